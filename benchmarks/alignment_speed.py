@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 
-from vlscore.evaluation import MeasuredMetric, RatedPairs, align, fit_composite
+from vlscore.evaluation import MeasuredMetric, RatedPairs, alignment_of, fit_composite
 
 STUDIES, CANDIDATES, RATERS, CATEGORIES, METRICS, RESAMPLES = 50, 4, 6, 6, 20, 1000
 RUNS = 3
@@ -69,7 +69,7 @@ def main() -> None:
         MeasuredMetric(f"metric {k}", -errors + rng.normal(scale=0.3 * (k + 1), size=len(pairs)))
         for k in range(METRICS)
     ]
-    whole = seconds(lambda: align(metrics, pairs, resamples=RESAMPLES))
+    whole = seconds(lambda: alignment_of(metrics, pairs, resamples=RESAMPLES))
     fit = seconds(lambda: fit_composite(metrics, pairs, "total errors", resamples=RESAMPLES))
     report = "\n".join(
         [

@@ -132,14 +132,14 @@ def train_one(folder: Path, seed: int, epochs: int) -> StudyEmbedder:
     return StudyEmbedder("small", weights=str(out))
 
 
-def train_staged(folder: Path, steps: int, epochs: int) -> StudyEmbedder:
+def train_staged(folder: Path, steps: int, epochs: int, reading: str) -> StudyEmbedder:
     """The same, in the stages of judging_stages.py."""
     pairs, held = (
         prepare(prepared(folder, part, SIDE), folder / name)
         for part, name in (("train", "pairs"), ("validation", "pairs-validation"))
     )
-    out = folder / "judging-staged"
-    train_stages(pairs, held, folder, out, steps=steps, epochs=epochs)
+    out = folder / f"judging-staged-{reading}"
+    train_stages(pairs, held, folder, out, steps=steps, epochs=epochs, reading=reading)
     return StudyEmbedder("small", weights=str(out))
 
 
@@ -402,6 +402,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tested", type=int, default=400, help="scenes of each test seed")
     parser.add_argument("--stages", action="store_true", help="train in stages, in less time")
+    parser.add_argument("--reading", default="words", help="words or findings, with --stages")
     parser.add_argument("--steps", type=int, default=100, help="of report towers alone")
     parser.add_argument("--kind-steps", type=int, default=80, help="0 leaves the kinds out")
     parser.add_argument("--resamples", type=int, default=100)
@@ -412,7 +413,7 @@ def main() -> None:
     vectors = options.folder / "vectors"
     vectors.mkdir(exist_ok=True)
     if options.stages:
-        judging = train_staged(options.folder, options.steps, options.epochs)
+        judging = train_staged(options.folder, options.steps, options.epochs, options.reading)
     else:
         judging = train_one(options.folder, options.seed, options.epochs)
     embedders = {

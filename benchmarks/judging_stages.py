@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlscore.encoders import SmallEncoder, load_encoder, vocabulary_of
+from vlscore.encoders import READINGS, SmallEncoder, load_encoder
 from vlscore.training import TrainingSettings
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.loop import make_optimizer
@@ -61,9 +61,10 @@ class Looked:
         )
 
 
-def new_towers(texts: list[str], seed: int) -> SmallEncoder:
+def new_towers(texts: list[str], seed: int, reading: str = "words") -> SmallEncoder:
     """An encoder of the style "judging", its towers as far as they fit from the bundled one."""
-    encoder = SmallEncoder.new(vocabulary_of(texts), style="judging", dim=256, seed=seed)
+    words = READINGS[reading].vocabulary_of(texts)
+    encoder = SmallEncoder.new(words, style="judging", dim=256, reading=reading, seed=seed)
     bundled = load_encoder("phantom")
     assert isinstance(bundled, SmallEncoder)
     state, known = encoder.state_dict(), bundled.state_dict()
@@ -164,7 +165,14 @@ def train_images(encoder: SmallEncoder, train: Looked, held: Looked, epochs: int
 
 
 def train_stages(
-    pairs: Pairs, held: Pairs, folder: Path, out: Path, *, steps: int, epochs: int
+    pairs: Pairs,
+    held: Pairs,
+    folder: Path,
+    out: Path,
+    *,
+    steps: int,
+    epochs: int,
+    reading: str = "words",
 ) -> None:
     """Train both stages into a folder that `load_encoder` reads, unless it is there."""
     if (out / "card.json").is_file():
@@ -173,7 +181,7 @@ def train_stages(
         find_copies(each.texts, cache=folder / f"{name}-copies.jsonl")
         for each, name in ((pairs, "pairs"), (held, "pairs-validation"))
     )
-    encoder = new_towers([*pairs.texts, *copies.words()], 0)
+    encoder = new_towers([*pairs.texts, *copies.words()], 0, reading)
     train_reports(encoder, pairs, copies, steps)
     looked = [
         look(encoder, each, of, seed)

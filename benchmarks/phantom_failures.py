@@ -26,7 +26,7 @@ from phantom_set import TOLD, rows_of_errors
 from vlscore.data import PhantomFinding, pair_errors, render, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.encoders import load_encoder
-from vlscore.evaluation import failure_modes, read_ratings
+from vlscore.evaluation import failure_modes_of, read_ratings
 from vlscore.evaluation.alignment.failures import failure_tables
 from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, usable_metrics
 from vlscore.retrieval import TextSearch
@@ -103,7 +103,7 @@ def main() -> None:
             table = csv.DictWriter(stream, list(rows[0]))
             table.writeheader()
             table.writerows(rows)
-        found = failure_modes(read_ratings(path))
+        found = failure_modes_of(read_ratings(path))
     tables = [t for t in failure_tables(found) if not t.title.startswith("More errors")]
     worse = [
         f"- {which} errors: {sum(t.is_worse for t in found.tests if t.which == which)} of "

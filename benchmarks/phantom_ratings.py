@@ -39,8 +39,8 @@ from vlscore.evaluation import (
     AlignmentRun,
     MetricAgreement,
     RatedPairs,
+    align,
     read_ratings,
-    run_alignment,
 )
 from vlscore.metrics import METRICS, Scorer, usable_metrics
 from vlscore.stats import Interval, TextTable, interval, markdown, number
@@ -71,7 +71,7 @@ def aligned(
     """One run of `vlscore align`."""
     embedder = None if encoder is None else StudyEmbedder(encoder)
     scorer = Scorer(embedder, metrics=metrics)
-    return run_alignment(pairs, folder, scorer=scorer, resamples=RESAMPLES, **more)
+    return align(pairs, folder, scorer=scorer, resamples=RESAMPLES, **more)
 
 
 def largest_area(pairs: RatedPairs, encoder: JointEncoder, folder: Path) -> float:

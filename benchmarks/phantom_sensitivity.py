@@ -25,7 +25,7 @@ from machine import describe_machine, publish
 from vlscore.data import Scene, StudyImages, render, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation import Pair, embed_pairs, image_swap, sensitivity
+from vlscore.evaluation import Pair, embed_pairs, image_swap, sensitivity_of_pairs
 from vlscore.evaluation.sensitivities.tables import all_tables
 from vlscore.perturb import Expected, perturb, standard_normal_of
 from vlscore.stats import markdown
@@ -98,7 +98,7 @@ def main() -> None:
     ]
     for name in options.encoders:
         embedded = embed_pairs(pairs, StudyEmbedder(name), images)
-        result = sensitivity(pairs, METRICS, embedded)
+        result = sensitivity_of_pairs(pairs, METRICS, embedded)
         tables = all_tables(result, image_swap(pairs, embedded))
         parts += [
             f"## With `{name}`",

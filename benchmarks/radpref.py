@@ -39,10 +39,10 @@ from vlscore.evaluation import (
     MeasuredMetric,
     RatedPairs,
     align,
+    alignment_of,
     check_orders,
     read_orders,
     read_ratings,
-    run_alignment,
 )
 from vlscore.evaluation.alignment.tables import ceiling_table, difference_table
 from vlscore.metrics import Metric, Scorer, usable_metrics
@@ -62,7 +62,7 @@ _CAPTION = (
 
 def aligned(pairs: RatedPairs, metrics: Sequence[Metric], place: Path) -> Alignment:
     """Metrics against the raters of some pairs, computed by `vlscore align`'s function."""
-    run = run_alignment(pairs, place, scorer=Scorer(metrics=list(metrics)), resamples=RESAMPLES)
+    run = align(pairs, place, scorer=Scorer(metrics=list(metrics)), resamples=RESAMPLES)
     assert run.result is not None
     return run.result
 
@@ -160,7 +160,7 @@ def main() -> None:
         phantoms = aligned(read_ratings(place / "phantoms" / "ratings.csv"), metrics, place / "p")
     both = found[BOTH]
     # Beside the metrics, so that their tests stay those of metrics.
-    alone = align([generator_alone(pairs)], pairs, resamples=RESAMPLES)
+    alone = alignment_of([generator_alone(pairs)], pairs, resamples=RESAMPLES)
     shown = {**found, BOTH: _joined(both, alone)}
     tables = [
         *(table_of(shown, r, [*ordered(both, r), GENERATOR]) for r in pairs.headlines),

@@ -37,6 +37,9 @@ Array = NDArray[np.float64]
 PARTS = TRAIN, CHOOSE, REPORT = "train", "choose", "report"
 SOURCE = "https://openi.nlm.nih.gov (Demner-Fushman et al. 2016), CC BY-NC-ND 4.0"
 _AT_ONCE = 64
+FRONTAL, BOTH_VIEWS = "first-frontal", "frontal+lateral"
+# Folder of the decoded training films, for each policy of views.
+PAIRS = {FRONTAL: "pairs", BOTH_VIEWS: "pairs-lateral"}
 # The encoders take 96 pixels; the stored films are a little larger, for rotations.
 KEPT = 112
 
@@ -131,16 +134,19 @@ class RealData:
             with atomic_write(self.table(part)) as stream:
                 stream.writelines(json.dumps(row) + "\n" for row in chosen)
 
-    def preparation(self, part: str, table: Path | None = None) -> Preparation:
+    def preparation(
+        self, part: str, table: Path | None = None, views: str = FRONTAL
+    ) -> Preparation:
         """Return what `train` and `prepare` read of a part, or of another table."""
         studies = open_studies(table or self.table(part), needs={"image", "reference"})
-        return Preparation(studies, side=self.side)
+        return Preparation(studies, side=self.side, views=views)
 
     def part(self, name: str) -> Part:
-        """Return a part with its films, which are decoded once."""
+        """Return a part with its films of both views, which are decoded once."""
         # `train` looks for the validation pairs beside those of the training table.
-        folder = {TRAIN: "pairs", CHOOSE: "pairs-validation"}.get(name, f"pairs-{name}")
-        pairs = prepare(self.preparation(name), self.work / folder)
+        ends = {TRAIN: "", CHOOSE: "-validation"}
+        folder = PAIRS[BOTH_VIEWS] + ends.get(name, f"-{name}")
+        pairs = prepare(self.preparation(name, views=BOTH_VIEWS), self.work / folder)
         lines = self.table(name).read_text(encoding="utf-8").splitlines()
         mesh = {row["id"]: row["mesh"] or "" for row in map(json.loads, lines)}
         return Part(self.table(name), pairs, [mesh[id] for id in pairs.ids])
@@ -189,14 +195,39 @@ class Vectors:
     black: Array
 
 
+def open_encoder(folder: Path, name: str = "small") -> StudyEmbedder:
+    """Return a trained encoder, on one core; of both views if it has a tower for lateral ones."""
+    embedder = StudyEmbedder(name, weights=str(folder), device="cpu")
+    if not embedder.encoder.has_lateral_tower:
+        return embedder
+    return StudyEmbedder(embedder.encoder, device="cpu", views=BOTH_VIEWS)
+
+
 def image_vectors(embedder: StudyEmbedder, pairs: Pairs) -> Array:
-    """Return (n, d) float64 vectors of the decoded films."""
+    """Return (n, d) float64 vectors of the decoded films, as `vlscore evaluate` makes them.
+
+    With a tower for lateral views: half the sum of both views; a missing one counts as zeros.
+    """
+    frontal = _embedded(embedder, pairs, pairs.frontal, range(len(pairs)), "embed_images")
+    if embedder.views == FRONTAL:
+        return frontal
+    rows = np.flatnonzero(pairs.has_lateral).tolist()
+    lateral = np.zeros_like(frontal)
+    if rows:
+        lateral[rows] = _embedded(embedder, pairs, pairs.lateral, rows, "embed_lateral_images")
+    return (frontal + lateral) / 2
+
+
+def _embedded(
+    embedder: StudyEmbedder, pairs: Pairs, film: Any, rows: Sequence[int], method: str
+) -> Array:
     encoder, found = embedder.encoder, []
     with torch.inference_mode():
-        for first in range(0, len(pairs), _AT_ONCE):
-            rows = range(first, min(first + _AT_ONCE, len(pairs)))
-            films = [as_radiograph(pairs.frontal(row), pairs.ids[row]) for row in rows]
-            found.append(encoder.embed_images(torch.stack(list(map(encoder.preprocess, films)))))
+        for first in range(0, len(rows), _AT_ONCE):
+            few = rows[first : first + _AT_ONCE]
+            films = [as_radiograph(film(row), pairs.ids[row]) for row in few]
+            pixels = torch.stack(list(map(encoder.preprocess, films)))
+            found.append(getattr(encoder, method)(pixels))
     return torch.cat(found).double().numpy()
 
 

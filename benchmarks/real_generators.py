@@ -25,13 +25,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 from machine import describe_machine, publish
-from real_data import CHOOSE, PARTS, TRAIN, WORK, RealData, parser_of
+from real_data import CHOOSE, PARTS, TRAIN, WORK, RealData, open_encoder, parser_of
 from real_encoders import Recipe, fit_table
 from scipy.stats import kendalltau
 
 from vlscore.core import atomic_write
 from vlscore.data import open_reports
-from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import compare
 from vlscore.metrics import Scorer
 from vlscore.stats import TextTable, grouped_mean, interval, markdown
@@ -163,10 +162,7 @@ def main() -> None:
     report.append("`python benchmarks/real_generators.py` says what each table is.")
     for group, names in groups.items():
         paths = write_systems(data, names, data.work / "generators" / group)
-        scorer = Scorer(
-            StudyEmbedder("small", weights=str(weights), device="cpu"),
-            metrics=[*OF_TEXTS, *OF_FILMS],
-        )
+        scorer = Scorer(open_encoder(weights), metrics=[*OF_TEXTS, *OF_FILMS])
         run = compare(
             paths,
             data.work / "generators" / f"compared-{group}",

@@ -48,11 +48,12 @@ from real_data import (
     RealData,
     Vectors,
     is_coded,
+    open_encoder,
     parser_of,
     text_vectors,
     vectors_of,
 )
-from real_joined import join, load_joined
+from real_joined import joined_encoders, load_joined, trained
 
 from vlscore.core import Signature, write_json
 from vlscore.embedding import StudyEmbedder
@@ -426,15 +427,6 @@ def count_table(cases: Sequence[Case]) -> TextTable:
     return TextTable("Cases", ("form", "cases", "studies", "pairs of findings"), tuple(rows))
 
 
-def trained(work: Path) -> dict[str, list[Path]]:
-    """Return the final encoders of real_encoders.py by name; several seeds each."""
-    found: dict[str, list[Path]] = defaultdict(list)
-    for folder in sorted((work / "encoders").glob("*-seed*")):
-        if (folder / "card.json").is_file():
-            found[folder.name.rpartition("-seed")[0]].append(folder)
-    return dict(found)
-
-
 def measure(
     data: RealData, part_name: str
 ) -> tuple[list[Case], dict[str, Preferences], dict[str, Preferences]]:
@@ -447,17 +439,16 @@ def measure(
     for name, folders in trained(data.work).items():
         seeds = []
         for folder in folders:
-            embedder = StudyEmbedder("small", weights=str(folder))
+            embedder = open_encoder(folder)
             vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
             seeds.append(preferences(cases, part, embedder, vectors, None))
             by_seed[folder.name] = seeds[-1]
         found[name] = mean_over_seeds(seeds)
-        if len(folders) > 1:
-            title, folder = join(name, folders, data.work / "joined")
-            embedder = load_joined(folder)
-            vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
-            found[title] = preferences(cases, part, embedder, vectors, None)
         print(f"{name}: {len(seeds)} seeds", flush=True)
+    for title, folder in joined_encoders(data.work).items():
+        embedder = load_joined(folder)
+        vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
+        found[title] = preferences(cases, part, embedder, vectors, None)
     found["texts alone"] = text_preferences(cases, data.work / f"texts-{part_name}.json")
     return cases, found, by_seed
 

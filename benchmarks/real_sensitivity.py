@@ -14,12 +14,11 @@ from pathlib import Path
 import torch
 from machine import describe_machine, publish
 from phantom_sensitivity import pairs_of
-from real_data import REPORT, RealData, parser_of
-from real_imperfect import trained
+from real_data import REPORT, RealData, open_encoder, parser_of
+from real_joined import trained
 
 from vlscore.data import StudyImages, read_study_images
-from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation import embed_pairs, image_swap, sensitivity
+from vlscore.evaluation import embed_pairs, image_swap, sensitivity_of_pairs
 from vlscore.evaluation.sensitivities.tables import all_tables
 from vlscore.stats import markdown
 
@@ -47,11 +46,11 @@ def main() -> None:
         data.describe(),
     ]
     for name, folders in trained(data.work).items():
-        embedder = StudyEmbedder("small", weights=str(folders[0]), device="cpu")
+        embedder = open_encoder(folders[0])
         embedded = embed_pairs(pairs, embedder, images)
         for error in embedded.failures.values():
             raise error
-        result = sensitivity(pairs, METRICS, embedded)
+        result = sensitivity_of_pairs(pairs, METRICS, embedded)
         signatures = [metric.signature for metric in result.metrics]
         tables = all_tables(result, image_swap(pairs, embedded))
         parts += [f"## With `{name}`", markdown(tables, signatures)]

@@ -29,8 +29,18 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from machine import describe_machine, publish
-from real_data import CHOOSE, CONCEPTS, TRAIN, Array, Part, RealData, parser_of, vectors_of
-from real_encoders import Measured, Recipe, fit, load, measure
+from real_data import (
+    CHOOSE,
+    CONCEPTS,
+    TRAIN,
+    Array,
+    Part,
+    RealData,
+    open_encoder,
+    parser_of,
+    vectors_of,
+)
+from real_encoders import Measured, Recipe, fit, measure
 from real_imperfect import (
     OTHER,
     RIGHT,
@@ -219,7 +229,7 @@ def main() -> None:
     rows: list[tuple[str, ...]] = []
     chosen: Measured | None = None
     for name, folder in {**folders, title: joined}.items():
-        embedder = load_joined(folder) if folder == joined else load(folder)
+        embedder = load_joined(folder) if folder == joined else open_encoder(folder)
         measured = measure(embedder, train_part, choose, folder, CHOOSE)
         chosen = chosen or measured
         film = film_gain(cases, choose, embedder, folder)

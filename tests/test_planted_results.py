@@ -20,7 +20,7 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.embedding.cached import pixels_of, stored_shape
 from vlscore.encoders import load_encoder
 from vlscore.errors import ChecksumMismatch
-from vlscore.evaluation import OwnColumns, evaluate, label_table, retrieve, summary_text
+from vlscore.evaluation import OwnColumns, evaluate, findings, retrieval, summary_text
 from vlscore.evaluation.scoring.summary import read_summary
 from vlscore.metrics import Scorer
 from vlscore.retrieval.queries import Answer, Hit, Tally, read_answers, write_answers
@@ -127,7 +127,7 @@ def test_hits_and_their_summary(tmp_path):
 
 
 def test_numbers_of_retrieval(table, tmp_path):
-    found = retrieve(table, tmp_path / "found", StudyEmbedder("phantom", device="cpu"))
+    found = retrieval(table, tmp_path / "found", StudyEmbedder("phantom", device="cpu"))
     path = tmp_path / "found" / found.content_file
 
     def shown() -> object:
@@ -139,16 +139,16 @@ def test_numbers_of_retrieval(table, tmp_path):
 
 
 def test_a_record_with_other_tables_is_refused(table, tmp_path):
-    labelled = label_table(table, tmp_path / "out")
+    labelled = findings(table, tmp_path / "out")
     record = tmp_path / "out" / "run.json"
     whole = json.loads(record.read_text())
     cells = {"title": "T", "columns": ["a", "b"], "rows": [["1"]], "caption": ""}
     for tables in ([7], [{"title": "T"}], [{**cells, "title": 7}], [cells], "x"):
         record.write_text(json.dumps({**whole, "tables": tables}))
         with pytest.raises(ChecksumMismatch, match=r"run\.json does not hold"):
-            label_table(table, tmp_path / "out")
+            findings(table, tmp_path / "out")
     record.write_text(json.dumps(whole))
-    assert label_table(table, tmp_path / "out").unchanged
+    assert findings(table, tmp_path / "out").unchanged
     assert labelled.content == whole
 
 

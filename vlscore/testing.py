@@ -120,7 +120,7 @@ def check_card(encoder: JointEncoder) -> None:
     for field in fields(EncoderCard):
         value = getattr(card, field.name)
         if field.type == "str" or isinstance(value, str):
-            _require_of(bool(value), encoder, f"its card states no {field.name}")
+            _require_of(bool(value), encoder, f"its card has no {field.name}")
     for name in ("dim", "image_size", "max_tokens"):
         _require_of(getattr(card, name) > 0, encoder, f"its card's {name} is {getattr(card, name)}")
     _require_of(card.C is None or card.C > 0, encoder, f"its card's C is {card.C}")
@@ -134,7 +134,7 @@ def check_checksum(encoder: JointEncoder) -> None:
     _require_of(
         hexadecimal and len(checksum) == _CHECKSUM_LENGTH,
         encoder,
-        f"its checksum {checksum!r} is no sha256",
+        f"its checksum {checksum!r} is not a sha256",
     )
     _require_of(encoder.checksum == checksum, encoder, "its checksum changes")
 
@@ -155,7 +155,9 @@ def check_pixels(encoder: JointEncoder) -> None:
         except UnreadableImage:
             continue
         _require_of(
-            found.shape == pixels[0].shape, encoder, f"an image of {size} has its own shape"
+            found.shape == pixels[0].shape,
+            encoder,
+            f"pixels of an image of {size} have a different shape",
         )
 
 
@@ -172,7 +174,9 @@ def check_sixteen_bits(encoder: JointEncoder) -> None:
 def check_pipeline_travels(encoder: JointEncoder) -> None:
     """Check that the image pipeline can be sent to worker processes without the model."""
     sent = pickle.dumps(encoder.image_pipeline)
-    _require_of(len(sent) < 1 << 20, encoder, f"its image pipeline weighs {len(sent) >> 20} MiB")
+    _require_of(
+        len(sent) < 1 << 20, encoder, f"its pickled image pipeline has {len(sent) >> 20} MiB"
+    )
     radiograph = as_radiograph(_picture(90, 70), encoder.image_policy)
     same = torch.equal(pickle.loads(sent)(radiograph), encoder.image_pipeline(radiograph))
     _require_of(same, encoder, "its image pipeline gives other pixels in another process")
@@ -235,11 +239,11 @@ def check_truncation(encoder: JointEncoder) -> None:
     _require_of(flags == [True, True, True, False], encoder, f"truncation flags are {flags}")
     longest = int(tokens.lengths.max())
     limit = encoder.card.max_tokens
-    _require_of(longest <= limit, encoder, f"{longest} tokens are kept, but the card says {limit}")
+    _require_of(longest <= limit, encoder, f"it reads {longest} tokens, but its card says {limit}")
     found = encoder.encode_tokens(tokens.take([0, 1]))
     _check_close(encoder, found[1:], found[:1], INDEPENDENCE, "a tail that is cut off")
     head_counts = not torch.equal(tokens.ids[2], tokens.ids[0])
-    _require_of(head_counts, encoder, "the beginning of a long report is not seen")
+    _require_of(head_counts, encoder, "the beginning of a long report has no effect")
 
 
 def check_bad_input(encoder: JointEncoder) -> None:
@@ -249,7 +253,7 @@ def check_bad_input(encoder: JointEncoder) -> None:
             encoder.encode_reports(wrong)  # type: ignore[arg-type]
         except InvalidReport:
             continue
-        _require_of(False, encoder, f"it embeds {wrong!r}, which is no list of texts")
+        _require_of(False, encoder, f"it embeds {wrong!r}, which is not a list of texts")
 
 
 def check_half_precision(encoder: JointEncoder) -> None:
@@ -449,7 +453,7 @@ def check_bounds(metric: Metric) -> None:
         for name, output in zip(metric.columns, metric.outputs, strict=True):
             found = values.columns[name]
             is_inside = _is_inside(found[np.isfinite(found)], output.bounds)
-            _require(is_inside, f"{name} leaves its bounds {output.bounds}")
+            _require(is_inside, f"{name} has values outside its bounds {output.bounds}")
 
 
 def check_reference(metric: Metric) -> None:
@@ -479,13 +483,13 @@ def check_neighbours(metric: Metric) -> None:
         alone = _numbers(metric, [candidate], [reference])
         _require(
             _are_close(alone, together[:, [row]], metric),
-            "the value of a pair depends on its neighbours",
+            "the value of a pair depends on other pairs of the batch",
         )
 
 
 def check_nothing(metric: Metric) -> None:
     """Check that an empty batch gives no values, and no error."""
-    _require(_numbers(metric, [], []).shape[1] == 0, "it gives values for no reports")
+    _require(_numbers(metric, [], []).shape[1] == 0, "it returns values for an empty batch")
 
 
 def check_uses(metric: Metric) -> None:
@@ -493,7 +497,7 @@ def check_uses(metric: Metric) -> None:
     if not metric.uses_embeddings:
         _require(
             not metric.uses_image or bool(metric.inputs),
-            "it states that it looks at the image, and nothing shows it one: images come as "
+            "it has uses_image=True, but receives no image: images come as "
             'artefacts=("embeddings",)',
         )
         usual = _numbers(metric, OTHERS, REFERENCES).tobytes()
@@ -517,7 +521,7 @@ def check_statistics(metric: Metric) -> None:
     """Check that corpus values come from sums: a corpus counted twice has the same value."""
     values = _values(metric, OTHERS, REFERENCES)
     if not metric.corpus:
-        _require(values.statistics is None, "it gives statistics, and states no corpus value")
+        _require(values.statistics is None, "it returns statistics, but defines no corpus value")
         return
     statistics = values.statistics
     _require(
@@ -531,7 +535,7 @@ def check_statistics(metric: Metric) -> None:
         # Undefined values, of an observation that no report mentions, have no bounds.
         defined = once[output.name][~np.isnan(once[output.name])]
         is_inside = _is_inside(defined, output.bounds)
-        _require(is_inside, f"{output.name} leaves its bounds {output.bounds}")
+        _require(is_inside, f"{output.name} has values outside its bounds {output.bounds}")
         same = np.allclose(once[output.name], twice[output.name], rtol=1e-9, equal_nan=True)
         _require(bool(same), f"{output.name} changes when every report is counted twice")
 
@@ -540,10 +544,10 @@ def check_signature(metric: Metric) -> None:
     """Check that the signature names the metric, its settings, and vlscore's version."""
     signature = _values(metric, OTHERS, REFERENCES).signature
     _require(signature.subject == metric.name, f"its signature begins with {signature.subject}")
-    _require(signature.has("v"), "its signature states no version")
+    _require(signature.has("v"), "its signature has no version")
     for name, value in metric.settings.items():
         stated = signature.has(name) or value is None
-        _require(stated, f"its signature does not state its parameter {name}")
+        _require(stated, f"its signature does not name its parameter {name}")
     _require(
         signature.has("enc") == metric.uses_embeddings,
         "its signature must name the encoder where embeddings are used, and only there",
@@ -554,7 +558,10 @@ def check_name(metric: Metric) -> None:
     """Check that a metric has a description, and that its printed name finds it if registered."""
     _require(bool(metric.description.strip()), "it has no description")
     if metric.name in METRICS:
-        _require(find_metric(str(metric)) == metric, f"{metric} does not find it again")
+        _require(
+            find_metric(str(metric)) == metric,
+            f"the registry does not find it by its name {metric}",
+        )
 
 
 def _values(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> MetricValues:
@@ -582,7 +589,7 @@ def _is_inside(values: NDArray[np.float64], bounds: Bounds) -> bool:
 
 
 def _says_otherwise(moves: bool, name: str) -> str:
-    return f"it {'looks at' if moves else 'ignores'} the {name}, and states the opposite"
+    return f"it {'uses' if moves else 'ignores'} the {name}, but its definition says the opposite"
 
 
 def _embedded(candidates: Sequence[str], references: Sequence[str]) -> EmbeddingTriples:
@@ -655,16 +662,20 @@ def check_kind(kind: Kind, reports: Iterable[str] = KIND_REPORTS) -> None:
 def check_description(kind: Kind) -> None:
     """Check the kind's description, which `--list-kinds` and the data set card show."""
     name = getattr(kind, "name", "")
-    _require(re.fullmatch(r"[a-z]+(?:-[a-z]+)*", name), "its name is not as in 'change-location'")
     _require(
-        re.fullmatch(r"[A-Z].*\.", kind.description, re.DOTALL), "its description is no sentence"
+        re.fullmatch(r"[a-z]+(?:-[a-z]+)*", name),
+        "its name must have the form of 'change-location'",
     )
-    _require(kind.origin, "it does not say where it comes from")
+    _require(
+        re.fullmatch(r"[A-Z].*\.", kind.description, re.DOTALL),
+        "its description must be a sentence",
+    )
+    _require(kind.origin, "it has no origin, which says where it was published")
     _require(
         kind.nothing and not kind.nothing.endswith("."),
-        "`nothing` says why a report allows no such change, without a period",
+        "`nothing` must say why a report allows no such change, without a period at the end",
     )
-    _require(kind.expected in Expected, "`expected` is neither significant nor insignificant")
+    _require(kind.expected in Expected, "`expected` must be significant or insignificant")
     _require(
         kind.category is None or kind.expected is Expected.SIGNIFICANT,
         "it has an error category and is expected to be insignificant",
@@ -679,13 +690,13 @@ def check_report(kind: Kind, report: str, seed: int = 0) -> list[Perturbation]:
         check_perturbation(perturbation, kind, report)
         check_slips(perturbation)
     texts = [squeezed(perturbation.perturbed) for perturbation in found]
-    _require(len(set(texts)) == len(texts), "two changes of a report are alike")
+    _require(len(set(texts)) == len(texts), "two changes of a report are equal")
     # A report is read once for all kinds: no kind may leave a trace that another, or a rerun, sees.
     fresh = ReadReport.read(report, default_standard_normal())
     for again in (read, fresh):
         _require(
             list(perturbations_of(again, kind, seed, 5, "s")) == found,
-            "it makes other changes in a second run; `chance` alone may decide",
+            "it makes other changes in a second run; only `chance` may be random",
         )
     _require(
         list(perturbations_of(fresh, kind, seed, 1, "s")) == found[:1],
@@ -706,17 +717,20 @@ def check_perturbation(perturbation: Perturbation, kind: Kind, report: str) -> N
             "its edits overlap or are out of order",
         )
     for start, end, replacement in perturbation.edits:
-        _require(0 <= start <= end <= len(original), "an edit leaves the text")
+        _require(0 <= start <= end <= len(original), "an edit is outside the text")
         _require(original[start:end] != replacement, "an edit that changes nothing")
     _require(
         apply_edits(original, perturbation.edits) == perturbed,
-        "its edits do not make the changed report of the original",
+        "its edits do not turn the original into the changed report",
     )
-    _require(squeezed(perturbed), "it leaves no text")
-    _require(squeezed(perturbed) != squeezed(original), "it changes no more than white space")
+    _require(squeezed(perturbed), "its changed report is empty")
+    _require(squeezed(perturbed) != squeezed(original), "it only changes white space")
     _require(perturbation.rule, "a change without a rule")
     told = (perturbation.kind, perturbation.expected, perturbation.category)
-    _require(told == (kind.name, kind.expected, kind.category), "a record of another kind")
+    _require(
+        told == (kind.name, kind.expected, kind.category),
+        "the record names another kind, expectation or category",
+    )
 
 
 def check_slips(perturbation: Perturbation) -> None:

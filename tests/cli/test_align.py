@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.evaluation.alignment.samples import make_rexval, write_csv
-from vlscore.evaluation import read_ratings, run_alignment
+from vlscore.evaluation import align, read_ratings
 from vlscore.metrics import Scorer, read_composite
 
 
@@ -115,7 +115,7 @@ def test_quality_and_values_from_elsewhere(command, ratings, tmp_path):
     content = json.loads(done.stdout)
     assert [metric["name"] for metric in content["metrics"]] == ["mine"]
     assert content["agreements"][0]["by_study"]["tau_b"]["estimate"] > 0.8
-    assert "larger is taken to be better for mine" in done.stderr
+    assert "larger values of mine are assumed to be better" in done.stderr
     turned = command(
         "align", ratings, "-o", tmp_path / "turned", *options, "--json", "--lower-is-better", "mine"
     )
@@ -189,13 +189,13 @@ def test_figures_are_drawn_by_the_suffix(command, ratings, tmp_path):
         assert done.exit_code == 0, done.output
         assert (out / f"agreement.{suffix}").read_bytes().startswith(begins)
     wrong = command("align", ratings, "-m", "bleu-1", "-o", tmp_path / "o", "--figure", "gif")
-    assert "figure is one of png, svg, pdf" in str(wrong.exception)
+    assert "figure must be one of png, svg, pdf" in str(wrong.exception)
 
 
 def test_a_run_becomes_a_frame(ratings, tmp_path):
     pytest.importorskip("pandas")
     pairs = read_ratings(ratings)
-    run = run_alignment(pairs, tmp_path / "o", scorer=Scorer(metrics="bleu-1"), resamples=50)
+    run = align(pairs, tmp_path / "o", scorer=Scorer(metrics="bleu-1"), resamples=50)
     frame = run.to_pandas()
     assert frame["metric"].tolist() == ["bleu-1"]
     row = frame.iloc[0]

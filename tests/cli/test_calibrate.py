@@ -76,7 +76,7 @@ def test_ctrl_c_says_that_nothing_was_kept(command, monkeypatch):
     monkeypatch.setattr("vlscore.evaluation.calibrate", _interrupt)
     done = command("calibrate", STUDIES, "--no-cache", *HERE)
     assert done.exit_code == 130
-    assert done.stderr.endswith("stopped; nothing was kept.\n")
+    assert done.stderr.endswith("stopped; nothing was stored.\n")
     assert (asked["batch_size"], asked["cache"]) == (None, False)
 
 

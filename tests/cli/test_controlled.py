@@ -31,7 +31,7 @@ def test_ctrl_c_says_that_nothing_was_kept_and_asks_for_no_folder(command, tmp_p
     monkeypatch.setattr("vlscore.evaluation.controlled", _interrupt)
     done = command("controlled", table, "-o", tmp_path / "out", "-m", "bleu-1")
     assert done.exit_code == 130
-    assert done.stderr.endswith("stopped; nothing was kept.\n")
+    assert done.stderr.endswith("stopped; nothing was stored.\n")
 
 
 def test_batches_and_cache_are_as_in_other_commands(command, tmp_path, monkeypatch):

@@ -191,7 +191,7 @@ class TestInThisProcess:
         monkeypatch.setattr(computing, "write_chunk", interrupted)
         done = evaluate("--overwrite")
         assert done.exit_code == 130
-        assert "The same command goes on from there" in done.stderr
+        assert "The same command resumes" in done.stderr
         monkeypatch.undo()
 
 
@@ -216,7 +216,7 @@ def no_encoder(monkeypatch):
         (("--metrics", "vlscor"), UnknownName, "did you mean vlscore"),
         (("--metrics", "vlscore(C=0)"), InvalidSetting, "greater than 0"),
         (("--C", "0"), InvalidSetting, "greater than 0"),
-        (("--metrics", "cosine", "--C", "5"), InvalidSetting, "none of these metrics takes it"),
+        (("--metrics", "cosine", "--C", "5"), InvalidSetting, "none of these metrics uses it"),
         (("--section", "conclusion"), InvalidSetting, "impression"),
         (("--metrics", "tests.metrics.own:nothing"), UnknownName, "cannot be imported"),
     ],
@@ -249,7 +249,10 @@ def test_an_absent_or_empty_table_is_found_before_an_encoder_is_loaded(evaluate,
         (("--image-policy", "authors"), "authors"),
         (("--image-policy", "brightest"), "percentile"),
         (("--format", "xlsx"), "parquet or csv"),
-        (("--metrics", "bleu-1", "--encoder", "gloria", "--weights", "x"), "looks at embeddings"),
+        (
+            ("--metrics", "bleu-1", "--encoder", "gloria", "--weights", "x"),
+            "no metric needs an encoder",
+        ),
     ],
 )
 def test_settings_that_cannot_be_honoured_are_one_sentence(

@@ -40,7 +40,7 @@ def test_build_names_the_bad_rows_and_says_what_it_made(command, corpus, tmp_pat
 @pytest.mark.usefixtures("cache_folder")
 def test_the_line_of_progress_says_what_came_from_the_cache(command, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("vlscore.embedding.embedder.load_encoder", lambda *_, **__: KeptEncoder())
-    monkeypatch.setattr("vlscore.cli.output._LOG_PAUSE", 0.0)
+    monkeypatch.setattr("vlscore.cli.progress._LOG_PAUSE", 0.0)
     first = command("index", "build", corpus, "--out", tmp_path / "one", "--keep-going")
     assert "cache:" not in first.stderr
     again = command("index", "build", corpus, "--out", tmp_path / "two", "--keep-going")

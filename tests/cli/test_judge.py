@@ -58,7 +58,7 @@ def test_wrong_settings_of_a_model_are_explained(command, tmp_path):
         ((), "--endpoint http://localhost"),
         (("--endpoint", "https://example.org/v1"), "--send-to example.org"),
         (("--endpoint", "http://localhost:1/v1", "--prices", "cheap"), "two numbers"),
-        (("--endpoint", "http://localhost:1/v1", "--prompt", "x"), "no prompt"),
+        (("--endpoint", "http://localhost:1/v1", "--prompt", "x"), "there is no prompt"),
     ):
         done = command(*start, *more)
         assert done.exit_code != 0

@@ -9,9 +9,12 @@ from typer.testing import CliRunner
 
 from vlscore.cli.command_line import app as commands
 from vlscore.cli.option_groups import grouped
-from vlscore.core import check_settings, described, setting, setting_of
+from vlscore.core import check_settings, described, setting, setting_of, settings_in
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation import BaselineSettings, ComparisonSettings, TableSettings
 from vlscore.findings import LabelPolicy
+from vlscore.perturb import PerturbationSettings
+from vlscore.retrieval import SearchSettings, SourceSettings
 from vlscore.training import TrainingSettings
 
 
@@ -126,6 +129,39 @@ def test_a_field_with_a_description_is_an_option_a_check_and_documentation():
             check_settings(wrong)
 
 
+@described
+@dataclasses.dataclass(frozen=True)
+class _Words:
+    """Words of a text."""
+
+    words: tuple[str, ...] = setting(("a", "b"), "Words.", "NAMES")
+    others: tuple[str, ...] | None = setting(None, "Other words.", "NAMES")
+    weight: object = setting(1.5, "A number, or an object of Python.", "NUMBER", typed=float)
+    only_python: object = None
+
+
+def test_names_have_commas_and_a_field_without_a_description_is_no_option():
+    received = []
+
+    @grouped()
+    def command(*, chosen: _Words) -> None:
+        received.append(chosen)
+
+    assert run(command).exit_code == 0
+    assert run(command, "--words", "x, f(1,2),", "--others", "y", "--weight", "2").exit_code == 0
+    assert received == [_Words(), _Words(("x", "f(1,2)"), ("y",), 2.0)]
+    assert run(command, "--only-python", "x").exit_code == 2
+    assert "[default: a,b]" in run(command, "--help").stdout
+
+
+def test_settings_are_found_among_the_arguments_of_a_function():
+    def sized(colour="red", *, sides=5, other=1):
+        return settings_in(_Shape, locals())
+
+    assert sized() == _Shape(5, "red")
+    assert sized("blue", sides=3) == _Shape(3, "blue")
+
+
 def test_an_option_follows_the_one_that_the_command_names():
     @grouped(after={"last": "width"})
     def command(
@@ -138,16 +174,33 @@ def test_an_option_follows_the_one_that_the_command_names():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [("train", TrainingSettings), ("findings", LabelPolicy)]
+    ("name", "settings"),
+    [
+        ("train", TrainingSettings),
+        ("findings", LabelPolicy),
+        ("baseline", BaselineSettings),
+        ("compare", ComparisonSettings),
+        ("compare", TableSettings),
+        ("oracle", SearchSettings),
+        ("index build", SourceSettings),
+        ("index add", SourceSettings),
+        ("perturb", PerturbationSettings),
+    ],
 )
 def test_a_setting_of_the_library_is_described_once(name, settings):
     """The option of the command line and the documentation say what the field says."""
-    command = typer.main.get_command(commands).commands[name]  # type: ignore[attr-defined]
+    command = typer.main.get_command(commands)
+    for part in name.split():
+        command = command.commands[part]  # type: ignore[attr-defined]
     options = {option.name: option for option in command.params}
     documented = " ".join((settings.__doc__ or "").split())
-    for field in dataclasses.fields(settings):
-        found = setting_of(field)
-        assert found is not None, field.name
+    # Another option sets a field without a description, or none does.
+    described = [field for field in dataclasses.fields(settings) if setting_of(field) is not None]
+    assert described
+    for field in described:
+        found, default = setting_of(field), field.default
+        assert found is not None
         assert options[field.name].help == found.help
-        assert options[field.name].default == field.default
+        written = ",".join(default) if isinstance(default, tuple) else default
+        assert options[field.name].default == written
         assert f"{field.name}: {found.help} {found.more}".strip() in documented

@@ -284,9 +284,6 @@ def test_what_does_not_fit_is_refused(command, index, studies, tmp_path, monkeyp
         (("-m", "bounding_sphere"), InvalidSetting, "no oracle searches by bounding-sphere"),
         (("-m", "cosine", "--C", 3), InvalidSetting, "cosine has no parameter 'C'"),
         (("--C", 0), InvalidSetting, "C must be greater than 0"),
-        (("--k", 0), InvalidSetting, "k is a whole number, at least 1, not 0"),
-        (("--candidates", -3), InvalidSetting, "candidates is a whole number, at least 0, not -3"),
-        (("--effort", 0), InvalidSetting, "effort is a whole number, at least 1, not 0"),
         (("--format", "xlsx"), InvalidSetting, "format is parquet or csv"),
         (("--image-root", "nowhere"), InvalidSetting, "nowhere: no such folder"),
         (("--image-column", "picture"), InvalidTable, "no column picture"),
@@ -294,6 +291,11 @@ def test_what_does_not_fit_is_refused(command, index, studies, tmp_path, monkeyp
         done = command("oracle", studies, "--index", index, *options)
         with pytest.raises(kind, match=said):
             raise done.exception
+    for option, value, least in (("--k", 0, 1), ("--candidates", -3, 0), ("--effort", 0, 1)):
+        done = command("oracle", studies, "--index", index, option, value)
+        assert done.exit_code == 2
+        assert f"Invalid value for '{option}'" in done.stderr
+        assert str(least) in done.stderr
     missing = command("oracle", studies, "--index", tmp_path / "none")
     assert isinstance(missing.exception, InvalidIndex)
     # Another encoder of the same name, as after a new training.
@@ -388,8 +390,8 @@ def test_ctrl_c_says_what_is_kept(command, index, studies, tmp_path, monkeypatch
     kept = command(name, studies, *options, "--out", tmp_path / "out")
     lost = command(name, studies, *options)
     assert (kept.exit_code, lost.exit_code) == (130, 130)
-    assert re.search(rf"stopped; \w+ \w+ are kept in {tmp_path / 'out'}\. The same", kept.stderr)
-    assert re.search(r"nothing was kept\. With --out FOLDER, \w+ \w+ are kept\.", lost.stderr)
+    assert re.search(rf"stopped; \w+ \w+ are stored in {tmp_path / 'out'}\. The same", kept.stderr)
+    assert re.search(r"nothing was stored\. With --out FOLDER, \w+ \w+ are stored\.", lost.stderr)
 
 
 def test_an_output_that_is_a_file_is_refused_before_the_search(command, index, studies, tmp_path):

@@ -190,7 +190,11 @@ def test_help_says_what_is_written_and_how_to_choose(command):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("--kinds", "paraphrase,edema"), UnknownName, "called 'edema'; Known: remove-pathology"),
+        (
+            ("--kinds", "paraphrase,edema"),
+            UnknownName,
+            "called 'edema'; `vlscore perturb --list-kinds` lists all",
+        ),
         (("--text-column", "body"), InvalidTable, "no column body; found: id, report"),
         (("--standard-normal", "absent.txt"), InvalidSetting, "absent.txt: cannot be read"),
         (("--standard-normal", "empty.txt"), InvalidSetting, "empty.txt: holds no report"),

@@ -6,8 +6,10 @@ import time
 
 import pytest
 
-from vlscore.cli import output as progress
-from vlscore.cli.output import row_progress, say_of_failures
+from vlscore.cli import progress
+from vlscore.cli.output import say_of_bad_rows, say_of_failures
+from vlscore.cli.progress import row_progress
+from vlscore.data import BadRow
 
 
 @pytest.fixture
@@ -98,3 +100,14 @@ def test_failed_rows_with_one_reason_are_one_line(capsys):
     others = [(k, "", f"reason {k}") for k in range(11)]
     say_of_failures(others, 11, "rows lack a value")
     assert capsys.readouterr().err.splitlines()[-2:] == ["  row 9: reason 9", "  ... and more"]
+
+
+def test_one_failed_row_has_words_of_its_own_and_the_file_with_all_is_named(capsys):
+    say_of_failures([(3, "a", "no text")], 1, "rows lack a value", "row lacks a value", "all.csv")
+    assert capsys.readouterr().err == (
+        "1 row lacks a value:\n  row 3 (a): no text\nall of them: all.csv\n"
+    )
+    say_of_bad_rows([BadRow(3, None, "no text"), BadRow(4, "b", "no text")], "embedded", "t.csv")
+    assert capsys.readouterr().err == (
+        "2 rows of t.csv could not be embedded:\n  row 3, row 4 (b): no text\n"
+    )

@@ -32,7 +32,9 @@ def test_report_says_what_the_page_holds(tmp_path):
     table.write_text(json.dumps(STUDY) + "\n")
     run("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out", "-q")
     shown = run("report", tmp_path / "out")
-    assert "Patients' data. This page holds 2 reports and 1 row with ids or texts." in shown.output
+    assert (
+        "Patients' data. This page contains 2 reports and 1 row with ids or texts." in shown.output
+    )
 
 
 def test_explain_prints_errors_and_shares_and_writes_a_page(tmp_path):

@@ -71,12 +71,16 @@ def test_the_demonstration_is_said_with_the_result_and_in_it(score, image):
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        (("-r", REFERENCE), InvalidStudy, "looks at the image"),
+        (("-r", REFERENCE), InvalidStudy, "needs the image"),
         (("-i", "absent.png", "-r", REFERENCE), UnreadableImage, "absent.png: no such file"),
-        (("-i", "x.png", "-r", REFERENCE, "-m", "euclid"), UnknownName, "Known: vlscore"),
+        (
+            ("-i", "x.png", "-r", REFERENCE, "-m", "euclid"),
+            UnknownName,
+            "`vlscore metrics` lists all",
+        ),
         (("-i", "x.png", "-r", REFERENCE, "--C", "0"), InvalidSetting, "greater than 0"),
         (("-i", "x.png", "-r", REFERENCE, "--section", "findings"), InvalidReport, "no section"),
-        (("-i", "x.png"), InvalidStudy, "looks at the reference"),
+        (("-i", "x.png"), InvalidStudy, "needs the reference"),
     ],
 )
 def test_slips_are_errors_of_ours_without_the_demonstrations_warning(score, options, kind, message):

@@ -90,10 +90,10 @@ def test_ctrl_c_says_what_is_true(perturbed, studies, tmp_path, monkeypatch):
         patch.setattr(run, "write_values", _interrupt)
         done = _run(*run_once, "-o", tmp_path / "out")
     assert done.exit_code == 130
-    assert "The same command goes on from there" in done.stderr
+    assert "The same command resumes" in done.stderr
     again = _run(*run_once, "-o", tmp_path / "out")
     # The images of the studies were embedded before.
-    assert re.search(r"went on after row [1-9]", again.stderr)
+    assert re.search(r"resumed after row [1-9]", again.stderr)
 
 
 def _interrupt(*_):
@@ -130,7 +130,7 @@ def test_json_and_quiet(perturbed, tmp_path):
 def test_metrics_that_cannot_run_are_named_with_the_option_that_helps(perturbed, tmp_path):
     done = _run("-p", perturbed, "-o", tmp_path / "out", "--quiet")
     assert done.exit_code == 0
-    grouped = r"  vlscore, cosine, .* more: it looks at embeddings, and there is no encoder"
+    grouped = r"  vlscore, cosine, .* more: it needs embeddings, but there is no encoder"
     assert re.search(grouped, done.stderr)
     assert done.stderr.count("no encoder") == 1
     asked = _run("-p", perturbed, "-o", tmp_path / "other", "--metrics", "vlscore")

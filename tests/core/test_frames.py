@@ -16,17 +16,17 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.errors import MissingDependency
 from vlscore.evaluation import (
     Sampling,
+    align,
     calibrate,
     compare,
     controlled,
     evaluate,
+    failure_modes,
+    findings,
     judge,
-    label_table,
     read_ratings,
-    retrieve,
-    run_alignment,
-    run_failure_modes,
-    run_sensitivity,
+    retrieval,
+    sensitivity,
 )
 from vlscore.metrics import Scorer
 from vlscore.perturb import perturb_table
@@ -61,7 +61,7 @@ def results(tmp_path_factory):
         (words.score(None, said, said[::-1]), len(said)),
         (evaluate(table, folder / "parquet", Scorer(embedder)), STUDIES),
         (find_oracles(table, folder / "oracle", index.index, embedder, settings), STUDIES * 2),
-        (retrieve(table, folder / "retrieval", embedder), 2),
+        (retrieval(table, folder / "retrieval", embedder), 2),
         (
             controlled(
                 open_reports(reports),
@@ -72,11 +72,11 @@ def results(tmp_path_factory):
             ),
             None,
         ),
-        (run_failure_modes(pairs, folder / "failures", **quick), None),
-        (run_alignment(pairs, folder / "aligned", scorer=words, **quick), None),
+        (failure_modes(pairs, folder / "failures", **quick), None),
+        (align(pairs, folder / "aligned", scorer=words, **quick), None),
         (perturbed, sum(perturbed.counts.values())),
-        (run_sensitivity(perturbed.folder, folder / "s", metrics=["rouge-l"], **quick), None),
-        (label_table(reports, folder / "labels", **quick), len(said)),
+        (sensitivity(perturbed.folder, folder / "s", metrics=["rouge-l"], **quick), None),
+        (findings(reports, folder / "labels", **quick), len(said)),
         (judge(table, folder / "judged"), STUDIES),
         (compare([table], folder / "compared", words, permutations=19, **quick), None),
         (index, len(said)),

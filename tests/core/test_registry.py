@@ -84,6 +84,17 @@ def test_an_unknown_name_gets_a_suggestion(tools):
         tools.find("late")
 
 
+def test_an_unknown_name_gets_the_names_or_the_command_that_lists_them(tools):
+    with pytest.raises(UnknownName, match="called 'saw'; Known: hammer, late-hammer"):
+        tools.find("saw")
+    listed = Registry[Tool]("tool", listed_by="shop tools")
+    listed.register(HAMMER)
+    with pytest.raises(UnknownName, match=r"called 'hamer'; did you mean hammer\? `shop tools`"):
+        listed.find("hamer")
+    assert listed.similar_to("ham") == ["hammer"]
+    assert listed.similar_to("saw") == []
+
+
 def test_a_name_is_given_once(tools):
     with pytest.raises(InvalidSetting, match="registered already"):
         tools.register(Tool("hammer"))

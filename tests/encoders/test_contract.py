@@ -186,11 +186,11 @@ def failures(encoder: JointEncoder) -> str:
 @pytest.mark.parametrize(
     ("broken", "named"),
     [
-        (lambda: Unlike(licence=""), "states no licence"),
+        (lambda: Unlike(licence=""), "has no licence"),
         (lambda: Unlike(C=-1.0), "card's C is -1.0"),
         (lambda: Unlike(dim=9), r"embeddings have shape"),
         (lambda: Unlike(normalised=True), "unit length"),
-        (lambda: Unlike(max_tokens=5), "12 tokens are kept, but the card says 5"),
+        (lambda: Unlike(max_tokens=5), "it reads 12 tokens, but its card says 5"),
         (lambda: Unlike().train(), "training mode"),
         (ReadsPadding, "padding: embeddings differ"),
         (SeesTheBatch, "images alone and in a batch"),

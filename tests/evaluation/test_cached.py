@@ -6,7 +6,7 @@ import pytest
 
 from tests.doubles import KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
-from vlscore.cli.output import row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.core import open_cache
 from vlscore.evaluation import evaluate
 from vlscore.metrics import Scorer
@@ -147,7 +147,7 @@ def test_cached_and_uncached_runs_agree(tmp_path, cache):
 def test_progress_says_what_came_from_the_cache(tmp_path, monkeypatch, capsys):
     table, _ = make_table(tmp_path, 5)
     evaluate(table, tmp_path / "cold", scorer_of())
-    monkeypatch.setattr("vlscore.cli.output._LOG_PAUSE", 0.0)
+    monkeypatch.setattr("vlscore.cli.progress._LOG_PAUSE", 0.0)
     scorer = scorer_of()
     with row_progress(5, also=scorer.embedder.engine.work.said) as on_progress:
         evaluate(table, tmp_path / "warm", scorer, on_progress=on_progress)

@@ -12,7 +12,7 @@ from tests.evaluation.samples import BATCH, make_table
 from vlscore.data import TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
-from vlscore.evaluation import MeasuredMetric, align, calibrate, compare, evaluate
+from vlscore.evaluation import MeasuredMetric, alignment_of, calibrate, compare, evaluate
 from vlscore.evaluation.alignment.run import _direction_note
 from vlscore.evaluation.scoring.summary import read_summary
 from vlscore.metrics import Scorer
@@ -90,7 +90,7 @@ def test_a_card_states_the_table_that_its_training_names(tmp_path):
 )
 def test_metrics_that_all_disagree_with_the_raters_raise_a_question(values, asked):
     pairs = rated({"total errors": [list(range(8))]})
-    result = align([MeasuredMetric("m", values)], pairs, resamples=100)
+    result = alignment_of([MeasuredMetric("m", values)], pairs, resamples=100)
     assert bool(_direction_note(result, pairs)) is asked
     if asked:
         assert "--ratings-are quality" in _direction_note(result, pairs)[0]

@@ -150,7 +150,7 @@ def test_a_process_that_dies_is_named_and_nothing_is_lost(table, tmp_path):
     first, second = threads(2)
     dies = threading.Thread(target=second.queues[1, 0].put, args=(None,))
     dies.start()
-    with pytest.raises(ProcessLost, match=r"process 1 of 2 has ended.*kept in .*out\. The same"):
+    with pytest.raises(ProcessLost, match=r"process 1 of 2 has ended.*stored in .*out\. The same"):
         evaluate(table, tmp_path / "out", scorer_of(), processes=first)
     assert shared(table, tmp_path / "out", 2).resumed_from == CHUNK
 
@@ -397,12 +397,12 @@ def test_a_killed_process_ends_the_run_soon_and_the_next_call_goes_on(demo, alon
     assert process.returncode != 0
     said = stderr.partition("Traceback")[0]
     if rank:
-        assert "kept in" in said, stderr
-        assert "The same command goes on from there" in said, stderr
+        assert "stored in" in said, stderr
+        assert "The same command resumes" in said, stderr
     else:
         # What is said by whoever is left, unless torchrun was quicker.
         assert "leads the run, has ended" in said or "exitcode: -9" in stderr
     last = CliRunner().invoke(app, command)
     assert last.exit_code == 1, last.output
-    assert "went on after row" in last.stderr
+    assert "resumed after row" in last.stderr
     assert results_of(out) == results_of(alone[0])

@@ -320,5 +320,5 @@ def test_awkward_text_is_read_without_failing(report: str) -> None:
 
 
 def test_what_is_not_text_is_refused() -> None:
-    with pytest.raises(InvalidReport, match="must be a str, not bytes"):
+    with pytest.raises(InvalidReport, match="must be a text, not a bytes"):
         extract(b"no effusion")  # type: ignore[arg-type]

@@ -47,18 +47,23 @@ def test_a_trigger_is_one_line(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("observations", 'chexpert = "Edema"', 'chexpert = "Oedema"', "no such label"),
+        ("observations", 'chexpert = "Edema"', 'chexpert = "Oedema"', "has an unknown label"),
         ("observations", 'subject = "markings"', 'subject = "landmarks"', "unknown subject"),
         ("observations", 'name = "density"', 'name = "opacity"', "defined twice"),
         ("observations", "normal_states = [", "normal_states = [[", "not valid TOML"),
-        ("context", 'effect = "uncertain"', 'effect = "doubtful"', "no such effect"),
+        ("context", 'effect = "uncertain"', 'effect = "doubtful"', "unknown effect"),
         ("context", '"denies", ', '"denies", "", ', "empty phrase"),
         ("location", 'value = "left"', 'value = "port"', "'port' is not a valid Side"),
         ("change", 'value = "new"', 'value = "novel"', "is not a valid TemporalChange"),
         ("grammar", "copulas =", "cupolas =", "copulas missing"),
         ("severity", "rank = 1", "rang = 1", "rank"),
-        ("coverage", '"opacity", "airspace', '"opaqueness", "airspace', "no such observation"),
-        ("coverage", '"asthma", "hyperlucency", "bulla", "nodule",', '"bulla",', "in no scope"),
+        (
+            "coverage",
+            '"opacity", "airspace',
+            '"opaqueness", "airspace',
+            "observations do not exist",
+        ),
+        ("coverage", '"asthma", "hyperlucency", "bulla", "nodule",', '"bulla",', "have no scope"),
         ("coverage", 'subjects = ["lungs"]', 'subjects = ["loins"]', "unknown subject"),
         ("coverage", '"lungs", "pleura", "vessels"]', '"lungs", "belly"]', "unknown part"),
     ],
@@ -77,7 +82,7 @@ def test_the_error_is_one_of_the_tree() -> None:
 
 def test_a_missing_lexicon_is_named(folder: Path) -> None:
     (folder / "change.toml").unlink()
-    with pytest.raises(InvalidLexicon, match=r"change\.toml: the lexicon is missing"):
+    with pytest.raises(InvalidLexicon, match=r"change\.toml: this lexicon does not exist"):
         load_lexicon(folder)
 
 

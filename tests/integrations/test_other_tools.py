@@ -188,5 +188,5 @@ def test_lightning_logs_at_the_end_of_a_validation(expected, tmp_path):
     assert logged == pytest.approx({"bleu-2 corpus": expected["bleu-2 corpus"]}, rel=1e-6)
     model = Model()
     model.key = "text"
-    with pytest.raises(InvalidSetting, match='returned no "candidate"'):
+    with pytest.raises(InvalidSetting, match='nor the batch has "candidate"'):
         validated(one, model)

@@ -100,7 +100,7 @@ def test_idf_weights_come_from_all_references_of_the_run(folder):
         assert found == pytest.approx(expected, abs=2e-6)
     alone = compute_values(name, ["clear"], ["clear"])[metric]
     assert np.isnan(alone.headline[0])
-    assert "weigh nothing" in str(alone.failures[0])
+    assert "their weights are 0" in str(alone.failures[0])
 
 
 def test_rescaling_subtracts_the_baseline_of_the_layer(folder, tmp_path):
@@ -113,7 +113,7 @@ def test_rescaling_subtracts_the_baseline_of_the_layer(folder, tmp_path):
         np.testing.assert_allclose(one, (other - b) / (1 - b), rtol=1e-9)
     signature = Plan(name).signature(find_metric(name))
     assert signature.get("rescale").startswith("baseline.tsv@")
-    with pytest.raises(InvalidSetting, match="no baseline of layer 3"):
+    with pytest.raises(InvalidSetting, match="no readable baseline for layer 3"):
         compute(f"bert-score(model={folder},layer=3,rescale={table})", CANDIDATES, REFERENCES)
 
 
@@ -141,7 +141,7 @@ def test_what_is_absent_is_said_before_anything_is_loaded(folder, tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with pytest.raises(MissingDependency, match="pickled weights are not read"):
         Plan(f"bert-score(model={tmp_path})").require()
-    for layer, reason in (("", "no best layer"), (",layer=4", "no layer 4")):
+    for layer, reason in (("", "no default layer"), (",layer=4", "layer=4: the model")):
         name = f"bert-score(model={folder}{layer})"
         with pytest.raises(InvalidSetting, match=reason):
             Plan(name).signature(find_metric(name))

@@ -95,7 +95,7 @@ def test_references_that_are_all_alike_give_no_number():
     found = compute_values("cider-d", ["no effusion"], ["no effusion"])
     (values,) = found.values()
     assert np.isnan(values.headline[0])
-    assert "fitted to 1 that are alike" in str(values.failures[0])
+    assert "fitted to (1) have the same" in str(values.failures[0])
 
 
 def test_unusual_parameters_keep_the_contract():

@@ -113,7 +113,7 @@ def test_an_input_that_is_computed_otherwise_is_refused_but_a_newer_vlscore_is_n
         write_composite(tmp_path / "c.json", made(inputs=inputs))
         name = f"composite:{tmp_path / 'c.json'}"
         if is_refused:
-            with pytest.raises(InvalidSetting, match="not what the composite was fitted to"):
+            with pytest.raises(InvalidSetting, match="was fitted with other settings"):
                 compute(name, CANDIDATES, REFERENCES)
         else:
             assert np.isfinite(next(iter(compute(name, CANDIDATES, REFERENCES).values()))).all()
@@ -134,25 +134,25 @@ def _inputs(**changes):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda c: [c], "no json object"),
+        (lambda c: [c], "does not contain a json object"),
         (lambda c: _edited(c, format="pickle"), "format"),
         (lambda c: _edited(c, inputs=[]), "lists none"),
-        (lambda c: _edited(c, inputs=[c["inputs"][0]] * 2), "stands there twice"),
+        (lambda c: _edited(c, inputs=[c["inputs"][0]] * 2), "is listed twice"),
         (lambda c: _edited(c, fitted_to=None), "fitted_to"),
         (lambda c: _edited(c, rating=" "), "rating"),
         (_inputs(weight=0.9), "sum to 1.15"),
         (_inputs(weight=-0.25), "below 0"),
-        (_inputs(weight="0.75"), "no finite number"),
-        (_inputs(weight=True), "no finite number"),
-        (_inputs(mean=float("inf")), "no finite number"),
-        (_inputs(mean=float("nan")), "no finite number"),
-        (_inputs(deviation=0), "not above 0"),
-        (_inputs(metric="Composite(file=x.json)"), "holds no composite"),
-        (_inputs(metric=" composite (file=x.json)"), "holds no composite"),
-        (_inputs(mean=10**400), "no finite number"),
-        (_inputs(metric="composite(file=x.json)"), "holds no composite"),
-        (_inputs(metric=["bleu-1"]), "no text"),
-        (_inputs(signature=None), "no text"),
+        (_inputs(weight="0.75"), "not a finite number"),
+        (_inputs(weight=True), "not a finite number"),
+        (_inputs(mean=float("inf")), "not a finite number"),
+        (_inputs(mean=float("nan")), "not a finite number"),
+        (_inputs(deviation=0), "must be above 0"),
+        (_inputs(metric="Composite(file=x.json)"), "must not contain a composite"),
+        (_inputs(metric=" composite (file=x.json)"), "must not contain a composite"),
+        (_inputs(mean=10**400), "not a finite number"),
+        (_inputs(metric="composite(file=x.json)"), "must not contain a composite"),
+        (_inputs(metric=["bleu-1"]), "not a text"),
+        (_inputs(signature=None), "not a text"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named(file, edit, message):
@@ -166,7 +166,7 @@ def test_what_is_wrong_in_a_file_is_named(file, edit, message):
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1e999", b"null"])
 def test_what_is_no_json_is_refused(file, content):
     file.write_bytes(content)
-    with pytest.raises(InvalidSetting, match="is no composite"):
+    with pytest.raises(InvalidSetting, match="is not a composite"):
         find_metric(f"composite:{file}")
 
 
@@ -189,9 +189,9 @@ def test_no_hub_is_asked_for_a_file(file, monkeypatch):
 
 
 def test_absent_files_unknown_metrics_and_the_bare_name(tmp_path, file):
-    with pytest.raises(InvalidSetting, match="no such file"):
+    with pytest.raises(InvalidSetting, match="does not exist"):
         find_metric(f"composite:{tmp_path / 'absent.json'}")
-    with pytest.raises(InvalidSetting, match="is no composite"):
+    with pytest.raises(InvalidSetting, match="is not a composite"):
         find_metric(f"composite:{tmp_path}")
     with pytest.raises(InvalidSetting, match="rename"):
         find_metric("composite:a(b.json")

@@ -147,17 +147,17 @@ CORPUS = {"corpus": (Output("corpus", "sum"),), "statistics": 1}
     ("metric", "problem"),
     [
         (made(Endless()), "not finite for ordinary reports"),
-        (made(Short()), "states 1 columns"),
-        (made(Beyond()), "leaves its bounds"),
+        (made(Short()), "must return 1 columns"),
+        (made(Beyond()), "values outside its bounds"),
         (made(LovesSilence()), "an empty report scores as well"),
         (made(LovesOthers()), "another report scores as well"),
         (made(Moody()), "differ from call to call"),
         (made(Jealous()), "depend on the order"),
-        (made(Relative()), "depends on its neighbours"),
+        (made(Relative()), "depends on other pairs"),
         (made(NeedsSome()), "nothing to do"),
         (made(Blind(), reference_scores_best=False), "ignores the references"),
-        (made(Lengths(), uses_reference=False), "looks at the references"),
-        (made(Lengths(), uses_image=True), "nothing shows it one"),
+        (made(Lengths(), uses_reference=False), "uses the references"),
+        (made(Lengths(), uses_image=True), "receives no image"),
         (made(NoSums(), **CORPUS), "states 1 statistics"),
         (made(GrowingSums(), **CORPUS), "counted twice"),
         (made(Lengths(), description=" "), "no description"),
@@ -174,7 +174,7 @@ def test_statistics_without_a_corpus_value_are_caught():
         def compute(self, metric, batch):
             return Computed(super().compute(metric, batch).columns, np.ones((len(batch), 1)))
 
-    with pytest.raises(BrokenContract, match="states no corpus value"):
+    with pytest.raises(BrokenContract, match="defines no corpus value"):
         check_metric(made(Sums()))
 
 
@@ -199,7 +199,7 @@ def test_embedded_metrics_of_ones_own_are_checked_for_what_they_look_at():
     check_metric(made(WithEmbeddings(), **EMBEDDED))
     with pytest.raises(BrokenContract, match="ignores the references"):
         check_metric(made(WithEmbeddings(), **{**EMBEDDED, "uses_reference": True}))
-    with pytest.raises(BrokenContract, match="looks at the images"):
+    with pytest.raises(BrokenContract, match="uses the images"):
         check_metric(made(WithEmbeddings(), **{**EMBEDDED, "uses_image": False}))
 
 
@@ -207,7 +207,7 @@ def test_a_metric_that_is_not_found_again_is_caught(monkeypatch):
     other = made(Lengths())
     METRICS.register(made(Blind(), description="another"))
     try:
-        with pytest.raises(BrokenContract, match="does not find it again"):
+        with pytest.raises(BrokenContract, match="does not find it by its name"):
             check_metric(other)
     finally:
         METRICS.unregister("shared-words")
@@ -221,7 +221,7 @@ def test_a_metric_whose_signature_hides_a_parameter_is_caught(monkeypatch):
         return plan_signature(self, metric, *rest).without("smoothing")
 
     monkeypatch.setattr(Plan, "signature", without)
-    with pytest.raises(BrokenContract, match="does not state its parameter smoothing"):
+    with pytest.raises(BrokenContract, match="does not name its parameter smoothing"):
         check_metric("bleu-1")
 
 

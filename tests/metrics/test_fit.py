@@ -111,5 +111,5 @@ def test_what_is_no_list_of_texts_is_refused():
         Plan([RARE]).fit("no effusion")
     with pytest.raises(InvalidReport, match="not one text"):
         Scorer(metrics=[RARE]).fit("no effusion")
-    with pytest.raises(InvalidReport, match=r"references\[1\] is a float"):
+    with pytest.raises(InvalidReport, match=r"references\[1\] must be a text, not a float"):
         Plan([RARE]).fit(["no effusion", 0.5])

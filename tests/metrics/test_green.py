@@ -116,11 +116,11 @@ def test_noise_has_no_score(tmp_path, monkeypatch):
 
 def test_what_is_missing_is_said_before_anything_is_computed(monkeypatch, tmp_path):
     monkeypatch.delenv("VLSCORE_GREEN", raising=False)
-    with pytest.raises(MissingDependency, match=r"set VLSCORE_GREEN\. Answers .*answers=FILE"):
+    with pytest.raises(MissingDependency, match=r"set VLSCORE_GREEN\. Or use .*answers=FILE"):
         Plan("green").require()
-    with pytest.raises(MissingDependency, match=r"absent\.csv: no such table"):
+    with pytest.raises(MissingDependency, match=r"absent\.csv: there is no such table"):
         Plan("green(answers=absent.csv)").require()
-    with pytest.raises(InvalidSetting, match="name one"):
+    with pytest.raises(InvalidSetting, match="leave out one"):
         Plan("green(answers=a.csv,model=b)").require()
     monkeypatch.setenv("VLSCORE_GREEN", str(tmp_path))
     with pytest.raises(MissingDependency, match=r"no config\.json"):

@@ -41,7 +41,7 @@ def test_the_signature_states_the_rules_and_their_tables():
     (metric,) = plan.metrics
     signature = str(plan.signature(metric))
     assert signature.startswith(f"judge|score:rating|judge:{RuleJudge().name}|")
-    with pytest.raises(InvalidSetting, match="needs a model"):
+    with pytest.raises(InvalidSetting, match="no effect without a model"):
         compute("judge(order=reference-first)", CANDIDATES, REFERENCES)
 
 
@@ -78,5 +78,5 @@ def test_a_metric_sends_no_report_to_a_host_that_is_not_allowed(monkeypatch):
     metric = METRICS["judge"](model="absent")
     assert "--endpoint" in provider_of(metric).missing(metric)
     monkeypatch.setenv("VLSCORE_JUDGE_IN_FLIGHT", "many")
-    with pytest.raises(InvalidSetting, match="VLSCORE_JUDGE_IN_FLIGHT is a number"):
+    with pytest.raises(InvalidSetting, match="VLSCORE_JUDGE_IN_FLIGHT must be a number"):
         compute("judge(model=m,endpoint=http://localhost:1/v1)", CANDIDATES, REFERENCES)

@@ -68,7 +68,7 @@ def test_with_words_at_blanks_periods_and_commas_count(beta, candidate, referenc
 
 
 def test_stemming_is_of_the_other_tokens():
-    with pytest.raises(InvalidSetting, match="stems words"):
+    with pytest.raises(InvalidSetting, match="can only stem words"):
         compute("rouge-l(stemming=true,tokens=blanks)", ["a"], ["a"])
 
 

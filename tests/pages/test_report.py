@@ -137,7 +137,7 @@ def test_a_missing_or_changed_table_is_named_and_the_numbers_remain(tmp_path):
     command("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out")
     table.rename(tmp_path / "moved.jsonl")
     made = report(tmp_path / "out")
-    assert "is not there" in made.notes[0]
+    assert "does not exist" in made.notes[0]
     assert cases_of(made.path)["cases"] is None
     table.write_text(json.dumps({**row, "candidate": "Other."}) + "\n")
     assert "is not the one that the run read" in report(tmp_path / "out").notes[0]
@@ -149,7 +149,7 @@ def test_a_missing_or_changed_table_is_named_and_the_numbers_remain(tmp_path):
 def test_folders_without_a_finished_run_and_changed_results_are_refused(tmp_path):
     with pytest.raises(InvalidSetting, match="at least one"):
         report()
-    with pytest.raises(InvalidSetting, match="holds no"):
+    with pytest.raises(InvalidSetting, match="has no"):
         report(tmp_path)
     table = tmp_path / "studies.jsonl"
     table.write_text(json.dumps({"id": "1", "reference": "Edema.", "candidate": "No."}) + "\n")

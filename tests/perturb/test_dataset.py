@@ -282,7 +282,7 @@ def test_a_table_without_reports_is_refused_and_nothing_is_written(tmp_path, row
             UnknownName,
             "'change-colour'; did you mean change-location",
         ),
-        ({"per_report": 0}, InvalidSetting, "per_report is at least 1, not 0"),
+        ({"per_report": 0}, InvalidSetting, "per_report is a whole number, at least 1, not 0"),
     ],
 )
 def test_wrong_settings_are_refused_before_the_table_is_read(tmp_path, options, error, message):

@@ -25,5 +25,5 @@ def test_sigkill_costs_the_chunk_in_work_and_nothing_else(tmp_path):
         CliRunner().invoke(app, command_of(table, out)) for out in (killed, whole)
     )
     assert (again.exit_code, undisturbed.exit_code) == (0, 0), again.output
-    assert "went on after row " in again.stderr
+    assert "resumed after row " in again.stderr
     assert files_of(killed) == files_of(whole)

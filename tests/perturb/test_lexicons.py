@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(folder, name):
     (folder / f"{name}.toml").unlink()
-    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: the lexicon is missing"):
+    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: this lexicon does not exist"):
         FILES[name].__wrapped__()
 
 
@@ -42,7 +42,7 @@ def test_a_missing_file_is_named(folder, name):
 def test_a_broken_file_is_named(folder, name):
     path = folder / f"{name}.toml"
     path.write_text(path.read_text("utf-8").replace("=", "==", 1), encoding="utf-8")
-    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: not valid TOML: .*line"):
+    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml is not valid TOML: .*line"):
         FILES[name].__wrapped__()
 
 

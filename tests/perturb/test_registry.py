@@ -106,7 +106,7 @@ def test_a_kind_is_taken_by_entry_point(module, monkeypatch):
 
 @pytest.mark.parametrize("wrong", [3, None, int, "loud_kinds:NO_KIND"])
 def test_what_is_no_kind_is_refused(module, wrong):
-    with pytest.raises(InvalidSetting, match="no kind of perturbation"):
+    with pytest.raises(InvalidSetting, match="not a kind of perturbation"):
         kinds_named([wrong])
 
 
@@ -134,7 +134,7 @@ def test_a_kind_that_needs_arguments_or_a_name_is_refused():
     class Nameless(Own):
         name = ""
 
-    with pytest.raises(InvalidSetting, match="Needy cannot be made without arguments"):
+    with pytest.raises(InvalidSetting, match="Needy must be callable without arguments"):
         kinds_named([Needy])
     with pytest.raises(InvalidSetting, match="has no name"):
         kinds_named([Nameless()])
@@ -157,7 +157,7 @@ def test_the_public_check_lists_all_that_is_wrong():
     with pytest.raises(BrokenContract) as caught:
         check_kind(Careless(), ["There is a small effusion.", "Mild edema."])
     told = str(caught.value)
-    assert "its name is not as in" in told
+    assert "its name must have the form of" in told
     assert "'a' before a vowel" in told
     assert "ValueError: substring not found (report: 'Mild edema.')" in told
 

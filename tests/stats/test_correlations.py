@@ -113,16 +113,16 @@ def test_bad_settings_are_refused():
         correlation([1, 2], [1, 2], "tau")
     with pytest.raises(InvalidSetting, match="not 'tau'"):
         resampled_correlations([[1, 2]], [[1, 2]], np.ones((1, 2)), ["tau"])
-    with pytest.raises(InvalidSetting, match="at least one resample"):
+    with pytest.raises(InvalidSetting, match="resamples must be 1 or more"):
         drawn_weights(3, resamples=0, seed=0)
-    with pytest.raises(InvalidSetting, match="needs a group"):
+    with pytest.raises(InvalidSetting, match="each row needs one"):
         drawn_weights(3, ["a"], resamples=5, seed=0)
-    with pytest.raises(InvalidSetting, match="no row"):
+    with pytest.raises(InvalidSetting, match="no rows"):
         drawn_weights(0, resamples=5, seed=0)
     with pytest.raises(InvalidSetting, match="finite"):
         resampled_correlations([[1, np.inf]], [[1, 2]], np.ones((1, 2)))
     for function in (kendall_tau_c, spearman, pearson):
-        with pytest.raises(InvalidSetting, match="one length"):
+        with pytest.raises(InvalidSetting, match="the same length"):
             function([1, 2], [1, 2, 3])
 
 

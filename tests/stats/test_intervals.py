@@ -111,7 +111,7 @@ def test_paired_samples_are_resampled_together():
     x = np.random.default_rng(6).random(50)
     found = bootstrap(lambda a, b: float(np.abs(a - b).max()), x, x)
     assert (found.low, found.high) == (0, 0)
-    with pytest.raises(InvalidSetting, match="one length"):
+    with pytest.raises(InvalidSetting, match="the same length"):
         bootstrap(np.mean, [1.0], [1.0, 2.0])
     with pytest.raises(InvalidSetting, match="at least one sample"):
         bootstrap(np.mean)

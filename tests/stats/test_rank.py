@@ -98,7 +98,7 @@ def test_constants_have_no_tau_and_bad_samples_are_refused():
     assert np.isnan(kendall_tau_b([1, 1], [1, 2]))
     assert np.isnan(kendall_tau_b_interval([1, 1], [1, 2], resamples=20).low)
     assert np.isnan(largest_tau_b([2, 2]))
-    with pytest.raises(InvalidSetting, match="one length"):
+    with pytest.raises(InvalidSetting, match="the same length"):
         kendall_tau_b([1, 2], [1, 2, 3])
     with pytest.raises(InvalidSetting, match="value 1 is nan"):
         kendall_tau_b_interval([1, float("nan")], [1, 2])

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    BootstrapOptions,
-    EncoderOptions,
     PrintOptions,
     RatingOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import (
@@ -35,16 +31,10 @@ from vlscore.cli.options import (
     names_of,
     option,
 )
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    stopping,
-)
+from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_encoder, say_of_failures, say_of_run
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
+from vlscore.evaluation import AlignmentSettings
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
@@ -61,15 +51,6 @@ MeaningOption = Annotated[
         "NAME",
     ),
 ]
-FitOption = Annotated[
-    str | None,
-    option(
-        "--fit",
-        'Also fit a composite of the computed metrics to a rating, as in "total errors"; '
-        "--metrics composite:FOLDER/composite.json then is a metric.",
-        "RATING",
-    ),
-]
 CandidatesOption = Annotated[
     str,
     option(
@@ -82,7 +63,7 @@ CandidatesOption = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlignedOptions:
-    """Metrics that are compared with ratings: computed here, or elsewhere."""
+    """Metrics that are computed."""
 
     metrics: Annotated[
         list[str] | None,
@@ -95,22 +76,6 @@ class AlignedOptions:
             "NAMES",
         ),
     ] = None
-    values: Annotated[
-        Path | None,
-        option(
-            "--values",
-            "Table of values computed elsewhere: study_id, candidate_id, one column a metric.",
-            "PATH",
-        ),
-    ] = None
-    lower_is_better: Annotated[
-        str,
-        option(
-            "--lower-is-better",
-            "Columns of --values, with commas, of which smaller values are better.",
-            "NAMES",
-        ),
-    ] = ""
 
     def wanted(self) -> tuple[list[str] | None, list[str]]:
         """Return the metrics to compute, None for the default, and their columns."""
@@ -190,7 +155,7 @@ class RatedTextOptions:
         )
 
 
-@grouped("workers")
+@grouped("workers", after={"meaning": "lower_is_better", "layout": "fit", "candidates": "layout"})
 def align(
     *,
     ratings: Annotated[
@@ -199,17 +164,13 @@ def align(
     ],
     out: OutOption,
     aligned: AlignedOptions,
+    settings: AlignmentSettings,
     meaning: MeaningOption = "errors",
-    fit: FitOption = None,
     layout: LayoutOption = None,
     candidates: CandidatesOption = "",
-    bootstrap: BootstrapOptions,
     rating: RatingOptions,
     texts: RatedTextOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     figure: FigureOption = None,
     running: RunOptions,
     printing: PrintOptions,
@@ -224,8 +185,9 @@ def align(
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
     """
-    from vlscore.cli.output import row_progress
-    from vlscore.evaluation import read_ratings, run_alignment
+    from vlscore.cli.progress import row_progress
+    from vlscore.evaluation import align as compute_alignment
+    from vlscore.evaluation import read_ratings
 
     columns = rating.columns(**texts.of_ratings())
     pairs = read_ratings(
@@ -237,8 +199,8 @@ def align(
     table = texts.table()
     metrics, wanted = aligned.wanted()
     scorer = None
-    if metrics is not None or aligned.values is None:
-        scorer = encoding.scorer(metrics, resources, reading, sections)
+    if metrics is not None or settings.values is None:
+        scorer = encoding.scorer(metrics)
     embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),
@@ -246,17 +208,13 @@ def align(
             len(pairs), "pairs", quiet=printing.is_silent, also=cache_hits(embedder)
         ) as on_progress,
     ):
-        run = run_alignment(
+        run = compute_alignment(
             pairs,
             out,
             scorer=scorer,
             columns=wanted,
-            values=aligned.values,
-            lower_is_better=names_of(aligned.lower_is_better),
+            **vars(settings),
             studies=table,
-            fit=fit,
-            resamples=bootstrap.resamples,
-            seed=bootstrap.seed,
             figure=figure,
             overwrite=running.overwrite,
             on_progress=on_progress,
@@ -276,10 +234,13 @@ def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
         tables = [_shorter(named_as_in_papers(table)) for table in run.tables]
         show_tables(tables, run.signatures, run.folder, "tables.md")
     failures = run.content["failures"]
-    if failures:
-        what = "rows or values are missing" if len(failures) > 1 else "row or value is missing"
-        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
-        echo(f"all of them: {run.folder / 'failures.csv'}", err=True)
+    say_of_failures(
+        run.first_failures(GROUPED_FAILURES),
+        len(failures),
+        "rows or values are missing",
+        "row or value is missing",
+        listed_in=run.folder / "failures.csv",
+    )
 
 
 def _shorter(table: "TextTable") -> "TextTable":

@@ -6,18 +6,27 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import finish_rows, say_of_encoder, stopping
+from vlscore.cli.output import finish_rows, say_of_encoder
+from vlscore.cli.progress import stopping
 from vlscore.evaluation import BaselineSettings
+
+TrainOption = Annotated[
+    Path | None,
+    option(
+        "--train",
+        "Table of other studies that the baseline learns from: reports, and images where it "
+        "needs them.",
+        "REPORTS",
+        TABLE,
+    ),
+]
 
 
 @grouped("candidate_column", "C", "reference_section", "candidate_section", "as_json")
@@ -32,22 +41,10 @@ def baseline(
     ],
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
-    train: Annotated[
-        Path | None,
-        option(
-            "--train",
-            "Table of other studies that the baseline learns from: reports, and images where it "
-            "needs them.",
-            "REPORTS",
-            TABLE,
-        ),
-    ] = None,
+    train: TrainOption = None,
     settings: BaselineSettings,
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -63,18 +60,18 @@ def baseline(
     Writes candidates.jsonl, which `vlscore evaluate` and `vlscore compare` read, summary.json,
     tables.md and failures.csv. Each row has the baseline's signature.
 
-    Stop with Ctrl-C and start the same command again to go on where it was.
+    Stop with Ctrl-C and start the same command again to resume.
 
     Example: vlscore baseline top-sentences test.csv --train train.csv --out sentences
     """
-    from vlscore.cli.output import cache_hits, row_progress
+    from vlscore.cli.progress import cache_hits, row_progress
     from vlscore.data import count_rows
     from vlscore.evaluation import baseline as write_baseline
     from vlscore.evaluation import find_baseline
 
     needs = find_baseline(name, settings).needs
     has_images = bool(needs & {"images", "train images"})
-    embedder = encoding.embedder(resources, reading) if has_images else None
+    embedder = encoding.embedder() if has_images else None
     total = count_rows(studies)
     if "train images" in needs and train is not None and total is not None:
         others = count_rows(train)
@@ -90,10 +87,10 @@ def baseline(
             train=train,
             settings=settings,
             embedder=embedder,
-            text_policy=sections.section,
+            text_policy=encoding.section,
             columns=table.columns("id", "image", "reference", "view"),
             image_root=table.image_root,
-            workers=resources.decoders() if has_images else 0,
+            workers=encoding.decoders() if has_images else 0,
             overwrite=running.overwrite,
             on_progress=progress,
         )

@@ -8,11 +8,8 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -45,10 +42,7 @@ def bench(
     count: Annotated[int, option("--count -n", "Studies to measure.", "N", min=1)] = 64,
     metrics: MetricsOption = None,
     columns: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     printing: PrintOptions,
 ) -> None:
     """Show where the time of an evaluation goes on this machine.
@@ -71,7 +65,7 @@ def bench(
     wanted = metrics or ["vlscore"]
     demonstration = resource_path("weights", "phantom", "demo") / "studies.jsonl"
     table = columns.studies(studies or demonstration, Plan(wanted).needs.roles)
-    scorer = encoding.scorer(wanted, resources, reading, sections)
+    scorer = encoding.scorer(wanted)
     startup = (
         Stage("importing torch", imported - began),
         Stage("the table and the encoder", time.perf_counter() - imported),

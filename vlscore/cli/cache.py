@@ -1,12 +1,13 @@
-"""`vlscore cache`: what is kept between runs, and how to be rid of it."""
+"""`vlscore cache`: what is stored between runs, and how to remove it."""
 
 import sqlite3
 from typing import Annotated
 
 import typer
 
+from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.options import option
-from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
+from vlscore.cli.output import echo
 
 cache = typer.Typer(
     name="cache",

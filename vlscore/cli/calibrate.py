@@ -7,25 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, option
 from vlscore.cli.output import (
-    GROUPED_FAILURES,
     echo,
+    say_of_bad_rows,
     say_of_encoder,
-    say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
 )
+from vlscore.cli.progress import stopping
 
 if TYPE_CHECKING:
     from vlscore.evaluation import Calibration
@@ -59,10 +55,7 @@ def calibrate(
         int, option("--seed", "Of the others that are drawn, and of the bootstrap.", "N")
     ] = 0,
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     write_card: WriteCardOption = False,
     running: RunOptions,
     printing: PrintOptions,
@@ -75,7 +68,7 @@ def calibrate(
 
     Example: vlscore calibrate studies.jsonl --encoder small --weights trained --write-card
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.errors import InvalidSetting
     from vlscore.evaluation import calibrate, read_card, write_constant
@@ -86,9 +79,9 @@ def calibrate(
     if weights is not None:
         read_card(weights)
     total = count_rows(studies)
-    embedder = encoding.embedder(resources, reading)
+    embedder = encoding.embedder()
     with (
-        stopping(None, kept=None),
+        stopping(None, stored=None),
         row_progress(total, "embedding", quiet=printing.is_silent) as on_progress,
     ):
         found = calibrate(
@@ -97,8 +90,8 @@ def calibrate(
             others=others,
             columns=table.columns(),
             image_root=table.image_root,
-            text_policy=sections.policy(),
-            workers=resources.decoders(),
+            text_policy=encoding.policy(),
+            workers=encoding.decoders(),
             seed=seed,
             on_progress=on_progress,
         )
@@ -118,8 +111,4 @@ def _print(found: "Calibration", card: Path | None, printing: PrintOptions) -> N
         echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
         if card is not None:
             echo(f"wrote {card}")
-    if found.failed:
-        shown = [(row.row, str(row.id or ""), row.reason) for row in found.failed]
-        count = len(shown)
-        what = "rows could not be used" if count > 1 else "row could not be used"
-        say_of_failures(shown[:GROUPED_FAILURES], count, what)
+    say_of_bad_rows(found.failed)

@@ -14,7 +14,8 @@ from typing import Any
 
 import typer
 
-from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
+from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
+from vlscore.cli.output import echo
 from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, say_stopped
 from vlscore.errors import VLScoreError
 

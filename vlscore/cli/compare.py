@@ -8,42 +8,35 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
 from vlscore.cli.options import (
-    OUTPUT,
-    READING,
     TABLE,
     FigureOption,
     OutOption,
-    PatientColumnOption,
-    names_of,
     option,
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    cache_hits,
     echo,
     say_left_out,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
 )
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.cli.shown_tables import show_tables
+from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import ComparisonRun, Source, TableSettings
+    from vlscore.evaluation import ComparisonRun, Source
     from vlscore.metrics import Scorer
 
 
@@ -59,7 +52,7 @@ SystemsArgument = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ComparedOptions:
-    """What is compared: metrics, baselines, and values computed elsewhere."""
+    """Metrics that are computed, and training reports of the baselines."""
 
     metrics: Annotated[
         list[str] | None,
@@ -75,14 +68,6 @@ class ComparedOptions:
         bool,
         option("--text-only", "Use metrics of texts only: no encoder, no images."),
     ] = False
-    baselines: Annotated[
-        bool,
-        option(
-            "--baselines",
-            "Add four systems that know little: a constant report, the standard normal report, "
-            "random reports, reports of the nearest images.",
-        ),
-    ] = False
     train: Annotated[
         Path | None,
         option(
@@ -93,114 +78,6 @@ class ComparedOptions:
             TABLE,
         ),
     ] = None
-    values: Annotated[
-        Path | None,
-        option(
-            "--values",
-            "Table of values that another program computed: system, id, one column a metric.",
-            "PATH",
-        ),
-    ] = None
-    lower_is_better: Annotated[
-        str,
-        option(
-            "--lower-is-better",
-            "Columns of --values whose smaller values are better.",
-            "NAMES",
-        ),
-    ] = ""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TestOptions:
-    """Intervals, tests, and which references are equal."""
-
-    resamples: Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)] = (
-        2000
-    )
-    permutations: Annotated[
-        int, option("--permutations", "Permutations of the paired tests.", "N", min=99)
-    ] = 9999
-    seed: Annotated[int, option("--seed", "Seed of intervals, tests and random reports.", "N")] = 0
-    ignore_blanks: Annotated[
-        bool,
-        option(
-            "--ignore-blanks",
-            "Use the first table's references where others differ in blanks and line breaks only.",
-            panel=READING,
-        ),
-    ] = False
-    against: Annotated[
-        str | None,
-        option(
-            "--against",
-            "Test only this system, against each other one. Default: all pairs.",
-            "SYSTEM",
-        ),
-    ] = None
-    patient_column: PatientColumnOption = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PaperTableOptions:
-    """How the one table is printed and written; nothing is computed anew."""
-
-    columns: Annotated[
-        str,
-        option(
-            "--columns",
-            "Numbers in the table, as in bleu-4,findings-f1.recall; all for every number. Default: "
-            "the headline of every metric.",
-            "NAMES",
-            OUTPUT,
-        ),
-    ] = ""
-    digits: Annotated[int, option("--digits", "Digits after the point.", "N", OUTPUT, min=0)] = 3
-    systems_as_rows: Annotated[
-        bool | None,
-        option(
-            "--systems-as-rows/--systems-as-columns",
-            "Layout of the table. Default: rows, if they fit into 80 characters.",
-            panel=OUTPUT,
-            show_default=False,
-        ),
-    ] = None
-    intervals: Annotated[
-        str,
-        option(
-            "--intervals",
-            "95 % intervals: none; half (0.41 ± 0.02); below (a second line).",
-            "NAME",
-            OUTPUT,
-        ),
-    ] = "none"
-    ties: Annotated[
-        str,
-        option(
-            "--ties",
-            "Marks of systems that are not significantly different: sign (from the best), letters "
-            "(from those with the same letter), none.",
-            "NAME",
-            OUTPUT,
-        ),
-    ] = "sign"
-    family: Annotated[
-        str,
-        option(
-            "--family",
-            "Tests over which p is adjusted: shown (numbers of the table), all (of every metric).",
-            "NAME",
-            OUTPUT,
-        ),
-    ] = "shown"
-
-    def settings(self) -> "TableSettings":
-        """Return how the table is printed; raises InvalidSetting."""
-        from vlscore.core import split_names
-        from vlscore.evaluation import TableSettings
-
-        chosen = {**dataclasses.asdict(self), "columns": tuple(split_names(self.columns))}
-        return TableSettings(**chosen)
 
 
 @grouped()
@@ -209,13 +86,10 @@ def compare(
     systems: SystemsArgument,
     out: OutOption,
     compared: ComparedOptions,
-    testing: TestOptions,
+    settings: ComparisonSettings,
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
-    paper: PaperTableOptions,
+    encoding: ScorerOptions,
+    paper: TableSettings,
     figure: FigureOption = None,
     running: RunOptions,
     printing: PrintOptions,
@@ -231,24 +105,23 @@ def compare(
 
     Example: vlscore compare ours.csv theirs.csv --text-only --out compared
     """
-    from vlscore.cli.output import phase_progress
+    from vlscore.cli.progress import phase_progress
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
     from vlscore.evaluation import open_sources
 
-    settings = paper.settings()
     sources = open_sources(systems, table.columns())
     reports = open_reports(compared.train) if compared.train is not None else None
     scorer: Scorer | None = None
     if compared.metrics is not None:
         if compared.text_only:
             _refuse_embeddings(compared.metrics)
-        scorer = encoding.scorer(compared.metrics, resources, reading, sections)
-    elif compared.baselines or any(source.run is None for source in sources):
+        scorer = encoding.scorer(compared.metrics)
+    elif settings.baselines or any(source.run is None for source in sources):
         embedder = None
         if not compared.text_only and _have_images(sources):
-            embedder = encoding.embedder(resources, reading)
-        scorer = _every_metric(embedder, encoding, sections, quiet=printing.quiet)
+            embedder = encoding.embedder()
+        scorer = _every_metric(embedder, encoding, quiet=printing.quiet)
     embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),
@@ -259,25 +132,21 @@ def compare(
             out,
             scorer,
             image_root=table.image_root,
-            baselines=compared.baselines,
-            train=reports,
-            values=compared.values,
-            lower_is_better=list(names_of(compared.lower_is_better)),
-            **dataclasses.asdict(testing),
-            table=settings,
+            **{**vars(settings), "train": reports},
+            table=paper,
             figure=figure,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
     say_of_encoder(embedder)
-    _print(result, out, settings, printing)
+    _print(result, out, paper, printing)
     if result.failed and not running.keep_going:
         raise typer.Exit(1)
 
 
 def _print(
-    result: "ComparisonRun", out: Path, settings: "TableSettings", printing: PrintOptions
+    result: "ComparisonRun", out: Path, paper: TableSettings, printing: PrintOptions
 ) -> None:
     """Print the one table, what else fits on a screen, and the values that are lacking."""
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
@@ -286,16 +155,15 @@ def _print(
     if printing.as_json:
         echo(json.dumps(result.content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
-        tables = [result.table(settings), *result.tables[1:]]
+        tables = [result.table(paper), *result.tables[1:]]
         show_tables(tables, result.signatures, result.folder, "tables.md")
         folder = result.folder
         echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
     if result.failed:
-        what = "values are missing" if result.failed > 1 else "value is missing"
         failures = result.first_failures(GROUPED_FAILURES)
         named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
-        say_of_failures(named, result.failed, what)
-        echo(f"all of them: {result.folder / 'failures.csv'}", err=True)
+        file = result.folder / "failures.csv"
+        say_of_failures(named, result.failed, "values are missing", "value is missing", file)
 
 
 def _have_images(sources: "Sequence[Source]") -> bool:
@@ -306,8 +174,7 @@ def _have_images(sources: "Sequence[Source]") -> bool:
 
 def _every_metric(
     embedder: "StudyEmbedder | None",
-    encoding: EncoderOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     *,
     quiet: bool,
 ) -> "Scorer":
@@ -331,7 +198,7 @@ def _every_metric(
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
         say_left_out(left_out)
-    return Scorer(embedder, metrics=found, text_policy=sections.policy(), C=C)
+    return Scorer(embedder, metrics=found, text_policy=encoding.policy(), C=C)
 
 
 def _refuse_embeddings(metrics: list[str]) -> None:

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import (
     TABLE,
     IdColumnOption,
     OutOption,
-    ResamplesOption,
     TextColumnOption,
     names_of,
     option,
@@ -30,14 +27,18 @@ from vlscore.cli.output import (
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
 )
+from vlscore.cli.progress import stopping
+from vlscore.evaluation import Sampling
 
 if TYPE_CHECKING:
     from vlscore.data import ReportTable
-    from vlscore.evaluation import ControlledRun, LabelledSentences, Sampling
+    from vlscore.evaluation import ControlledRun, LabelledSentences
 
+DEFAULT_METRICS = "bleu-4,rouge-l,findings-f1"
+
+ReportsOption = Annotated[int, option("--reports", "Most reports of the stress test.", "N", min=1)]
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -49,7 +50,7 @@ SourceArgument = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentenceOptions:
-    """Sentences that are compared: of which observations, and how many."""
+    """Metrics, and the observations whose sentences are compared."""
 
     metrics: Annotated[
         list[str] | None,
@@ -58,7 +59,7 @@ class SentenceOptions:
             "Metrics of texts, with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all.",
             "NAMES",
-            show_default="bleu-4,rouge-l,findings-f1",
+            show_default=DEFAULT_METRICS,
         ),
     ] = None
     labelled: Annotated[
@@ -78,28 +79,11 @@ class SentenceOptions:
             "NAMES",
         ),
     ] = ""
-    references: Annotated[
-        int, option("--references", "Most references behind a number.", "N", min=2)
-    ] = 50
-    candidates: Annotated[
-        int, option("--candidates", "Most candidates for each reference.", "N", min=1)
-    ] = 20
-    reports: Annotated[int, option("--reports", "Most reports of the stress test.", "N", min=1)] = (
-        200
-    )
-    resamples: ResamplesOption = 1000
-    seed: Annotated[int, option("--seed", "Of everything random.", "N")] = 0
 
     @property
     def named(self) -> tuple[str, ...] | None:
         """Observations that --observations names; None for the default."""
         return names_of(self.observations) or None
-
-    def sampling(self) -> "Sampling":
-        """Return how many sentences are compared."""
-        from vlscore.evaluation import Sampling
-
-        return Sampling(self.references, self.candidates, self.resamples, self.seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,16 +110,24 @@ class SentenceColumnOptions:
         )
 
 
-@grouped("C", "workers", "reference_section", "candidate_section")
+@grouped(
+    "C",
+    "workers",
+    "image_policy",
+    "views",
+    "reference_section",
+    "candidate_section",
+    after={"reports": "candidates"},
+)
 def controlled(
     *,
     source: SourceArgument,
     out: OutOption,
     sentences: SentenceOptions,
+    sampling: Sampling,
+    reports: ReportsOption = 200,
     columns: SentenceColumnOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -149,13 +141,13 @@ def controlled(
 
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
     """
-    from vlscore.cli.output import phase_progress
+    from vlscore.cli.progress import phase_progress
     from vlscore.evaluation import controlled as compute_controlled
 
-    scorer = encoding.scorer(sentences.metrics or "bleu-4,rouge-l,findings-f1", resources)
+    scorer = encoding.scorer_of_sentences(sentences.metrics or DEFAULT_METRICS)
     found = columns.read(source, sentences)
     with (
-        stopping(None, kept=None),
+        stopping(None, stored=None),
         phase_progress(quiet=printing.is_silent) as on_phase,
     ):
         run = compute_controlled(
@@ -163,9 +155,9 @@ def controlled(
             out,
             scorer,
             observations=sentences.named,
-            text_policy=sections.section,
-            sampling=sentences.sampling(),
-            most_reports=sentences.reports,
+            text_policy=encoding.section,
+            sampling=sampling,
+            most_reports=reports,
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
@@ -187,7 +179,5 @@ def _print(run: "ControlledRun", out: Path, printing: PrintOptions) -> None:
         echo("\n".join(run.signatures))
         echo(f"wrote {run.folder}; tables.md has the means of every two groups")
     failures = run.content["failures"]
-    if failures:
-        shown = [(f["row"], f["id"] or "", f["reason"]) for f in failures[:GROUPED_FAILURES]]
-        what = "rows could not be used" if len(failures) > 1 else "row could not be used"
-        say_of_failures(shown, len(failures), what)
+    shown = run.first_failures(GROUPED_FAILURES)
+    say_of_failures(shown, len(failures), "rows could not be used", "row could not be used")

@@ -119,7 +119,7 @@ def dataset(
     if folder is None or out is None:
         raise typer.BadParameter("give NAME, FOLDER and --out TABLE")
 
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import write_dataset
 
     with row_progress(None, "studies", quiet=printing.is_silent) as on_progress:

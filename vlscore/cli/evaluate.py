@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -33,17 +30,15 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    cache_hits,
     check_figure,
     draw_figures,
     echo,
-    ending_together,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
 )
+from vlscore.cli.progress import cache_hits, ending_together, stopping
 from vlscore.cli.shown_tables import SCREEN
 from vlscore.errors import InvalidSetting
 
@@ -52,7 +47,7 @@ _NAMED = 5
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
-    from vlscore.evaluation import OwnColumns, PrecisionCheck, RunResult
+    from vlscore.evaluation import OnRay, OwnColumns, PrecisionCheck, RunResult
     from vlscore.metrics import Scorer
 
 
@@ -151,18 +146,15 @@ class PrecisionCheckOptions:
         return checked
 
 
-@grouped()
+@grouped(after={"check_precision": "compile", "check_studies": "check_precision"})
 def evaluate(
     *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
     computed: ComputedOptions,
     columns: TableOptions,
-    encoding: EncoderOptions,
+    encoding: ScorerOptions,
     checking: PrecisionCheckOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
     engine: EngineOption = "local",
     format: FormatOption = "parquet",
     figure: FigureOption = None,
@@ -182,7 +174,7 @@ def evaluate(
 
     Example: vlscore evaluate studies.csv -m bleu-4,rouge-l --out scored
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.core import Processes
     from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import facts_of, serve_evaluation, when_all_are_ready
@@ -191,14 +183,13 @@ def evaluate(
     check_figure(figure)
     processes = Processes.from_torchrun(encoding.device)
     chosen = dataclasses.replace(encoding, device=processes.device)
-    scoring = computed.wanted, resources, reading, sections
 
     def prepare() -> "tuple[StudyTable, Scorer]":
         # The table first: a slip in it is found before seconds go into loading an encoder.
         table = columns.studies(studies, computed.needs())
-        return table, chosen.scorer(*scoring, quiet=not processes.leads)
+        return table, chosen.scorer(computed.wanted, quiet=not processes.leads)
 
-    decoding = resources.decoders(processes.on_this_machine)
+    decoding = encoding.decoders(processes.on_this_machine)
     with ending_together(processes):
         prepared = when_all_are_ready(processes, prepare, lambda both: facts_of(*both))
         if prepared is not None and not processes.leads:
@@ -206,13 +197,8 @@ def evaluate(
         elif prepared is not None:
             table, scorer = prepared
             checked = checking.check(table, scorer, printing)
-            recipe = partial(chosen.absolute().scorer, *scoring, quiet=True)
+            elsewhere = _elsewhere(engine, *prepared, chosen, computed.wanted)
             quiet, also = printing.is_silent, cache_hits(scorer.embedder)
-            elsewhere = None
-            if engine == "ray":
-                from vlscore.evaluation import OnRay
-
-                elsewhere = OnRay(table, scorer, recipe, workers=resources.workers)
             with (
                 stopping(out, "finished rows are"),
                 row_progress(table.count(), quiet=quiet, also=also) as on_progress,
@@ -238,6 +224,18 @@ def evaluate(
         _print(result, out, show, printing)
         if result.summary.failed and not running.keep_going:
             raise typer.Exit(1)
+
+
+def _elsewhere(
+    engine: str, table: "StudyTable", scorer: "Scorer", encoding: ScorerOptions, metrics: list[str]
+) -> "OnRay | None":
+    """Return the cluster that computes; None for this machine."""
+    if engine != "ray":
+        return None
+    from vlscore.evaluation import OnRay
+
+    recipe = partial(encoding.absolute().scorer, metrics, quiet=True)
+    return OnRay(table, scorer, recipe, workers=encoding.workers)
 
 
 def _print_summary(result: "RunResult") -> None:
@@ -288,6 +286,6 @@ def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) ->
             err=True,
         )
     if summary.failed:
-        what = "rows lack a value" if summary.failed > 1 else "row lacks a value"
-        say_of_failures(result.first_failures(GROUPED_FAILURES), summary.failed, what)
-        echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
+        shown = result.first_failures(GROUPED_FAILURES)
+        listed = f"{result.failures}; --retry-failed computes them again"
+        say_of_failures(shown, summary.failed, "rows lack a value", "row lacks a value", listed)

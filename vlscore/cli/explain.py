@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import OUTPUT, option
@@ -44,10 +41,7 @@ def explain(
             "check by deletion. A page shows it with --films.",
         ),
     ] = False,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     printing: PrintOptions,
 ) -> None:
     """Explain the score of one report: its errors and sentences.
@@ -59,7 +53,7 @@ def explain(
     """
     from vlscore.pages import explain_study
 
-    scorer = encoding.scorer(metric, resources, reading, sections)
+    scorer = encoding.scorer(metric)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         found = explain_study(scorer, tuple(image or ()), candidate, reference, maps=maps)

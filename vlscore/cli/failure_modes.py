@@ -43,10 +43,11 @@ def failure_modes(
     """
     import json
 
-    from vlscore.evaluation import read_ratings, run_failure_modes
+    from vlscore.evaluation import failure_modes as compute_failure_modes
+    from vlscore.evaluation import read_ratings
 
     pairs = read_ratings(ratings, layout, columns=rating.columns())
-    run = run_failure_modes(
+    run = compute_failure_modes(
         pairs,
         out,
         rate=rate,
@@ -62,8 +63,7 @@ def failure_modes(
             echo(each.text(terminal_width()) + "\n")
         echo(f"wrote {run.folder}")
     failures = run.content["failures"]
-    if failures:
-        what = "rows could not be used" if len(failures) > 1 else "row could not be used"
-        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
-        if not running.keep_going:
-            raise typer.Exit(1)
+    shown = run.first_failures(GROUPED_FAILURES)
+    say_of_failures(shown, len(failures), "rows could not be used", "row could not be used")
+    if failures and not running.keep_going:
+        raise typer.Exit(1)

@@ -15,7 +15,8 @@ from vlscore.cli.options import (
     TextColumnOption,
     option,
 )
-from vlscore.cli.output import finish_rows, stopping
+from vlscore.cli.output import finish_rows
+from vlscore.cli.progress import stopping
 from vlscore.findings import LabelPolicy
 
 FormatOption = Annotated[
@@ -77,19 +78,19 @@ def findings(
     labels.csv as --against; the metric findings-f1 of `vlscore evaluate` and `vlscore compare` does
     both at once.
 
-    Stop with Ctrl-C and start the same command again to go on where it was.
+    Stop with Ctrl-C and start the same command again to resume.
 
     Example: vlscore findings reports.csv --out labelled --against chexpert.csv
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
-    from vlscore.evaluation import label_table
+    from vlscore.evaluation import findings as write_findings
 
     with (
         stopping(out, "finished reports are"),
         row_progress(count_rows(reports), "labelling", quiet=printing.quiet) as on_progress,
     ):
-        result = label_table(
+        result = write_findings(
             reports,
             out,
             policy=policy,

@@ -8,39 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     IndexEncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import (
     OUTPUT,
-    TABLE,
     TABLE_HELP,
-    IdColumnOption,
-    ImageColumnOption,
-    ImageRootOption,
     OutOption,
     option,
 )
-from vlscore.cli.output import (
-    GroupedCommand,
-    GroupedCommands,
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    stopping,
-)
+from vlscore.cli.output import echo, say_of_bad_rows, say_of_encoder
+from vlscore.cli.progress import cache_hits, stopping
+from vlscore.retrieval import SourceSettings
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.retrieval import BuildResult, SourceSettings
+    from vlscore.retrieval import BuildResult
 
 
 index = typer.Typer(
@@ -58,16 +46,6 @@ IndexOption = Annotated[
     option("--index -i", "Folder of the index.", "FOLDER", OUTPUT),
 ]
 TableArgument = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")]
-TextColumnOption = Annotated[
-    str | None,
-    option(
-        "--text-column",
-        "Column with the report. Default: report, text or reference; else the columns "
-        "findings and impression, or that of the two which --section names.",
-        "NAME",
-        TABLE,
-    ),
-]
 ImagesOption = Annotated[
     bool,
     option(
@@ -95,29 +73,6 @@ FaissOption = Annotated[
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """Where ids, texts and images of a corpus are."""
-
-    id_column: IdColumnOption = "id"
-    text_column: TextColumnOption = None
-    image_column: ImageColumnOption = "image"
-    image_root: ImageRootOption = None
-
-    def settings(self, section: str, kind: str = "report") -> "SourceSettings":
-        """Return how the corpus is read; `kind` is "report" or "image"."""
-        from vlscore.retrieval import SourceSettings
-
-        return SourceSettings(
-            kind=kind,
-            text_policy=section,
-            id_column=self.id_column,
-            text_column=self.text_column,
-            image_column=self.image_column,
-            image_root=self.image_root,
-        )
-
-
 @index.command(cls=GroupedCommand)
 @grouped("C", "views", "reference_section", "candidate_section", "as_json", "report")
 def build(
@@ -127,17 +82,14 @@ def build(
     images: ImagesOption = False,
     approximate: ApproximateOption = None,
     faiss: FaissOption = True,
-    source: CorpusOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    source: SourceSettings,
+    encoding: ScorerOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
     """Embed a corpus into an index; equal texts are embedded once and keep all their ids.
 
-    Stopped or killed, the same command goes on where it was. Rows that cannot be used are listed
+    Stopped or killed, the same command resumes. Rows that cannot be used are listed
     in the index and on stderr, and the exit status is then 1 unless --keep-going is given.
 
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
@@ -145,8 +97,9 @@ def build(
     """
     from vlscore.retrieval import build_index
 
-    embedder = encoding.embedder(resources, reading)
-    settings = source.settings(sections.section, "image" if images else "report")
+    embedder = encoding.embedder()
+    kind = "image" if images else "report"
+    settings = dataclasses.replace(source, kind=kind, text_policy=encoding.section)
     with _stoppable(out, corpus, embedder, printing.quiet) as on_progress:
         result = build_index(
             corpus,
@@ -156,7 +109,7 @@ def build(
             approximate=approximate,
             flat=faiss,
             overwrite=running.overwrite,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             on_progress=on_progress,
         )
     _print_result(result, corpus, embedder, running, printing)
@@ -168,32 +121,29 @@ def add(
     *,
     corpus: TableArgument,
     path: IndexOption,
-    source: CorpusOptions,
+    source: SourceSettings,
     encoding: IndexEncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
     """Add another table to an index, with the encoder and policies it was built with.
 
     A text that is there already gets the new ids; only new texts are embedded. Searches that run
-    meanwhile see the old index. Stopped or killed, the same command goes on where it was.
+    meanwhile see the old index. Stopped or killed, the same command resumes.
 
     Example: vlscore index add more.jsonl --index train-index
     """
     from vlscore.retrieval import add_to_index, read_manifest
 
-    embedder = encoding.of_index(path, read_manifest(path)).embedder(resources, reading)
-    settings = source.settings(sections.section)
+    embedder = encoding.of_index(path, read_manifest(path)).embedder()
+    settings = dataclasses.replace(source, text_policy=encoding.section)
     with _stoppable(path, corpus, embedder, printing.quiet) as on_progress:
         result = add_to_index(
             corpus,
             path,
             embedder,
             settings,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             on_progress=on_progress,
         )
     _print_result(result, corpus, embedder, running, printing)
@@ -267,7 +217,7 @@ def verify(
 
 @contextlib.contextmanager
 def _stoppable(path: Path, corpus: Path, embedder: "StudyEmbedder", quiet: bool) -> Iterator[Any]:
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
 
     with (
@@ -305,7 +255,7 @@ def _print_result(
             err=True,
         )
     elif result.resumed_from:
-        echo(f"went on after row {result.resumed_from}", err=True)
+        echo(f"resumed after row {result.resumed_from}", err=True)
     if not printing.quiet:
         echo(
             f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "
@@ -314,10 +264,6 @@ def _print_result(
         echo(manifest.facts)
         echo(f"wrote {result.index.path}")
     if result.bad_rows:
-        count = len(result.bad_rows)
-        rows = "rows" if count > 1 else "row"
-        shown = [(bad.row, str(bad.id), bad.reason) for bad in result.bad_rows]
-        say_of_failures(shown, count, f"{rows} of {corpus} could not be used")
-        echo(f"all of them: {result.index.file('bad_rows')}", err=True)
+        say_of_bad_rows(result.bad_rows, of=corpus, listed_in=result.index.file("bad_rows"))
         if not running.keep_going:
             raise typer.Exit(1)

@@ -14,7 +14,8 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import echo, finish_rows, stopping
+from vlscore.cli.output import echo, finish_rows
+from vlscore.cli.progress import stopping
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -174,14 +175,14 @@ def judge(
     The same judge is the metric "judge" of `vlscore evaluate`, `compare`, `align` and
     `sensitivity`.
 
-    Stop with Ctrl-C and start the same command again to go on where it was.
+    Stop with Ctrl-C and start the same command again to resume.
 
     Example: vlscore judge studies.csv --out judged
 
     With a service on this machine: vlscore judge studies.csv --out judged --model llama3.1
     --endpoint http://localhost:11434/v1
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.evaluation import judge as compute_judgements
 

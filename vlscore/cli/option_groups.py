@@ -9,10 +9,10 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from vlscore.cli import options as opt
-from vlscore.core import setting_of
+from vlscore.core import setting_of, split_names
 
 if TYPE_CHECKING:
     from vlscore.data import ColumnNames, StudyTable, TextPolicy
@@ -30,7 +30,9 @@ def grouped(
     """Return a decorator that shows the fields of a command's groups as options.
 
     A group is a parameter whose type is a dataclass. The command receives the dataclass; typer
-    sees one parameter for each field, in the order of the parameters and of the fields.
+    sees one parameter for each field, in the order of the parameters and of the fields. Of a
+    dataclass of settings, these are the fields that `setting` made. Names of a field that takes
+    several are written with commas between them.
 
     Args:
         left_out: fields that this command does not offer. They have their defaults.
@@ -67,7 +69,7 @@ def grouped(
         @functools.wraps(function)
         def command(**values: Any) -> None:
             made = {
-                name: kind(**{field: values.pop(field) for field in fields})
+                name: kind(**{field: _value(kind, field, values.pop(field)) for field in fields})
                 for name, (kind, fields) in groups.items()
             }
             function(**values, **made)
@@ -83,23 +85,38 @@ def grouped(
 def _fields(kind: type[Any]) -> list[inspect.Parameter]:
     """Return a parameter for each field of a dataclass; a `setting` becomes its option."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    for field in dataclasses.fields(kind):
-        if (described := setting_of(field)) is not None:
-            names = described.option or f"--{field.name.replace('_', '-')}"
-            bounds = {"min": described.least} if hints[field.name] is int else {}
-            shown = opt.option(names, described.help, described.metavar, described.panel, **bounds)
-            hints[field.name] = typing.Annotated[hints[field.name], shown]
-    return [
-        inspect.Parameter(
-            field.name,
-            _KEYWORD,
-            annotation=hints[field.name],
-            default=inspect.Parameter.empty
-            if field.default is dataclasses.MISSING
-            else field.default,
-        )
-        for field in dataclasses.fields(kind)
-    ]
+    fields = dataclasses.fields(kind)
+    described = [field for field in fields if setting_of(field) is not None]
+    return [_parameter(field, hints[field.name]) for field in described or fields]
+
+
+def _parameter(field: "dataclasses.Field[Any]", hint: Any) -> inspect.Parameter:
+    default: Any = field.default
+    if default is dataclasses.MISSING:
+        default = inspect.Parameter.empty
+    if (described := setting_of(field)) is not None:
+        hint = described.typed or hint
+        if _takes_names(hint):
+            hint = str | None if default is None else str
+            default = None if default is None else ",".join(default)
+        names = described.option or f"--{field.name.replace('_', '-')}"
+        bounds = {"min": described.least} if hint in (int, int | None) else {}
+        shown = opt.option(names, described.help, described.metavar, described.panel, **bounds)
+        hint = typing.Annotated[hint, shown]
+    return inspect.Parameter(field.name, _KEYWORD, annotation=hint, default=default)
+
+
+def _value(kind: type[Any], name: str, value: Any) -> Any:
+    """Return the value of a field from that of its option."""
+    field = next(each for each in dataclasses.fields(kind) if each.name == name)
+    described = setting_of(field)
+    if described is None or not _takes_names(described.typed or field.type):
+        return value
+    return None if value is None else tuple(split_names(value))
+
+
+def _takes_names(hint: Any) -> bool:
+    return hint in (tuple[str, ...], tuple[str, ...] | None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -133,27 +150,6 @@ class TableOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ResourceOptions:
-    """How much of the machine a command uses."""
-
-    batch_size: opt.BatchSizeOption = None
-    no_cache: opt.NoCacheOption = False
-    workers: opt.WorkersOption = None
-
-    def decoders(self, sharing: int = 1) -> int:
-        """Return the number of processes that decode images; see `worker_count`."""
-        return opt.worker_count(self.workers, sharing)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ReadingOptions:
-    """How images are read, and which of a study count."""
-
-    image_policy: opt.ImagePolicyOption = "auto"
-    views: opt.ViewsOption = "first-frontal"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SectionOptions:
     """Which section of a report counts."""
 
@@ -174,7 +170,7 @@ class SectionOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
-    """An encoder, and how it computes."""
+    """An encoder, how much of the machine it uses, and how it reads images."""
 
     encoder: opt.EncoderOption = None
     weights: opt.WeightsOption = None
@@ -183,45 +179,23 @@ class EncoderOptions:
     device: opt.DeviceOption = None
     precision: opt.PrecisionOption = "fp32"
     compile: opt.CompileOption = False
+    batch_size: opt.BatchSizeOption = None
+    no_cache: opt.NoCacheOption = False
+    workers: opt.WorkersOption = None
+    image_policy: opt.ImagePolicyOption = "auto"
+    views: opt.ViewsOption = "first-frontal"
 
-    def embedder(
-        self, resources: ResourceOptions, reading: ReadingOptions | None = None
-    ) -> "StudyEmbedder":
-        """Return the embedder of these options.
-
-        Args: reading: None where the encoder reads no images, or reads them as its authors do.
-        """
+    def embedder(self) -> "StudyEmbedder":
+        """Return the embedder of these options."""
         paths = (self.encoder, self.weights, self.tokenizer)
-        return opt.make_embedder(*paths, **self._settings(resources, reading))
+        settings = {**self._settings(), **self._reading()}
+        return opt.make_embedder(*paths, **settings)
 
-    def scorer(
-        self,
-        metrics: Any,
-        resources: ResourceOptions,
-        reading: ReadingOptions | None = None,
-        sections: SectionOptions | None = None,
-        *,
-        quiet: bool = False,
-    ) -> "Scorer":
-        """Return the scorer of these options.
+    def decoders(self, sharing: int = 1) -> int:
+        """Return the number of processes that decode images; see `worker_count`."""
+        return opt.worker_count(self.workers, sharing)
 
-        Args:
-            metrics: names of metrics, as `Scorer` takes them.
-            reading: None where the encoder reads no images.
-            sections: None for the whole report.
-            quiet: print no note on a precision that is no gain.
-        """
-        paths = (self.encoder, self.weights, self.tokenizer)
-        return opt.make_scorer(
-            *paths,
-            quiet,
-            metrics=metrics,
-            C=self.C,
-            text_policy=None if sections is None else sections.policy(),
-            **self._settings(resources, reading),
-        )
-
-    def absolute(self) -> "EncoderOptions":
+    def absolute(self) -> Self:
         """Return the same options with absolute paths, for processes in another folder."""
         return dataclasses.replace(
             self,
@@ -229,27 +203,50 @@ class EncoderOptions:
             tokenizer=None if self.tokenizer is None else self.tokenizer.absolute(),
         )
 
-    def _settings(
-        self, resources: ResourceOptions, reading: ReadingOptions | None
-    ) -> dict[str, Any]:
-        read = {} if reading is None else dataclasses.asdict(reading)
+    def _settings(self) -> dict[str, Any]:
         return {
             "device": self.device,
             "precision": self.precision,
             "compile": self.compile,
-            "batch_size": resources.batch_size,
-            "cache": not resources.no_cache,
-            **read,
+            "batch_size": self.batch_size,
+            "cache": not self.no_cache,
         }
+
+    def _reading(self) -> dict[str, Any]:
+        return {"image_policy": self.image_policy, "views": self.views}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class IndexEncoderOptions(EncoderOptions):
-    """The encoder of an index."""
+class ScorerOptions(SectionOptions, EncoderOptions):
+    """What a scorer needs besides its metrics: an encoder, and which section of reports counts."""
+
+    def scorer(self, metrics: Any, *, quiet: bool = False) -> "Scorer":
+        """Return the scorer of these options.
+
+        Args:
+            metrics: names of metrics, as `Scorer` takes them.
+            quiet: print no note on a precision that is no gain.
+        """
+        read = {**self._reading(), "text_policy": self.policy()}
+        return self._scorer(metrics, quiet, **read)
+
+    def scorer_of_sentences(self, metrics: Any) -> "Scorer":
+        """Return the scorer of sentences, which have no sections and no images."""
+        return self._scorer(metrics, False)
+
+    def _scorer(self, metrics: Any, quiet: bool, **read: Any) -> "Scorer":
+        paths = (self.encoder, self.weights, self.tokenizer)
+        settings = {"metrics": metrics, "C": self.C, **self._settings(), **read}
+        return opt.make_scorer(*paths, quiet, **settings)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IndexEncoderOptions(ScorerOptions):
+    """The encoder of an index, and which section of reports counts."""
 
     encoder: opt.IndexEncoderOption = None
 
-    def of_index(self, path: Path, manifest: "Manifest") -> "IndexEncoderOptions":
+    def of_index(self, path: Path, manifest: "Manifest") -> Self:
         """Return the same options with the encoder that the index names, unless one was chosen."""
         from vlscore.retrieval import encoder_name_of
 

@@ -275,20 +275,20 @@ JsonOption = Annotated[
 
 
 def names_in(given: list[str] | None) -> tuple[str, ...]:
-    """Names of an option that takes several, with commas or given again."""
+    """Return the names in an option that is repeated, or has commas."""
     names = (name.strip() for each in given or () for name in each.split(","))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def column_names(**names: str) -> "ColumnNames":
-    """ColumnNames whose messages name this command's options."""
+    """Return ColumnNames whose messages name this command's options."""
     from vlscore.data import ColumnNames
 
     return ColumnNames.of_options(**names)
 
 
 def worker_count(workers: int | None, sharing: int = 1) -> int:
-    """Processes that decode: as asked for, else one for each usable core, at most 16.
+    """Return the processes that decode: `workers`, else one for each usable core, at most 16.
 
     Args: sharing: processes of the run that share this machine's cores.
     """
@@ -298,10 +298,10 @@ def worker_count(workers: int | None, sharing: int = 1) -> int:
 def make_embedder(
     encoder: str | None, weights: Path | None, tokenizer: Path | None, **options: Any
 ) -> "StudyEmbedder":
-    """A StudyEmbedder from parsed options; see `say_of_encoder` for its warning."""
+    """Return a StudyEmbedder from parsed options; see `say_of_encoder` for its warning."""
     from vlscore.embedding import StudyEmbedder
 
-    with _warnings_kept():
+    with _without_warnings():
         embedder = StudyEmbedder(encoder, **_paths(weights, tokenizer), **options)
     say_of_precision(embedder)
     return embedder
@@ -314,13 +314,13 @@ def make_scorer(
     quiet: bool = False,
     **options: Any,
 ) -> "Scorer":
-    """A Scorer from parsed options; see `say_of_encoder` for its warning.
+    """Return a Scorer from parsed options; see `say_of_encoder` for its warning.
 
-    Args: quiet: say nothing of a precision that is no gain.
+    Args: quiet: print no note on a precision that is no gain.
     """
     from vlscore.metrics import Scorer
 
-    with _warnings_kept():
+    with _without_warnings():
         scorer = Scorer(encoder, **_paths(weights, tokenizer), **options)
     if not quiet:
         say_of_precision(scorer.embedder)
@@ -333,8 +333,8 @@ def _paths(weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _warnings_kept() -> Iterator[None]:
-    """What a library warns of is said in the shell's words instead, and once."""
+def _without_warnings() -> Iterator[None]:
+    """Ignore warnings that the command prints in its own words, once."""
     import warnings
 
     from vlscore.errors import DemonstrationEncoderWarning, SlowPrecisionWarning
@@ -397,7 +397,7 @@ SignificantColumnOption = Annotated[
 
 
 def rating_columns(ratings: str, by_rater: str, **names: str) -> "RatingColumns":
-    """RatingColumns from parsed options.
+    """Return RatingColumns from parsed options.
 
     Args:
         ratings, by_rater: names with commas between them.
@@ -409,7 +409,7 @@ def rating_columns(ratings: str, by_rater: str, **names: str) -> "RatingColumns"
 
 
 def named_path(text: str) -> tuple[str, Path]:
-    """Name and path of an option such as "ours=reports.jsonl"; raises InvalidSetting otherwise."""
+    """Return name and path of an option such as "ours=reports.jsonl"; raises InvalidSetting."""
     name, separator, path = text.partition("=")
     if not (separator and name and path):
         raise InvalidSetting(f"write NAME=TABLE, as in ours=ours.jsonl, not {text!r}")
@@ -417,5 +417,5 @@ def named_path(text: str) -> tuple[str, Path]:
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """The names in an option with commas."""
+    """Return the names in an option with commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -6,30 +6,21 @@ import json
 import tempfile
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vlscore.cli.option_groups import (
     IndexEncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
     TableOptions,
     grouped,
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OptionalOutOption, option
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    stopping,
-)
+from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_encoder, say_of_failures, say_of_run
+from vlscore.cli.progress import cache_hits, stopping
+from vlscore.retrieval import SearchSettings
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
@@ -53,136 +44,26 @@ ShowOption = Annotated[
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """What is searched for, and how."""
-
-    metric: Annotated[
-        str,
-        option(
-            "--metric -m",
-            "Score that the hits maximise: a metric, such as vlscore or bleu-4 (`vlscore metrics` "
-            "lists them), or a direction of retrieval: image-to-text, text-to-image.",
-            "NAME",
-        ),
-    ] = "vlscore"
-    k: Annotated[int, option("--k -k", "Reports a study.", "N")] = 10
-    top_k: Annotated[int | None, typer.Option("--top-k", hidden=True)] = None
-    guard: Annotated[
-        str,
-        option(
-            "--guard",
-            "Guard against far reports on the line of image and reference: none; segment, by the "
-            "distance to the segment between them; window, only a foot in [0.5, 1.5].",
-            "NAME",
-            SEARCH,
-        ),
-    ] = "none"
-    mode: Annotated[
-        str,
-        option(
-            "--mode",
-            "exact; approximate, for an index built with --approximate; or auto: exact up to "
-            "a million reports.",
-            "NAME",
-            SEARCH,
-        ),
-    ] = "auto"
-    effort: Annotated[
-        int | None,
-        option(
-            "--effort",
-            "Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
-            "Default: half the lists, or 512. Less is faster and finds less; the recall is "
-            "printed.",
-            "N",
-            SEARCH,
-        ),
-    ] = None
-    exclude_exact: Annotated[
-        bool,
-        option(
-            "--exclude-exact",
-            "Exclude the reference's own text: a copy is a trivial oracle.",
-            panel=SEARCH,
-        ),
-    ] = False
-    exclude_ids: Annotated[
-        str | None,
-        option(
-            "--exclude-ids",
-            "Column of ids to exclude for a study (its own, its patient's): one, a list, or "
-            "several with semicolons. A text of another study remains.",
-            "COLUMN",
-            SEARCH,
-        ),
-    ] = None
-    candidates: Annotated[
-        int,
-        option(
-            "--candidates",
-            "Metrics of texts: score only the N reports nearest to the reference by cosine; 0 "
-            "scores the whole corpus, exactly and without an encoder.",
-            "N",
-            SEARCH,
-        ),
-    ] = 200
-    ranks: Annotated[
-        bool,
-        option(
-            "--ranks/--no-ranks", "Rank each hit by its distance to the reference.", panel=SEARCH
-        ),
-    ] = True
-    describe: Annotated[
-        bool,
-        option(
-            "--describe/--no-describe",
-            "Read image and reference also where the metric looks at one of them alone, to "
-            "give the hits' area, foot and distance.",
-            panel=SEARCH,
-        ),
-    ] = True
-    check: Annotated[
-        bool,
-        option(
-            "--check/--no-check",
-            "First compare the index with its sha256s, which reads all of it.",
-            panel=SEARCH,
-        ),
-    ] = True
-
-    def settings(self, C: float | None) -> "OracleSettings":
-        """Return the settings of the search.
-
-        Args: C: area that scores 0 under the metric; None for the encoder's.
-        """
-        from vlscore.retrieval import OracleSettings
-
-        return OracleSettings(
-            metric=_with_constant(self.metric, C),
-            k=self.k if self.top_k is None else self.top_k,
-            guard=self.guard,
-            mode=self.mode,
-            effort=self.effort,
-            exclude_exact=self.exclude_exact,
-            exclude_ids=self.exclude_ids,
-            candidates=self.candidates,
-            ranks=self.ranks,
-            describe=self.describe,
-        )
+CheckOption = Annotated[
+    bool,
+    option(
+        "--check/--no-check",
+        "First compare the index with its sha256s, which reads all of it.",
+        panel=SEARCH,
+    ),
+]
 
 
-@grouped("candidate_column", "reference_section", "candidate_section")
+@grouped("candidate_column", "reference_section", "candidate_section", after={"effort": "mode"})
 def oracle(
     *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     index: Annotated[Path, option("--index -i", "Folder of the index.", "FOLDER")],
-    search: SearchOptions,
+    search: SearchSettings,
+    top_k: Annotated[int | None, typer.Option("--top-k", hidden=True)] = None,
+    check: CheckOption = True,
     table: TableOptions,
     encoding: IndexEncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
     out: OptionalOutOption = None,
     format: FormatOption = "parquet",
     running: RunOptions,
@@ -197,7 +78,7 @@ def oracle(
     far from the reference: look at foot and rank, or choose a --guard.
 
     With --out, hits.jsonl has one study a line, hits.parquet (or .csv) one hit a row. Stop with
-    Ctrl-C and start the same command again to go on where it was.
+    Ctrl-C and start the same command again to resume.
 
     The encoder is the index's, and --section and --precision must be as it was built. Started by
     torchrun, each process searches its part of the corpus; for the same embeddings the result is
@@ -205,12 +86,12 @@ def oracle(
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.retrieval import Shards, find_oracles, load_index, serve_oracles
 
-    settings = search.settings(encoding.C)
-    opened = load_index(index, check=search.check)
+    settings = _settings(search, top_k, encoding.C)
+    opened = load_index(index, check=check)
     total = count_rows(studies)
     shards = Shards.from_torchrun(encoding.device)
     if shards.rank > 0:
@@ -221,7 +102,7 @@ def oracle(
     if settings.uses_embeddings:
         device = shards.device if shards.count > 1 else encoding.device
         chosen = dataclasses.replace(encoding.of_index(index, opened.manifest), device=device)
-        embedder = chosen.embedder(resources, reading)
+        embedder = chosen.embedder()
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
@@ -236,11 +117,11 @@ def oracle(
                 opened,
                 embedder,
                 settings,
-                text_policy=sections.section,
+                text_policy=encoding.section,
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
                 format=format,
-                workers=resources.decoders(),
+                workers=encoding.decoders(),
                 overwrite=running.overwrite,
                 shards=shards,
                 device=str(embedder.encoder.device) if embedder is not None else "cpu",
@@ -253,10 +134,14 @@ def oracle(
         raise typer.Exit(1)
 
 
-def _with_constant(metric: str, C: float | None) -> Any:
-    from vlscore.retrieval import oracle_metric
+def _settings(search: SearchSettings, k: int | None, C: float | None) -> "OracleSettings":
+    """Return the settings of the search, with --top-k and --C."""
+    from vlscore.retrieval import OracleSettings, oracle_metric
 
-    return metric if C is None else oracle_metric(metric).metric(C=C)
+    chosen = {**vars(search), **({} if k is None else {"k": k})}
+    if C is not None:
+        chosen["metric"] = oracle_metric(search.metric).metric(C=C)
+    return OracleSettings(**chosen)
 
 
 def _print(
@@ -275,8 +160,8 @@ def _print(
     elif not printing.quiet:
         _print_hits(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
     if failed := result.summary.failed:
-        what = "studies failed" if failed > 1 else "study failed"
-        say_of_failures(result.first_failures(GROUPED_FAILURES), failed, what)
+        shown = result.first_failures(GROUPED_FAILURES)
+        say_of_failures(shown, failed, "studies failed", "study failed")
 
 
 def _print_hits(result: "OracleResult", show: int, out: Path | None) -> None:

@@ -1,5 +1,6 @@
 """`vlscore pair`: a file of references and a file of generated reports as one table."""
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,45 @@ from vlscore.cli.output import echo, say_of_run
 
 if TYPE_CHECKING:
     from vlscore.data import PairedReports
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairColumnOptions:
+    """Columns of both files, and the folder of films."""
+
+    films: Annotated[
+        Path | None,
+        option(
+            "--films",
+            "Folder of the films: adds those whose file names begin with a study's id.",
+            "FOLDER",
+            TABLE,
+        ),
+    ] = None
+    id_column: Annotated[
+        str | None,
+        option("--id-column", "Column with the id. Default: id or study_id.", "NAME", TABLE),
+    ] = None
+    reference_column: Annotated[
+        str | None,
+        option(
+            "--reference-column",
+            "Column with the reference. Default: reference, report, text; or findings and "
+            "impression.",
+            "NAME",
+            TABLE,
+        ),
+    ] = None
+    candidate_column: Annotated[
+        str | None,
+        option(
+            "--candidate-column",
+            "Column with the generated report. Default: candidate, report, text, prediction, "
+            "model_prediction or hypothesis.",
+            "NAME",
+            TABLE,
+        ),
+    ] = None
 
 
 @grouped("overwrite")
@@ -40,39 +80,7 @@ def pair(
             OUTPUT,
         ),
     ],
-    films: Annotated[
-        Path | None,
-        option(
-            "--films",
-            "Folder of the films: adds those whose file names begin with a study's id.",
-            "FOLDER",
-            TABLE,
-        ),
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        option("--id-column", "Column with the id. Default: id or study_id.", "NAME", TABLE),
-    ] = None,
-    reference_column: Annotated[
-        str | None,
-        option(
-            "--reference-column",
-            "Column with the reference. Default: reference, report, text; or findings and "
-            "impression.",
-            "NAME",
-            TABLE,
-        ),
-    ] = None,
-    candidate_column: Annotated[
-        str | None,
-        option(
-            "--candidate-column",
-            "Column with the generated report. Default: candidate, report, text, prediction, "
-            "model_prediction or hypothesis.",
-            "NAME",
-            TABLE,
-        ),
-    ] = None,
+    columns: PairColumnOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -90,15 +98,7 @@ def pair(
 
     from vlscore.data import pair_reports
 
-    found = pair_reports(
-        references,
-        candidates,
-        out,
-        reference_column=reference_column,
-        candidate_column=candidate_column,
-        id_column=id_column,
-        films=films,
-    )
+    found = pair_reports(references, candidates, out, **vars(columns))
     say_of_run(found.notes, out, unchanged=False)
     if printing.as_json:
         echo(json.dumps(_content(found), indent=2, ensure_ascii=False))

@@ -1,6 +1,5 @@
 """`vlscore perturb`: a data set of targeted changes from any reports."""
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +11,11 @@ from vlscore.cli.options import (
     IdColumnOption,
     OutOption,
     TextColumnOption,
-    names_of,
     option,
 )
-from vlscore.cli.output import echo, say_of_failures, stopping, terminal_width
+from vlscore.cli.output import echo, say_of_bad_rows, terminal_width
+from vlscore.cli.progress import stopping
+from vlscore.perturb import PerturbationSettings
 
 if TYPE_CHECKING:
     from vlscore.perturb import PerturbedTable
@@ -36,33 +36,15 @@ def _list_kinds(wanted: bool) -> None:
     raise typer.Exit
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ChangeOptions:
-    """Which changes are made, and of what."""
-
-    seed: Annotated[int, option("--seed", "Decides every choice.", "N")] = 0
-    kinds: Annotated[
-        str | None,
-        option(
-            "--kinds",
-            'Separated by commas, as in "remove-pathology,change-location". Default: all.',
-            "NAMES",
-        ),
-    ] = None
-    per_report: Annotated[
-        int, option("--per-report", "Most changes of each kind from one report.", "N", min=1)
-    ] = 1
-    standard_normal: Annotated[
-        Path | None,
-        option(
-            "--standard-normal",
-            "Text file with the report that stands for normal ones. Default: made from the "
-            "table's own most common normal sentences.",
-            "FILE",
-        ),
-    ] = None
-
-
+StandardNormalOption = Annotated[
+    Path | None,
+    option(
+        "--standard-normal",
+        "Text file with the report that stands for normal ones. Default: made from the "
+        "table's own most common normal sentences.",
+        "FILE",
+    ),
+]
 ListKindsOption = Annotated[
     bool,
     option("--list-kinds", "Print the kinds and exit.", callback=_list_kinds, is_eager=True),
@@ -74,7 +56,8 @@ def perturb(
     *,
     reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
     out: OutOption,
-    changes: ChangeOptions,
+    settings: PerturbationSettings,
+    standard_normal: StandardNormalOption = None,
     id_column: IdColumnOption = "id",
     text_column: TextColumnOption = None,
     running: RunOptions,
@@ -86,11 +69,11 @@ def perturb(
     Writes perturbations.jsonl (one change a line: original, perturbed, edits, kind, expected
     effect, error category, rule), skipped.jsonl (why a report allows no change of a kind) and
     run.json. The same table and seed give the same bytes. Stop with Ctrl-C and start the same
-    command again to go on where it was.
+    command again to resume.
 
     Example: vlscore perturb test.jsonl --out perturbed
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.perturb import perturb_table
 
@@ -101,10 +84,8 @@ def perturb(
         result = perturb_table(
             reports,
             out,
-            _names(changes.kinds),
-            changes.seed,
-            per_report=changes.per_report,
-            standard_normal=_read(changes.standard_normal),
+            **vars(settings),
+            standard_normal=_read(standard_normal),
             id_column=id_column,
             text_column=text_column,
             overwrite=running.overwrite,
@@ -115,22 +96,13 @@ def perturb(
     if result.unchanged:
         echo(f"{out} holds this data set already; nothing was made", err=True)
     elif result.resumed_from:
-        echo(f"went on after row {result.resumed_from}", err=True)
+        echo(f"resumed after row {result.resumed_from}", err=True)
     if not printing.quiet:
         _print(result)
-    count = len(result.bad_rows)
-    what = "rows could not be used" if count > 1 else "row could not be used"
-    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
-    if count:
-        echo(f"all of them: {result.folder / 'skipped.jsonl'}", err=True)
-    if result.bad_rows and not running.keep_going:
+    bad = result.bad_rows
+    say_of_bad_rows(bad, listed_in=result.folder / "skipped.jsonl")
+    if bad and not running.keep_going:
         raise typer.Exit(1)
-
-
-def _names(kinds: str | None) -> list[str] | None:
-    if kinds is None:
-        return None
-    return list(names_of(kinds))
 
 
 def _read(path: Path | None) -> str | None:

@@ -6,16 +6,10 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.option_groups import BootstrapOptions, PrintOptions, RunOptions, grouped
 from vlscore.cli.options import TABLE, ImageRootOption, OutOption, QuietOption, option
-from vlscore.cli.output import (
-    SHOWN_FAILURES,
-    GroupedCommand,
-    GroupedCommands,
-    echo,
-    say_of_failures,
-    terminal_width,
-)
+from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, terminal_width
 
 ratings = typer.Typer(
     name="ratings",

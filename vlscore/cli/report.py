@@ -1,14 +1,59 @@
 """`vlscore report`: result folders as one HTML page."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from vlscore.cli.option_groups import grouped
 from vlscore.cli.options import OUTPUT, ImageRootOption, QuietOption, option
 from vlscore.cli.output import echo
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReportPageOptions:
+    """What the page shows, and where it is read."""
+
+    no_texts: Annotated[
+        bool,
+        option(
+            "--no-texts",
+            "Leave out reports, ids, paths and notes: numbers alone, by row.",
+            panel=OUTPUT,
+        ),
+    ] = False
+    films: Annotated[
+        bool,
+        option("--films", "Show the films too, shrunk. They are patients' data.", panel=OUTPUT),
+    ] = False
+    sentences: Annotated[
+        int,
+        option(
+            "--sentences",
+            "Show what each sentence costs in the N studies with the worst score; with --films "
+            "also where it looks.",
+            "N",
+            OUTPUT,
+            min=0,
+        ),
+    ] = 0
+    weights: Annotated[
+        Path | None,
+        option("--weights", "Checkpoint of the run's encoder, for --sentences.", "PATH"),
+    ] = None
+    table: Annotated[
+        Path | None,
+        option(
+            "--table",
+            "Table of the reports, where it was moved or run.json does not name it.",
+            "PATH",
+        ),
+    ] = None
+    image_root: ImageRootOption = None
+
+
+@grouped()
 def report(
     *,
     folders: Annotated[
@@ -25,42 +70,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    no_texts: Annotated[
-        bool,
-        option(
-            "--no-texts",
-            "Leave out reports, ids, paths and notes: numbers alone, by row.",
-            panel=OUTPUT,
-        ),
-    ] = False,
-    films: Annotated[
-        bool,
-        option("--films", "Show the films too, shrunk. They are patients' data.", panel=OUTPUT),
-    ] = False,
-    sentences: Annotated[
-        int,
-        option(
-            "--sentences",
-            "Show what each sentence costs in the N studies with the worst score; with --films "
-            "also where it looks.",
-            "N",
-            OUTPUT,
-            min=0,
-        ),
-    ] = 0,
-    weights: Annotated[
-        Path | None,
-        option("--weights", "Checkpoint of the run's encoder, for --sentences.", "PATH"),
-    ] = None,
-    table: Annotated[
-        Path | None,
-        option(
-            "--table",
-            "Table of the reports, where it was moved or run.json does not name it.",
-            "PATH",
-        ),
-    ] = None,
-    image_root: ImageRootOption = None,
+    contents: ReportPageOptions,
     quiet: QuietOption = False,
 ) -> None:
     """Make an HTML page that shows which studies are bad, and why.
@@ -74,19 +84,19 @@ def report(
 
     Example: vlscore report scored compared --out page.html
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.pages import report as write
 
     with row_progress(None, "reading", quiet=quiet) as on_progress:
         page = write(
             *folders,
             out=out,
-            texts=not no_texts,
-            films=films,
-            sentences=sentences,
-            weights=weights,
-            table=table,
-            image_root=image_root,
+            texts=not contents.no_texts,
+            films=contents.films,
+            sentences=contents.sentences,
+            weights=contents.weights,
+            table=contents.table,
+            image_root=contents.image_root,
             on_progress=on_progress,
         )
     for note in page.notes:

@@ -9,25 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
 from vlscore.cli.options import TABLE_HELP, OptionalOutOption
-from vlscore.cli.output import (
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    stopping,
-    terminal_width,
-)
+from vlscore.cli.output import echo, say_of_bad_rows, say_of_encoder, say_of_run, terminal_width
+from vlscore.cli.progress import cache_hits, stopping
 
 if TYPE_CHECKING:
     from vlscore.evaluation import RetrievalRun
@@ -38,10 +28,7 @@ def retrieval(
     *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     out: OptionalOutOption = None,
     running: RunOptions,
     printing: PrintOptions,
@@ -52,16 +39,16 @@ def retrieval(
     would break them; equal reports are one, and any study's copy of it is a right answer.
 
     With --out, the numbers are written as retrieval.json and retrieval.md. Stop with Ctrl-C and
-    start the same command again to go on where it was.
+    start the same command again to resume.
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
-    from vlscore.evaluation import retrieve
+    from vlscore.evaluation import retrieval as compute_retrieval
 
     total = count_rows(studies)
-    embedder = encoding.embedder(resources, reading)
+    embedder = encoding.embedder()
     quiet, also = printing.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -69,14 +56,14 @@ def retrieval(
             stopping(out, "embedded rows are"),
             row_progress(total, "embedding", quiet=quiet, also=also) as on_progress,
         ):
-            run = retrieve(
+            run = compute_retrieval(
                 studies,
                 folder,
                 embedder,
-                text_policy=sections.section,
+                text_policy=encoding.section,
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
-                workers=resources.decoders(),
+                workers=encoding.decoders(),
                 overwrite=running.overwrite,
                 on_progress=on_progress,
             )
@@ -99,7 +86,4 @@ def _print(run: "RetrievalRun", out: Path | None, printing: PrintOptions) -> Non
         if out is not None:
             for name in run.files:
                 echo(f"wrote {name}")
-    if result.failed:
-        count = len(result.failed)
-        what = "rows could not be embedded" if count > 1 else "row could not be embedded"
-        say_of_failures([(r.row, str(r.id), r.reason) for r in result.failed], count, what)
+    say_of_bad_rows(result.failed, "embedded")

@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import option
@@ -36,17 +33,14 @@ def score(
             show_default="vlscore",
         ),
     ] = None,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     printing: PrintOptions,
 ) -> None:
     """Score one generated report against its image and reference.
 
     Example: vlscore score -i chest.dcm -g "Small left effusion." -r "Left pleural effusion."
     """
-    scorer = encoding.scorer(metrics or "vlscore", resources, reading, sections)
+    scorer = encoding.scorer(metrics or "vlscore")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         result = scorer.score(tuple(image) if image else None, candidate, reference)

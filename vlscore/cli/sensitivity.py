@@ -8,27 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
-from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, names_of, option
+from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    cache_hits,
     echo,
     say_left_out,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
 )
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
+from vlscore.evaluation import SensitivitySettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,45 +62,16 @@ FigureOption = Annotated[
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NoticedOptions:
-    """Metrics that are tested: computed here, or elsewhere; and how."""
-
-    metrics: Annotated[
-        list[str] | None,
-        option(
-            "--metrics -m",
-            "Metrics with commas between them; repeatable. "
-            "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
-            "one that needs no model file.",
-            "NAMES",
-        ),
-    ] = None
-    values: Annotated[
-        Path | None,
-        option(
-            "--values",
-            "Table of values computed elsewhere: study_id, kind, and NAME.original, "
-            "NAME.perturbed of each metric, in the order of the perturbations.",
-            "PATH",
-        ),
-    ] = None
-    lower_is_better: Annotated[
-        str,
-        option(
-            "--lower-is-better",
-            "Metrics of --values, with commas, of which smaller values are better.",
-            "NAMES",
-        ),
-    ] = ""
-    swap_images: Annotated[
-        bool,
-        option("--swap-images", "Also measure whether the image matters."),
-    ] = False
-    resamples: Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)] = (
-        2000
-    )
-    seed: Annotated[int, option("--seed", "Seed of the bootstrap and of the swap.", "N")] = 0
+MetricsOption = Annotated[
+    list[str] | None,
+    option(
+        "--metrics -m",
+        "Metrics with commas between them; repeatable. "
+        "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
+        "one that needs no model file.",
+        "NAMES",
+    ),
+]
 
 
 @grouped("reference_column", "candidate_column", "reference_section", "candidate_section")
@@ -112,12 +80,10 @@ def sensitivity(
     perturbations: PerturbationsOption,
     out: OutOption,
     studies: StudiesOption = None,
-    noticed: NoticedOptions,
+    metrics: MetricsOption = None,
+    settings: SensitivitySettings,
     columns: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     figure: FigureOption = None,
     format: FormatOption = "csv",
     running: RunOptions,
@@ -132,34 +98,30 @@ def sensitivity(
 
     Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
     """
-    from vlscore.cli.output import phase_progress
-    from vlscore.evaluation import run_sensitivity
+    from vlscore.cli.progress import phase_progress
+    from vlscore.evaluation import sensitivity as compute_sensitivity
 
     table = embedder = None
     if studies is not None:
         table = columns.studies(studies, {"image"}, "id", "image", "view")
     if studies is not None or encoding.encoder is not None:
-        embedder = encoding.embedder(resources, reading)
+        embedder = encoding.embedder()
     with (
         stopping(out),
         phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
     ):
-        run = run_sensitivity(
+        run = compute_sensitivity(
             perturbations,
             out,
-            metrics=noticed.metrics,
+            metrics=metrics,
+            **vars(settings),
             embedder=embedder,
             studies=table,
-            text_policy=sections.section,
+            text_policy=encoding.section,
             C=encoding.C,
-            values=noticed.values,
-            lower_is_better=list(names_of(noticed.lower_is_better)),
-            swap_images=noticed.swap_images,
             figure=figure,
             format=format,
-            resamples=noticed.resamples,
-            seed=noticed.seed,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
@@ -180,9 +142,8 @@ def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
     if run.content["truncated"]:
         echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
     failures = run.content["failures"]
-    if failures:
-        what = "studies have pairs without values"
-        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
+    shown = run.first_failures(GROUPED_FAILURES)
+    say_of_failures(shown, len(failures), "studies have pairs without values")
 
 
 def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":

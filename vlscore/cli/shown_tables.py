@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 # Lines of results that a command prints at most, unless its first table is longer.
 SCREEN = 40
-# Name of a metric, its settings in parentheses, and one of its numbers: "findings-f1.recall".
-_VALUE = re.compile(r"([\w+-]+)(\(.*\))?(?:\.([\w-]+))?")
 
 
 def show_tables(
@@ -48,27 +46,11 @@ def show_tables(
         echo(f"{' and '.join(more)}: {folder / rest}")
 
 
-def paper_name(value: str) -> str:
-    """Return how papers name a metric or one of its numbers; any other text unchanged.
-
-    >>> paper_name("bleu-4"), paper_name("findings-f1.recall"), paper_name("anything")
-    ('BLEU-4', 'Findings F1 recall', 'anything')
-    """
-    from vlscore.metrics import METRICS
-
-    found = _VALUE.fullmatch(value)
-    if found is None or found[1] not in METRICS:
-        return value
-    name, settings, number = found.groups(default="")
-    title = METRICS[name].title or name
-    return " ".join(part for part in (title, settings, number) if part)
-
-
 def named_as_in_papers(table: "TextTable") -> "TextTable":
-    """Return the table with the papers' names of metrics in its headings and first two columns."""
-    rows = tuple((*map(paper_name, row[:2]), *row[2:]) for row in table.rows)
-    columns = tuple(map(paper_name, table.columns))
-    return dataclasses.replace(table, columns=columns, rows=rows)
+    """Return the table with the papers' names of metrics, as tables.md has it."""
+    from vlscore.metrics import named_as_in_papers as named  # loads the registry of metrics
+
+    return named(table)
 
 
 def without_intervals(table: "TextTable", but: str = "") -> "TextTable":

@@ -22,14 +22,8 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    check_figure,
-    draw_figures,
-    echo,
-    say_of_failures,
-    stopping,
-)
+from vlscore.cli.output import check_figure, draw_figures, echo, say_of_failures
+from vlscore.cli.progress import stopping
 from vlscore.training import TrainingSettings
 
 if TYPE_CHECKING:
@@ -146,6 +140,17 @@ class StartOptions:
         ),
     ] = None
 
+    reading: Annotated[
+        str | None,
+        option(
+            "--reading",
+            "Of small towers: what the report tower reads, words, or findings that `vlscore "
+            "findings` extracts. Default: words.",
+            "NAME",
+            START,
+        ),
+    ] = None
+
     def start(self) -> "Start":
         """Return the start of the training."""
         from vlscore.training import Start
@@ -158,6 +163,7 @@ class StartOptions:
             self.text_weights,
             self.style,
             self.side,
+            self.reading,
         )
 
 
@@ -291,12 +297,12 @@ def train(
     also has training.toml (all settings), log.csv (loss of every step), validation.csv (retrieval)
     and run.json (digests of the data, versions).
 
-    Stop with Ctrl-C and start the same command again to go on where it was: the result is the same
-    as without a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
+    Stop with Ctrl-C and start the same command again to resume: the result is the same as without
+    a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
 
     Example: vlscore train studies.csv --objective limitr --style limitr --out mine
     """
-    from vlscore.cli.output import training_progress
+    from vlscore.cli.progress import training_progress
     from vlscore.core import Place
     from vlscore.training import train as run
 
@@ -344,13 +350,12 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
     if result.unchanged:
         echo(f"{out} holds this encoder already; nothing was trained", err=True)
     elif result.resumed_from:
-        echo(f"went on after step {result.resumed_from}", err=True)
+        echo(f"resumed after step {result.resumed_from}", err=True)
     if printing.as_json:
         echo(json.dumps(result.facts, indent=2, ensure_ascii=False))
     elif not printing.quiet:
         echo(result.summary())
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if failed := result.first_failures():
-        what = "rows gave no pair" if len(failed) > 1 else "row gave no pair"
-        say_of_failures(failed[:GROUPED_FAILURES], len(failed), what)
-        echo(f"all of them: {out / 'failures.csv'}", err=True)
+        listed = out / "failures.csv"
+        say_of_failures(failed, len(failed), "rows gave no pair", "row gave no pair", listed)

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.options import option
-from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
+from vlscore.cli.output import echo
 
 weights = typer.Typer(
     name="weights",

@@ -27,6 +27,7 @@ from .finish import FinishedRun as FinishedRun
 from .finish import finished_run as finished_run
 from .former_names import find_former_names as find_former_names
 from .former_names import warn_caller as warn_caller
+from .former_names import with_former_calls as with_former_calls
 from .former_names import with_former_names as with_former_names
 from .lru import Recent as Recent
 from .processes import Place as Place
@@ -65,6 +66,7 @@ from .setting_fields import check_settings as check_settings
 from .setting_fields import described as described
 from .setting_fields import setting as setting
 from .setting_fields import setting_of as setting_of
+from .setting_fields import settings_in as settings_in
 from .signature import Signature as Signature
 from .signature import difference as difference
 from .signature import stable_class as stable_class

@@ -4,13 +4,17 @@ Importing a room or module by its former name works and raises a DeprecationWarn
 vlscore.scorer import Scorer` finds `vlscore.metrics.Scorer`.
 """
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 # Former name below `vlscore` -> module that has its names now.
 FORMER_NAMES = {
@@ -108,7 +112,15 @@ class _FormerNameLoader:
 # Room -> former name of a class or function -> its name today.
 FORMER_CLASSES = {
     "data": {"Kind": "FindingKind"},
-    "evaluation": {"judge_table": "judge", "run_controlled": "controlled"},
+    "evaluation": {
+        "judge_table": "judge",
+        "label_table": "findings",
+        "retrieve": "retrieval",
+        "run_alignment": "align",
+        "run_controlled": "controlled",
+        "run_failure_modes": "failure_modes",
+        "run_sensitivity": "sensitivity",
+    },
     "findings": {"Change": "TemporalChange"},
     "retrieval": {"Objective": "SearchObjective", "Sought": "SearchTarget"},
 }
@@ -135,6 +147,36 @@ def with_former_names(room: str, find_name: Callable[[str], Any]) -> Callable[[s
         return find_name(name)
 
     return find
+
+
+def with_former_calls(
+    is_former: Callable[..., bool], former: Callable[..., Any]
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Return a decorator of a function whose name belonged to another one in earlier releases.
+
+    A call that was meant for the other function raises a DeprecationWarning and is passed on to it.
+
+    Args:
+        is_former: decides by the arguments of a call whether it was meant for the other function.
+        former: the other function.
+    """
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        @functools.wraps(function)
+        def called(*args: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+            if not is_former(*args, **keywords):
+                return function(*args, **keywords)
+            warn_caller(
+                f"{function.__name__} with these arguments is now {former.__name__}; the next "
+                f"release removes the former name, and {function.__name__} writes a folder",
+                DeprecationWarning,
+            )
+            found: Result = former(*args, **keywords)
+            return found
+
+        return called
+
+    return decorate
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

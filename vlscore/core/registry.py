@@ -31,6 +31,8 @@ class Registry(Generic[Member]):
         noun: word for a member in messages, as in "encoder".
         group: group of entry points, as in "vlscore.encoders"; None if users cannot add members.
         check: function that raises InvalidSetting for an object that is no member of the family.
+        listed_by: command that lists all members, as in "vlscore encoders". The message about an
+            unknown name then names it; without it, the message lists all members.
 
     >>> fruits = Registry[int]("fruit")
     >>> _ = fruits.register(3, "red-cox", aliases=("cox",))
@@ -47,8 +49,10 @@ class Registry(Generic[Member]):
         *,
         group: str | None = None,
         check: Callable[[Any], None] = lambda member: None,
+        listed_by: str | None = None,
     ) -> None:
         self._noun, self._group, self._check = noun, group, check
+        self._listed_by = listed_by
         self._members: dict[str, Member | str] = {}
         self._plain: dict[str, str] = {}
         self._has_entry_points = False
@@ -122,6 +126,15 @@ class Registry(Generic[Member]):
             raise UnknownName(self._unknown(name))
         return known
 
+    def similar_to(self, name: str) -> list[str]:
+        """Return the names, four at most, that a wrong name may mean: the likeliest first."""
+        self._load_entry_points()
+        wrong = plain_name(name)
+        close = difflib.get_close_matches(wrong, self._plain, n=3, cutoff=0.6)
+        # Two members begin with "medclip"; both are returned.
+        starts = [key for key in self._plain if wrong and key.startswith(wrong)]
+        return list(dict.fromkeys(self._plain[key] for key in (*starts, *close)))[:4]
+
     def names(self) -> list[str]:
         """Return all names, in the order of registration; users' members come last."""
         self._load_entry_points()
@@ -190,14 +203,13 @@ class Registry(Generic[Member]):
                 self.register(point.value, point.name)
 
     def _unknown(self, name: str) -> str:
-        close = difflib.get_close_matches(plain_name(name), self._plain, n=3, cutoff=0.6)
-        # Two members begin with "medclip"; the message names both.
-        starts = [
-            key for key in self._plain if key.startswith(plain_name(name)) and plain_name(name)
-        ]
-        meant = list(dict.fromkeys(self._plain[key] for key in (*starts, *close)))[:4]
+        meant = self.similar_to(name)
         hint = f"did you mean {' or '.join(meant)}? " if meant else ""
-        return f"no {self._noun} is called {name!r}; {hint}Known: {', '.join(self._members)}"
+        if self._listed_by is not None:
+            every = f"`{self._listed_by}` lists all names"
+        else:
+            every = f"Known: {', '.join(self._members)}"
+        return f"no {self._noun} is called {name!r}; {hint}{every}"
 
 
 def registered_name(family: Registry[Any], name: object, source: str | Path, option: str) -> str:

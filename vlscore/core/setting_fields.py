@@ -9,6 +9,7 @@ and its bounds. From this one description come the option of the command line
 import dataclasses
 import math
 import textwrap
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from vlscore.errors import InvalidSetting
@@ -31,6 +32,7 @@ class SettingField:
         option: names of the option, if they are not the field's name with hyphens.
         least: smallest value.
         choices: the values, if there are only some.
+        typed: type of the option, if the field also takes what no command line can write.
     """
 
     help: str
@@ -40,6 +42,7 @@ class SettingField:
     option: str | None = None
     least: int | None = None
     choices: tuple[str, ...] = ()
+    typed: Any = None
 
 
 def setting(default: Any, help: str, metavar: str | None = None, **more: Any) -> Any:
@@ -62,22 +65,31 @@ def check_settings(settings: Any) -> None:
     Raises: InvalidSetting that names the first invalid setting.
     """
     for field in dataclasses.fields(settings):
-        description, value = setting_of(field), getattr(settings, field.name)
-        if description is None:
+        if (description := setting_of(field)) is None:
             continue
+        value = getattr(settings, field.name)
         if description.choices and value not in description.choices:
             raise InvalidSetting(
                 f"{field.name} is one of {', '.join(description.choices)}, not {value!r}"
             )
-        if description.least is None:
+        if description.least is None or (value is None and field.default is None):
             continue
-        is_whole = field.type is int
+        is_whole = field.type in (int, int | None)
         is_valid = value >= description.least and math.isfinite(value)
-        if not is_valid or (is_whole and value != int(value)):
+        if not is_valid or (is_whole and (value != int(value) or isinstance(value, bool))):
             kind = "a whole number" if is_whole else "a number"
             raise InvalidSetting(
-                f"{field.name} is {kind} from {description.least} on, not {value!r}"
+                f"{field.name} is {kind}, at least {description.least}, not {value!r}"
             )
+
+
+def settings_in(kind: type[Settings], arguments: Mapping[str, Any]) -> Settings:
+    """Return the settings among the arguments of a function, which have the fields' names.
+
+    Args: arguments: `locals()` at the beginning of the function.
+    """
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: arguments[name] for name in names})
 
 
 def described(kind: type[Settings]) -> type[Settings]:

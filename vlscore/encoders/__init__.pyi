@@ -26,6 +26,7 @@ from .devices import why_slow as why_slow
 from .image_pipeline import ImagePipeline as ImagePipeline
 from .models.in_space import SharedSpace as SharedSpace
 from .models.medclip import SwinTiny as SwinTiny
+from .models.small import READINGS as READINGS
 from .models.small import STYLES as STYLES
 from .models.small import SmallEncoder as SmallEncoder
 from .models.small import SmallSettings as SmallSettings

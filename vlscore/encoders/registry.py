@@ -39,7 +39,7 @@ def _check_member(member: Any) -> None:
 
 
 ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
-    "encoder", group="vlscore.encoders", check=_check_member
+    "encoder", group="vlscore.encoders", check=_check_member, listed_by="vlscore encoders"
 )
 # Other names in papers; case, hyphens and underscores do not matter.
 _OURS = (

@@ -4,7 +4,7 @@ from .alignment.agreement import MeasuredMetric as MeasuredMetric
 from .alignment.agreement import MetricAgreement as MetricAgreement
 from .alignment.agreement import MetricDifference as MetricDifference
 from .alignment.agreement import RaterAgreement as RaterAgreement
-from .alignment.agreement import align as align
+from .alignment.agreement import alignment_of as alignment_of
 from .alignment.candidate_orders import OrderedCase as OrderedCase
 from .alignment.candidate_orders import OrderVerdicts as OrderVerdicts
 from .alignment.candidate_orders import check_orders as check_orders
@@ -15,7 +15,7 @@ from .alignment.failures import FailureModes as FailureModes
 from .alignment.failures import FailureRun as FailureRun
 from .alignment.failures import FailureTest as FailureTest
 from .alignment.failures import failure_modes as failure_modes
-from .alignment.failures import run_failure_modes as run_failure_modes
+from .alignment.failures import failure_modes_of as failure_modes_of
 from .alignment.fitted import CompositeFit as CompositeFit
 from .alignment.fitted import fit_composite as fit_composite
 from .alignment.metric_values import split_values as split_values
@@ -28,7 +28,7 @@ from .alignment.rating_table import RatingColumns as RatingColumns
 from .alignment.rating_table import layout_of as layout_of
 from .alignment.rating_table import read_ratings as read_ratings
 from .alignment.run import AlignmentRun as AlignmentRun
-from .alignment.run import run_alignment as run_alignment
+from .alignment.run import align as align
 from .alignment.tables import all_tables as all_tables
 from .baselines.baseline_base import BASELINES as BASELINES
 from .baselines.baseline_base import Baseline as Baseline
@@ -45,7 +45,11 @@ from .calibration import calibrate as calibrate
 from .calibration import calibrate_vectors as calibrate_vectors
 from .calibration import read_card as read_card
 from .calibration import write_constant as write_constant
-from .comparison.paper_table import TableSettings as TableSettings
+from .command_settings import AlignmentSettings as AlignmentSettings
+from .command_settings import ComparisonSettings as ComparisonSettings
+from .command_settings import Sampling as Sampling
+from .command_settings import SensitivitySettings as SensitivitySettings
+from .command_settings import TableSettings as TableSettings
 from .comparison.paper_table import paper_table as paper_table
 from .comparison.run import ComparisonRun as ComparisonRun
 from .comparison.run import compare as compare
@@ -62,7 +66,6 @@ from .comparison.systems import join as join
 from .comparison.systems import open_sources as open_sources
 from .controlled_sentences.corpora import CellMean as CellMean
 from .controlled_sentences.corpora import Controlled as Controlled
-from .controlled_sentences.corpora import Sampling as Sampling
 from .controlled_sentences.corpora import Separation as Separation
 from .controlled_sentences.corpora import controlled_corpora as controlled_corpora
 from .controlled_sentences.labelled_sentences import LabelledSentences as LabelledSentences
@@ -101,10 +104,10 @@ from .ratings.sheet_making import RatingSheets as RatingSheets
 from .ratings.sheet_making import make_sheets as make_sheets
 from .report_labels import FORMATS as FORMATS
 from .report_labels import LabelledReports as LabelledReports
-from .report_labels import label_table as label_table
+from .report_labels import findings as findings
 from .retrieval_table import RetrievalResult as RetrievalResult
 from .retrieval_table import RetrievalRun as RetrievalRun
-from .retrieval_table import retrieve as retrieve
+from .retrieval_table import retrieval as retrieval
 from .scoring.own_columns import OwnColumns as OwnColumns
 from .scoring.parallel import OnRay as OnRay
 from .scoring.parallel import facts_of as facts_of
@@ -131,10 +134,10 @@ from .sensitivities.image_swap import image_swap as image_swap
 from .sensitivities.kinds_noticed import COMPARISONS as COMPARISONS
 from .sensitivities.kinds_noticed import MetricResult as MetricResult
 from .sensitivities.kinds_noticed import Sensitivity as Sensitivity
-from .sensitivities.kinds_noticed import sensitivity as sensitivity
+from .sensitivities.kinds_noticed import sensitivity_of_pairs as sensitivity_of_pairs
 from .sensitivities.pair_values import PairValues as PairValues
 from .sensitivities.run import SensitivityRun as SensitivityRun
-from .sensitivities.run import run_sensitivity as run_sensitivity
+from .sensitivities.run import sensitivity as sensitivity
 from .stages import Stage as Stage
 from .stages import measure_stages as measure_stages
 from .study_vectors import StudyVectors as StudyVectors

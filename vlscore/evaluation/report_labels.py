@@ -114,7 +114,7 @@ class LabelledReports(Run):
         return read_frame(path, texts=["study_id"]).astype(dict.fromkeys(CHEXPERT_LABELS, "Int64"))
 
 
-def label_table(
+def findings(
     path: str | Path,
     out: str | Path,
     *,

@@ -144,7 +144,7 @@ class RetrievalRun(Run):
         return [self.folder / name for name in (*self.results, RECORD)]
 
 
-def retrieve(
+def retrieval(
     studies: str | Path,
     out: str | Path,
     embedder: StudyEmbedder | None = None,

@@ -53,7 +53,7 @@ def assert_span(
     tokens = tokenize(sentence)
     inside = [i for i, t in enumerate(tokens) if t.start < span.end and span.start < t.end]
     if not inside:
-        raise InvalidReport(f"no word of the sentence overlaps characters {span}")
+        raise InvalidReport(f"the sentence has no word at characters {span}")
     triggers = context.find_triggers(lexicon.trie.find(tokens))
     outside = [t for t in triggers if t.last <= inside[0] or t.first > inside[-1]]
     scopes = context.scopes(tokens, outside, lexicon.breaks_before_hedge)
@@ -228,7 +228,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     'left'
     """
     if not isinstance(report, str):
-        raise InvalidReport(f"a report must be a str, not {type(report).__name__}")
+        raise InvalidReport(f"a report must be a text, not a {type(report).__name__}")
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
     sections = Sections(report, lexicon)

@@ -59,10 +59,13 @@ def load_coverage(
     lasting, outside = frozenset(data["time"]["lasting"]), set(data["time"]["outside"])
     named = outside.union(lasting, *covered.values())
     if unknown := sorted(named - set(observations)):
-        raise InvalidLexicon(f"coverage.toml: no such observation: {', '.join(unknown)}")
+        raise InvalidLexicon(
+            f"coverage.toml: these observations do not exist: {', '.join(unknown)}"
+        )
     if missing := sorted(set(observations) - outside.union(*covered.values())):
         raise InvalidLexicon(
-            f"coverage.toml: {', '.join(missing)}: in no scope; give it one, or list it as outside"
+            f"coverage.toml: these observations have no scope: {', '.join(missing)}; add each to a "
+            "scope, or list it as outside"
         )
     joints, fillers = frozenset(data["joints"]), frozenset(data["fillers"])
     return Coverage(
@@ -215,9 +218,9 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
         with path.open("rb") as stream:
             return tomllib.load(stream)
     except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: the lexicon is missing") from error
+        raise InvalidLexicon(f"{path}: this lexicon does not exist") from error
     except tomllib.TOMLDecodeError as error:
-        raise InvalidLexicon(f"{path}: not valid TOML: {error}") from error
+        raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
 
 
 def _add(trie: PhraseTrie, layer: str, phrases: Iterable[str], entry: Any) -> None:
@@ -243,7 +246,7 @@ def _load_observations(
         if name in observations:
             raise InvalidLexicon(f"observations.toml: {name!r} is defined twice")
         if label is not None and label not in CHEXPERT_LABELS:
-            raise InvalidLexicon(f"observations.toml: {name!r} has no such label: {label!r}")
+            raise InvalidLexicon(f"observations.toml: {name!r} has an unknown label {label!r}")
         observations[name] = Observation(name, label, entry.get("midline", False))
         _add(trie, "mention", entry.get("mentions", ()), name)
         for frame in entry.get("frames", ()):
@@ -271,7 +274,7 @@ def _load_triggers(entries: Iterable[dict[str, Any]], trie: PhraseTrie) -> None:
         effect, direction = entry["effect"], entry.get("direction", "forward")
         if effect not in _EFFECTS or direction not in ("forward", "backward"):
             raise InvalidLexicon(
-                f"context.toml: no such effect or direction: {effect!r}, {direction!r}"
+                f"context.toml: unknown effect or direction: {effect!r}, {direction!r}"
             )
         layer = "boundary" if effect == "terminate" else "trigger"
         trigger = Trigger(
@@ -341,7 +344,7 @@ def _load_sentences(
 def _load_grammar(data: dict[str, Any]) -> dict[str, frozenset[str]]:
     missing = _GRAMMAR - data.keys()
     if missing:
-        raise InvalidLexicon(f"grammar.toml: {', '.join(sorted(missing))} missing")
+        raise InvalidLexicon(f"grammar.toml lacks {', '.join(sorted(missing))}")
     return {name: frozenset(words) for name, words in data.items()}
 
 
@@ -409,7 +412,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             trie=trie,
         )
     except (KeyError, TypeError) as error:
-        raise InvalidLexicon(f"{folder}: an entry lacks or misuses {error}") from error
+        raise InvalidLexicon(
+            f"{folder}: an entry lacks a key, or one has a wrong value: {error}"
+        ) from error
     except ValueError as error:
         raise InvalidLexicon(f"{folder}: {error}") from error
 

@@ -191,7 +191,7 @@ def parse(pattern: str) -> list[list[list[str]]]:
         choices = [match.group(2)] if match.group(1) is None else match.group(1).split("|")
         parts.append([[t.form for t in tokenize(choice)] for choice in choices])
     if end != len(pattern):
-        raise ValueError(f"pattern {pattern!r} has a group that is no word of its own")
+        raise ValueError(f"pattern {pattern!r} has a group that is only a part of a word")
     return parts
 
 

@@ -340,7 +340,7 @@ class LabelPolicy:
         for name, allowed in (("uncertain", UNCERTAIN), ("unmentioned", UNMENTIONED)):
             if getattr(self, name) not in allowed:
                 raise InvalidSetting(
-                    f"{name} is {', '.join(allowed[:-1])} or {allowed[-1]}, "
+                    f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}, "
                     f"not {getattr(self, name)!r}"
                 )
 

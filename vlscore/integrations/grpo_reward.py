@@ -60,14 +60,15 @@ class ReportReward:
         self.scorer = scorer or Scorer(metrics=metrics, weights=encoder_weights, **options)
         if self.scorer.plan.needs_fit:
             raise InvalidSetting(
-                "a metric is fitted to the references of a whole run: give "
+                "one of these metrics must be fitted to all references of a run: call "
                 "ReportReward(scorer=scorer.fit(references))"
             )
         names = [str(metric) for metric in self.scorer.metrics]
         self.weights = [1.0] * len(names) if weights is None else [float(w) for w in weights]
         if len(self.weights) != len(names) or not all(map(math.isfinite, self.weights)):
             raise InvalidSetting(
-                f"weights are one finite number for each metric ({', '.join(names)}), not {weights}"
+                f"weights must be one finite number for each metric ({', '.join(names)}), not "
+                f"{weights}"
             )
         self.reference, self.image, self.failed = reference, image, failed
         self.failures: Counter[str] = Counter()
@@ -110,7 +111,7 @@ class ReportReward:
         failures: dict[int, Exception] = {}
         for row, reference in enumerate(references or ()):
             if not isinstance(reference, str) or not reference.strip():
-                failures[row] = InvalidReport("the reference is empty, or no text")
+                failures[row] = InvalidReport("the reference is empty, or not a text")
         rows = [row for row in range(count) if row not in failures]
         total = np.full(count, np.nan)
         if rows:

@@ -101,7 +101,7 @@ def _scored(
         ("reference", reference, needs.references),
     ):
         if is_needed and value is None:
-            raise InvalidStudy(f'the sample has no "{name}", and a metric looks at it')
+            raise InvalidStudy(f'the sample has no "{name}", but a metric needs it')
     images = [row.get(image)] if needs.images else None
     references = [reference] if needs.references else None
     return scorer.score(images, [candidate], references, on_error="keep")[0]

@@ -80,6 +80,6 @@ def _found(sources: list[Mapping[str, Any]], key: str) -> Any:
         if key in source:
             return source[key]
     raise InvalidSetting(
-        f'validation_step returned no "{key}", and the batch has none: return '
+        f'neither the result of validation_step nor the batch has "{key}": return '
         '{"candidate": [texts], "reference": [texts]}, or name the keys in LogReportMetric'
     )

@@ -60,7 +60,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
         self.scorer = scorer if isinstance(scorer, Scorer) else Scorer(metrics=scorer)
         if self.scorer.plan.needs_fit:
             raise InvalidSetting(
-                "a metric is fitted to the references of a whole run: give "
+                "one of these metrics must be fitted to all references of a run: call "
                 "ReportMetric(scorer.fit(references))"
             )
         self.value = value
@@ -74,7 +74,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
         for name in (_FAILED, _TRUNCATED):
             self.add_state(name, torch.tensor(0), dist_reduce_fx="sum")
         if value is not None and value not in (names := list(self._values())):
-            raise InvalidSetting(f"there is no value {value!r}; these are {', '.join(names)}")
+            raise InvalidSetting(f"there is no value {value!r}; the values are {', '.join(names)}")
 
     @property
     def higher_is_better(self) -> bool | None:  # type: ignore[override]

@@ -44,7 +44,7 @@ class EmbeddingTriples:
         given = [x for x in (self.images, self.candidates, self.references) if x is not None]
         shapes = [tuple(np.shape(x)) for x in given]
         if self.candidates is None or len(set(shapes)) != 1 or len(shapes[0]) != 2:
-            raise InvalidSetting(f"embeddings must have one shape (n, d); these have {shapes}")
+            raise InvalidSetting(f"embeddings must have the same shape (n, d); these have {shapes}")
         check_constant(self.C)
         if isinstance(self.signature, str):
             parsed = Signature.parse(f"embeddings|{self.signature}")
@@ -115,7 +115,7 @@ class Batch:
             lengths["embeddings"] = len(self.embeddings)
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise InvalidSetting(f"lengths must be equal; these are {shown}")
+            raise InvalidSetting(f"lists must have the same length; these have: {shown}")
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -124,7 +124,7 @@ class Batch:
         """Return (candidate, reference) of each study; raise InvalidSetting without references."""
         if self.references is None:
             raise InvalidSetting(
-                "this metric looks at references, and there are none; its definition must say so: "
+                "the metric reads references, but its definition does not ask for them: set "
                 "uses_reference=True"
             )
         return list(zip(self.candidates, self.references, strict=True))
@@ -180,16 +180,14 @@ def as_texts(name: str, texts: Any) -> list[str]:
     Raises: InvalidReport if it is one text, or holds anything but texts.
     """
     if isinstance(texts, str | bytes):
-        raise InvalidReport(f"{name} is a list of reports, not one text")
+        raise InvalidReport(f"{name} must be a list of reports, not one text")
     try:
         found = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     except TypeError:
         found = None
     if not isinstance(found, list):
-        raise InvalidReport(f"{name} is a {type(texts).__name__}, not a list of reports")
+        raise InvalidReport(f"{name} must be a list of reports, not a {type(texts).__name__}")
     for position, text in enumerate(found):
         if not isinstance(text, str):
-            raise InvalidReport(
-                f"{name}[{position}] is a {type(text).__name__}; a report is a text"
-            )
+            raise InvalidReport(f"{name}[{position}] must be a text, not a {type(text).__name__}")
     return [str(text) for text in found]

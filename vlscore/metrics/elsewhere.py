@@ -36,7 +36,9 @@ class ValueColumns:
     ) -> None:
         if unknown := sorted(set(lower_is_better) - set(names)):
             listed = ", ".join(unknown)
-            raise InvalidSetting(f"{path}: no column {listed}; found: {', '.join(names)}")
+            raise InvalidSetting(
+                f"{path} has no column {listed}; its metrics are {', '.join(names)}"
+            )
         self.path, self.names = path, tuple(names)
         self._lower = frozenset(lower_is_better)
         self._unread: list[str] = []
@@ -98,16 +100,17 @@ class ValueColumns:
         """
         found = []
         if self._others:
-            found.append(f"{self.path}: {self._others} rows are of no {looked_at}")
+            rows = "1 row belongs" if self._others == 1 else f"{self._others} rows belong"
+            found.append(f"{self.path}: {rows} to no {looked_at}")
         if self._unread:
             count = len(self._unread)
-            cells = "1 cell is" if count == 1 else f"{count} cells are"
-            found.append(f"{self.path}: {cells} left out, the first in {self._unread[0]}")
+            cells = "1 cell is not a number" if count == 1 else f"{count} cells are not numbers"
+            found.append(f"{self.path}: {cells}, the first in {self._unread[0]}")
         guessed = [n for n in self.names if n not in self._lower and known_metric(n) is None]
         if guessed:
             found.append(
-                f"larger is taken to be better for {', '.join(guessed)} of {self.path}; name those "
-                "where it is not with --lower-is-better"
+                f"{self.path}: larger values of {', '.join(guessed)} are assumed to be better; "
+                "--lower-is-better names metrics for which smaller values are better"
             )
         return found
 

@@ -115,10 +115,15 @@ def explain_with(scorer: Scorer, image: Any, candidate: str, reference: str) -> 
     """Explain as `explain` does, with a scorer that is already loaded."""
     metric = scorer.metrics[0]
     if not metric.uses_reference:
-        raise InvalidSetting(f"{metric} looks at no reference, so that nothing can be compared")
+        raise InvalidSetting(
+            f"{metric} does not use the reference, so its sentences cannot be compared; "
+            "choose another metric"
+        )
     rows, is_batch = items_of(image, candidate, reference, scorer.plan.needs)
     if is_batch:
-        raise InvalidSetting("explain takes one study: one candidate and one reference")
+        raise InvalidSetting(
+            "explain needs exactly one study: one candidate and one reference, each a text"
+        )
     score = scorer.score(image, candidate, reference)
     _ = float(score)
     texts = (

@@ -12,6 +12,8 @@ Setting = bool | int | float | str | None
 
 EMBEDDINGS = "embeddings"
 
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -41,10 +43,12 @@ class Parameter:
         try:
             parsed = _boolean(value) if kind is bool else _number_or_text(kind, value)
         except (TypeError, ValueError, OverflowError):
-            raise InvalidSetting(f"{self.name} is a {kind.__name__}, not {value!r}") from None
+            raise InvalidSetting(
+                f"{self.name} must be {_KINDS.get(kind, kind.__name__)}, not {value!r}"
+            ) from None
         if self.choices and parsed not in self.choices:
             known = ", ".join(map(str, self.choices))
-            raise InvalidSetting(f"{self.name} is one of {known}, not {value!r}")
+            raise InvalidSetting(f"{self.name} must be one of {known}, not {value!r}")
         if kind is float and not math.isfinite(parsed):
             raise InvalidSetting(f"{self.name} must be a finite number, not {value!r}")
         if self.above is not None and not parsed > self.above:
@@ -130,15 +134,19 @@ class Metric:
         for name in _TUPLES:
             value = getattr(self, name)
             if isinstance(value, str):
-                raise InvalidSetting(f"{self.name}: {name} is a tuple, not a text: ({value!r},)")
+                raise InvalidSetting(
+                    f"{self.name}: {name} must be a tuple, not a text: write ({value!r},)"
+                )
             object.__setattr__(self, name, tuple(value))
         if not self.name or set(self.name) & set("|(),: \n"):
             raise InvalidSetting(
-                f"{self.name!r} is no name of a metric: no blanks, commas, colons, bars or "
-                "parentheses"
+                f"a metric cannot be called {self.name!r}: its name must not be empty or contain "
+                "blanks, commas, colons, bars or parentheses"
             )
         if self.headline and self.headline not in {output.name for output in self.corpus}:
-            raise InvalidSetting(f"{self.name}: headline={self.headline!r} is no corpus value")
+            raise InvalidSetting(
+                f"{self.name}: headline={self.headline!r} is not the name of a corpus value"
+            )
 
     def __call__(self, **values: Any) -> "Metric":
         """Return the metric with other parameters; raise InvalidSetting for unknown ones."""

@@ -124,7 +124,7 @@ class RunningScores:
         self.scorer = scorer if scorer is not None else Scorer()
         if self.scorer.plan.needs_fit:
             raise InvalidSetting(
-                "a metric is fitted to the references of a whole run: give "
+                "one of these metrics must be fitted to all references of a run: call "
                 "RunningScores(scorer.fit(references))"
             )
         self._tables: list[ScoreTable] = []
@@ -172,7 +172,7 @@ class RunningScores:
         Raises: InvalidSetting before the first batch.
         """
         if not self._tables:
-            raise InvalidSetting("nothing has been scored yet: update comes before table")
+            raise InvalidSetting("there are no scores yet: call update before table")
         first = self._tables[0]
         starts = np.cumsum([0, *map(len, self._tables)]).tolist()
         values = {}

@@ -127,7 +127,7 @@ class Plan:
         Raises: InvalidReport that names the position of an entry that is not a text.
         """
         if isinstance(references, str | bytes):
-            raise InvalidReport("references is a list of reports, not one text")
+            raise InvalidReport("references must be a list of reports, not one text")
         states = {metric: self._providers[metric].fit(metric, []) for metric in self._fitted}
         rest, seen, total = iter(references), 0, 0
         while self._fitted and (part := list(islice(rest, _FITTED_AT_ONCE))):
@@ -218,13 +218,13 @@ class Plan:
 
     def _check(self, batch: Batch) -> None:
         if self.needs.references and batch.references is None:
-            raise InvalidSetting("these metrics look at references, and there are none")
+            raise InvalidSetting("these metrics need references, but there are none")
         if not self.needs.embeddings:
             return
         named = next(metric for metric in self.steps if metric.uses_embeddings)
         if batch.embeddings is None:
             raise InvalidSetting(
-                f"{named} looks at embeddings: give embeddings=EmbeddingTriples(...), or an encoder"
+                f"{named} needs embeddings: pass embeddings=EmbeddingTriples(...), or an encoder"
             )
 
     def _made(self, batch: Batch) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
@@ -243,8 +243,8 @@ class Plan:
         columns = [np.array(column, dtype=np.float64) for column in computed.columns]
         if len(columns) != len(metric.columns) or any(len(c) != len(batch) for c in columns):
             raise InvalidSetting(
-                f"the provider of {metric.name} gave {[len(c) for c in columns]} values for "
-                f"{len(batch)} candidates; it states {len(metric.columns)} columns"
+                f"the provider of {metric.name} must return {len(metric.columns)} columns of "
+                f"{len(batch)} values; it returned columns of {[len(c) for c in columns]} values"
             )
         failures = dict(computed.failures)
         for row in np.flatnonzero(~np.isfinite(columns[0])).tolist():
@@ -308,7 +308,7 @@ def usable_metrics(
         except VLScoreError as error:
             reason = str(error)
         if metric.cost != "free":
-            left_out[name] = f"a {_COSTS[metric.cost]}; name it to run it"
+            left_out[name] = f"it runs only if it is named, because {_COSTS[metric.cost]}"
         elif reason is not None:
             left_out[name] = reason
         elif (why := lacks(metric, embeddings)) is not None:
@@ -318,7 +318,7 @@ def usable_metrics(
     return usable, left_out
 
 
-_COSTS = {"model": "network computes it", "paid": "service that asks for money computes it"}
+_COSTS = {"model": "a network computes it", "paid": "a service charges money for it"}
 
 
 def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
@@ -326,9 +326,9 @@ def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
     if not metric.uses_embeddings:
         return None
     if embeddings is None:
-        return "it looks at embeddings, and there is no encoder"
+        return "it needs embeddings, but there is no encoder"
     if metric.uses_image and embeddings.images is None:
-        return "it looks at the image, and there are no images"
+        return "it needs the image, but there are no images"
     if "C" in metric.settings:
         try:
             constant_of(metric, embeddings.C)
@@ -343,7 +343,7 @@ def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     def visit(metric: Metric, above: tuple[Metric, ...]) -> None:
         if metric in above:
             names = " -> ".join(str(each) for each in (*above, metric))
-            raise InvalidSetting(f"a metric is computed from itself: {names}")
+            raise InvalidSetting(f"a metric must not be computed from itself: {names}")
         for given in inputs_of(metric).values():
             visit(given, (*above, metric))
         for name in metric.artefacts:
@@ -358,9 +358,7 @@ def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 
 def _number_of(text: str, position: int) -> int:
     if not isinstance(text, str):
-        raise InvalidReport(
-            f"references[{position}] is a {type(text).__name__}; a report is a text"
-        )
+        raise InvalidReport(f"references[{position}] must be a text, not a {type(text).__name__}")
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big")
 
@@ -371,17 +369,18 @@ def _check_names(metrics: Sequence[Metric]) -> None:
     for metric in metrics:
         for column in metric.columns:
             if column in holders:
-                raise InvalidSetting(f"two different metrics have a column {column!r}: rename one")
+                raise InvalidSetting(
+                    f"two different metrics have the column {column!r}: rename one"
+                )
             holders[column] = metric
 
 
 def _not_finite(metric: Metric) -> VLScoreError:
     if metric.uses_embeddings:
         return VLScoreError(
-            f"{metric.name} is not a finite number here: the encoder returned an embedding that "
-            "is not finite"
+            f"{metric.name} has no finite value for this study: its embedding is not finite"
         )
-    return VLScoreError(f"{metric.name} is not a finite number here")
+    return VLScoreError(f"{metric.name} has no finite value for this study")
 
 
 def compute(

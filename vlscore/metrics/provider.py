@@ -141,12 +141,12 @@ def provider_of(metric: Metric) -> Provider:
     """
     if metric.provider is None:
         raise UnknownName(
-            f"nothing computes the metric {metric.name}: give it a provider, as in "
+            f"the metric {metric.name} has no provider that computes it: write "
             "Metric(..., provider=MyProvider()), or make it with metrics.text_metric"
         )
     if not isinstance(metric.provider, Provider):
         kind = type(metric.provider).__name__
-        raise InvalidSetting(f"{metric.name}: its provider is a {kind}, not a Provider")
+        raise InvalidSetting(f"{metric.name}: its provider must be a Provider, not a {kind}")
     return metric.provider
 
 
@@ -322,7 +322,8 @@ def weights_place(metric: Metric, variable: str, what: str, parameter: str = "we
     named = metric.settings[parameter] or os.environ.get(variable)
     if not named:
         raise MissingDependency(
-            f"it needs {what} on this machine: {metric.name}({parameter}=PATH), or set {variable}"
+            f"it needs {what} on this machine: write {metric.name}({parameter}=PATH), or set "
+            f"{variable}"
         )
     return Path(str(named)).expanduser()
 

@@ -6,14 +6,19 @@ this process, an entry point of the group "vlscore.metrics" makes it known every
 `-m text` or `-m bleu,image`.
 """
 
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import Registry, plain_name, registered_name, split_call, split_names
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.provider import provider_of
+
+if TYPE_CHECKING:
+    from vlscore.stats import TextTable
 
 # Function that decides whether a metric belongs to the group.
 _Belongs = Callable[[Metric], bool]
@@ -73,14 +78,20 @@ _MEMBERS = {
     "composite": "composite:COMPOSITE",
 }
 COMPOSITE_PREFIX = "composite:"
+# Name of a metric, its settings in parentheses, and one of its numbers: "findings-f1.recall".
+_VALUE = re.compile(r"([\w+-]+)(\(.*\))?(?:\.([\w-]+))?")
 
 
 def _check(member: Any) -> None:
     if not isinstance(member, Metric):
-        raise InvalidSetting(f"a metric is a vlscore.metrics.Metric, not a {type(member).__name__}")
+        raise InvalidSetting(
+            f"a metric must be a vlscore.metrics.Metric, not a {type(member).__name__}"
+        )
 
 
-METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
+METRICS: Registry[Metric] = Registry(
+    "metric", group="vlscore.metrics", check=_check, listed_by="vlscore metrics"
+)
 for _name, _target in _MEMBERS.items():
     METRICS.register(f"vlscore.metrics.library.{_target}", _name)
 
@@ -156,8 +167,28 @@ def find_metrics(names: Any) -> tuple[Metric, ...]:
         given = [given]
     found = tuple(dict.fromkeys(metric for name in given for metric in _named(name)))
     if not found:
-        raise InvalidSetting(f"no metric is named; known: {', '.join(METRICS)}")
+        raise InvalidSetting("no metric is named; `vlscore metrics` lists all names")
     return found
+
+
+def paper_name(value: str) -> str:
+    """Return how papers name a metric or one of its numbers; any other text unchanged.
+
+    >>> paper_name("bleu-4"), paper_name("findings-f1.recall"), paper_name("anything")
+    ('BLEU-4', 'Findings F1 recall', 'anything')
+    """
+    found = _VALUE.fullmatch(value)
+    if found is None or found[1] not in METRICS:
+        return value
+    name, settings, number = found.groups(default="")
+    title = METRICS[name].title or name
+    return " ".join(part for part in (title, settings, number) if part)
+
+
+def named_as_in_papers(table: "TextTable") -> "TextTable":
+    """Return the table with the papers' names of metrics in its headings and first two columns."""
+    rows = tuple((*map(paper_name, row[:2]), *row[2:]) for row in table.rows)
+    return replace(table, columns=tuple(map(paper_name, table.columns)), rows=rows)
 
 
 def _named(given: Any) -> list[Metric]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,20 @@ OnError = Literal["raise", "keep"]
 # Studies that a warning names.
 _NAMED = 5
 _DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
+
+
+class EmbedderOptions(TypedDict, total=False):
+    """Options of `StudyEmbedder`, which describes them."""
+
+    device: str | None
+    precision: "Precision"
+    batch_size: int | None
+    image_policy: ImagePolicy | str | None
+    views: str
+    weights: str | None
+    tokenizer: str | None
+    cache: Cache | bool | str | os.PathLike[str]
+    compile: bool
 
 
 @dataclass(eq=False)
@@ -76,15 +90,15 @@ class Scorer:
         similarity: older name of `metrics`, for one metric of embeddings.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
-        device, precision, batch_size, image_policy, views, weights, tokenizer, cache, compile: see
-            StudyEmbedder.
+        options: device, precision, batch_size, image_policy, views, weights, tokenizer, cache and
+            compile, as in `StudyEmbedder`.
 
     Attributes:
         plan: the metrics and what they need.
         embedder: the StudyEmbedder; None if no metric looks at embeddings.
 
     Raises:
-        UnknownName, InvalidSetting: a name or value that cannot be honoured.
+        UnknownName, InvalidSetting: a name that does not exist, or a value that cannot be used.
         MissingDependency: a metric's library is absent.
         WeightsNotFound and others of `load_encoder`.
     """
@@ -97,44 +111,30 @@ class Scorer:
         similarity: str | Metric | None = None,
         C: float | None = None,
         text_policy: TextPolicy | str | None = None,
-        device: str | None = None,
-        precision: "Precision" = "fp32",
-        batch_size: int | None = None,
-        image_policy: ImagePolicy | str | None = None,
-        views: str = "first-frontal",
-        weights: str | None = None,
-        tokenizer: str | None = None,
-        cache: Cache | bool | str | os.PathLike[str] = True,
-        compile: bool = False,
+        **options: Unpack[EmbedderOptions],
     ) -> None:
+        if unknown := set(options) - set(EmbedderOptions.__annotations__):
+            raise TypeError(f"Scorer has no argument {', '.join(sorted(unknown))}")
         self.text_policy = TextPolicy.named(text_policy)
         embedder = _as_embedder(encoder)
-        known = embedder.engine.cache if embedder is not None else open_cache(cache)
+        if embedder is not None:
+            cache = embedder.engine.cache
+        else:
+            cache = open_cache(options.get("cache", True))
         self.plan = Plan(
-            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=known
+            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=cache
         )
         self.plan.require()
-        options: dict[str, Any] = {
-            "device": device,
-            "precision": precision,
-            "batch_size": batch_size,
-            "image_policy": image_policy,
-            "views": views,
-            "weights": weights,
-            "tokenizer": tokenizer,
-            "cache": cache,
-            "compile": compile,
-        }
         self.embedder: StudyEmbedder | None = None
         if embedder is not None:
-            _refuse_options(options, "the StudyEmbedder was made with its own")
+            _refuse_options(options, "the StudyEmbedder has its own value")
             if self.plan.needs.embeddings:
                 self.embedder = embedder
         elif self.plan.needs.embeddings:
             self.embedder = _embedder_of(encoder, options)
         else:
-            of_encoder = {name: options[name] for name in ("weights", "tokenizer")}
-            _refuse_options(of_encoder, "none of the metrics looks at embeddings")
+            files = {name: options.get(name) for name in ("weights", "tokenizer")}
+            _refuse_options(files, "no metric needs an encoder")
         self.signatures = self._signatures()
 
     @property
@@ -163,7 +163,7 @@ class Scorer:
         Raises: InvalidReport for one text instead of several.
         """
         if isinstance(references, str | bytes):
-            raise InvalidReport("references is a list of reports, not one text")
+            raise InvalidReport("references must be a list of reports, not one text")
         return self._with_plan(self.plan.fit(self._references_of(references)))
 
     @overload
@@ -213,7 +213,7 @@ class Scorer:
             the checkpoint changed since its digest was computed.
         """
         if on_error not in ("raise", "keep"):
-            raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
+            raise InvalidSetting(f'on_error must be "raise" or "keep", not {on_error!r}')
         rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
         items = [Item(g, r, None if i is None else _shown(i)) for i, g, r in rows]
         table = self.score_items(items)
@@ -222,9 +222,9 @@ class Scorer:
             first = ", ".join(map(str, guessed[:_NAMED])) + (", ..." if guessed[_NAMED:] else "")
             which = f" (of this call, counted from 0: {first})" if is_batch else ""
             warn_caller(
-                f"of {len(guessed)} {'studies' if len(guessed) > 1 else 'study'} with several "
-                f"images{which} nothing tells which is frontal; the first was taken. Name one "
-                'image, or choose views="mean" (--views mean)'
+                f"it is unknown which image is frontal in {len(guessed)} "
+                f"{'studies' if len(guessed) > 1 else 'study'} with several images{which}; the "
+                'first image was scored. Name one image, or choose views="mean" (--views mean)'
             )
         if self.embedder is not None:
             confirm(self.embedder.encoder)
@@ -360,7 +360,7 @@ def _shown(images: Sequence[Any]) -> "StudyViews":
 
 def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> tuple[Metric, ...]:
     if metrics is not None and similarity is not None:
-        raise InvalidSetting("similarity is the older name of metrics; give one of them")
+        raise InvalidSetting("similarity is the older name of metrics; pass only metrics")
     named = metrics if metrics is not None else similarity
     found = find_metrics(DEFAULT_METRIC if named is None else named)
     if C is None:
@@ -369,14 +369,14 @@ def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> t
     undecided = [metric for metric in found if metric.settings.get("C", C) is None]
     if not undecided:
         names = ", ".join(map(str, found))
-        raise InvalidSetting(f"C={C} was given, and none of these metrics takes it: {names}")
+        raise InvalidSetting(f"C={C} was passed, but none of these metrics uses it: {names}")
     return tuple(metric(C=C) if metric in undecided else metric for metric in found)
 
 
 def _refuse_options(options: Mapping[str, Any], reason: str) -> None:
     for name, value in options.items():
         if value != _DEFAULTS.get(name):
-            raise InvalidSetting(f"{name}={value} was given, but {reason}; leave it out")
+            raise InvalidSetting(f"{name}={value} was passed, but {reason}; leave it out")
 
 
 def _spread(

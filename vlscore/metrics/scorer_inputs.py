@@ -23,9 +23,9 @@ def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[
     texts = {len(given) for given in (candidates, references) if given is not None}
     images = _images(image, texts)
     if needs.images and image is None:
-        raise InvalidStudy("a metric looks at the image, and none is given")
+        raise InvalidStudy("a metric needs the image, but image is None")
     if needs.references and reference is None:
-        raise InvalidStudy("a metric looks at the reference, and none is given")
+        raise InvalidStudy("a metric needs the reference, but reference is None")
     given = {"images": images, "candidates": candidates, "references": references}
     lengths = {len(values) for values in given.values() if values is not None}
     if not lengths:
@@ -35,7 +35,7 @@ def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[
             f"{name} {'single' if values is None else len(values)}"
             for name, values in given.items()
         )
-        raise InvalidStudy(f"lists must be of one length; these are {shown}")
+        raise InvalidStudy(f"lists must have the same length; these have: {shown}")
     (count,) = lengths
     if images is not None and count > 1:
         _check_texts_of_several(candidates, references, count, needs)
@@ -55,13 +55,13 @@ def _check_texts_of_several(
 ) -> None:
     if candidates is None and references is None:
         raise InvalidStudy(
-            f"{count} images share one candidate and one reference: a list of images is a batch of "
-            "studies; several views of one study are a tuple"
+            f"there are {count} images, but one candidate and one reference. A list of images is a "
+            "batch of studies; write several views of one study as a tuple"
         )
     looked_at = {"candidate": candidates, "reference": references if needs.references else ()}
     for role, texts in looked_at.items():
         if texts is None:
-            warn_caller(f"{count} studies share one {role}")
+            warn_caller(f"the same {role} is used for all {count} studies")
 
 
 def _is_many(texts: Any) -> bool:
@@ -99,8 +99,8 @@ def _images(image: Any, texts: set[int]) -> list[Any] | None:
         if len(texts) == 1 and shape[0] in texts:
             return [image[k] for k in range(shape[0])]
         raise InvalidStudy(
-            f"an array of the shape {shape} is a batch of images: give list(batch) beside as many "
-            "candidates and references"
+            f"an array of the shape {shape} is a batch of images: pass list(batch), and one "
+            "candidate and one reference for each image"
         )
     if len(shape) != 3 or len(texts) != 1 or shape[0] not in texts:
         return None
@@ -109,8 +109,9 @@ def _images(image: Any, texts: set[int]) -> list[Any] | None:
         return None
     if is_colour and shape[0] > 1 and shape[2] not in (3, 4):
         raise InvalidStudy(
-            f"an array of the shape {shape} beside {shape[0]} texts may be {shape[0]} images or "
-            "one in colour: give list(batch) for several images, or the colour image once a text"
+            f"an array of the shape {shape} with {shape[0]} texts may be {shape[0]} images, or one "
+            "image in colour: pass list(batch) for several images, or a list that has the colour "
+            "image once for each text"
         )
     return [image[k] for k in range(shape[0])]
 

@@ -240,7 +240,7 @@ class ScoreTable(Sequence[Score]):
         if isinstance(position, slice):
             return [self[k] for k in range(*position.indices(len(self)))]
         if not -len(self) <= position < len(self):
-            raise IndexError(f"no score {position} in a table of {len(self)}")
+            raise IndexError(f"the table has {len(self)} scores, but no score {position}")
         row = position % len(self)
         return Score(
             values={
@@ -258,8 +258,8 @@ class ScoreTable(Sequence[Score]):
 
     def __float__(self) -> float:
         raise TypeError(
-            "a ScoreTable is no single number: take .mean() or .scores. A list of images is a "
-            "batch of studies; several views of one study are a tuple"
+            "a ScoreTable is not a single number: use .mean() or .scores. A list of images is a "
+            "batch of studies; write several views of one study as a tuple"
         )
 
     def to_pandas(self) -> "pandas.DataFrame":

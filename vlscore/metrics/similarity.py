@@ -363,7 +363,9 @@ def image_gain_cosine(
 def check_weight(image: float) -> None:
     """Raise InvalidSetting unless the weight of an image is a finite number, at least 0."""
     if not (image >= 0 and math.isfinite(image)):
-        raise InvalidSetting(f"the image's weight is a finite number, at least 0, not {image!r}")
+        raise InvalidSetting(
+            f"image, its weight, must be a finite number and at least 0, not {image!r}"
+        )
 
 
 def _unit(x: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ def align_view(folder: ResultFolder, options: PageOptions, view: RunView) -> lis
         files = folder.record["files"]
         pairs = read_ratings(options.table or _common(files))
         if pairs.sha256 != folder.key["pairs_sha256"] or not (pairs.references and pairs.texts):
-            raise VLScoreError("the ratings read by default settings are not those of the run")
+            raise VLScoreError("the run used ratings that the default settings do not read")
         for s, c, reference, text in zip(
             pairs.studies, pairs.candidates, pairs.references, pairs.texts, strict=True
         ):
@@ -127,7 +127,7 @@ def findings_view(folder: ResultFolder, options: PageOptions, view: RunView) -> 
 
     def read() -> dict[Any, Study]:
         if options.table is None:
-            raise VLScoreError("run.json names no table of reports")
+            raise VLScoreError("run.json does not name a table of reports")
         id_column, text_column = folder.key["columns"]
         table = open_reports(options.table, id_column=id_column, text_column=text_column)
         if table.sha256 != folder.key["table_sha256"]:

@@ -91,7 +91,9 @@ def report(
     if not folders:
         raise InvalidSetting("name at least one result folder")
     if films and not texts:
-        raise InvalidSetting("films are patients' data: a page without texts holds none of them")
+        raise InvalidSetting(
+            "films are patients' data, and a page without texts must not contain any: leave out one"
+        )
     options = PageOptions(
         texts,
         None if table is None else Path(table),
@@ -132,7 +134,7 @@ def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
         return Holding(
             False,
             "Numbers alone.",
-            "This page holds no report, no film and no id of a study: rows have numbers. Small "
+            "This page contains no report, no film and no id of a study: rows have numbers. Small "
             "groups can still say something about a person; read the tables before you share it.",
         )
     reports, films = (sum(getattr(view, name) for view in views) for name in ("texts", "films"))
@@ -142,12 +144,14 @@ def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
     if ids:
         parts[-1] += " with ids or texts"
     if not parts:
-        return Holding(False, "No patients' data.", "This page holds numbers and names of files.")
+        return Holding(
+            False, "No patients' data.", "This page contains numbers and names of files."
+        )
     return Holding(
         True,
         "Patients' data.",
-        f"This page holds {' and '.join(parts)}. Treat it like the "
-        "data that it was made from. A page made with --no-texts holds numbers alone.",
+        f"This page contains {' and '.join(parts)}. Treat it like the "
+        "data that it was made from. A page made with --no-texts contains only numbers.",
     )
 
 

@@ -58,7 +58,7 @@ class ResultFolder:
         run = finished_run(folder) if folder.is_dir() else None
         if run is None:
             raise InvalidSetting(
-                f"{folder} holds no {RECORD}: name the folder that a finished command wrote "
+                f"{folder} has no {RECORD}: name the folder that a finished command wrote "
                 "(its --out)"
             )
         run.check()
@@ -207,9 +207,9 @@ def open_table(
     Raises: InvalidTable where the file is absent, or its content is another one.
     """
     if path is None:
-        raise InvalidTable("run.json names no table of reports")
+        raise InvalidTable("run.json does not name a table of reports")
     if not Path(path).is_file():
-        raise InvalidTable(f"the table {path} is not there")
+        raise InvalidTable(f"the table {path} does not exist")
     if sha256 is not None and file_digest(Path(path)) != sha256:
         raise InvalidTable(f"the table {path} is not the one that the run read")
     root = image_root if image_root and Path(image_root).is_dir() else None

@@ -113,7 +113,8 @@ def _pairs(folder: ResultFolder) -> "tuple[Pairs, bool]":
         pairs = decoded_pairs(place)
     if pairs is None:
         raise VLScoreError(
-            f"the folder has no decoded pairs in {place.name}; with --pairs they are elsewhere"
+            f"the folder has no decoded pairs in {place.name}; a run with --pairs stored them "
+            "elsewhere"
         )
     if pairs.sha256 != folder.record.get("validation_sha256" if is_own else "data_sha256"):
         raise VLScoreError(f"the pairs in {place.name} are not those of the run")

@@ -39,7 +39,7 @@ def add_shares(
         scorer = _scorer_of(name, recorded, folder, weights)
         here = str(_without_text(scorer.signature))
         if here != str(_without_text(Signature.parse(recorded))):
-            raise VLScoreError(f"the signature is {here} here, and {recorded} in the run")
+            raise VLScoreError(f"the signature is {here} here, but {recorded} in the run")
     except VLScoreError as error:
         view.notes.append(f"No shares of sentences: {error}.")
         return
@@ -66,7 +66,7 @@ def add_shares(
     if failed:
         view.notes.append(
             f"No shares of sentences for {failed:,} studies: their score could not be computed "
-            "again, or is another one now."
+            "again, or is different now."
         )
 
 

@@ -6,6 +6,7 @@ from .edits import ErrorCategory as ErrorCategory
 from .edits import Expected as Expected
 from .edits import Meaning as Meaning
 from .edits import Perturbation as Perturbation
+from .edits import PerturbationSettings as PerturbationSettings
 from .edits import apply_edits as apply_edits
 from .generate import default_standard_normal as default_standard_normal
 from .generate import perturb as perturb

@@ -88,7 +88,7 @@ class ChangedReport:
             if not said or said == bare(sentence.said):
                 continue
             if self.report.plain_counts[said] > own[said]:
-                return f"the change would say twice: {said!r}"
+                return f"the change would repeat a sentence of the report: {said!r}"
         return None
 
     def make_room(self, topic: Topic | None, place: int) -> Iterator[str]:
@@ -111,7 +111,7 @@ class ChangedReport:
             if edit is None and not covers:
                 continue
             if edit is None:
-                yield f"the report says elsewhere: {quoted(sentence)}"
+                yield f"another sentence would contradict the change: {quoted(sentence)}"
                 return
             self.goes_along(edit)
 

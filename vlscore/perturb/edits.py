@@ -13,6 +13,30 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
+from vlscore.core import check_settings, described, setting
+
+
+@described
+@dataclass(frozen=True, kw_only=True)
+class PerturbationSettings:
+    """Settings of a set of perturbed reports.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+
+    seed: int = setting(0, "Decides every choice.", "N", more="So do `study_id` and the kind.")
+    kinds: Any = setting(  # noqa: RUF009 - it makes a field
+        None,
+        'Separated by commas, as in "remove-pathology,change-location". Default: all.',
+        "NAMES",
+        more="Names of `KINDS`, package.module:MyKind, or kinds of your own as objects.",
+        typed=tuple[str, ...] | None,
+    )
+    per_report: int = setting(1, "Most changes of each kind from one report.", "N", least=1)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
 
 class Expected(StrEnum):
     """Expectation: should a good metric notice the change?"""

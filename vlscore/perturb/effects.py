@@ -99,12 +99,12 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
             # What denies whole organs may make room; it is no word on the finding itself.
             coarse = topic.coarse if denial_of(sentence) is None else None
             if named or (coarse is not None and coarse.search(sentence.said)):
-                yield f"the report speaks of it elsewhere: {quoted(sentence)}"
+                yield f"another sentence mentions the finding: {quoted(sentence)}"
     place = check.edits[0].start
     for sentence in check.others:
         is_next = sentence.start <= check.edits[-1].end + 2 and sentence.end > check.edits[-1].end
         if is_next and _BARE_COMPARISON.fullmatch(sentence.said):
-            yield f"the sentence after it would compare it: {quoted(sentence)}"
+            yield f"the next sentence would compare the new finding: {quoted(sentence)}"
     if not known:
         yield from check.make_room(None, place)
     for topic in known:
@@ -116,13 +116,13 @@ def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     yield from _not_there(check)
     foreign = [_FOREIGN.search(sentence.said) is not None for sentence in check.touched]
     if any(foreign) and not all(foreign):
-        yield "something foreign to the body would go with a finding"
+        yield "a device would be removed together with the finding"
     place = check.place
     first = min((sentence.number for sentence in check.touched), default=0)
     is_told = False
     for sentence in check.others:
         if words().pointers.search(sentence.said):
-            yield f"a sentence points at what went: {quoted(sentence)}"
+            yield f"another sentence refers to the removed one: {quoted(sentence)}"
         if sentence.number > first and not is_told and _REST.search(sentence.said):
             yield from _without_rest(check, sentence)
         is_told = is_told or _tells_something(sentence.said)
@@ -130,11 +130,11 @@ def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
             if not may_be_one_place(sentence.said, place):
                 continue
             if claims(sentence.said, topic.names):
-                yield f"the report states it elsewhere: {quoted(sentence)}"
+                yield f"another sentence states the finding: {quoted(sentence)}"
             if topic.coarse is not None and claims(sentence.said, topic.coarse):
-                yield f"the report states it elsewhere in coarser words: {quoted(sentence)}"
+                yield f"another sentence states the finding less exactly: {quoted(sentence)}"
         if _is_vague_there(sentence, place):
-            yield f"the report tells of a change at the same place: {quoted(sentence)}"
+            yield f"another sentence states an abnormality at the same place: {quoted(sentence)}"
 
 
 @remembered
@@ -155,7 +155,7 @@ def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str
     elif word is not None:
         check.goes_along(Edit(sentence.start + word.start(1), sentence.start + word.end(1), ""))
     else:
-        yield f"a sentence after it speaks of the rest: {quoted(sentence)}"
+        yield f"a later sentence describes what remains: {quoted(sentence)}"
 
 
 def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -163,9 +163,9 @@ def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for after in check.after:
         compared = words().compares.search(after)
         if compared is not None:
-            yield f"the denial would compare: {compared.group()!r}"
+            yield f"the denial would contain a comparison: {compared.group()!r}"
         if _ILL_DENIED.search(after):
-            yield f"the denial would read ill: {after.strip()!r}"
+            yield f"the denial would not be a normal sentence: {after.strip()!r}"
     yield from _left_out(check, meaning)
 
 
@@ -183,10 +183,10 @@ def _moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for after in check.after:
         wrong = _WRONG_SIDE.search(after) or _NO_MIDDLE.search(after)
         if wrong is not None:
-            yield f"there is no such place: {wrong.group()!r}"
+            yield f"the lungs have no such place: {wrong.group()!r}"
         twice = _SAME_TWICE.search(after)
         if twice is not None:
-            yield f"two places would become one: {twice.group()!r}"
+            yield f"the sentence would name one place twice: {twice.group()!r}"
     yield from (_side_moved if meaning.old in ("left", "right") else _height_moved)(check, meaning)
 
 
@@ -195,17 +195,17 @@ def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for sentence in check.touched:
         bound = words().side_bound.search(sentence.said)
         if bound is not None:
-            yield f"an organ that lies on one side stands beside it: {bound.group()!r}"
+            yield f"the sentence names an organ that is only on one side: {bound.group()!r}"
         if _BOTH_SIDES.search(sentence.said):
-            yield f"both sides are named together: {quoted(sentence)}"
+            yield f"the sentence names both sides: {quoted(sentence)}"
     for sentence, after in zip(check.touched, check.after, strict=True):
         twice = _SIDE_TWICE.search(after)
         if twice is not None:
-            yield f"two sides would become one: {twice.group()!r}"
+            yield f"the sentence would name one side twice: {twice.group()!r}"
         # "The left shoulder and the right shoulder" has one there already.
         for place in set(re.findall(rf"\b{new} \w+", sentence.said)):
             if after.count(place) > sentence.said.count(place):
-                yield f"two sides would become one: {place!r}"
+                yield f"the sentence would name one side twice: {place!r}"
     sites = {site for sentence in check.touched for site in _sites_in(sentence)}
     known = _topics_of(meaning)
     for sentence in check.others:
@@ -215,12 +215,12 @@ def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         points = words().pointers.search(sentence.said) is not None
         shared = not sites.isdisjoint(_sites_in(sentence)) and len(sides) == 1
         if old in sides and (named or coarse or points or shared):
-            yield f"the old side is told elsewhere: {quoted(sentence)}"
+            yield f"another sentence names the old side: {quoted(sentence)}"
         if named and sides == {new}:
-            yield f"the new side is spoken of already: {quoted(sentence)}"
+            yield f"another sentence names the finding on the new side: {quoted(sentence)}"
         stated = any(claims(sentence.said, topic.names) for topic in known)
         if stated and words().pooled.search(sentence.said):
-            yield f"the finding is pooled with others elsewhere: {quoted(sentence)}"
+            yield f"another sentence groups the finding with others: {quoted(sentence)}"
 
 
 def _sites_in(sentence: PlainSentence) -> set[str]:
@@ -233,12 +233,12 @@ def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for after in check.after:
         bound = words().height_bound.search(after)
         if bound is not None:
-            yield f"its height is told otherwise too: {bound.group()!r}"
+            yield f"other words name the height of the finding: {bound.group()!r}"
         if words().pooled.search(after) and len(heights_in(after)) > 1:
-            yield "several places are named together"
+            yield "the sentence names several places together"
     places = {frozenset(heights_in(e.replacement.lower())) for e in check.edits if e.replacement}
     if len(places - {frozenset()}) > 1:
-        yield "the finding would be at two heights"
+        yield "the finding would be at two different heights"
     old = heights_in(check.place)
     known = _topics_of(meaning)
     for sentence in check.others:
@@ -247,7 +247,7 @@ def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         if not stated or not may_be_one_place(sentence.said, check.place):
             continue
         if heights_in(sentence.said) & old or words().pooled.search(sentence.said):
-            yield f"the old place is told elsewhere: {quoted(sentence)}"
+            yield f"another sentence names the old place: {quoted(sentence)}"
 
 
 def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -261,7 +261,7 @@ def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         if graded is None or not may_be_one_place(sentence.said, check.place):
             continue
         if any(claims(sentence.said, topic.names) for topic in known):
-            yield f"the report grades it elsewhere: {quoted(sentence)}"
+            yield f"another sentence grades the finding: {quoted(sentence)}"
     if meaning.new in _UP:
         place = check.edits[0].start
         for topic in known:
@@ -275,13 +275,13 @@ def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]
         rest = rest[:start] + "|" * (end - start) + rest[end:]
     extent = words().extents.search(rest)
     if extent is not None:
-        yield f"its extent is told as well: {extent.group()!r}"
+        yield f"the sentence also names the extent of the finding: {extent.group()!r}"
     for start, end, _ in own:
         before = max((m.end() for m in _STEP.finditer(rest, 0, start)), default=0)
         after = min((m.start() for m in _STEP.finditer(rest, end)), default=len(rest))
         again = words().grades.search(rest, before, after)
         if again is not None and again.group() not in ("prominent", "dense"):
-            yield f"it is graded in other words too: {again.group()!r}"
+            yield f"other words grade the finding as well: {again.group()!r}"
 
 
 def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -290,16 +290,16 @@ def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for sentence in check.sentences:
         none = words().no_prior.search(sentence.said)
         if none is not None:
-            yield f"the report has no prior at hand: {quoted(sentence)}"
+            yield f"the report states that there is no prior examination: {quoted(sentence)}"
     for sentence in check.others:
         if words().priors.search(sentence.said):
-            yield f"the report compares with a prior elsewhere: {quoted(sentence)}"
+            yield f"another sentence compares with a prior examination: {quoted(sentence)}"
     for sentence in check.touched:
         already = _CHANGING.search(sentence.said) or words().compares.search(sentence.said)
         if already is not None:
-            yield f"the sentence tells of a change already: {already.group()!r}"
+            yield f"the sentence already states a change: {already.group()!r}"
         if meaning.new in ("unchanged", "stable") and _FRESH.search(sentence.said):
-            yield "the sentence says that it is fresh"
+            yield "the sentence states that the finding is recent"
     if meaning.new in ("new", "increased"):
         place = check.edits[0].start
         for topic in _topics_of(meaning):
@@ -317,15 +317,15 @@ def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
             if not _opens_a_part(said, m.start()) and not said.startswith(first, m.start())
         ]
         if left and meaning.observations:
-            yield f"half of the comparison would stay: {left[0].group()!r}"
+            yield f"a part of the comparison would remain: {left[0].group()!r}"
         if said and _HANGING.search(said):
-            yield f"the sentence would hang in the air: {said[-60:]!r}"
+            yield f"the sentence would be incomplete: {said[-60:]!r}"
     for sentence in check.others:
         if words().compares.search(sentence.said) is None:
             continue
         for topic in _topics_of(meaning):
             if topic.names.search(sentence.said):
-                yield f"the report compares it elsewhere: {quoted(sentence)}"
+                yield f"another sentence compares the finding: {quoted(sentence)}"
 
 
 def _first_part(check: ChangedReport) -> str:
@@ -348,7 +348,7 @@ def _normality_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]
     for sentence in check.touched:
         hedged = words().hedged_normal.search(sentence.said)
         if hedged is not None:
-            yield f"a sentence says less than normal: {hedged.group()!r}"
+            yield f"a sentence is not completely normal: {hedged.group()!r}"
     for sentence in check.others:
         if words().pointers.search(sentence.said):
             yield f"a sentence points at another: {quoted(sentence)}"
@@ -359,23 +359,23 @@ def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str
     for sentence in check.touched:
         said = sentence.said[sentence.lead :]
         if _STARTS_WITH_POINTER.search(said) and _SEEN.search(said):
-            yield f"the sentence tells how a finding is seen: {quoted(sentence)}"
+            yield f"the sentence describes how a finding is visible: {quoted(sentence)}"
         if words().recommends.search(said) is None:
             continue
         asked = words().examinations.search(said)
         if asked is not None:
-            yield f"the sentence asks for another examination: {asked.group()!r}"
+            yield f"the sentence recommends another examination: {asked.group()!r}"
         # What is recommended answers to the sentence itself, or to those right before it.
         for told in check.sentences[max(0, sentence.number - 2) : sentence.number + 1]:
             if claims(told.said, words().serious):
-                yield f"the sentence tells what to do about a serious finding: {quoted(told)}"
+                yield f"the sentence recommends what to do about a serious finding: {quoted(told)}"
     gone = {sentence.number for sentence in check.touched}
     for sentence in check.others:
         follows = sentence.number - 1 in gone
         if follows and re.match(
             rf"\W*{words().conditions.pattern}", sentence.said[sentence.lead :]
         ):
-            yield f"the sentence after it answers to it: {quoted(sentence)}"
+            yield f"the next sentence depends on the removed one: {quoted(sentence)}"
         if words().pointers.search(sentence.said) and re.search(
             r"\bsee\b|\bbelow\b", sentence.said
         ):
@@ -395,7 +395,7 @@ def _not_there(check: ChangedReport) -> Iterator[str]:
     for sentence in check.touched:
         gone = words().not_there.search(sentence.said)
         if gone is not None:
-            yield f"it may not be there at all: {gone.group()!r}"
+            yield f"the finding may be absent: {gone.group()!r}"
         garbled = words().garbled.search(sentence.said)
         if garbled is not None and not is_denied(sentence.said, *garbled.span()):
             yield f"a denial may have been lost: {quoted(sentence)}"

@@ -13,9 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from vlscore.core import resource_path
-from vlscore.errors import InvalidSetting
 from vlscore.findings import Category, Polarity, ReportFindings, Sentence
-from vlscore.perturb.edits import Chance, Perturbation, apply_edits
+from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
 from vlscore.perturb.effects import consistent
 from vlscore.perturb.lexicons import discourse, read_file
 from vlscore.perturb.parsed_report import ReadReport
@@ -141,10 +140,7 @@ def perturb(
 
     Args:
         report: free text; what it allows decides what is generated, which may be nothing.
-        kinds: names of kinds (see `KINDS`), "package.module:MyKind", or kinds of your own as
-            objects; default: all that are registered.
-        seed: with `study_id` and the kind, decides every choice.
-        per_report: most changes of each kind.
+        kinds, seed, per_report: see `PerturbationSettings`.
         study_id: goes into the records.
         standard_normal: text that stands for a normal report; default: the recipe's own.
 
@@ -155,8 +151,8 @@ def perturb(
     ...     print(p.perturbed, "|", p.rule)
     Small right pleural effusion. Heart size is normal. | side:left->right pleural_effusion
     """
-    chosen = kinds_named(kinds)
-    check_per_report(per_report)
+    settings = PerturbationSettings(kinds=kinds, seed=seed, per_report=per_report)
+    chosen = kinds_named(settings.kinds)
     source = ReadReport.read(report, standard_normal or default_standard_normal())
     for kind in chosen:
         yield from perturbations_of(source, kind, seed, per_report, study_id)
@@ -216,12 +212,6 @@ def _distinct(
         )
 
 
-def check_per_report(per_report: int) -> None:
-    """Raise InvalidSetting where it is below 1."""
-    if per_report < 1:
-        raise InvalidSetting(f"per_report is at least 1, not {per_report}")
-
-
 def why_nothing(source: ReadReport, kind: Kind, refused: Sequence[str] = ()) -> str:
     """Return a message why a kind found nothing to change, or why its changes were refused.
 
@@ -231,9 +221,9 @@ def why_nothing(source: ReadReport, kind: Kind, refused: Sequence[str] = ()) -> 
     if refused:
         return refused[0]
     if not source.sentences:
-        return "the text holds no sentence"
+        return "the report has no sentence"
     if source.is_foreign:
-        return "the text is not in English"
+        return "the report is not in English"
     if isinstance(kind, NeedsStandardNormal) and source.standard_normal is None:
         return "there is no standard normal report"
     return kind.nothing

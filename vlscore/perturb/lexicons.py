@@ -166,9 +166,9 @@ def read_file(path: Path) -> dict[str, Any]:
         with path.open("rb") as stream:
             return _LexiconTable(path, tomllib.load(stream))
     except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: the lexicon is missing") from error
+        raise InvalidLexicon(f"{path}: this lexicon does not exist") from error
     except tomllib.TOMLDecodeError as error:
-        raise InvalidLexicon(f"{path}: not valid TOML: {error}") from error
+        raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
 
 
 @cache

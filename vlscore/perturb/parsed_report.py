@@ -138,7 +138,7 @@ def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
         if reason is not None:
             return reason
     if not _is_numbered_well(perturbed) and _was_numbered_well(original):
-        return "the change would leave a list with a gap in its numbers"
+        return "the change would leave a gap in the numbers of a list"
     return None
 
 
@@ -151,7 +151,7 @@ def _harm_to_a_form(original: str, perturbed: str, edits: Sequence[Edit]) -> str
     for edit, span in _meeting(edits, sorted(answered)):
         answer = answered[span]
         if not _is_word_for_word(original, edit, answer.start, answer.end):
-            return f"the change would garble the answer to {answer.label!r}"
+            return f"the change would damage the answer to {answer.label!r}"
     if labels(original) != labels(perturbed):
         return "the change would break the report's labels"
     if _LETTER.findall(original) != _LETTER.findall(perturbed):

@@ -48,11 +48,13 @@ def _check(kind: Any) -> None:
     is_class = isinstance(kind, type) and issubclass(kind, Kind)
     if not is_class and not isinstance(kind, Kind):
         raise InvalidSetting(
-            f"{kind!r} is no kind of perturbation: it must be of a class derived from "
+            f"{kind!r} is not a kind of perturbation: its class must be derived from "
             "vlscore.perturb.Kind"
         )
     if not isinstance(getattr(kind, "name", None), str) or not kind.name:
-        raise InvalidSetting(f"{kind!r} has no name; a kind of perturbation needs one, a text")
+        raise InvalidSetting(
+            f"{kind!r} has no name; a kind of perturbation needs a name that is a text"
+        )
 
 
 class _Kinds(Registry[Kind]):
@@ -73,11 +75,18 @@ def _made(kind: Any) -> Kind:
     try:
         made: Kind = kind()
     except TypeError as error:
-        raise InvalidSetting(f"{kind.__name__} cannot be made without arguments: {error}") from None
+        raise InvalidSetting(
+            f"{kind.__name__} must be callable without arguments: {error}"
+        ) from None
     return made
 
 
-KINDS = _Kinds("kind of perturbation", group="vlscore.kinds", check=_check)
+KINDS = _Kinds(
+    "kind of perturbation",
+    group="vlscore.kinds",
+    check=_check,
+    listed_by="vlscore perturb --list-kinds",
+)
 
 # Imported when first asked for, so that a kind may import what it needs from vlscore.perturb.
 for _name, _target in {

@@ -16,14 +16,15 @@ from vlscore.core import (
     frame,
     no_progress,
     resource_path,
+    settings_in,
     warn_caller,
 )
 from vlscore.data import BadRow, Report, ReportTable, open_reports
 from vlscore.errors import InvalidTable
 from vlscore.findings import extract
+from vlscore.perturb.edits import PerturbationSettings
 from vlscore.perturb.generate import (
     NormalSentences,
-    check_per_report,
     perturbations_of,
     why_nothing,
 )
@@ -121,7 +122,7 @@ def perturb_table(
     Args:
         path: table of reports; see `open_reports` for the columns.
         out: folder for the results.
-        kinds, seed, per_report: see `perturb`.
+        kinds, seed, per_report: see `PerturbationSettings`.
         standard_normal: report that stands for normal ones; default: made from the table itself,
             in a first pass over it.
         id_column, text_column: names of columns; see `open_reports`.
@@ -131,9 +132,8 @@ def perturb_table(
     Raises: InvalidTable where the table cannot be read or holds no report; UnknownName,
         InvalidSetting as `perturb`, and where `out` holds another data set; FolderInUse.
     """
-    chosen = kinds_named(kinds)
-    check_per_report(per_report)
-
+    settings = settings_in(PerturbationSettings, locals())
+    chosen = kinds_named(settings.kinds)
     table = open_reports(path, id_column=id_column, text_column=text_column)
     key = {
         "vlscore": __version__,
@@ -147,9 +147,7 @@ def perturb_table(
     }
 
     def make(folder: ResumableFolder) -> None:
-        run = _PerturbationRun(
-            chosen, seed, per_report, _standard_normal(folder, table, chosen, key)
-        )
+        run = _PerturbationRun(chosen, settings, _standard_normal(folder, table, chosen, key))
         _make(run, folder, table, on_progress or no_progress)
 
         def write(place: Path) -> dict[str, Any]:
@@ -228,10 +226,10 @@ class _PerturbationRun:
     """Run that perturbs rows, and counts the results."""
 
     def __init__(
-        self, kinds: list[Kind], seed: int, per_report: int, standard_normal: str | None
+        self, kinds: list[Kind], settings: PerturbationSettings, standard_normal: str | None
     ) -> None:
-        self.kinds, self.seed, self.per_report = kinds, seed, per_report
-        self.standard_normal = standard_normal
+        self.kinds, self.standard_normal = kinds, standard_normal
+        self.seed, self.per_report = settings.seed, settings.per_report
         self.rows = self.reports = self.bad = 0
         self._counts: Counter[str] = Counter()
 

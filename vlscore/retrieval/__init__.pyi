@@ -9,7 +9,6 @@ from .index_folder import encoder_name_of as encoder_name_of
 from .index_folder import load_index as load_index
 from .index_folder import read_manifest as read_manifest
 from .index_oracle import OracleRun as OracleRun
-from .index_parts import SourceSettings as SourceSettings
 from .queries import Answer as Answer
 from .queries import Hit as Hit
 from .queries import OracleSummary as OracleSummary
@@ -27,6 +26,9 @@ from .run import answer_text as answer_text
 from .run import find_oracles as find_oracles
 from .run import oracle_text as oracle_text
 from .run import serve_oracles as serve_oracles
+from .search_settings import GUARDS as GUARDS
+from .search_settings import SearchSettings as SearchSettings
+from .search_settings import SourceSettings as SourceSettings
 from .target import OracleMetric as OracleMetric
 from .target import OracleSettings as OracleSettings
 from .target import oracle_metric as oracle_metric
@@ -42,7 +44,6 @@ from .vector_search.array_oracle import recall as recall
 from .vector_search.corpus import Corpus as Corpus
 from .vector_search.exact import Hits as Hits
 from .vector_search.exact import search as search
-from .vector_search.objectives import GUARDS as GUARDS
 from .vector_search.objectives import OBJECTIVES as OBJECTIVES
 from .vector_search.objectives import Cosine as Cosine
 from .vector_search.objectives import ImageCentredCosine as ImageCentredCosine

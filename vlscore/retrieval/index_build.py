@@ -39,11 +39,11 @@ from vlscore.retrieval.index_parts import (
     IndexParts,
     IndexSource,
     KnownTexts,
-    SourceSettings,
     index_signature,
     open_source,
     request_of,
 )
+from vlscore.retrieval.search_settings import SourceSettings
 from vlscore.retrieval.vector_search.approximate import check_factory, has_faiss
 from vlscore.stats import Run
 

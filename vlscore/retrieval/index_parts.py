@@ -28,38 +28,10 @@ from vlscore.data import (
 )
 from vlscore.embedding import Embedded, StudyEmbedder
 from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.retrieval.search_settings import SourceSettings
 
 # Rows that are embedded and stored at a time: a kill loses at most this much work.
 _REPORTS_AT_ONCE, _IMAGES_AT_ONCE = 500, 100
-
-
-@dataclass(frozen=True)
-class SourceSettings:
-    """Settings for reading a table.
-
-    Attributes:
-        kind: "report", or "image" for an index of radiographs.
-        text_policy: which section of a report is embedded.
-        id_column, text_column, image_column: names of columns; if text is None, the reader chooses.
-        image_root: folder that image paths start from; default: the table's.
-    """
-
-    kind: str = "report"
-    text_policy: TextPolicy | str | None = None
-    id_column: str = "id"
-    text_column: str | None = None
-    image_column: str = "image"
-    image_root: str | Path | None = None
-
-    @property
-    def policy(self) -> TextPolicy:
-        """Return the text policy as an object."""
-        return TextPolicy.named(self.text_policy)
-
-    def to_list(self) -> list[str | None]:
-        """Return the settings that must match before an unfinished build can be resumed."""
-        root = str(self.image_root) if self.image_root is not None else None
-        return [self.id_column, self.text_column, self.image_column, root]
 
 
 Embed = Callable[[Sequence[str]], Embedded]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from vlscore.core import Signature, plain_name, split_call
+from vlscore.core import Signature, described, plain_name, setting, split_call
 from vlscore.data import TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, UnknownName
@@ -18,7 +18,8 @@ from vlscore.metrics import METRICS, Metric, Plan, constant_of, find_metric
 from vlscore.retrieval.index_folder import Index
 from vlscore.retrieval.index_parts import short_digest
 from vlscore.retrieval.queries import Query
-from vlscore.retrieval.vector_search.objectives import GUARDS, OBJECTIVES, SearchTarget
+from vlscore.retrieval.search_settings import SearchSettings
+from vlscore.retrieval.vector_search.objectives import OBJECTIVES, SearchTarget
 
 # Search by embeddings that finds the candidates for a text metric.
 NEAREST = "cosine"
@@ -127,9 +128,10 @@ def _known(metric: Any, target: SearchTarget | None) -> Metric:
         return find_metric(target.name)(**split_call(metric)[1])
     try:
         return find_metric(metric)
-    except UnknownName as error:
+    except UnknownName:
+        meant = METRICS.similar_to(split_call(metric)[0])
+        hint = f"did you mean {' or '.join(meant)}? " if meant else ""
         texts = [name for name, other in METRICS.items() if not other.uses_embeddings]
-        hint = str(error).partition("; ")[2].partition("Known: ")[0]
         raise UnknownName(
             f"no oracle metric is called {metric!r}; {hint}Of embeddings: "
             f"{', '.join(OBJECTIVES)}; of texts: {', '.join(texts)}"
@@ -141,56 +143,21 @@ def _with_encoder(signature: Signature, embeddings: Signature) -> Signature:
     return signature.plus(embeddings.without("img", "views", *flags)).flagged(*flags)
 
 
-MODES = ("auto", "exact", "approximate")
-
-_LEAST = {"k": 1, "candidates": 0, "effort": 1, "sample": 1}
-
-
+@described
 @dataclass(frozen=True)
-class OracleSettings:
-    """Settings of an oracle search.
-
-    Attributes:
-        metric: name of a metric, with its parameters, or a Metric: one of `OBJECTIVES`, or any
-            text metric such as "bleu-4".
-        k: hits per study.
-        guard: for vlscore, see `Line`.
-        mode: "exact", "approximate", or "auto": exact up to a million rows.
-        exclude_exact: never find a report that equals the reference, line breaks aside.
-        exclude_ids: column that lists the ids a study must not find, its own or its patient's;
-            a report is excluded if all studies with this report are listed.
-        candidates: text metrics: number of nearest reports by cosine that are re-ranked; 0 scores
-            the whole corpus, which needs no encoder.
-        ranks: rank each hit by its distance to the reference.
-        describe: also read an image or reference that the metric does not use, if a study has it,
-            to compute the hits' other numbers. Text metrics read no images.
-        effort: approximate mode: see `ApproximateIndex`; default: chosen for recall.
-        sample: approximate mode: studies on which recall is measured.
-        target: the metric itself.
+class OracleSettings(SearchSettings):
+    """Settings of an oracle search; `target` is the metric itself.
 
     Raises: InvalidSetting, UnknownName.
     """
 
-    metric: Any = "vlscore"
-    k: int = 10
-    guard: str = "none"
-    mode: str = "auto"
-    exclude_exact: bool = False
-    exclude_ids: str | None = None
-    candidates: int = 200
-    ranks: bool = True
-    describe: bool = True
-    effort: int | None = None
-    sample: int = 64
+    sample: int = setting(
+        64, "Approximate mode: studies on which recall is measured.", "N", least=1
+    )
     target: OracleMetric = field(init=False)
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            _check_number(name, getattr(self, name), least)
-        if self.mode not in MODES:
-            raise InvalidSetting(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
-        if self.guard not in GUARDS:
-            raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {self.guard!r}")
+        super().__post_init__()
         target = oracle_metric(self.metric)
         if self.guard != "none" and target.searched_by != "vlscore":
             raise InvalidSetting(f"a guard belongs to vlscore, not to {target.name}")
@@ -223,13 +190,6 @@ class OracleSettings:
         """Return the exclusions as printed in signatures; None if there are none."""
         ids = [f"ids({self.exclude_ids})"] if self.exclude_ids is not None else []
         return "+".join([*(["exact"] if self.exclude_exact else []), *ids]) or None
-
-
-def _check_number(name: str, value: Any, least: int) -> None:
-    if value is None and name == "effort":
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidSetting(f"{name} is a whole number, at least {least}, not {value!r}")
 
 
 Name = TypeVar("Name", str, bytes)

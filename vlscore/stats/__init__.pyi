@@ -60,6 +60,13 @@ from .rank import kendall_tau_b as kendall_tau_b
 from .rank import kendall_tau_b_interval as kendall_tau_b_interval
 from .rank import largest_tau_b as largest_tau_b
 from .rank import paired_difference_of_taus as paired_difference_of_taus
+from .rater_formulas import alpha_of as alpha_of
+from .rater_formulas import coincidences as coincidences
+from .rater_formulas import davidson as davidson
+from .rater_formulas import equal_share as equal_share
+from .rater_formulas import fleiss_kappa as fleiss_kappa
+from .rater_formulas import kendall_w as kendall_w
+from .rater_formulas import krippendorff_alpha as krippendorff_alpha
 from .tables import DEMONSTRATION as DEMONSTRATION
 from .tables import PAPER_FORMATS as PAPER_FORMATS
 from .tables import TextTable as TextTable

@@ -103,7 +103,7 @@ def correlation(x: ArrayLike, y: ArrayLike, kind: str = "tau_b") -> float:
     Nan if fewer than two such rows are left, or one variable is constant on them.
     """
     if kind not in _POINT:
-        raise InvalidSetting(f"a correlation is {', '.join(_POINT)}, not {kind!r}")
+        raise InvalidSetting(f"a correlation must be one of {', '.join(_POINT)}, not {kind!r}")
     first, second = (np.asarray(each, dtype=np.float64) for each in (x, y))
     present = ~(np.isnan(first) | np.isnan(second))
     if present.sum() < 2:
@@ -162,14 +162,16 @@ def drawn_weights(
         rows.
     """
     if resamples < 1:
-        raise InvalidSetting("an interval needs at least one resample")
+        raise InvalidSetting(f"resamples must be 1 or more, not {resamples}")
     if not count:
-        raise InvalidSetting("there is no row to resample")
+        raise InvalidSetting("there are no rows: a correlation needs at least one")
     rng = np.random.default_rng(seed)
     codes = np.arange(count)
     if groups is not None:
         if len(groups) != count:
-            raise InvalidSetting("every row needs a group")
+            raise InvalidSetting(
+                f"there are {len(groups)} groups for {count} rows; each row needs one"
+            )
         codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1].reshape(-1)
     size = int(codes.max()) + 1
     drawn = rng.multinomial(size, np.full(size, 1 / size), size=resamples)
@@ -192,7 +194,9 @@ def resampled_correlations(
     Returns: kind -> (len(xs), len(ys), B); nan where a resample leaves a variable constant.
     """
     if unknown := [kind for kind in kinds if kind not in CORRELATIONS]:
-        raise InvalidSetting(f"a correlation is {', '.join(CORRELATIONS)}, not {unknown[0]!r}")
+        raise InvalidSetting(
+            f"a correlation must be one of {', '.join(CORRELATIONS)}, not {unknown[0]!r}"
+        )
     firsts, seconds = [_Variable(x) for x in xs], [_Variable(y) for y in ys]
     found = {kind: np.full((len(xs), len(ys), len(weights)), np.nan) for kind in kinds}
     for k, x in enumerate(firsts):
@@ -214,7 +218,9 @@ class _Variable:
         self.values = np.asarray(values, dtype=np.float64)
         self.present = ~np.isnan(self.values)
         if not np.isfinite(self.values[self.present]).all():
-            raise InvalidSetting("a correlation needs finite values")
+            raise InvalidSetting(
+                "a correlation needs finite values; leave out rows without a value"
+            )
         # Absent rows get any code, because their weight is 0.
         filled = np.where(self.present, self.values, self.values[self.present][:1].sum())
         self.codes = np.unique(filled, return_inverse=True)[1].reshape(-1)

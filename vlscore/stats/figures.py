@@ -60,7 +60,7 @@ _NEEDED = "figures need matplotlib: pip install matplotlib, or pip install 'vlsc
 def check_format(name: str) -> None:
     """Raise InvalidSetting for an unknown format of figures."""
     if name not in FIGURE_FORMATS:
-        raise InvalidSetting(f"figure is one of {', '.join(FIGURE_FORMATS)}, not {name!r}")
+        raise InvalidSetting(f"figure must be one of {', '.join(FIGURE_FORMATS)}, not {name!r}")
 
 
 def check_drawable(name: str) -> None:

@@ -151,8 +151,7 @@ def _of_pairs(
         pairs: function of rows that returns matrices (rows, n), the pairs' part of each sum.
         statistic: function of the sums, one array each, that returns values.
     """
-    if count != len(groups) or not count:
-        raise InvalidSetting("every value needs a group, and there must be one at least")
+    _check_groups(count, groups)
     place = {name: k for k, name in enumerate(sorted(set(groups)))}
     codes = np.array([place[name] for name in groups]) % _MOST_BLOCKS
     blocks = _block_sums(pairs, codes)
@@ -189,14 +188,21 @@ def _totals(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute sum and count of the values of each named group."""
     sample = np.asarray(values, dtype=np.float64)
-    if len(sample) != len(groups) or not len(sample):
-        raise InvalidSetting("every value needs a group, and there must be one at least")
+    _check_groups(len(sample), groups)
     if not np.isfinite(sample).all():
         raise InvalidSetting("an interval needs finite values; leave failed studies out")
     place = {name: k for k, name in enumerate(names)}
     codes = np.array([place[name] for name in groups])
     sums = np.bincount(codes, weights=sample, minlength=len(names)).astype(np.float64)
     return sums, np.bincount(codes, minlength=len(names)).astype(np.float64)
+
+
+def _check_groups(count: int, groups: Sequence[str]) -> None:
+    if count != len(groups) or not count:
+        raise InvalidSetting(
+            f"there are {len(groups)} groups for {count} values; there must be at least one value, "
+            "and each needs a group"
+        )
 
 
 def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
@@ -233,7 +239,9 @@ def sums_by_group(statistics: NDArray[np.float64], groups: Sequence[str]) -> NDA
     [[5.0, 2.0], [2.0, 1.0]]
     """
     if len(groups) != statistics.shape[-2]:
-        raise InvalidSetting(f"{len(groups)} groups for {statistics.shape[-2]} studies")
+        raise InvalidSetting(
+            f"there are {len(groups)} groups for {statistics.shape[-2]} studies; each needs one"
+        )
     codes, count = codes_of(groups)
     found = np.zeros((*statistics.shape[:-2], count, statistics.shape[-1]))
     np.add.at(np.moveaxis(found, -2, 0), codes, np.moveaxis(statistics, -2, 0))
@@ -273,7 +281,11 @@ def clustered_median(
 
 
 def codes_of(groups: Sequence[str]) -> tuple[NDArray[np.intp], int]:
-    """Return the number of each entry's group, from 0 by first appearance, and their count."""
+    """Return the number of each entry's group, from 0 by first appearance, and their count.
+
+    `grouped_mean` and others number groups by their sorted names instead. Draws belong to numbers,
+    so one common order would change the last digits of published intervals.
+    """
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(name, len(numbers)) for name in groups]
     return np.array(codes, dtype=np.intp), len(numbers)

@@ -133,7 +133,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, dtype=np.float64)
     if not ((p >= 0) & (p <= 1)).all():
-        raise InvalidSetting("p values lie between 0 and 1; leave out tests that gave none")
+        raise InvalidSetting("p values must lie between 0 and 1; leave out tests without a p value")
     return scipy.stats.false_discovery_control(p, method="bh") if len(p) else p
 
 
@@ -244,7 +244,9 @@ def paired_sums(
     Interval(estimate=1.0, low=1.0, high=1.0)
     """
     if statistics.ndim != 3 or not statistics.shape[1]:
-        raise InvalidSetting(f"statistics are (systems, studies, sums), not {statistics.shape}")
+        raise InvalidSetting(
+            f"statistics must have the shape (systems, studies, sums), not {statistics.shape}"
+        )
     if not np.isfinite(statistics).all():
         raise InvalidSetting("statistics must be finite; leave failed studies out")
     systems, count, sums = statistics.shape

@@ -22,11 +22,13 @@ def checked(values: ArrayLike) -> NDArray[np.float64]:
     """
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim != 1 or not len(sample):
-        raise InvalidSetting(f"a sample is a list of values; this has shape {sample.shape}")
+        raise InvalidSetting(
+            f"a sample must be a list of at least one number, not an array of shape {sample.shape}"
+        )
     if not np.isfinite(sample).all():
         where = int(np.flatnonzero(~np.isfinite(sample))[0])
         raise InvalidSetting(
-            f"a sample holds finite values; value {where} is {sample[where]}; leave failed "
+            f"a sample must have finite values, but value {where} is {sample[where]}; leave failed "
             "studies out"
         )
     return sample
@@ -40,7 +42,7 @@ def checked_pairs(*samples: ArrayLike) -> tuple[NDArray[np.float64], ...]:
     arrays = tuple(checked(sample) for sample in samples)
     lengths = [len(array) for array in arrays]
     if len(set(lengths)) > 1:
-        raise InvalidSetting(f"paired samples must have one length; these have {lengths}")
+        raise InvalidSetting(f"paired samples must have the same length; these have {lengths}")
     return arrays
 
 
@@ -164,9 +166,9 @@ def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count
     Args: count: number of resampled values or groups; the interval of fewer than two is nan.
     """
     if not 0 < level < 1:
-        raise InvalidSetting(f"level lies between 0 and 1, not at {level}")
+        raise InvalidSetting(f"level must lie between 0 and 1, not {level}")
     if not len(drawn):
-        raise InvalidSetting("an interval needs at least one resample")
+        raise InvalidSetting("resamples must be 1 or more")
     drawn = drawn[~np.isnan(drawn)]
     if not len(drawn) or count < 2:
         return Interval(estimate, float("nan"), float("nan"))

@@ -114,7 +114,7 @@ def _resampled_taus(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute tau_b of each score with the ratings, (k,), and on shared resamples, (k, B)."""
     if resamples < 1:
-        raise InvalidSetting("an interval needs at least one resample")
+        raise InvalidSetting(f"resamples must be 1 or more, not {resamples}")
     n = len(ratings)
     rng = np.random.default_rng(seed)
     estimate = np.array([_tau(score, ratings) for score in scores])

@@ -168,7 +168,9 @@ class TextTable:
         """Return the table in a format of `PAPER_FORMATS`; raise InvalidSetting for another."""
         writers = {"md": self.markdown, "tex": self.latex, "html": self.html, "csv": self.csv}
         if suffix not in writers:
-            raise InvalidSetting(f"a table is one of {', '.join(writers)}, not {suffix!r}")
+            raise InvalidSetting(
+                f"the format of a table must be one of {', '.join(writers)}, not {suffix!r}"
+            )
         return writers[suffix]()
 
     def _caption(self, best: str) -> str:
@@ -228,7 +230,9 @@ def tables_of(content: Mapping[str, Any]) -> list[TextTable]:
     tables: list[TextTable] = from_plain(list[TextTable], content.get("tables", []))
     for table in tables:
         if any(len(row) != len(table.columns) for row in table.rows):
-            raise ValueError(f"a row of {table.title} has not one cell for each column")
+            raise ValueError(
+                f"a row of the table {table.title!r} does not have one cell for each column"
+            )
     return tables
 
 

@@ -210,8 +210,9 @@ class _TrainingJob:
         style = self.start.style if self.opened is None else None
         facts = {"encoder": self.start.name, "weights_digest": digest, "style": style}
         # Only where they are set, so that runs that were begun before these settings resume.
-        if self.start.side is not None:
-            facts["side"] = self.start.side
+        for name in ("side", "reading"):
+            if (value := getattr(self.start, name)) is not None:
+                facts[name] = value
         if self.start.is_small and self.start.image_weights is not None:
             facts["image_weights"] = self.start.image_digest
         return facts

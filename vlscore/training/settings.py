@@ -294,6 +294,7 @@ def config_of(
         "encoder": start.name,
         "style": start.style,
         "side": start.side,
+        "reading": start.reading,
         **settings.to_dict(),
     }
 

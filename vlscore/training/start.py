@@ -311,6 +311,8 @@ class Start:
         style: for a new small encoder: the model whose pooling and normalisation it uses.
         side: for a new small encoder: side in pixels of the square that enters, a multiple of 32;
             default: 128.
+        reading: for a new small encoder: what its report tower reads, "words" (default) or
+            "findings" that `vlscore.findings` extracts.
 
     Raises: InvalidSetting if settings contradict each other.
     """
@@ -322,19 +324,22 @@ class Start:
     text_weights: str | Path | None = None
     style: str | None = None
     side: int | None = None
+    reading: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("style", self.style), ("side", self.side)):
+        for name in ("style", "side", "reading"):
+            value = getattr(self, name)
             if value is not None and not self.is_small:
                 raise InvalidSetting(
                     f"{name}={value} (--{name}) is of a new small encoder; {self.name} has its own"
                 )
-        if self.side is not None:
+        if self.side is not None or self.reading is not None:
             from vlscore.encoders import SmallSettings
 
             SmallSettings(
-                side=self.side,
+                side=self.side or SmallSettings.side,
                 trunk="plain" if self.image_weights is None else "efficientnet-lite0",
+                reading=self.reading or SmallSettings.reading,
             )
         parts = {"image_weights": self.image_weights, "text_weights": self.text_weights}
         given = [name for name, path in parts.items() if path is not None]
@@ -411,7 +416,7 @@ class Start:
 
         Args: lateral: whether it reads lateral views too.
         """
-        from vlscore.encoders import STYLES, SmallEncoder, vocabulary_of
+        from vlscore.encoders import READINGS, STYLES, SmallEncoder
 
         options: dict[str, Any] = {}
         if self.style is not None:
@@ -424,7 +429,10 @@ class Start:
             options["lateral"] = True
         if self.image_weights is not None:
             options["trunk"] = "efficientnet-lite0"
-        encoder = SmallEncoder.new(vocabulary_of(reports), seed=seed, **options).eval()
+        if self.reading is not None:
+            options["reading"] = self.reading
+        words = READINGS[self.reading or "words"].vocabulary_of(reports)
+        encoder = SmallEncoder.new(words, seed=seed, **options).eval()
         if self.image_weights is not None:
             source = self._image_file
             patterns = source.trunk.left_out

@@ -9,9 +9,21 @@ from scipy import stats
 
 from tests.evaluation.alignment.samples import rated
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import MeasuredMetric, align, all_tables
+from vlscore.evaluation import (
+    MeasuredMetric,
+    Pair,
+    align,
+    alignment_of,
+    all_tables,
+    failure_modes,
+    failure_modes_of,
+    sensitivity,
+    sensitivity_of_pairs,
+)
 from vlscore.metrics import find_metric
 
+PAIRS = rated({"total errors": [[0, 1, 2]]}, ["a", "a", "b"])
+CHANGED = Pair("s", "change-location", True, "Left effusion.", "Right effusion.")
 OF_SCIPY = {
     "tau_b": lambda x, y: stats.kendalltau(x, y, variant="b").statistic,
     "tau_c": lambda x, y: stats.kendalltau(x, y, variant="c").statistic,
@@ -36,7 +48,7 @@ def _set(n=40, raters=3, per_study=4, seed=0):
 
 def test_correlations_equal_scipy_and_are_oriented_towards_agreement():
     pairs, good, poor = _set()
-    found = align([good, poor], pairs, resamples=50)
+    found = alignment_of([good, poor], pairs, resamples=50)
     assert len(found.agreements) == 6
     for each in found.agreements:
         metric = good if each.metric == "good" else poor
@@ -56,7 +68,7 @@ def test_studies_that_repeat_widen_the_interval_by_study():
         {"total errors": pairs.ratings["total errors"].repeat(4, axis=1)},
         [str(k // 4) for k in range(80)],
     )
-    (found,) = align([MeasuredMetric("m", good.values.repeat(4))], repeated).agreements
+    (found,) = alignment_of([MeasuredMetric("m", good.values.repeat(4))], repeated).agreements
     wide, narrow = found.by_study["tau_b"], found.by_pair["tau_b"]
     assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
 
@@ -65,7 +77,7 @@ def test_a_missing_value_costs_that_metric_alone():
     pairs, good, poor = _set()
     holes = good.values.copy()
     holes[[0, 7]] = np.nan
-    found = align([MeasuredMetric("holes", holes), poor], pairs, resamples=50)
+    found = alignment_of([MeasuredMetric("holes", holes), poor], pairs, resamples=50)
     counts = {(each.metric, each.rating): each.n for each in found.agreements}
     assert counts["holes", "place"] == 38
     assert counts["poor", "place"] == 40
@@ -82,7 +94,7 @@ def test_a_missing_value_costs_that_metric_alone():
 def test_differences_are_tested_and_adjusted_over_all_pairs_of_metrics():
     pairs, good, poor = _set(n=120)
     same = MeasuredMetric("same", good.values)
-    found = align([good, poor, same], pairs, resamples=200)
+    found = alignment_of([good, poor, same], pairs, resamples=200)
     mine = [each for each in found.differences if each.rating == "total errors"]
     assert [(each.metric, each.other) for each in mine] == [
         ("good", "poor"),
@@ -99,7 +111,7 @@ def test_differences_are_tested_and_adjusted_over_all_pairs_of_metrics():
 
 def test_the_raters_own_ceiling():
     pairs, good, _ = _set(raters=3)
-    found = align([good], pairs, resamples=50).ceilings[0]
+    found = alignment_of([good], pairs, resamples=50).ceilings[0]
     values = pairs.ratings["total errors"]
     between = np.mean(
         [OF_SCIPY["tau_b"](values[a], values[b]) for a, b in itertools.combinations(range(3), 2)]
@@ -119,7 +131,7 @@ def test_single_raters_have_their_own_rows():
     pairs, good, _ = _set()
     values = pairs.ratings["total errors"].astype(float)
     values[1, 3] = np.nan
-    found = align([good], rated({"total errors": values}, list(pairs.studies)), resamples=50)
+    found = alignment_of([good], rated({"total errors": values}, list(pairs.studies)), resamples=50)
     assert [each.n for each in found.per_rater] == [40, 39, 40]
     kept = ~np.isnan(values[1])
     expected = OF_SCIPY["tau_b"](good.values[kept], -values[1][kept])
@@ -130,7 +142,7 @@ def test_ranking_counts_comparisons_by_hand():
     ratings = {"total errors": [[0, 1, 1, 2, 0], [0, 0, 1, 2, np.nan]]}
     pairs = rated(ratings, ["a", "a", "a", "b", "b"])
     metric = MeasuredMetric("m", np.array([3.0, 3.0, 1.0, 5.0, 4.0]))
-    mine, others = align([metric], pairs, resamples=50).rankings
+    mine, others = alignment_of([metric], pairs, resamples=50).rankings
     # Rater 0: a0-a1 better/tie, a0-a2 better/better, a1-a2 tie/better, b0-b1 worse/better.
     # Rater 1: a0-a1 tie/tie, a0-a2 better/better, a1-a2 better/better; b1 is not rated.
     assert (mine.comparisons, mine.studies, mine.decided) == (7, 2, 5)
@@ -146,7 +158,7 @@ def test_ranking_counts_comparisons_by_hand():
 def test_ranks_are_compared_within_studies_only():
     ranks = rated({"rank": [[1, 2, 3, 1, 2, 3]]}, list("aaabbb"), meaning="ranks")
     perfect = MeasuredMetric("m", np.array([0.9, 0.8, 0.7, 0.3, 0.2, 0.1]))
-    found = align([perfect], ranks, resamples=50)
+    found = alignment_of([perfect], ranks, resamples=50)
     assert not found.agreements
     assert not found.ceilings
     (ranking,) = found.rankings
@@ -158,7 +170,7 @@ def test_ranks_are_compared_within_studies_only():
 
 def test_what_says_nothing_is_nan_and_still_makes_tables():
     metric = MeasuredMetric("m", np.array([1.0]))
-    found = align([metric], rated({"total errors": [[2]]}), resamples=20)
+    found = alignment_of([metric], rated({"total errors": [[2]]}), resamples=20)
     (only,) = found.agreements
     assert np.isnan([only.by_study["tau_b"].estimate, only.by_pair["pearson"].low]).all()
     assert (only.n, found.per_rater, found.rankings) == (1, [], [])
@@ -166,7 +178,9 @@ def test_what_says_nothing_is_nan_and_still_makes_tables():
     assert (ceiling.between, ceiling.against_others) == (None, None)
     assert np.isnan(ceiling.ties)
 
-    two = align([MeasuredMetric("m", np.array([1.0, 2.0]))], rated({"e": [[5, 4]]}), resamples=50)
+    two = alignment_of(
+        [MeasuredMetric("m", np.array([1.0, 2.0]))], rated({"e": [[5, 4]]}), resamples=50
+    )
     assert two.agreements[0].by_study["tau_b"].estimate == 1
     # Two pairs are perfect in every resample, which says nothing of how they vary.
     for name, found in two.agreements[0].by_study.items():
@@ -176,7 +190,7 @@ def test_what_says_nothing_is_nan_and_still_makes_tables():
     other = MeasuredMetric("o", np.array([1.0, 2.0, np.nan, 4.0]))
     nothing = MeasuredMetric("n", np.full(4, np.nan))
     ratings = {"total errors": [[1, 2, 3, 4], [1, 1, 1, 1]]}
-    found = align([constant, other, nothing], rated(ratings), resamples=20)
+    found = alignment_of([constant, other, nothing], rated(ratings), resamples=20)
     taus = [each.by_study["tau_b"].estimate for each in found.agreements]
     assert np.isnan(taus[0])
     assert taus[1] == -1
@@ -190,16 +204,16 @@ def test_what_says_nothing_is_nan_and_still_makes_tables():
 def test_bad_input_is_refused():
     pairs, good, _ = _set()
     with pytest.raises(InvalidSetting, match="no metric"):
-        align([], pairs)
+        alignment_of([], pairs)
     with pytest.raises(InvalidSetting, match="two metrics have the name good"):
-        align([good, good], pairs)
+        alignment_of([good, good], pairs)
     with pytest.raises(InvalidSetting, match=r"shape \(3,\) for 40 pairs"):
-        align([MeasuredMetric("m", np.ones(3))], pairs)
+        alignment_of([MeasuredMetric("m", np.ones(3))], pairs)
 
 
 def test_equal_seeds_give_equal_numbers():
     pairs, good, poor = _set()
-    first, second = (align([good, poor], pairs, resamples=30, seed=4) for _ in range(2))
+    first, second = (alignment_of([good, poor], pairs, resamples=30, seed=4) for _ in range(2))
     assert first.agreements == second.agreements
     assert first.rankings == second.rankings
 
@@ -210,6 +224,21 @@ def test_the_size_of_rexval_takes_seconds():
     mean = pairs.means["total errors"]
     metrics = [MeasuredMetric(f"m{k}", rng.normal(size=200) - mean) for k in range(20)]
     begin = time.process_time()
-    found = align(metrics, pairs, resamples=1000)
+    found = alignment_of(metrics, pairs, resamples=1000)
     assert len(found.agreements) == 60
     assert time.process_time() - begin < 30
+
+
+@pytest.mark.parametrize(
+    ("former", "now", "arguments"),
+    [
+        (align, alignment_of, ([MeasuredMetric("m", np.array([4.0, 2.0, 1.0]))], PAIRS)),
+        (failure_modes, failure_modes_of, (PAIRS,)),
+        (sensitivity, sensitivity_of_pairs, ([CHANGED], ["bleu-1"])),
+    ],
+)
+def test_a_call_of_an_earlier_release_warns_and_gives_the_same(former, now, arguments):
+    message = f"{former.__name__} with these arguments is now {now.__name__}"
+    with pytest.warns(DeprecationWarning, match=message):
+        found = former(*arguments, resamples=20)
+    assert repr(found) == repr(now(*arguments, resamples=20))

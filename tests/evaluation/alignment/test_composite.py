@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.evaluation.alignment.samples import rated, write_csv
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import MeasuredMetric, fit_composite, read_ratings, run_alignment
+from vlscore.evaluation import MeasuredMetric, align, fit_composite, read_ratings
 from vlscore.evaluation.alignment.fitted import simplex_weights
 from vlscore.metrics import Scorer
 
@@ -147,17 +147,17 @@ def test_a_fitted_composite_is_a_metric_and_is_named_where_it_was_told_the_answe
 ):
     pairs = read_ratings(ratings)
     scorer = Scorer(metrics="bleu-1,rouge-l,bleu-4")
-    first = run_alignment(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
+    first = align(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
     title = "A composite fitted to rating"
     assert title in [table.title for table in first.tables]
     file = tmp_path / "fit" / "composite.json"
     content = json.loads(file.read_text(encoding="utf-8"))
     assert [each["metric"] for each in content["inputs"]] == ["bleu-1", "rouge-l", "bleu-4"]
-    again = run_alignment(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
+    again = align(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
     assert again.unchanged
 
     use = Scorer(metrics=f"composite:{file},bleu-1")
-    told = run_alignment(pairs, tmp_path / "told", scorer=use, resamples=30)
+    told = align(pairs, tmp_path / "told", scorer=use, resamples=30)
     name = told.result.agreements[0].metric
     assert name == f"composite(file={file}) (in-sample upper bound)"
     assert any("36 of these 36 pairs" in note for note in told.notes)
@@ -165,13 +165,13 @@ def test_a_fitted_composite_is_a_metric_and_is_named_where_it_was_told_the_answe
     assert agreement == pytest.approx(first.fit.told.estimate, abs=1e-12)
 
     other = read_ratings(write_csv(tmp_path / "other.csv", _rows(5)))
-    fresh = run_alignment(other, tmp_path / "fresh", scorer=use, resamples=30)
+    fresh = align(other, tmp_path / "fresh", scorer=use, resamples=30)
     assert fresh.result.agreements[0].metric == f"composite(file={file})"
 
     # One pair that it was fitted to is enough, whatever its study is called now.
     known = {**_rows(4)[1], "study_id": "renamed"}
     partly = read_ratings(write_csv(tmp_path / "partly.csv", [*_rows(5), known]))
-    mixed = run_alignment(partly, tmp_path / "mixed", scorer=use, resamples=30)
+    mixed = align(partly, tmp_path / "mixed", scorer=use, resamples=30)
     assert "upper bound" in mixed.result.agreements[0].metric
     assert any("1 of these 37" in note for note in mixed.notes)
 
@@ -183,7 +183,7 @@ def test_values_from_elsewhere_and_composites_are_no_part_of_a_composite(ratings
         for k, (study, candidate) in enumerate(zip(pairs.studies, pairs.candidates, strict=True))
     ]
     values = write_csv(tmp_path / "values.csv", rows)
-    run = run_alignment(
+    run = align(
         pairs,
         tmp_path / "out",
         scorer=Scorer(metrics="bleu-1,rouge-l"),

@@ -9,7 +9,7 @@ from scipy import stats
 
 from tests.evaluation.alignment.samples import KINDS, make_rexval, rated, write_csv
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import failure_modes, read_ratings, run_failure_modes
+from vlscore.evaluation import failure_modes, failure_modes_of, read_ratings
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def rexval(tmp_path):
 
 def test_means_are_those_of_the_table_by_category_and_significance(rexval):
     pairs, counts = rexval
-    found = failure_modes(pairs, resamples=20)
+    found = failure_modes_of(pairs, resamples=20)
     means = {(e.candidate, e.which, e.category): e for e in found.means}
     for place, kind in enumerate(KINDS):
         mine = counts[:, place :: len(KINDS)].mean(axis=0)
@@ -36,7 +36,7 @@ def test_means_are_those_of_the_table_by_category_and_significance(rexval):
 
 def test_tests_and_their_correction_are_scipys(rexval):
     pairs, counts = rexval
-    found = failure_modes(pairs, resamples=20)
+    found = failure_modes_of(pairs, resamples=20)
     tests = [each for each in found.tests if each.which == "significant"]
     assert len(tests) == 4 * 3 * 7
     raw = []
@@ -61,18 +61,18 @@ def test_an_oracle_that_is_worse_is_named_and_none_is_where_nothing_differs():
     counts = np.concatenate([base, base + rng.integers(1, 3, 30)])[None]
     names = ("good",) * 30 + ("bad",) * 30
     pairs = replace(rated({"rating": counts}, studies), candidates=names)
-    tests = failure_modes(pairs, resamples=20).tests
+    tests = failure_modes_of(pairs, resamples=20).tests
     worse = [(each.candidate, each.other) for each in tests if each.is_worse]
     assert worse == [("bad", "good")]
     same = replace(pairs, ratings={"rating": np.tile(base, 2)[None] * 1.0})
-    tests = failure_modes(same, resamples=20).tests
+    tests = failure_modes_of(same, resamples=20).tests
     assert [each.p_value for each in tests] == [1.0, 1.0]
     assert not any(each.is_worse for each in tests)
 
 
 def test_one_study_has_no_test_and_no_interval():
     pairs = rated({"rating": [[1.0, 4.0]]}, ["s", "s"])
-    found = failure_modes(pairs, resamples=20)
+    found = failure_modes_of(pairs, resamples=20)
     assert [each.mean.estimate for each in found.means] == [1.0, 4.0]
     assert np.isnan([each.mean.low for each in found.means]).all()
     assert np.isnan([each.p_value for each in found.tests]).all()
@@ -99,32 +99,32 @@ def test_a_rater_whose_row_is_broken_is_left_out_of_the_categories(tmp_path):
     counts = pairs.counts["missed", True]
     assert np.isnan(counts[0, 0])
     assert counts[1, 0] == 1
-    means = {(e.candidate, e.category): e for e in failure_modes(pairs, resamples=20).means}
+    means = {(e.candidate, e.category): e for e in failure_modes_of(pairs, resamples=20).means}
     assert means["m1", "missed"].mean.estimate == 1
 
 
 def test_ratings_that_count_no_errors_are_refused():
     with pytest.raises(InvalidSetting, match="error counts"):
-        failure_modes(rated({"rating": [[1.0, 2.0]]}, meaning="quality"))
+        failure_modes_of(rated({"rating": [[1.0, 2.0]]}, meaning="quality"))
     with pytest.raises(InvalidSetting, match="between 0 and 1"):
-        failure_modes(rated({"rating": [[1.0, 2.0]]}), rate=1.0)
+        failure_modes_of(rated({"rating": [[1.0, 2.0]]}), rate=1.0)
 
 
 def test_files_hold_what_was_found_and_a_second_call_changes_nothing(rexval, tmp_path):
     pairs, _ = rexval
-    run = run_failure_modes(pairs, tmp_path / "out", resamples=20)
+    run = failure_modes(pairs, tmp_path / "out", resamples=20)
     content = json.loads((run.folder / "failure_modes.json").read_text(encoding="utf-8"))
     assert content == run.content
     assert content["candidates"] == list(KINDS)
     assert (run.folder / "tables.tex").read_text(encoding="utf-8").count(r"\caption{") >= 3
     lines = (run.folder / "tests.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + 3 * 4 * 3 * 7
-    again = run_failure_modes(pairs, tmp_path / "out", resamples=20)
+    again = failure_modes(pairs, tmp_path / "out", resamples=20)
     assert again.unchanged
     assert [t.text() for t in again.tables] == [t.text() for t in run.tables]
 
 
 def test_columns_of_counts_are_categories():
     pairs = rated({"false": [[1.0, 4.0]], "missed": [[0.0, 2.0]]}, ["s", "t"])
-    found = failure_modes(pairs, resamples=20)
+    found = failure_modes_of(pairs, resamples=20)
     assert [each.category for each in found.means] == ["false", "missed"] * 2

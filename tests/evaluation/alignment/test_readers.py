@@ -10,7 +10,7 @@ from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation import (
     MeasuredMetric,
     RatingColumns,
-    align,
+    alignment_of,
     all_tables,
     layout_of,
     read_ratings,
@@ -254,7 +254,7 @@ def test_errors_and_qualities_of_one_set_are_turned_each_its_own_way(tmp_path):
     """A value that rises with quality agrees with ratings and with error counts alike."""
     pairs = read_ratings(_full_radpref(tmp_path / "RadPref"))
     values = np.array([4.0, 1.0, 5.0, 2.0])
-    found = align([MeasuredMetric("m", values)], pairs, resamples=10)
+    found = alignment_of([MeasuredMetric("m", values)], pairs, resamples=10)
     tau = {each.rating: each.by_study["tau_b"].estimate for each in found.agreements}
     assert tau["rating"] == pytest.approx(1.0)
     # Of the six pairs of means (.5, 1.5, 0, 1.5) one is tied and the others agree: 5 / sqrt(6 * 5).

@@ -14,7 +14,7 @@ from vlscore.cli.output import say_of_failures
 from vlscore.core import frame
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import AlignmentRun, RatingColumns, read_ratings, run_alignment
+from vlscore.evaluation import AlignmentRun, RatingColumns, align, read_ratings
 from vlscore.evaluation.alignment import run as run_module
 from vlscore.evaluation.alignment.tables import write_csv as write_table
 from vlscore.metrics import Scorer
@@ -50,7 +50,7 @@ def _read(path):
 
 def test_files_hold_what_was_computed(pairs, tmp_path):
     scorer = Scorer(metrics="bleu-1,rouge-l")
-    run = run_alignment(pairs, tmp_path / "out", scorer=scorer, resamples=30)
+    run = align(pairs, tmp_path / "out", scorer=scorer, resamples=30)
     rows = _read(run.folder / "values.csv")
     assert [row["candidate_id"] for row in rows[:2]] == ["radgraph", "bertscore"]
     table = scorer.score([None] * len(pairs), list(pairs.texts), list(pairs.references))
@@ -76,6 +76,10 @@ def test_files_hold_what_was_computed(pairs, tmp_path):
     assert [each["n"] for each in content["metrics"]] == [12, 12]
     tables = (run.folder / "tables.md").read_text(encoding="utf-8")
     assert "rouge-score:" in tables
+    # Tables for papers have the papers' names of metrics; files for programs the registry's.
+    assert "| ROUGE-L |" in tables
+    assert "| rouge-l |" not in tables
+    assert {row[0] for row in run.tables[0].rows} == {"bleu-1", "rouge-l"}
     latex = (run.folder / "tables.tex").read_text(encoding="utf-8")
     assert latex.count(r"\caption{") == len(run.tables)
     for table in run.tables:
@@ -85,41 +89,41 @@ def test_files_hold_what_was_computed(pairs, tmp_path):
 
 def test_a_second_call_changes_nothing_and_other_settings_are_refused(pairs, tmp_path):
     scorer = Scorer(metrics="bleu-1")
-    first = run_alignment(pairs, tmp_path / "out", scorer=scorer, resamples=30)
-    again = run_alignment(pairs, tmp_path / "out", scorer=scorer, resamples=30)
+    first = align(pairs, tmp_path / "out", scorer=scorer, resamples=30)
+    again = align(pairs, tmp_path / "out", scorer=scorer, resamples=30)
     assert again.unchanged
     assert again.content == first.content
     assert [t.text() for t in again.tables] == [t.text() for t in first.tables]
     with pytest.raises(InvalidSetting, match="resamples"):
-        run_alignment(pairs, tmp_path / "out", scorer=scorer, resamples=31)
+        align(pairs, tmp_path / "out", scorer=scorer, resamples=31)
 
 
 def test_pairs_of_ones_own_need_no_file_and_are_told_apart(tmp_path):
     texts = ("Clear.", "Edema.", "Clear lungs.")
     own = rated({"errors": [[0, 2, 1]]}, texts=texts, references=("Clear.",) * 3)
     scorer = Scorer(metrics="bleu-1")
-    run = run_alignment(own, tmp_path / "out", scorer=scorer, resamples=30)
+    run = align(own, tmp_path / "out", scorer=scorer, resamples=30)
     assert run.content["pairs"] == 3
     changed = rated({"errors": [[0, 2, 3]]}, texts=texts, references=("Clear.",) * 3)
     with pytest.raises(InvalidSetting, match="pairs_sha256"):
-        run_alignment(changed, tmp_path / "out", scorer=scorer, resamples=30)
+        align(changed, tmp_path / "out", scorer=scorer, resamples=30)
     with pytest.raises(InvalidSetting, match="the rated set brings none"):
-        run_alignment(rated({"errors": [[0, 2]]}), tmp_path / "x", scorer=scorer)
+        align(rated({"errors": [[0, 2]]}), tmp_path / "x", scorer=scorer)
 
 
 def test_a_stopped_run_goes_on_and_ends_alike(pairs, tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "_TEXTS_IN_CHUNK", 5)
     scorer = Scorer(metrics="bleu-1")
-    whole = run_alignment(pairs, tmp_path / "whole", scorer=scorer, resamples=30)
+    whole = align(pairs, tmp_path / "whole", scorer=scorer, resamples=30)
 
     def stop(done, failed):
         if done == 10:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_alignment(pairs, tmp_path / "out", scorer=scorer, resamples=30, on_progress=stop)
+        align(pairs, tmp_path / "out", scorer=scorer, resamples=30, on_progress=stop)
     seen = []
-    ended = run_alignment(
+    ended = align(
         pairs,
         tmp_path / "out",
         scorer=scorer,
@@ -135,7 +139,7 @@ def test_a_stopped_run_goes_on_and_ends_alike(pairs, tmp_path, monkeypatch):
 def test_values_from_a_table_join_those_computed(pairs, tmp_path):
     mean = pairs.means["total errors"]
     path = _values(tmp_path / "values.csv", pairs, mine=-mean, errors=mean)
-    run = run_alignment(
+    run = align(
         pairs,
         tmp_path / "out",
         scorer=Scorer(metrics="bleu-1"),
@@ -150,26 +154,26 @@ def test_values_from_a_table_join_those_computed(pairs, tmp_path):
     }
     assert list(taus) == ["bleu-1", "mine", "errors"]
     assert taus["mine"] == taus["errors"] == 1
-    assert any("larger is taken to be better for mine" in note for note in run.notes)
+    assert any("larger values of mine are assumed to be better" in note for note in run.notes)
 
 
 def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path):
     mean = [*map(str, pairs.means["total errors"][:-2]), "", "much"]
     path = _values(tmp_path / "values.csv", pairs, **{"bounding-sphere": mean, "bleu-4": mean})
     path.write_text(path.read_text(encoding="utf-8") + "999,bleu,1,1\n", encoding="utf-8")
-    run = run_alignment(pairs, tmp_path / "out", values=path, resamples=30)
+    run = align(pairs, tmp_path / "out", values=path, resamples=30)
     assert [each["n"] for each in run.content["metrics"]] == [10, 10]
     directions = {m["name"]: m["higher_is_better"] for m in run.content["metrics"]}
     assert directions == {"bounding-sphere": False, "bleu-4": True}
     assert len(run.content["failures"]) == 4
     assert "has no value" in run.content["failures"][0]["error"]
     assert "'much'" in run.content["failures"][-1]["error"]
-    assert any("1 rows are of no rated pair" in note for note in run.notes)
+    assert any("1 row belongs to no rated pair" in note for note in run.notes)
 
 
 def test_an_infinite_value_of_a_metric_is_not_called_a_rating(pairs, tmp_path):
     path = _values(tmp_path / "values.csv", pairs, mine=["inf", *range(1, len(pairs))])
-    run = run_alignment(pairs, tmp_path / "out", values=path, resamples=30)
+    run = align(pairs, tmp_path / "out", values=path, resamples=30)
     (failure,) = run.content["failures"]
     assert failure["error"].endswith("column \"mine\" holds 'inf'; a finite number is needed")
 
@@ -188,7 +192,7 @@ def test_a_table_of_values_that_fits_not_is_refused(pairs, tmp_path, content, me
     path = tmp_path / "values.csv"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InvalidTable, match=message):
-        run_alignment(pairs, tmp_path / "out", values=path)
+        align(pairs, tmp_path / "out", values=path)
 
 
 def test_settings_that_cannot_be_honoured_are_refused_before_anything(pairs, tmp_path):
@@ -196,19 +200,19 @@ def test_settings_that_cannot_be_honoured_are_refused_before_anything(pairs, tmp
     scorer = Scorer(metrics="bleu-1")
     out = tmp_path / "out"
     with pytest.raises(InvalidSetting, match="--values"):
-        run_alignment(pairs, out)
+        align(pairs, out)
     with pytest.raises(InvalidSetting, match="alike"):
-        run_alignment(pairs, out, scorer=scorer, values=path)
+        align(pairs, out, scorer=scorer, values=path)
     with pytest.raises(InvalidSetting, match="no column other"):
-        run_alignment(pairs, out, values=path, lower_is_better=["other"])
+        align(pairs, out, values=path, lower_is_better=["other"])
     with pytest.raises(InvalidSetting, match="give it"):
-        run_alignment(pairs, out, scorer=scorer, lower_is_better=["x"])
+        align(pairs, out, scorer=scorer, lower_is_better=["x"])
     with pytest.raises(InvalidSetting, match="--studies"):
-        run_alignment(pairs, out, scorer=Scorer(HashEncoder(), metrics="vlscore"))
+        align(pairs, out, scorer=Scorer(HashEncoder(), metrics="vlscore"))
     said = {"user_1": {"7": {"C1": 2, "C2": 5}}}
     without_texts = read_ratings(make_radpref(tmp_path / "RadPref", said))
     with pytest.raises(InvalidSetting, match="brings none"):
-        run_alignment(without_texts, out, scorer=scorer)
+        align(without_texts, out, scorer=scorer)
     assert not any(out.glob("*.json"))
 
 
@@ -222,7 +226,7 @@ def test_images_come_from_a_table_of_studies(pairs, tmp_path):
     table = tmp_path / "studies.csv"
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-1")
-    run: AlignmentRun = run_alignment(
+    run: AlignmentRun = align(
         pairs,
         tmp_path / "out",
         scorer=scorer,
@@ -235,9 +239,7 @@ def test_images_come_from_a_table_of_studies(pairs, tmp_path):
     other = tmp_path / "others.csv"
     other.write_text("id,image\n7,500.png\n", encoding="utf-8")
     with pytest.raises(InvalidSetting, match="none of its studies"):
-        run_alignment(
-            pairs, tmp_path / "x", scorer=scorer, studies=open_studies(other, needs={"image"})
-        )
+        align(pairs, tmp_path / "x", scorer=scorer, studies=open_studies(other, needs={"image"}))
 
 
 def test_ranks_of_one_rater_write_every_file(tmp_path):
@@ -249,12 +251,12 @@ def test_ranks_of_one_rater_write_every_file(tmp_path):
         texts=texts,
         references=("Clear lungs.",) * 6,
     )
-    run = run_alignment(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
+    run = align(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
     assert len(run.tables) == 1
     assert (run.folder / "agreement.csv").read_text(encoding="utf-8").strip() == ""
     (row,) = _read(run.folder / "rankings.csv")
     assert (row["metric"], row["comparisons"], row["right"]) == ("bleu-1", "6", "1.0")
-    again = run_alignment(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
+    again = align(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
     assert again.unchanged
 
 
@@ -270,7 +272,7 @@ def test_a_missing_value_is_listed_with_the_row_of_its_pair_in_the_table(tmp_pat
     found = read_ratings(table, columns=columns)
     values = [*range(3), "", *range(4, 8)]
     path = _values(tmp_path / "values.csv", found, mine=values)
-    run = run_alignment(found, tmp_path / "out", values=path, resamples=30)
+    run = align(found, tmp_path / "out", values=path, resamples=30)
     assert [(row["row"], row["id"]) for row in _read(run.folder / "failures.csv")] == [
         ("10", "1, 1")
     ]
@@ -280,7 +282,7 @@ def test_a_missing_value_is_listed_with_the_row_of_its_pair_in_the_table(tmp_pat
 
 def test_a_set_of_several_files_has_no_row_for_a_pair(pairs, tmp_path, capsys):
     path = _values(tmp_path / "values.csv", pairs, mine=["", *range(1, len(pairs))])
-    run = run_alignment(pairs, tmp_path / "out", values=path, resamples=30)
+    run = align(pairs, tmp_path / "out", values=path, resamples=30)
     (failure,) = _read(run.folder / "failures.csv")
     assert (failure["row"], failure["id"]) == ("", "500, radgraph")
     say_of_failures(run.first_failures(3), 1, "value is missing")

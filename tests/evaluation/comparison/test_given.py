@@ -53,7 +53,7 @@ def test_they_stand_beside_the_metrics_computed_here(tables, values, tmp_path):
     (test,) = [each for each in run.content["tested"] if each["name"] == "green"]
     assert test["difference"]["estimate"] == pytest.approx(0.6)
     assert run.content["signatures"]["green"].startswith("values|file:elsewhere.csv|sha256:")
-    assert "1 rows are of no system and study compared" in " ".join(run.notes)
+    assert "1 row belongs to no system and study compared" in " ".join(run.notes)
     assert "elsewhere.csv" in (tmp_path / "o" / "tables.md").read_text()
     again = compare(tables, tmp_path / "o", Scorer(metrics="rouge-l"), values=values, **QUICK)
     assert again.unchanged
@@ -123,11 +123,11 @@ def test_a_cell_that_is_no_number_costs_its_own_value_and_a_guessed_direction_is
     counts = {each["name"]: each["count"] for each in run.content["measured"]}
     assert counts == {"rouge-l": 4, "green": 3, "radcliq-v1": 3}
     notes = " ".join(run.notes)
-    assert "2 cells are left out, the first in row 2: column \"green\" holds 'good'" in notes
-    assert "larger is taken to be better" not in notes
+    assert "2 cells are not numbers, the first in row 2: column \"green\" holds 'good'" in notes
+    assert "are assumed to be better" not in notes
     other = write(tmp_path, rows, "system,id,mine,radcliq-v1")
     run = compare(tables, tmp_path / "p", Scorer(metrics="rouge-l"), values=other, **QUICK)
-    assert "larger is taken to be better for mine" in " ".join(run.notes)
+    assert "larger values of mine are assumed to be better" in " ".join(run.notes)
 
 
 def test_directions_need_a_table(tables, tmp_path):
@@ -147,7 +147,7 @@ def test_figures_and_frames(tables, values, tmp_path):
     assert frame[["system", "metric"]].iloc[0].tolist() == ["ours", "rouge-l"]
     assert set(frame.columns) >= {"value", "value.low", "value.high", "n"}
     assert frame["n"].tolist() == [4, 4, 3, 3, 4, 4]
-    with pytest.raises(InvalidSetting, match="figure is one of"):
+    with pytest.raises(InvalidSetting, match="figure must be one of"):
         compare(tables, tmp_path / "x", scorer, figure="gif", **QUICK)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from vlscore.data import TextPolicy
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import label_table, row_chunks
+from vlscore.evaluation import findings, row_chunks
 from vlscore.findings import CHEXPERT_LABELS, LabelPolicy, chexpert_labels
 
 TEXTS = {
@@ -32,7 +32,7 @@ def read(path):
 
 
 def test_labels_and_findings(table, tmp_path):
-    result = label_table(table, tmp_path / "out")
+    result = findings(table, tmp_path / "out")
     rows = {row.pop("study_id"): row for row in read(tmp_path / "out" / "labels.csv")}
     assert list(rows) == list(TEXTS)
     for name, text in TEXTS.items():
@@ -57,11 +57,11 @@ def test_labels_and_findings(table, tmp_path):
 
 
 def test_policies_and_sections(table, tmp_path):
-    label_table(table, tmp_path / "o", policy=LabelPolicy("positive"), format="jsonl")
+    findings(table, tmp_path / "o", policy=LabelPolicy("positive"), format="jsonl")
     lines = (tmp_path / "o" / "labels.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["Pneumonia"] == 1
     policy = TextPolicy("impression")
-    label_table(table, tmp_path / "i", policy=LabelPolicy("ignored"), text_policy=policy)
+    findings(table, tmp_path / "i", policy=LabelPolicy("ignored"), text_policy=policy)
     first = read(tmp_path / "i" / "labels.csv")[0]
     assert (first["Pneumonia"], first["Pleural Effusion"]) == ("", "")
 
@@ -69,7 +69,7 @@ def test_policies_and_sections(table, tmp_path):
 def test_against_labels(table, tmp_path):
     given = tmp_path / "given.csv"
     given.write_text("study_id,Cardiomegaly,Edema\na,0,\nc,1,1\nz,1,1\n")
-    result = label_table(table, tmp_path / "out", against=given)
+    result = findings(table, tmp_path / "out", against=given)
     rows = {row.label: row for row in result.agreement}
     assert (rows["Cardiomegaly"].n, rows["Cardiomegaly"].f1.estimate) == (2, 1.0)
     assert (rows["Edema"].given, rows["Edema"].found, rows["Edema"].recall) == (1, 0, 0.0)
@@ -77,7 +77,7 @@ def test_against_labels(table, tmp_path):
     assert any("1 rows of given.csv are of no report" in note for note in result.notes)
     assert "precision" in (tmp_path / "out" / "tables.md").read_text()
     assert read(tmp_path / "out" / "agreement.csv")[0]["n"] == "2"
-    again = label_table(table, tmp_path / "out", against=given)
+    again = findings(table, tmp_path / "out", against=given)
     assert again.unchanged
     assert repr(again.agreement) == repr(result.agreement)
 
@@ -85,7 +85,7 @@ def test_against_labels(table, tmp_path):
 def test_pandas(table, tmp_path):
     pytest.importorskip("pandas")
     for format in ("csv", "jsonl"):
-        frame = label_table(table, tmp_path / format, format=format).to_pandas()
+        frame = findings(table, tmp_path / format, format=format).to_pandas()
         assert list(frame["study_id"]) == list(TEXTS)
         assert list(frame.columns) == ["study_id", *CHEXPERT_LABELS]
         assert frame["Pneumonia"].tolist()[0] == -1
@@ -94,15 +94,15 @@ def test_pandas(table, tmp_path):
 
 def test_a_stopped_run_goes_on_to_the_same_bytes(table, tmp_path, monkeypatch):
     monkeypatch.setattr(row_chunks, "_ROWS_IN_CHUNK", 1)
-    label_table(table, tmp_path / "whole")
+    findings(table, tmp_path / "whole")
 
     def stop(done, bad):
         if done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        label_table(table, tmp_path / "parts", on_progress=stop)
-    result = label_table(table, tmp_path / "parts")
+        findings(table, tmp_path / "parts", on_progress=stop)
+    result = findings(table, tmp_path / "parts")
     assert result.resumed_from == 2
     for name in ("labels.csv", "findings.csv", "failures.csv"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -110,12 +110,12 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(table, tmp_path, monkeypatch):
 
 def test_slips_are_told(table, tmp_path):
     with pytest.raises(InvalidSetting, match="csv or jsonl"):
-        label_table(table, tmp_path / "o", format="xlsx")
+        findings(table, tmp_path / "o", format="xlsx")
     given = tmp_path / "given.csv"
     given.write_text("id,Edema\nother,1\n")
     with pytest.raises(InvalidTable, match="none of its ids is that of a report"):
-        label_table(table, tmp_path / "o", against=given)
+        findings(table, tmp_path / "o", against=given)
     empty = tmp_path / "empty.csv"
     empty.write_text("id,report\na,\n")
     with pytest.raises(InvalidTable, match="holds no report"):
-        label_table(empty, tmp_path / "e")
+        findings(empty, tmp_path / "e")

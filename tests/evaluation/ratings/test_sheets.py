@@ -9,7 +9,7 @@ from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import write_csv
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import failure_modes, make_sheets, read_ratings
+from vlscore.evaluation import failure_modes_of, make_sheets, read_ratings
 from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.retrieval import OracleSettings, SourceSettings, build_index, find_oracles
 
@@ -83,7 +83,7 @@ def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path
         expected = [_counted({"candidate": text}, column) for text in pairs.texts]
         assert pairs.counts[key][0].tolist() == expected
         assert pairs.counts[key][1].tolist() == [count + 1 for count in expected]
-    means = failure_modes(pairs, resamples=10).means
+    means = failure_modes_of(pairs, resamples=10).means
     assert {each.candidate for each in means} == {"bleu-1", "rouge-l", "third"}
 
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from vlscore.evaluation import run_sensitivity
+from vlscore.evaluation import sensitivity
 from vlscore.metrics import Batch, Plan
 
 ORIGINALS = [
@@ -45,9 +45,9 @@ def _values(folder):
 
 
 def test_chunks_share_one_fit_in_which_each_study_counts_once(perturbations, tmp_path, monkeypatch):
-    whole = run_sensitivity(perturbations, tmp_path / "whole", metrics="cider-d", resamples=10)
+    whole = sensitivity(perturbations, tmp_path / "whole", metrics="cider-d", resamples=10)
     monkeypatch.setattr("vlscore.evaluation.sensitivities.run._PAIRS_AT_ONCE", 3)
-    parts = run_sensitivity(perturbations, tmp_path / "parts", metrics="cider-d", resamples=10)
+    parts = sensitivity(perturbations, tmp_path / "parts", metrics="cider-d", resamples=10)
     assert parts.signatures == whole.signatures
     assert "fit:4-references@" in whole.signatures[0]
     found = _values(tmp_path / "parts")

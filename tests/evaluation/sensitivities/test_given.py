@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import read_pairs, run_sensitivity
+from vlscore.evaluation import read_pairs, sensitivity
 from vlscore.evaluation.sensitivities.pair_values import read_pair_values
 from vlscore.metrics import find_metric
 
@@ -24,14 +24,14 @@ def write(tmp_path, lines):
 def test_values_that_the_command_wrote_come_in_as_they_are(tmp_path):
     """The layout is that of its own values.csv: the numbers of the tables must be equal."""
     quick = {"resamples": 20, "metrics": ["rouge-l"]}
-    run = run_sensitivity(PERTURBATIONS, tmp_path / "first", **quick)
+    run = sensitivity(PERTURBATIONS, tmp_path / "first", **quick)
     with (tmp_path / "first" / "values.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))
     head = [name.replace("rouge-l", "mine") for name in rows[0]]
     path = tmp_path / "mine.csv"
     with path.open("w", newline="") as stream:
         csv.writer(stream).writerows([head, *rows[1:]])
-    again = run_sensitivity(PERTURBATIONS, tmp_path / "second", values=path, **quick)
+    again = sensitivity(PERTURBATIONS, tmp_path / "second", values=path, **quick)
     computed, given = again.content["metrics"]
     assert (computed["name"], given["name"]) == ("rouge-l", "mine")
     assert given["kinds"] == computed["kinds"]
@@ -43,7 +43,7 @@ def test_values_that_the_command_wrote_come_in_as_they_are(tmp_path):
 
 def test_a_frame_of_kinds(tmp_path):
     pytest.importorskip("pandas")
-    run = run_sensitivity(PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], resamples=20)
+    run = sensitivity(PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], resamples=20)
     frame = run.to_pandas()
     assert set(frame.columns) >= {"metric", "kind", "drop", "drop.low", "drop.high", "pairs"}
     assert len(frame) == len(run.content["metrics"][0]["kinds"])
@@ -68,32 +68,26 @@ def test_slips(tmp_path):
     with pytest.raises(InvalidTable, match="and this is one more"):
         read_pair_values(write(tmp_path, [HEADER, *again]), pairs)
     path = write(tmp_path, [HEADER, f"{first},1,"])
-    with pytest.raises(InvalidSetting, match="no column other; found: mine"):
+    with pytest.raises(InvalidSetting, match="no column other; its metrics are mine"):
         read_pair_values(path, pairs, lower_is_better=["other"])
     (values,), _ = read_pair_values(path, pairs)
     assert "has no value" in str(values.failures[0])
     with pytest.raises(InvalidSetting, match="give it"):
-        run_sensitivity(
-            PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], lower_is_better=["mine"]
-        )
+        sensitivity(PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], lower_is_better=["mine"])
 
 
 def test_a_metric_with_parameters_comes_in_by_the_name_that_the_command_writes(tmp_path):
     quick = {"resamples": 20}
-    run = run_sensitivity(
-        PERTURBATIONS, tmp_path / "first", metrics=["bleu-4(smoothing=exp)"], **quick
-    )
+    run = sensitivity(PERTURBATIONS, tmp_path / "first", metrics=["bleu-4(smoothing=exp)"], **quick)
     path = tmp_path / "first" / "values.csv"
     assert "bleu-4(smoothing=exp).original" in path.read_text().splitlines()[0]
-    again = run_sensitivity(
+    again = sensitivity(
         PERTURBATIONS, tmp_path / "second", metrics=["rouge-l"], values=path, **quick
     )
     assert again.content["metrics"][1]["name"] == "bleu-4(smoothing=exp)"
     assert again.content["metrics"][1]["kinds"] == run.content["metrics"][0]["kinds"]
     with pytest.raises(InvalidSetting, match="computed and read from"):
-        run_sensitivity(
-            PERTURBATIONS, tmp_path / "third", values=path, metrics="bleu-4(smoothing=exp)"
-        )
+        sensitivity(PERTURBATIONS, tmp_path / "third", values=path, metrics="bleu-4(smoothing=exp)")
 
 
 def test_a_name_with_parameters_has_the_direction_of_its_metric(tmp_path):
@@ -117,13 +111,11 @@ def test_cells_rows_and_directions_are_treated_as_by_the_other_commands(tmp_path
     assert reason in str(values.failures[0])
     assert values.originals[0] == 1
     assert [note.removeprefix(f"{path}: ") for note in notes[:2]] == [
-        "1 rows are of no study and kind of the perturbations",
-        f"1 cell is left out, the first in {reason}",
+        "1 row belongs to no study and kind of the perturbations",
+        f"1 cell is not a number, the first in {reason}",
     ]
-    assert notes[2].startswith("larger is taken to be better for mine")
-    run = run_sensitivity(
-        PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], values=path, resamples=20
-    )
+    assert notes[2].endswith("names metrics for which smaller values are better")
+    run = sensitivity(PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], values=path, resamples=20)
     assert set(notes) <= set(run.notes)
 
 

@@ -16,8 +16,9 @@ from vlscore.core import sole_writer
 from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidSetting, InvalidTable, MissingDependency
-from vlscore.evaluation import run_sensitivity
+from vlscore.evaluation import sensitivity
 from vlscore.evaluation.sensitivities import run
+from vlscore.metrics import named_as_in_papers
 
 METRICS = "vlscore,cosine,bleu-1"
 OPTIONS = {"metrics": METRICS, "resamples": 20, "swap_images": True}
@@ -36,7 +37,7 @@ def table(tmp_path):
 def run_into(out, pairs, table, **options):
     studies = open_studies(table, needs={"image"})
     embedder = StudyEmbedder(HashEncoder(), batch_size=2)
-    return run_sensitivity(pairs, out, embedder=embedder, studies=studies, **{**OPTIONS, **options})
+    return sensitivity(pairs, out, embedder=embedder, studies=studies, **{**OPTIONS, **options})
 
 
 class Stopped(KeyboardInterrupt):
@@ -94,7 +95,7 @@ def test_chunks_do_not_show_in_the_results(tmp_path, pairs, table, monkeypatch):
 def test_a_finished_run_is_read_not_computed(tmp_path, pairs, table):
     first = run_into(tmp_path / "out", pairs, table)
     encoder = HashEncoder()
-    again = run_sensitivity(
+    again = sensitivity(
         pairs,
         tmp_path / "out",
         embedder=StudyEmbedder(encoder, batch_size=2),
@@ -146,9 +147,12 @@ def test_a_second_run_into_a_folder_is_refused(tmp_path, pairs, table):
 def test_the_files_hold_what_is_printed(tmp_path, pairs, table):
     result = run_into(tmp_path / "out", pairs, table)
     markdown = (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")
-    for each in result.tables:
+    for each in map(named_as_in_papers, result.tables):
+        assert all(heading in markdown for heading in each.columns)
         for row in each.rows:
             assert all(cell in markdown for cell in row)
+    assert "VLScore" in markdown
+    assert "| vlscore |" not in markdown
     # What is pasted carries what the numbers depend on.
     assert all(signature in markdown for signature in result.signatures)
     assert (tmp_path / "out" / "normal_reports.png").read_bytes().startswith(b"\x89PNG")
@@ -171,7 +175,7 @@ def test_the_files_hold_what_is_printed(tmp_path, pairs, table):
 
 
 def test_the_demonstration_is_marked_in_every_file(tmp_path, pairs, table):
-    run_sensitivity(
+    sensitivity(
         pairs,
         tmp_path / "out",
         metrics="vlscore",
@@ -227,7 +231,7 @@ def test_texts_alone_need_no_encoder(tmp_path, pairs, monkeypatch):
         return lambda done, failed: phases[what].append(done)
 
     options = {"metrics": "rouge-l", "resamples": 10, "on_phase": begin}
-    result = run_sensitivity(pairs, tmp_path / "out", **options)
+    result = sensitivity(pairs, tmp_path / "out", **options)
     assert [metric["name"] for metric in result.content["metrics"]] == ["rouge-l"]
     count = result.content["pairs"]
     assert phases == {"pairs": [count, count], "resampling metrics": [1, 1]}
@@ -239,14 +243,14 @@ def test_without_matplotlib_everything_but_the_figure_is_there(tmp_path, pairs, 
         raise MissingDependency("figures need matplotlib: pip install 'vlscore[plots]'")
 
     monkeypatch.setattr(run, "draw_sensitivity", absent)
-    result = run_sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
+    result = sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
     assert result.notes == ("no figure: figures need matplotlib: pip install 'vlscore[plots]'",)
     assert set(results_of(tmp_path / "out")) == {"sensitivity.json", "values.csv", "tables.md"}
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "matplotlib.figure", None)
         with pytest.raises(MissingDependency, match="matplotlib"):
-            run_sensitivity(pairs, tmp_path / "x", metrics="rouge-l", resamples=10, figure="png")
-    again = run_sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
+            sensitivity(pairs, tmp_path / "x", metrics="rouge-l", resamples=10, figure="png")
+    again = sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
     assert again.notes == result.notes
 
 
@@ -268,15 +272,15 @@ def test_slips_are_found_before_anything_is_written(tmp_path, pairs, table):
         ),
     ):
         with pytest.raises(error, match=message):
-            run_sensitivity(pairs, tmp_path / "out", **options)
+            sensitivity(pairs, tmp_path / "out", **options)
     with pytest.raises(InvalidTable, match="vlscore perturb"):
-        run_sensitivity(tmp_path / "absent", tmp_path / "out")
+        sensitivity(tmp_path / "absent", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_values_in_files_are_those_computed_in_memory(tmp_path, pairs, table):
     from vlscore.data import StudyImages
-    from vlscore.evaluation import embed_pairs, read_pairs, sensitivity
+    from vlscore.evaluation import embed_pairs, read_pairs, sensitivity_of_pairs
 
     result = run_into(tmp_path / "out", pairs, table)
     images = {
@@ -285,7 +289,7 @@ def test_values_in_files_are_those_computed_in_memory(tmp_path, pairs, table):
     }
     found = read_pairs(pairs)
     embedded = embed_pairs(found, StudyEmbedder(HashEncoder()), images)
-    direct = sensitivity(found, METRICS, embedded, resamples=20)
+    direct = sensitivity_of_pairs(found, METRICS, embedded, resamples=20)
     for one, other in zip(result.result.values, direct.values, strict=True):
         np.testing.assert_array_equal(one.perturbed, other.perturbed)
     assert result.content["metrics"] == direct.to_dict()["metrics"]

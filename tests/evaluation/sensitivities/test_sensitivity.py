@@ -13,7 +13,7 @@ from tests.evaluation.sensitivities.samples import KINDS, embed, make_images, ma
 from vlscore.data import TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName
-from vlscore.evaluation import embed_pairs, image_swap, select_pairs, sensitivity
+from vlscore.evaluation import embed_pairs, image_swap, select_pairs, sensitivity_of_pairs
 from vlscore.evaluation.sensitivities.tables import all_tables, normal_table
 from vlscore.metrics import compute, text_metric
 
@@ -34,7 +34,7 @@ def _texts(pairs, kind):
 
 
 def test_means_are_those_of_the_metric_itself(pairs):
-    (result,) = sensitivity(pairs, ["rouge-l"], resamples=50).metrics
+    (result,) = sensitivity_of_pairs(pairs, ["rouge-l"], resamples=50).metrics
     assert [kind.kind for kind in result.kinds] == list(KINDS)
     for kind in result.kinds:
         perturbed, originals = _texts(pairs, kind.kind)
@@ -46,7 +46,7 @@ def test_means_are_those_of_the_metric_itself(pairs):
 
 
 def test_contrasts_are_those_of_the_paper(pairs):
-    (result,) = sensitivity(pairs, ["rouge-l"], resamples=50).metrics
+    (result,) = sensitivity_of_pairs(pairs, ["rouge-l"], resamples=50).metrics
     compared = [(c.comparison.significant, c.comparison.control) for c in result.contrasts]
     assert compared == [
         ("remove-pathology", "remove-insignificant"),
@@ -70,19 +70,19 @@ def test_samples_of_other_studies_are_not_taken_for_pairs(pairs):
         for pair in pairs
         if pair.kind in ("remove-pathology", "remove-insignificant")
     ]
-    (result,) = sensitivity(apart, ["rouge-l"], resamples=50).metrics
+    (result,) = sensitivity_of_pairs(apart, ["rouge-l"], resamples=50).metrics
     assert [contrast.test for contrast in result.contrasts] == ["Mann-Whitney U"]
 
 
 def test_p_values_are_adjusted_over_the_whole_run(pairs):
-    result = sensitivity(pairs, ["rouge-l", "bleu-1"], resamples=20)
+    result = sensitivity_of_pairs(pairs, ["rouge-l", "bleu-1"], resamples=20)
     contrasts = [contrast for metric in result.metrics for contrast in metric.contrasts]
     expected = stats.false_discovery_control([contrast.p_value for contrast in contrasts])
     assert [contrast.adjusted_p for contrast in contrasts] == pytest.approx(expected.tolist())
 
 
 def test_drop_is_loss_whatever_the_direction_of_the_metric(pairs, embedded):
-    result = sensitivity(pairs, ["vlscore", "bounding-sphere"], embedded, resamples=20)
+    result = sensitivity_of_pairs(pairs, ["vlscore", "bounding-sphere"], embedded, resamples=20)
     by_name = {metric.name: metric for metric in result.metrics}
     for metric in by_name.values():
         drops = {kind.kind: kind.drop.estimate for kind in metric.kinds}
@@ -93,7 +93,7 @@ def test_drop_is_loss_whatever_the_direction_of_the_metric(pairs, embedded):
 def test_embedded_values_equal_the_scorers(pairs, embedded):
     from vlscore.metrics import Scorer
 
-    (values,) = sensitivity(pairs, ["vlscore"], embedded, resamples=20).values
+    (values,) = sensitivity_of_pairs(pairs, ["vlscore"], embedded, resamples=20).values
     images = make_images()
     table = Scorer(HashEncoder()).score(
         [images[pair.study_id].images[0] for pair in pairs],
@@ -109,7 +109,7 @@ def test_embedded_values_equal_the_scorers(pairs, embedded):
     [([0.2], 0.2), ([0.2, 0.6], 0.4), ([0.213, 0.244, 0.348, 0.5], 0.296), ([3, 1, 2], 2)],
 )
 def test_the_printed_median_is_the_median(pairs, values, median):
-    found = sensitivity(pairs, ["bleu-1"], resamples=10)
+    found = sensitivity_of_pairs(pairs, ["bleu-1"], resamples=10)
     (metric,) = found.metrics
     table = normal_table(replace(found, metrics=[replace(metric, normal=values)]))
     row = dict(zip(table.columns, table.rows[0], strict=True))
@@ -117,7 +117,7 @@ def test_the_printed_median_is_the_median(pairs, values, median):
 
 
 def test_values_for_normal_reports_are_kept_for_the_figure(pairs):
-    (result,) = sensitivity(pairs, ["bleu-1"], resamples=20).metrics
+    (result,) = sensitivity_of_pairs(pairs, ["bleu-1"], resamples=20).metrics
     expected = compute(["bleu-1"], *_texts(pairs, "standard-normal"))["bleu-1"]
     assert result.normal == expected.tolist()
 
@@ -129,7 +129,7 @@ def test_studies_that_fail_are_named_and_the_rest_scored(pairs):
         replace(pair, perturbed="untokenizable") if pair.study_id == "5" else pair for pair in pairs
     ]
     embedded = embed(spoilt, images)
-    result = sensitivity(spoilt, ["vlscore", "rouge-l"], embedded, resamples=20)
+    result = sensitivity_of_pairs(spoilt, ["vlscore", "rouge-l"], embedded, resamples=20)
     assert sorted(result.failures) == ["3", "5"]
     assert "no image" in result.failures["3"]
     # All metrics are compared on the same pairs: the drop of one is not that of easier studies.
@@ -138,7 +138,7 @@ def test_studies_that_fail_are_named_and_the_rest_scored(pairs):
         assert [kind.pairs for kind in metric.kinds] == [6] * len(KINDS)
     rouge = result.metrics[1]
     left = [pair for pair in spoilt if pair.study_id not in ("3", "5")]
-    (alone,) = sensitivity(left, ["rouge-l"], resamples=20).metrics
+    (alone,) = sensitivity_of_pairs(left, ["rouge-l"], resamples=20).metrics
     assert rouge.kinds == alone.kinds
     assert rouge.contrasts[0].delta == alone.contrasts[0].delta
     # The values themselves are kept for every pair that has one.
@@ -152,13 +152,13 @@ def test_what_one_metric_cannot_value_is_said_and_left_out_for_all(pairs):
             raise ValueError("that one")
         return 1.0
 
-    result = sensitivity(pairs, [fragile, "rouge-l"], resamples=20)
+    result = sensitivity_of_pairs(pairs, [fragile, "rouge-l"], resamples=20)
     assert result.failures == {"0": "fragile: ValueError: that one"}
     assert [metric.kinds[0].studies for metric in result.metrics] == [7, 7]
 
 
 def test_without_an_encoder_text_metrics_run_and_the_others_are_named(pairs):
-    result = sensitivity(pairs, resamples=20)
+    result = sensitivity_of_pairs(pairs, resamples=20)
     names = [metric.name for metric in result.metrics]
     assert names[:5] == ["bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l"]
     assert "there is no encoder" in result.left_out["vlscore"]
@@ -166,7 +166,7 @@ def test_without_an_encoder_text_metrics_run_and_the_others_are_named(pairs):
 
 def test_without_images_only_cosine_looks_at_embeddings(pairs):
     embedded = embed(pairs, None)
-    result = sensitivity(pairs, resamples=20, embedded=embedded)
+    result = sensitivity_of_pairs(pairs, resamples=20, embedded=embedded)
     assert result.metrics[0].name == "cosine"
     assert "there are no images" in result.left_out["vlscore"]
     assert "img:" not in result.metrics[0].signature
@@ -174,15 +174,15 @@ def test_without_images_only_cosine_looks_at_embeddings(pairs):
 
 def test_metrics_asked_for_that_cannot_run_are_refused(pairs, monkeypatch):
     with pytest.raises(InvalidSetting, match=r"--studies.*--encoder"):
-        sensitivity(pairs, ["vlscore"])
+        sensitivity_of_pairs(pairs, ["vlscore"])
     with pytest.raises(UnknownName):
-        sensitivity(pairs, ["nonsense"])
+        sensitivity_of_pairs(pairs, ["nonsense"])
     from vlscore.metrics.library import meteor as nltk_provider
 
     monkeypatch.setattr(nltk_provider, "has_corpus", lambda name: False)
     with pytest.raises(MissingDependency, match=r"nltk\.downloader wordnet"):
-        sensitivity(pairs, ["meteor"])
-    assert "wordnet" in sensitivity(pairs, resamples=20).left_out["meteor"]
+        sensitivity_of_pairs(pairs, ["meteor"])
+    assert "wordnet" in sensitivity_of_pairs(pairs, resamples=20).left_out["meteor"]
 
 
 def test_one_text_policy_for_every_metric(pairs):
@@ -195,11 +195,11 @@ def test_one_text_policy_for_every_metric(pairs):
     selected, _ = select_pairs(changed, TextPolicy("findings"))
     embedded = embed(selected, make_images())
     names = ["vlscore", "cosine", "bleu-1", "rouge-l", "findings-f1"]
-    result = sensitivity(changed, names, embedded, text_policy="findings", resamples=20)
+    result = sensitivity_of_pairs(changed, names, embedded, text_policy="findings", resamples=20)
     for metric in result.metrics:
         assert {kind.drop.estimate for kind in metric.kinds} == {0.0}
         assert "|txt:findings" in metric.signature
-    whole = sensitivity(changed, ["bleu-1"], resamples=20).metrics[0]
+    whole = sensitivity_of_pairs(changed, ["bleu-1"], resamples=20).metrics[0]
     assert whole.kinds[0].drop.estimate > 0
     assert "|txt:all" in whole.signature
 
@@ -211,7 +211,7 @@ def test_pairs_without_the_section_are_said_and_left_out(pairs):
         else p
         for p in pairs
     ]
-    result = sensitivity(with_header, ["bleu-1"], text_policy="findings", resamples=20)
+    result = sensitivity_of_pairs(with_header, ["bleu-1"], text_policy="findings", resamples=20)
     assert list(result.failures) == ["2"]
     assert "no section for 'findings'" in result.failures["2"]
     assert [kind.studies for kind in result.metrics[0].kinds] == [7] * len(KINDS)
@@ -221,14 +221,14 @@ def test_pairs_without_the_section_are_said_and_left_out(pairs):
 def test_a_constant_that_is_no_positive_number_is_refused(pairs, C):
     embedded = embed_pairs(pairs, StudyEmbedder(HashEncoder()), make_images(), C=C)
     with pytest.raises(InvalidSetting, match="C must be a positive number"):
-        sensitivity(pairs, ["vlscore"], embedded, resamples=20)
+        sensitivity_of_pairs(pairs, ["vlscore"], embedded, resamples=20)
 
 
 def test_C_moves_vlscore_and_stands_in_its_signature(pairs):
     results = []
     for C in (20.0, 40.0):
         embedded = embed_pairs(pairs, StudyEmbedder(HashEncoder()), make_images(), C=C)
-        (result,) = sensitivity(pairs, ["vlscore"], embedded, resamples=20).metrics
+        (result,) = sensitivity_of_pairs(pairs, ["vlscore"], embedded, resamples=20).metrics
         results.append(result.kinds[0].drop.estimate)
         assert f"|C:{C:g}|" in result.signature
     assert results[0] > results[1] > 0
@@ -253,7 +253,7 @@ def test_more_texts_than_are_remembered_are_embedded_once_all_the_same(pairs, mo
 
 
 def test_a_ratio_of_almost_nothing_is_not_printed(pairs):
-    (result,) = sensitivity(pairs, ["findings-f1"], resamples=50).metrics
+    (result,) = sensitivity_of_pairs(pairs, ["findings-f1"], resamples=50).metrics
     for contrast in result.contrasts:
         around_zero = contrast.control_drop.low <= 0 <= contrast.control_drop.high
         assert np.isnan(contrast.ratio) == around_zero
@@ -261,7 +261,9 @@ def test_a_ratio_of_almost_nothing_is_not_printed(pairs):
 
 
 def test_tables_tell_n_and_intervals_and_nothing_is_cut(pairs, embedded):
-    result = sensitivity(pairs, ["vlscore", "bleu-4(smoothing=exp)"], embedded, resamples=50)
+    result = sensitivity_of_pairs(
+        pairs, ["vlscore", "bleu-4(smoothing=exp)"], embedded, resamples=50
+    )
     swaps = image_swap(pairs, embedded, ["vlscore"], resamples=20)
     tables = all_tables(result, swaps)
     assert [table.title.partition(".")[0] for table in tables[:2]] == ["Table 2", "Table 3"]
@@ -284,8 +286,8 @@ def test_tables_tell_n_and_intervals_and_nothing_is_cut(pairs, embedded):
 
 
 def test_result_is_json_and_the_same_again(pairs, embedded):
-    first = sensitivity(pairs, ["vlscore", "bleu-4"], embedded, resamples=100)
-    again = sensitivity(pairs, ["vlscore", "bleu-4"], embedded, resamples=100)
+    first = sensitivity_of_pairs(pairs, ["vlscore", "bleu-4"], embedded, resamples=100)
+    again = sensitivity_of_pairs(pairs, ["vlscore", "bleu-4"], embedded, resamples=100)
     text = json.dumps(first.to_dict(), allow_nan=False)
     assert text == json.dumps(again.to_dict(), allow_nan=False)
     assert "signature" in text

@@ -220,10 +220,10 @@ def test_a_slow_server_costs_its_pair_and_no_other():
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (Answer(body=b"<html>hello</html>"), "no json|no chat completion"),
-        (Answer(body=b"{}"), "no chat completion"),
-        (Answer(body=b'{"choices": []}'), "no chat completion"),
-        (Answer(body=b"[1]"), "no chat completion|no json"),
+        (Answer(body=b"<html>hello</html>"), "not json|not a chat completion"),
+        (Answer(body=b"{}"), "not a chat completion"),
+        (Answer(body=b'{"choices": []}'), "not a chat completion"),
+        (Answer(body=b"[1]"), "not a chat completion|not json"),
         (Answer(status=400), "HTTP 400, fake_error, fake_code"),
         (Answer(status=500, headers={"retry-after-ms": "10"}), "HTTP 500"),
     ],
@@ -241,8 +241,8 @@ def test_a_lasting_fault_fails_its_pair_without_repeating_the_server(bad, reason
     ("bad", "reason"),
     [
         (Answer(status=401), "VLSCORE_JUDGE_KEY"),
-        (Answer(status=404), "knows no model 'fake'"),
-        (Answer(status=429, headers={"Retry-After": "0.01"}), "takes no more requests"),
+        (Answer(status=404), "has no model 'fake'"),
+        (Answer(status=429, headers={"Retry-After": "0.01"}), "accepts no more requests"),
         (Answer(status=307, headers={"Location": "http://example.org/v1"}), "another address"),
     ],
     ids=["401", "404", "429", "307"],
@@ -311,7 +311,7 @@ def test_another_machine_must_be_named_twice(monkeypatch):
     ],
 )
 def test_an_address_of_another_form_is_refused(url):
-    with pytest.raises(InvalidSetting, match="an endpoint is an address") as raised:
+    with pytest.raises(InvalidSetting, match="an endpoint must be an address") as raised:
         EndpointModel("m", url)
     assert "secret" not in str(raised.value)
 
@@ -352,7 +352,7 @@ def test_a_key_of_another_service_is_not_sent(monkeypatch):
         judge_of(endpoint.url).judge(*CASE)
     assert "Authorization" not in endpoint.requests[0][0]
     monkeypatch.setenv("VLSCORE_JUDGE_KEY", "sk-a\nb")
-    with pytest.raises(InvalidSetting, match="characters that no key has") as raised:
+    with pytest.raises(InvalidSetting, match="characters that a key cannot have") as raised:
         judge_of("http://localhost:1/v1").judge(*CASE)
     assert "sk-a" not in str(raised.value)
 
@@ -459,17 +459,17 @@ def test_a_prompt_of_ones_own_is_named_by_its_digest(tmp_path):
     body = endpoint.requests[0][1]
     assert (body["seed"], body["response_format"]) == (3, {"type": "json_object"})
     for wrong, reason in (
-        ("version", "no prompt in TOML"),
-        (own.replace("version", "edition"), "lacks or misuses 'version'"),
+        ("version", "is not valid TOML"),
+        (own.replace("version", "edition"), "wrong value: 'version'"),
         (own.replace("{error}", ""), "again must contain"),
-        (own + 'model = "x"\n', "itself sets model"),
-        (own.replace("json", "xml"), "schema is strict"),
+        (own + 'model = "x"\n', "remove model from"),
+        (own.replace("json", "xml"), "schema must be one of strict"),
         (own + '[[example]]\ncandidate=["a"]\nreference=["b"]\nanswer="{}"\n', "example 1"),
     ):
         path.write_text(wrong)
         with pytest.raises(InvalidSetting, match=reason):
             judge_of("http://localhost:1/v1", prompt=str(path))
-    with pytest.raises(InvalidSetting, match="no prompt"):
+    with pytest.raises(InvalidSetting, match="there is no prompt"):
         judge_of("http://localhost:1/v1", prompt="five-shot")
     with pytest.raises(InvalidSetting, match="candidate-first or reference-first"):
         judge_of("http://localhost:1/v1", order="random")

@@ -72,7 +72,7 @@ def test_without_the_constraint_the_same_model_writes_no_answer(folder, short_an
     own.write_text('version = "1"\ninstructions = "x"\nagain = "{error}"\n[request]\nmax_tokens=40')
     judge = ModelJudge(find_judge_model(folder), prompt=str(own), cache=False)
     (outcome,) = judge.judge_all(CASES[:1])
-    assert "cannot be used, asked 3 times" in str(outcome.error)
+    assert "no usable answer in 3 attempts" in str(outcome.error)
 
 
 def test_the_metric_gives_the_judges_numbers(folder, short_answers, cache_folder):
@@ -85,7 +85,7 @@ def test_the_metric_gives_the_judges_numbers(folder, short_answers, cache_folder
 
 
 def test_what_a_local_model_cannot_do_is_explained(folder, tmp_path, short_answers):
-    with pytest.raises(WeightsNotFound, match="no such folder"):
+    with pytest.raises(WeightsNotFound, match="there is no such folder"):
         find_judge_model(tmp_path / "absent")
     with pytest.raises(WeightsNotFound, match=r"config.json"):
         find_judge_model(tmp_path)
@@ -99,7 +99,7 @@ def test_what_a_local_model_cannot_do_is_explained(folder, tmp_path, short_answe
     judge = ModelJudge(find_judge_model(folder), prompt="zero-shot", cache=False)
     (outcome,) = judge.judge_all([long])
     assert isinstance(outcome.error, QuestionFailed)
-    assert "the model reads 8192" in str(outcome.error)
+    assert "the model can read only 8192" in str(outcome.error)
 
 
 def test_a_chat_template_is_used_and_its_refusal_is_explained(folder, tmp_path, short_answers):

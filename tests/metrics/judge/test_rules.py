@@ -169,7 +169,7 @@ def test_a_finding_at_two_places_is_two_findings():
 
 
 def test_wrong_input_is_refused():
-    with pytest.raises(InvalidReport, match="candidate must be a str"):
+    with pytest.raises(InvalidReport, match="candidate must be a text"):
         JUDGE.judge(None, "Clear lungs.")
     with pytest.raises(InvalidSetting, match="0 to 130"):
         Patient(-1)

@@ -49,7 +49,7 @@ def test_a_bad_row_costs_no_other(tmp_path):
     assert result.reports == 2
     reasons = {row.id: row.reason for row in result.bad_rows}
     assert "reference" in reasons["x"]
-    assert "give years (72)" in reasons["c"]
+    assert "write years (72)" in reasons["c"]
 
 
 def test_a_table_without_a_usable_row_is_refused(tmp_path):

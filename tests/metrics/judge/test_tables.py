@@ -56,9 +56,14 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
     [
         ("concepts.toml", "severity = [5, 5, 5]", "severity = [5, 5, 6]", "three severities"),
         ("concepts.toml", 'name = "hernia"', 'name = "hernias"', "'hernias' is unknown"),
-        ("relations.toml", 'name = "volume_loss"', 'name = "volume"', "no such concept: volume"),
-        ("patients.toml", '"osteopenia"', '"osteopeny"', "no such concept: osteopeny"),
-        ("patients.toml", "raise = 1", "raised = 1", "lacks or misuses 'raise'"),
+        (
+            "relations.toml",
+            'name = "volume_loss"',
+            'name = "volume"',
+            "these concepts do not exist: volume",
+        ),
+        ("patients.toml", '"osteopenia"', '"osteopeny"', "these concepts do not exist: osteopeny"),
+        ("patients.toml", "raise = 1", "raised = 1", "wrong value: 'raise'"),
         ("positions.toml", "bad_good = 4", "bad_god = 4", "bad_good"),
         ("words.toml", "[[observation]]", "[[observation", "not valid TOML"),
         ("words.toml", 'effect = "hypothetical"', 'effect = "maybe"', "no such effect"),
@@ -72,5 +77,7 @@ def test_a_broken_table_is_named(folder, file, old, new, message):
 
 def test_a_missing_table_is_named(folder):
     (folder / "relations.toml").unlink()
-    with pytest.raises(InvalidLexicon, match=r"relations\.toml: the table is missing"):
+    with pytest.raises(
+        InvalidLexicon, match=r"relations\.toml: this table of the rule judge does not exist"
+    ):
         load_tables(folder)

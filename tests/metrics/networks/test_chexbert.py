@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_refused_with_its_name(chexbert_weights, tmp_path):
     with pytest.raises(IncompatibleCheckpoint, match=r"missing \(linear_heads\.3\.bias\)"):
         CheXbert(tmp_path)
     torch.save({"model_state_dict": {"weight": torch.zeros(2)}}, tmp_path / "chexbert.pth")
-    with pytest.raises(IncompatibleCheckpoint, match="holds no BERT encoder"):
+    with pytest.raises(IncompatibleCheckpoint, match="has no BERT encoder"):
         CheXbert(tmp_path)
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
     with pytest.raises(IncompatibleCheckpoint, match="holds 5 word pieces"):

@@ -86,7 +86,7 @@ def test_a_model_without_its_question_is_refused(folder, tmp_path):
         read_template(tmp_path)
     for text in ("{reference}", "{candidate} {reference}", "{reference} {candidate} {candidate}"):
         (tmp_path / "green_prompt.txt").write_text(text)
-        with pytest.raises(IncompatibleCheckpoint, match="once behind it"):
+        with pytest.raises(IncompatibleCheckpoint, match=r"after it \{candidate\} once"):
             read_template(tmp_path)
 
 

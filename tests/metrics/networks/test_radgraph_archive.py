@@ -28,10 +28,10 @@ def _change(folder, change):
 def test_an_archive_that_is_not_there(tmp_path):
     with pytest.raises(WeightsNotFound, match="no such RadGraph archive"):
         read_radgraph(tmp_path / "model.tar.gz")
-    with pytest.raises(WeightsNotFound, match=r"no config\.json, weights\.th, vocabulary"):
+    with pytest.raises(WeightsNotFound, match=r"it lacks config\.json, weights\.th, vocabulary"):
         read_radgraph(tmp_path)
     (tmp_path / "weights.th").write_bytes(b"")
-    with pytest.raises(WeightsNotFound, match=r"give the \.tar\.gz"):
+    with pytest.raises(WeightsNotFound, match=r"name the \.tar\.gz"):
         read_radgraph(tmp_path / "weights.th")
 
 
@@ -46,9 +46,15 @@ def test_a_vocabulary_is_asked_for(folder, tmp_path):
     [
         (lambda c: c["model"]["modules"]["coref"].update(coref_prop=2), "coreference"),
         (lambda c: c["model"]["loss_weights"].update(relation=0.0), "entities and relations"),
-        (lambda c: c.pop("model"), "not that of a RadGraph model"),
-        (lambda c: c["dataset_reader"].update(max_span_width=0), "not that of a RadGraph model"),
-        (lambda c: c["dataset_reader"].update(max_span_width=99), "not of the same model"),
+        (lambda c: c.pop("model"), "does not describe a RadGraph model"),
+        (
+            lambda c: c["dataset_reader"].update(max_span_width=0),
+            "does not describe a RadGraph model",
+        ),
+        (
+            lambda c: c["dataset_reader"].update(max_span_width=99),
+            "do not belong to the same model",
+        ),
         (
             lambda c: c["dataset_reader"]["token_indexers"]["bert"].update(
                 model_name="answerdotai/ModernBERT-base"
@@ -66,10 +72,10 @@ def test_what_is_not_computed_is_refused(folder, change, message):
 def test_labels_must_fit_the_weights(folder):
     path = folder / "vocabulary" / "radgraph__ner_labels.txt"
     path.write_text("\nANAT-DP\n")
-    with pytest.raises(IncompatibleCheckpoint, match="not of the same model"):
+    with pytest.raises(IncompatibleCheckpoint, match="do not belong to the same model"):
         RadGraph(folder)
     path.write_text("ANAT-DP\n")
-    with pytest.raises(IncompatibleCheckpoint, match="must be the empty one"):
+    with pytest.raises(IncompatibleCheckpoint, match="the first entity label must be empty"):
         RadGraph(folder)
 
 
@@ -119,5 +125,5 @@ def test_an_archive_of_something_else_is_refused(tmp_path):
     other.mkdir()
     (other / "config.json").write_text("{}")
     archive = pack(other, tmp_path / "model.tar.gz")
-    with pytest.raises(IncompatibleCheckpoint, match=r"model\.tar\.gz holds no RadGraph model"):
+    with pytest.raises(IncompatibleCheckpoint, match=r"model\.tar\.gz has no RadGraph model"):
         read_radgraph(archive)

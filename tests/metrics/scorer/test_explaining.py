@@ -109,7 +109,7 @@ def test_an_empty_candidate_has_no_sentence(additive):
 
 
 def test_what_cannot_be_explained_is_refused(additive):
-    with pytest.raises(InvalidSetting, match="looks at no reference"):
+    with pytest.raises(InvalidSetting, match="does not use the reference"):
         explained(additive, "clipscore")
     scorer = Scorer(additive, metrics="cosine", device="cpu")
     with pytest.raises(InvalidSetting, match="one study"):

@@ -39,7 +39,7 @@ def test_batches_put_together_are_the_whole(size):
     assert running.table().interval().estimate == pytest.approx(whole.mean())
     running.reset()
     assert len(running) == 0
-    with pytest.raises(InvalidSetting, match="update comes before table"):
+    with pytest.raises(InvalidSetting, match="call update before table"):
         running.table()
 
 
@@ -65,7 +65,7 @@ def test_texts_alone_need_no_image():
 
 def test_metrics_of_a_whole_run_are_fitted_first():
     scorer = Scorer(metrics="cider-d")
-    with pytest.raises(InvalidSetting, match="whole run"):
+    with pytest.raises(InvalidSetting, match="all references of a run"):
         RunningScores(scorer)
     running = RunningScores(scorer.fit(REFERENCES))
     for start in (0, 3):
@@ -91,9 +91,11 @@ def test_a_guessed_view_is_told():
     """Nothing says which image is frontal: the first is taken, and that must not go unsaid."""
     scorer = Scorer(HashEncoder(), device="cpu")
     views = tuple(pictures(2)[:, 0])
-    with pytest.warns(UserWarning, match="of 1 study with several images nothing tells which"):
+    with pytest.warns(
+        UserWarning, match="it is unknown which image is frontal in 1 study with several images"
+    ):
         scorer.score(views, REPORTS[0], REFERENCES[0])
-    with pytest.warns(UserWarning, match="of 2 studies"):
+    with pytest.warns(UserWarning, match="in 2 studies"):
         scorer.score([views, views], REPORTS[:2], REFERENCES[:2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

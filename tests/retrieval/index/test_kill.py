@@ -45,7 +45,7 @@ def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
         CliRunner().invoke(app, command_of(table, out)) for out in (killed, tmp_path / "whole")
     )
     assert (again.exit_code, whole.exit_code) == (0, 0), again.output + whole.output
-    assert "went on after row " in again.stderr
+    assert "resumed after row " in again.stderr
     assert files_of(killed) == files_of(tmp_path / "whole")
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.retrieval.oracle.test_find import files_of
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation import retrieve
+from vlscore.evaluation import retrieval
 from vlscore.retrieval import SourceSettings, build_index, find_oracles
 
 STUDIES = 140
@@ -60,8 +60,8 @@ def test_sigkill_costs_a_retrieval_the_chunk_in_work_and_nothing_else(tables, tm
     studies, _ = tables
     kill_after_first_chunk(tmp_path / "killed", "retrieval", studies)
     embedder = StudyEmbedder("phantom", device="cpu")
-    went_on = retrieve(studies, tmp_path / "killed", embedder)
-    whole = retrieve(studies, tmp_path / "whole", embedder)
+    went_on = retrieval(studies, tmp_path / "killed", embedder)
+    whole = retrieval(studies, tmp_path / "whole", embedder)
     assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
     for mine, other in zip(went_on.files[:-1], whole.files[:-1], strict=True):
         assert mine.read_bytes() == other.read_bytes()

@@ -38,7 +38,9 @@ def _check(member: Any) -> None:
         )
 
 
-DATASETS: Registry[Any] = Registry("data set", group="vlscore.datasets", check=_check)
+DATASETS: Registry[Any] = Registry(
+    "data set", group="vlscore.datasets", check=_check, listed_by="vlscore dataset"
+)
 
 for _name, _target, _aliases in (
     ("mimic-cxr-jpg", "mimic_cxr_jpg:MimicCxrJpg", ()),

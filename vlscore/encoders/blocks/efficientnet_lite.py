@@ -36,6 +36,9 @@ class FixedNorm(nn.Module):
     So an image's vector does not depend on its batch, and small batches do no harm.
     """
 
+    running_mean: Tensor
+    running_var: Tensor
+
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(channels))

@@ -360,7 +360,7 @@ MAX_TOKENS = 384
 LONGEST_SENTENCE = 48
 
 _WORD = re.compile(r"\[unk\]|[^\W_]+|[.;!?\n]")
-_STOPS = frozenset(".;!?\n")
+STOPS = frozenset(".;!?\n")
 
 
 class WordTokenizer:
@@ -378,12 +378,17 @@ class WordTokenizer:
         self._ids = {word: first + k for k, word in enumerate(words)}
         self.size = first + len(words)
 
+    @classmethod
+    def vocabulary_of(cls, reports: Sequence[str]) -> list[str]:
+        """Return the words of these reports, sorted."""
+        return vocabulary_of(reports)
+
     def ids_of(self, report: str) -> list[int]:
         """Return token ids; a report without words has one sentence end."""
         return [self._id_of(token) for token in _WORD.findall(report.lower())] or [STOP]
 
     def _id_of(self, token: str) -> int:
-        if token in _STOPS:
+        if token in STOPS:
             return STOP
         if token == "[unk]":
             return UNKNOWN
@@ -419,7 +424,7 @@ def vocabulary_of(reports: Sequence[str], *, at_least: int = 1) -> list[str]:
     for report in reports:
         for token in pretokenize(report):
             counts[token] = counts.get(token, 0) + 1
-    words = counts.keys() - _STOPS - {"[unk]"}
+    words = counts.keys() - STOPS - {"[unk]"}
     return sorted(word for word in words if counts[word] >= at_least)
 
 

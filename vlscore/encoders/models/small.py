@@ -21,6 +21,7 @@ from vlscore.core import atomic_write, resource_path, write_json
 from vlscore.data import Radiograph
 from vlscore.encoders.base import ImageFeatures, JointEncoder, ReportFeatures, Tokens
 from vlscore.encoders.blocks.efficientnet_lite import CHANNELS, STRIDE, EfficientNetLite
+from vlscore.encoders.blocks.finding_tokens import FindingTokenizer
 from vlscore.encoders.blocks.pixels import padded_square, standardise
 from vlscore.encoders.blocks.small_towers import (
     ImageHead,
@@ -42,6 +43,8 @@ from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSett
 MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
 # Pixels of the input to one place of the last maps, of each network for image towers.
 TRUNKS = {"plain": 16, "efficientnet-lite0": STRIDE}
+# Tokenizers of the report tower.
+READINGS = {"words": WordTokenizer, "findings": FindingTokenizer}
 _LARGEST = 4096
 
 
@@ -92,6 +95,7 @@ class SmallSettings:
         width: width of the report tower.
         trunk: network of the image tower: one of TRUNKS.
         lateral: whether lateral views have a head of their own, after the same trunk.
+        reading: what the report tower reads, a key of READINGS: words, or extracted findings.
 
     Raises: InvalidSetting.
     """
@@ -104,6 +108,7 @@ class SmallSettings:
     width: int = 128
     trunk: str = "plain"
     lateral: bool = False
+    reading: str = "words"
 
     def __post_init__(self) -> None:
         if not isinstance(self.style, str) or self.style not in STYLES:
@@ -115,6 +120,8 @@ class SmallSettings:
             raise InvalidSetting(f"sizes are whole numbers from 1 to {_LARGEST}, not {sizes}")
         if self.trunk not in TRUNKS:
             raise InvalidSetting(f"trunk is one of {', '.join(TRUNKS)}, not {self.trunk!r}")
+        if self.reading not in READINGS:
+            raise InvalidSetting(f"reading is one of {', '.join(READINGS)}, not {self.reading!r}")
         least = 2 * TRUNKS[self.trunk]
         if self.side % least or self.width % 4:
             raise InvalidSetting(
@@ -123,11 +130,11 @@ class SmallSettings:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings for a card; trunk and lateral only where they are not the default."""
+        """Return the settings for a card; the newest only where they are not the default."""
         return {
             name: value
             for name, value in asdict(self).items()
-            if name not in ("trunk", "lateral") or value != getattr(SmallSettings, name)
+            if name not in ("trunk", "lateral", "reading") or value != getattr(SmallSettings, name)
         }
 
 
@@ -159,7 +166,7 @@ class SmallEncoder(JointEncoder):
         super().__init__()
         self.settings = settings
         self.style = STYLES[settings.style]
-        self.tokenizer = WordTokenizer(words)
+        self.tokenizer = READINGS[settings.reading](words)
         self.image_pipeline = SquarePipeline(settings.side)
         self.has_lateral_tower = settings.lateral
         places, channels = settings.side // TRUNKS[settings.trunk], settings.channels[-1]
@@ -187,7 +194,7 @@ class SmallEncoder(JointEncoder):
         """Make an encoder with random weights, in training mode.
 
         Args:
-            words: the vocabulary, as `vocabulary_of` finds it in the training reports.
+            words: the vocabulary of the training reports, by the tokenizer's `vocabulary_of`.
             seed: seed of the weights; the process's own random numbers do not change.
             settings: fields of SmallSettings.
         """

@@ -150,7 +150,7 @@ class Alignment:
     headlines: Sequence[str] = ()
 
 
-def align(
+def alignment_of(
     metrics: Sequence[MeasuredMetric],
     pairs: RatedPairs,
     *,

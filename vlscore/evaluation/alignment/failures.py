@@ -17,7 +17,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vlscore.core import ResumableFolder, file_digest, plain, run_record, write_json
+from vlscore.core import (
+    ResumableFolder,
+    file_digest,
+    plain,
+    run_record,
+    with_former_calls,
+    write_json,
+)
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import (
     INSIGNIFICANT,
@@ -104,7 +111,7 @@ class FailureModes:
     rate: float
 
 
-def failure_modes(
+def failure_modes_of(
     pairs: RatedPairs,
     *,
     rate: float = RATE,
@@ -244,7 +251,13 @@ class FailureRun(Run):
     result: FailureModes | None = None
 
 
-def run_failure_modes(
+def _has_no_folder(*args: Any, **keywords: Any) -> bool:
+    """Return whether a call names no folder, as one of `failure_modes_of`."""
+    return len(args) < 2 and "out" not in keywords
+
+
+@with_former_calls(_has_no_folder, failure_modes_of)
+def failure_modes(
     pairs: RatedPairs,
     out: str | Path,
     *,
@@ -274,7 +287,7 @@ def run_failure_modes(
     }
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:
-        result = failure_modes(pairs, rate=rate, resamples=resamples, seed=seed)
+        result = failure_modes_of(pairs, rate=rate, resamples=resamples, seed=seed)
         tables = failure_tables(result)
         content = {
             "pairs": len(pairs),

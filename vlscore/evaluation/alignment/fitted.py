@@ -68,6 +68,47 @@ def fit_composite(
     Raises: InvalidSetting for a rating that there is not, for ranks, for pairs of fewer than four
         studies, or where no metric is left.
     """
+    y, there, studies = _rated(metrics, pairs, rating)
+    varying = [metric for metric in metrics if np.ptp(metric.values[there]) > 0]
+    left_out = {m.name: "all its values are equal" for m in metrics if m not in varying}
+    if not varying:
+        raise InvalidSetting("no metric is left to make a composite of: all are constant")
+    x = np.stack([metric.oriented[there] for metric in varying], axis=1)
+    held_out = _nested(x, y, studies, seed)
+    ridge = _best_ridge(x, y, studies, seed)
+    scaling = _Scaling.of(x)
+    weights = simplex_weights(scaling(x), _normalised(y, y), ridge)
+
+    def tau(values: Array) -> Interval:
+        return grouped_tau_b(values, y, studies, resamples=resamples, seed=seed)
+
+    validated = tau(held_out)
+    composite = Composite(
+        inputs=_inputs(varying, scaling, weights),
+        rating=rating,
+        pairs=len(y),
+        studies=len(set(studies)),
+        ridge=ridge,
+        seen=_seen(pairs, there),
+    )
+    finite = np.isfinite([validated.estimate, validated.low, validated.high])
+    if finite.all():
+        composite = replace(
+            composite, tau_b=validated.estimate, low=validated.low, high=validated.high
+        )
+    return CompositeFit(
+        composite,
+        validated,
+        tau(scaling(x) @ weights),
+        {metric.name: tau(x[:, k]) for k, metric in enumerate(varying)},
+        left_out,
+    )
+
+
+def _rated(
+    metrics: Sequence[MeasuredMetric], pairs: RatedPairs, rating: str
+) -> tuple[Array, NDArray[np.bool_], list[str]]:
+    """Return the ratings of the pairs that have all values, which these are, and their studies."""
     if rating not in pairs.ratings:
         known = ", ".join(pairs.ratings)
         raise InvalidSetting(f"{pairs.source} has no rating {rating!r}; it has: {known}")
@@ -87,51 +128,24 @@ def fit_composite(
     y = y[there]
     if np.ptp(y) == 0:
         raise InvalidSetting(f"all {len(y)} pairs have the same {rating}: nothing can be fitted")
-    varying = [metric for metric in metrics if np.ptp(metric.values[there]) > 0]
-    left_out = {m.name: "all its values are equal" for m in metrics if m not in varying}
-    if not varying:
-        raise InvalidSetting("no metric is left to make a composite of: all are constant")
-    x = np.stack([metric.oriented[there] for metric in varying], axis=1)
-    held_out = _nested(x, y, studies, seed)
-    ridge = _best_ridge(x, y, studies, seed)
-    scaling = _Scaling.of(x)
-    weights = simplex_weights(scaling(x), _normalised(y, y), ridge)
+    return y, there, studies
 
-    def tau(values: Array) -> Interval:
-        return grouped_tau_b(values, y, studies, resamples=resamples, seed=seed)
 
-    validated = tau(held_out)
-    composite = Composite(
-        inputs=tuple(
-            CompositeInput(
-                metric.name,
-                metric.signature or metric.name,
-                # Of the values as they come, before they are turned.
-                float(mean) if metric.higher_is_better else -float(mean),
-                float(deviation),
-                float(weight),
-            )
-            for metric, mean, deviation, weight in zip(
-                varying, scaling.means, scaling.deviations, weights, strict=True
-            )
-        ),
-        rating=rating,
-        pairs=len(y),
-        studies=len(set(studies)),
-        ridge=ridge,
-        seen=_seen(pairs, there),
-    )
-    finite = np.isfinite([validated.estimate, validated.low, validated.high])
-    if finite.all():
-        composite = replace(
-            composite, tau_b=validated.estimate, low=validated.low, high=validated.high
+def _inputs(
+    metrics: Sequence[MeasuredMetric], scaling: "_Scaling", weights: Array
+) -> tuple[CompositeInput, ...]:
+    """Return the inputs of a composite; their means are of the values before they are turned."""
+    return tuple(
+        CompositeInput(
+            metric.name,
+            metric.signature or metric.name,
+            float(mean) if metric.higher_is_better else -float(mean),
+            float(deviation),
+            float(weight),
         )
-    return CompositeFit(
-        composite,
-        validated,
-        tau(scaling(x) @ weights),
-        {metric.name: tau(x[:, k]) for k, metric in enumerate(varying)},
-        left_out,
+        for metric, mean, deviation, weight in zip(
+            metrics, scaling.means, scaling.deviations, weights, strict=True
+        )
     )
 
 

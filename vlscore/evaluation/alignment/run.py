@@ -17,11 +17,13 @@ from vlscore.core import (
     plain,
     record_cells,
     run_record,
+    settings_in,
+    with_former_calls,
     write_json,
 )
 from vlscore.data import StudyImages, StudyTable
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, align
+from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, alignment_of
 from vlscore.evaluation.alignment.fitted import CompositeFit, fit_composite, texts_of
 from vlscore.evaluation.alignment.metric_values import (
     Failures,
@@ -41,9 +43,17 @@ from vlscore.evaluation.alignment.tables import (
     draw_alignment,
     write_csv,
 )
+from vlscore.evaluation.command_settings import AlignmentSettings
 from vlscore.evaluation.row_chunks import ChunkWriter
 from vlscore.evaluation.study_vectors import images_of
-from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
+from vlscore.metrics import (
+    Composite,
+    CompositeProvider,
+    Metric,
+    Scorer,
+    named_as_in_papers,
+    write_composite,
+)
 from vlscore.stats import (
     FAILURES,
     FIGURE_FORMATS,
@@ -96,7 +106,13 @@ class AlignmentRun(Run):
         return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
 
 
-def run_alignment(
+def _is_of_arrays(*args: Any, **keywords: Any) -> bool:
+    """Return whether a call has metrics with their values, as `alignment_of` takes them."""
+    return "metrics" in keywords or (bool(args) and not isinstance(args[0], RatedPairs))
+
+
+@with_former_calls(_is_of_arrays, alignment_of)
+def align(
     pairs: RatedPairs,
     out: str | Path,
     *,
@@ -124,12 +140,9 @@ def run_alignment(
         scorer: computes metrics for the pairs.
         columns: which of their numbers are compared, as in "findings-f1.precision"; default: the
             first of each metric.
-        values: table of values that were computed elsewhere; see `read_values`.
-        lower_is_better: columns of it of which smaller values are better.
+        values, lower_is_better, fit, level, resamples, seed: see `AlignmentSettings`; `values` is
+            read as by `read_values`.
         studies: brings the images of the pairs' studies, by id.
-        fit: name of a rating, to fit a composite of the computed metrics to; composite.json then
-            holds it.
-        level, resamples, seed: of the bootstrap.
         figure: "png", "svg" or "pdf": also draw tau_b of every metric with the raters' ceilings,
             and the best metric against the raters' mean; also of a run that has ended.
         overwrite: compute anew, and replace results when the new ones are complete.
@@ -138,28 +151,22 @@ def run_alignment(
     Raises: InvalidTable, InvalidSetting, FolderInUse. A pair without a value raises nothing: it is
         in failures.csv.
     """
+    settings = settings_in(AlignmentSettings, locals())
     if scorer is None and values is None:
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
         check_drawable(figure)
-    run = _AlignmentJob(pairs, scorer, columns, values, lower_is_better, studies)
-    key = {
-        **run.key(),
-        "level": level,
-        "resamples": resamples,
-        "seed": seed,
-        **({} if fit is None else {"fit": fit}),
-    }
+    run = _AlignmentJob(pairs, scorer, columns, studies, settings)
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:
         done = run.compute(folder, on_progress or no_progress)
         metrics, failures = run.metrics(folder)
-        result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
+        result = alignment_of(metrics, pairs, level=level, resamples=resamples, seed=seed)
         tables = all_tables(result)
         run.notes += _direction_note(result, pairs)
         fitted = None
         if fit is not None:
-            fitted = run.fit(metrics, fit, resamples, seed)
+            fitted = run.fit(metrics, fit)
             tables.append(composite_table(fitted))
         tables = with_mark(tables, (metric.signature for metric in result.metrics))
 
@@ -177,7 +184,7 @@ def run_alignment(
         folder.finish(write, rows=done)
         return {"result": result, "fit": fitted}
 
-    ended = AlignmentRun.make(out, key, compute, overwrite=overwrite)
+    ended = AlignmentRun.make(out, run.key(), compute, overwrite=overwrite)
     if figure is not None:
         draw_alignment(ended.folder, ended.content, figure)
     return ended
@@ -191,13 +198,12 @@ class _AlignmentJob:
         pairs: RatedPairs,
         scorer: Scorer | None,
         columns: Sequence[str],
-        values: str | Path | None,
-        lower_is_better: Sequence[str],
         studies: StudyTable | None,
+        settings: AlignmentSettings,
     ) -> None:
         self.began = time.monotonic()
         self.notes = list(pairs.notes)
-        self.pairs, self._studies = pairs, studies
+        self.pairs, self._studies, self._settings = pairs, studies, settings
         if studies is not None:
             self.pairs = pairs.with_images(self._images(studies))
         self._scorer = scorer
@@ -207,7 +213,7 @@ class _AlignmentJob:
             if scorer.plan.needs_fit and self.pairs.references is not None:
                 # To all references, whichever of them a chunk holds.
                 scorer = self._scorer = scorer.fit(self.pairs.references)
-        self._values, self._lower = values, sorted(lower_is_better)
+        values, lower_is_better = settings.values, settings.lower_is_better
         self._read: list[MeasuredMetric] = []
         self._read_failures: Failures = {}
         if values is not None:
@@ -225,17 +231,22 @@ class _AlignmentJob:
 
     def key(self) -> dict[str, Any]:
         """Return what must be equal for a stopped run to be resumed."""
-        scorer, studies = self._scorer, self._studies
+        scorer, studies, settings = self._scorer, self._studies, self._settings
+        values = settings.values
         return {
             "files": {file.name: file_digest(file) for file in self.pairs.files},
             "pairs_sha256": self.pairs.sha256,
             "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
             "columns": [name for _, name in self._columns],
-            "values_sha256": file_digest(self._values) if self._values is not None else None,
-            "lower_is_better": self._lower,
+            "values_sha256": file_digest(values) if values is not None else None,
+            "lower_is_better": sorted(settings.lower_is_better),
             "studies_sha256": studies.sha256 if studies is not None else None,
             "studies_columns": studies.columns.to_dict() if studies is not None else None,
             "image_root": str(studies.root.resolve()) if studies is not None else None,
+            "level": settings.level,
+            "resamples": settings.resamples,
+            "seed": settings.seed,
+            **({} if settings.fit is None else {"fit": settings.fit}),
         }
 
     def compute(self, folder: ResumableFolder, on_progress: OnProgress) -> int:
@@ -268,9 +279,7 @@ class _AlignmentJob:
             ]
         return [*computed, *self._read], dict(sorted(failures.items()))
 
-    def fit(
-        self, metrics: Sequence[MeasuredMetric], rating: str, resamples: int, seed: int
-    ) -> CompositeFit:
+    def fit(self, metrics: Sequence[MeasuredMetric], rating: str) -> CompositeFit:
         """Fit a composite of the computed metrics that are no composites themselves."""
         names = (
             {str(m) for m in self._scorer.metrics if not _composite_of(m)} if self._scorer else ()
@@ -281,6 +290,7 @@ class _AlignmentJob:
                 f"{', '.join(others)} can be no part of a composite: it is made of metrics that "
                 "vlscore computes, and not of composites"
             )
+        resamples, seed = self._settings.resamples, self._settings.seed
         found = fit_composite(of, self.pairs, rating, resamples=resamples, seed=seed)
         self.notes += [f"{name} is left out: {why}" for name, why in found.left_out.items()]
         return found
@@ -395,7 +405,7 @@ def _write(
     write_csv(place / "ceilings.csv", result.ceilings)
     write_csv(place / "rankings.csv", result.rankings)
     signatures = [f"{metric.name}: {metric.signature}" for metric in result.metrics]
-    write_tables(place, tables, signatures)
+    write_tables(place, list(map(named_as_in_papers, tables)), signatures)
     with (place / FAILURES).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, ["row", "id", "metric", "error"])
         writer.writeheader()

@@ -1,7 +1,7 @@
 """Computation of a comparison: values of all systems and baselines, then intervals and tests."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from vlscore.core import (
     OnProgress,
     ResumableFolder,
     Signature,
-    file_digest,
     no_phase,
     no_progress,
     run_record,
@@ -40,6 +39,7 @@ from vlscore.evaluation.baselines.training_reports import (
     nearest_reports,
     random_reports,
 )
+from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.known import KnownValues, check_extension, read_numbers
 from vlscore.evaluation.comparison.statistics import (
     Comparison,
@@ -78,42 +78,6 @@ from vlscore.metrics import Item, Metric, Scorer
 from vlscore.perturb import standard_normal_of
 
 _STUDIES_IN_CHUNK = 512
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonSettings:
-    """Settings of a comparison; the arguments of `compare` of the same names describe them."""
-
-    baselines: bool
-    train: ReportTable | None
-    values: str | Path | None
-    lower_is_better: Sequence[str]
-    resamples: int
-    permutations: int
-    seed: int
-    ignore_blanks: bool
-    patient_column: str | None
-    against: str | None
-
-    def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
-        values = None
-        if self.values is not None:
-            values = [file_digest(self.values), sorted(self.lower_is_better)]
-        further = {
-            "patient_column": self.patient_column,
-            "ignore_blanks": self.ignore_blanks or None,
-            "against": self.against,
-            "values": values,
-        }
-        return {
-            "baselines": self.baselines,
-            "train_sha256": self.train.sha256 if self.train is not None else None,
-            "resamples": self.resamples,
-            "permutations": self.permutations,
-            "seed": self.seed,
-            **{name: value for name, value in further.items() if value is not None},
-        }
 
 
 class ComparisonJob:

@@ -10,6 +10,7 @@ from typing import Any
 
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.baselines.baseline_base import BASELINE
+from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, corpus_name
 from vlscore.stats import (
     Interval,
@@ -20,9 +21,6 @@ from vlscore.stats import (
     with_mark,
 )
 
-INTERVALS = ("none", "half", "below")
-TIES = ("sign", "letters", "none")
-FAMILIES = ("shown", "all")
 _ALL = "all"
 _LEVEL = 0.05
 _WIDTH = 80
@@ -34,38 +32,6 @@ _LETTERS = (
 )
 
 Content = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    """Settings of the printed table of a comparison; they change no number.
-
-    Attributes:
-        columns: numbers that are shown, as in "bleu-4" for a metric's headline, or
-            "findings-f1.recall"; "all" for every number; empty: the headline of every metric.
-        digits: digits after the point.
-        systems_as_rows: False: one row a metric. None: whichever is narrower than 80 signs.
-        intervals: of 95 %: "none"; "half", half their width behind "±"; "below", in a second line.
-        ties: "sign": a sign for what is not significantly different from the best; "letters":
-            systems that share a letter are not significantly different; "none".
-        family: tests over which p values are adjusted: "shown", the numbers of the table times the
-            pairs of systems; "all", all tests of the comparison.
-    """
-
-    columns: tuple[str, ...] = ()
-    digits: int = 3
-    systems_as_rows: bool | None = None
-    intervals: str = "none"
-    ties: str = "sign"
-    family: str = "shown"
-
-    def __post_init__(self) -> None:
-        for name, choices in (("intervals", INTERVALS), ("ties", TIES), ("family", FAMILIES)):
-            if getattr(self, name) not in choices:
-                given = getattr(self, name)
-                raise InvalidSetting(f"{name} is one of {', '.join(choices)}, not {given!r}")
-        if not 0 <= self.digits <= 15:
-            raise InvalidSetting(f"digits is a number from 0 to 15, not {self.digits}")
 
 
 def check_table(

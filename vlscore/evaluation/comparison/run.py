@@ -10,19 +10,20 @@ from vlscore.core import (
     OnProgress,
     ResumableFolder,
     frame,
+    settings_in,
 )
 from vlscore.data import (
     ColumnNames,
     ReportTable,
 )
+from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
 from vlscore.evaluation.comparison.comparison_job import (
     ComparisonJob,
-    ComparisonSettings,
     open_systems,
 )
 from vlscore.evaluation.comparison.known import EXTENDS
-from vlscore.evaluation.comparison.paper_table import TableSettings, check_table, paper_table
+from vlscore.evaluation.comparison.paper_table import check_table, paper_table
 from vlscore.evaluation.comparison.statistics import (
     Comparison,
 )
@@ -131,19 +132,8 @@ def compare(
             then those of the first.
         columns: other names of columns in the tables.
         image_root: folder that image paths start from; default: that of their table.
-        baselines: also compare a constant report, the standard normal report, random reports and
-            those of the nearest images.
-        train: reports that the baselines take instead of other studies' references, and that
-            candidates may have copied.
-        values: table of values of metrics that were computed elsewhere, for the same studies; see
-            `read_given`.
-        lower_is_better: columns of it of which smaller values are better.
-        resamples, permutations, seed: of intervals and tests; `seed` of random reports too.
-        ignore_blanks: take references that differ in white space alone for the same; those of the
-            first table are used. Values of finished evaluations stay as they are.
-        patient_column: of the first table that has it: whose study a row is. Intervals and tests
-            then resample and permute whole patients.
-        against: name of the system that is tested against each other one; default: every two are.
+        baselines, train, values, lower_is_better, resamples, permutations, seed, ignore_blanks,
+            patient_column, against: see `ComparisonSettings`; `values` is read as by `read_given`.
         table: how the one table is printed; also of a run that has ended.
         figure: "png", "svg" or "pdf": also draw the table's numbers, their paired differences
             and the systems' ranks; also of a run that has ended.
@@ -156,20 +146,9 @@ def compare(
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
+    settings = settings_in(ComparisonSettings, locals())
     if figure is not None:
         check_drawable(figure)
-    settings = ComparisonSettings(
-        baselines=baselines,
-        train=train,
-        values=values,
-        lower_is_better=lower_is_better,
-        resamples=resamples,
-        permutations=permutations,
-        seed=seed,
-        ignore_blanks=ignore_blanks,
-        patient_column=patient_column,
-        against=against,
-    )
     run = ComparisonJob(open_systems(systems, columns), scorer, settings, image_root)
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:

@@ -21,9 +21,10 @@ from vlscore.core import (
     write_json,
 )
 from vlscore.data import Study
+from vlscore.evaluation.command_settings import TableSettings
 from vlscore.evaluation.comparison.comparison_figures import FIGURE_FILES
 from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
-from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
+from vlscore.evaluation.comparison.paper_table import paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
 from vlscore.evaluation.methods_section import METHODS, REFERENCES

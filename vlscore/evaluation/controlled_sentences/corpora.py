@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, OnProgress, Signature, no_phase
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation.command_settings import Sampling
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     DENIED,
     GROUPS,
@@ -108,27 +109,6 @@ class Controlled:
     told: frozenset[str]
     left_out: Mapping[str, str]
     failures: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Sizes of the samples from which every number is computed.
-
-    Attributes:
-        references: most references of a cell or task.
-        candidates: most candidates compared with each.
-        resamples: of the bootstrap.
-        seed: of everything random.
-    """
-
-    references: int = 50
-    candidates: int = 20
-    resamples: int = 1000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.references < 2 or self.candidates < 1:
-            raise InvalidSetting("two references and one candidate are the least for a mean")
 
 
 def controlled_corpora(

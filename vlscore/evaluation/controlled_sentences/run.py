@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from vlscore.core import (
     OnPhase,
@@ -20,11 +20,11 @@ from vlscore.core import (
 )
 from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport
+from vlscore.evaluation.command_settings import Sampling
 from vlscore.evaluation.controlled_sentences.corpora import (
     SIDES,
     TASKS,
     Controlled,
-    Sampling,
     controlled_corpora,
 )
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
@@ -195,8 +195,7 @@ def controlled(
     Raises: InvalidSetting, FolderInUse.
     """
     began = time.monotonic()
-    sampling = sampling or Sampling()
-    policy = TextPolicy.named(text_policy)
+    sampling, policy = sampling or Sampling(), TextPolicy.named(text_policy)
     key = {
         "sha256": source.sha256,
         "columns": source.sources if isinstance(source, ReportTable) else None,
@@ -206,61 +205,91 @@ def controlled(
         "sampling": plain(sampling),
         "most_reports": most_reports,
     }
+    progress: _Callbacks = {"on_progress": on_progress, "on_phase": on_phase}
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:
+        read = _read(source, policy, observations)
+        result = controlled_corpora(scorer, read.sentences, sampling, **progress)
         stress: Stress | None = None
-        bad: list[BadRow] = []
-        notes: list[str] = []
-        if isinstance(source, ReportTable):
-            reports = list(_texts(source, policy, bad))
-            sentences = label_sentences((text for _, text in reports), observations)
-            notes += source.notes
-        else:
-            sentences = source
-            bad += source.bad
-        result = controlled_corpora(
-            scorer, sentences, sampling, on_progress=on_progress, on_phase=on_phase
-        )
         if isinstance(source, ReportTable):
             stress = unmention_test(
                 scorer,
-                reports,
+                read.reports,
                 most=most_reports,
                 resamples=sampling.resamples,
                 seed=sampling.seed,
-                on_progress=on_progress,
-                on_phase=on_phase,
+                **progress,
             )
-        notes += [f"{name} is left out: {why}" for name, why in result.left_out.items()]
-        notes += [f"{n} pairs have no {m}" for m, n in result.failures.items() if n]
-        headlines = headline_tables(result, stress)
-        tables = with_mark([*headlines, *matrices(result)], result.signatures.values())
-        content: dict[str, Any] = plain(
-            {
-                "sentences": len(sentences),
-                "labelled_by": sentences.labelled_by,
-                "counts": result.counts,
-                "signatures": {name: str(s) for name, s in result.signatures.items()},
-                "cells": result.cells,
-                "separations": result.separations,
-                "stress": None if stress is None else stress.to_dict(),
-                "told_the_answer": sorted(result.told),
-                "tables": tables,
-                "headlines": len(headlines),
-                "failures": bad,
-            }
-        )
+        content, tables = _content(read, result, stress)
 
         def write(place: Path) -> dict[str, Any]:
             write_json(place / ControlledRun.content_file, content)
-            write_labelled(place / "sentences.csv", sentences)
+            write_labelled(place / "sentences.csv", read.sentences)
             write_tables(place, tables, content["signatures"].values())
+            notes = [*read.notes, *_notes(result)]
             return run_record(notes=notes, seconds=round(time.monotonic() - began, 3))
 
         folder.finish(write, rows=0)
         return {"result": result, "stress": stress}
 
     return ControlledRun.make(out, key, compute, overwrite=overwrite)
+
+
+class _Callbacks(TypedDict):
+    on_progress: OnProgress | None
+    on_phase: OnPhase
+
+
+@dataclass(frozen=True)
+class _ReadSentences:
+    """Sentences with labels, the reports that they are from, and the rows without a text."""
+
+    sentences: LabelledSentences
+    reports: Sequence[tuple[str, str]]
+    bad: Sequence[BadRow]
+    notes: Sequence[str]
+
+
+def _read(
+    source: ReportTable | LabelledSentences,
+    policy: TextPolicy,
+    observations: tuple[str, ...] | None,
+) -> _ReadSentences:
+    if isinstance(source, LabelledSentences):
+        return _ReadSentences(source, (), source.bad, ())
+    bad: list[BadRow] = []
+    reports = list(_texts(source, policy, bad))
+    sentences = label_sentences((text for _, text in reports), observations)
+    return _ReadSentences(sentences, reports, bad, source.notes)
+
+
+def _notes(result: Controlled) -> list[str]:
+    notes = [f"{name} is left out: {why}" for name, why in result.left_out.items()]
+    return notes + [f"{n} pairs have no {m}" for m, n in result.failures.items() if n]
+
+
+def _content(
+    read: _ReadSentences, result: Controlled, stress: Stress | None
+) -> tuple[dict[str, Any], list[TextTable]]:
+    """Return the content of controlled.json, and all tables."""
+    headlines = headline_tables(result, stress)
+    tables = with_mark([*headlines, *matrices(result)], result.signatures.values())
+    content: dict[str, Any] = plain(
+        {
+            "sentences": len(read.sentences),
+            "labelled_by": read.sentences.labelled_by,
+            "counts": result.counts,
+            "signatures": {name: str(s) for name, s in result.signatures.items()},
+            "cells": result.cells,
+            "separations": result.separations,
+            "stress": None if stress is None else stress.to_dict(),
+            "told_the_answer": sorted(result.told),
+            "tables": tables,
+            "headlines": len(headlines),
+            "failures": list(read.bad),
+        }
+    )
+    return content, tables
 
 
 def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[tuple[str, str]]:

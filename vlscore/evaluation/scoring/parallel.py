@@ -360,7 +360,7 @@ def _get(ray: Any, future: Any) -> Any:
     except ray.exceptions.RayError as error:
         raise VLScoreError(
             f"the Ray cluster lost what it was to compute ({type(error).__name__}); finished "
-            "rows are kept. The same command goes on from there"
+            "rows are stored. The same command resumes"
         ) from None
 
 

@@ -200,49 +200,25 @@ def evaluate(
     """
     check_format(format)
     studies = _opened(table, scorer, image_root, columns)
-    scorer = scorer if scorer is not None else Scorer()
-    scorer = fitted(scorer, studies)
-    wanted = layout_of(scorer)
+    scorer = fitted(scorer if scorer is not None else Scorer(), studies)
     processes = processes or Processes()
     own = own or (OwnColumns() if overwrite else _own_columns_in(out))
     own.check(studies, scorer.metrics)
-    run = _EvaluationJob(studies, scorer, format, processes.count, checked, own)
+    job = _EvaluationJob(studies, scorer, format, processes.count, checked, own)
     here = Here(studies, scorer, workers)
     shared = Shared(here, processes) if processes.count > 1 else None
     computing: Computing = elsewhere or shared or here
-    stops = not keep_going
 
-    def compute(folder: ResumableFolder, job: Job) -> int:
-        return compute_rows(
-            folder,
-            computing,
-            job,
-            on_progress=on_progress or no_progress,
-            stops_if_alike=stops and job.only is None,
-        )
+    def compute(folder: ResumableFolder, part: Job) -> int:
+        stops = not keep_going and part.only is None
+        report = on_progress or no_progress
+        return compute_rows(folder, computing, part, on_progress=report, stops_if_alike=stops)
 
     try:
-        with ResumableFolder(
-            out,
-            run.key(),
-            results=RESULTS,
-            overwrite=overwrite,
-            extends={"metrics", "format", KEY},
-            retry=retry_failed,
-        ) as folder:
-            if folder.record is not None:
-                if folder.unchanged and scorer.plan.needs.images:
-                    require_same_images(FinishedRun(folder.out, folder.record))
-                return run.ended(folder, folder.record, unchanged=folder.unchanged)
-            if folder.previous is not None:
-                take_up = run.retry if retry_failed else run.extend
-                return take_up(folder, folder.previous, compute)
-            done = compute(folder, Job())
-            return run.finish(folder, lambda: chunk_tables(folder), wanted, done)
+        return job.run(out, compute, overwrite=overwrite, retry=retry_failed)
     except ProcessLost as lost:
-        raise ProcessLost(
-            f"{lost}; finished rows are kept in {out}. The same command goes on from there"
-        ) from None
+        text = f"{lost}; finished rows are stored in {out}. The same command resumes"
+        raise ProcessLost(text) from None
     finally:
         if shared is not None:
             shared.end()
@@ -296,6 +272,8 @@ class _EvaluationJob:
         own: OwnColumns,
     ) -> None:
         self._own = own
+        # Refuses names of columns before anything is written.
+        self._layout = layout_of(scorer)
         self._studies, self._scorer, self._format = studies, scorer, format
         self._processes, self._checked = processes, checked
         self._began = time.monotonic()
@@ -314,6 +292,26 @@ class _EvaluationJob:
             "metrics": {name: str(s) for name, s in self._scorer.signatures.items()},
             **self._own.to_dict(),
         }
+
+    def run(self, out: str | Path, compute: Compute, *, overwrite: bool, retry: bool) -> RunResult:
+        """Enter the folder, compute what it lacks with `compute`, and write the results."""
+        with ResumableFolder(
+            out,
+            self.key(),
+            results=RESULTS,
+            overwrite=overwrite,
+            extends={"metrics", "format", KEY},
+            retry=retry,
+        ) as folder:
+            if folder.record is not None:
+                if folder.unchanged and self._scorer.plan.needs.images:
+                    require_same_images(FinishedRun(folder.out, folder.record))
+                return self.ended(folder, folder.record, unchanged=folder.unchanged)
+            if folder.previous is not None:
+                take_up = self.retry if retry else self.extend
+                return take_up(folder, folder.previous, compute)
+            done = compute(folder, Job())
+            return self.finish(folder, lambda: chunk_tables(folder), self._layout, done)
 
     def extend(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
         """Add the metrics that a finished run lacks, or write its scores in another format."""

@@ -152,7 +152,7 @@ class Sensitivity:
         return content
 
 
-def sensitivity(
+def sensitivity_of_pairs(
     pairs: Sequence[Pair],
     metrics: Any = None,
     embedded: EmbeddedPairs | None = None,

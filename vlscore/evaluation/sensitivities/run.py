@@ -22,12 +22,15 @@ from vlscore.core import (
     no_progress,
     plain,
     run_record,
+    settings_in,
     table_cells,
+    with_former_calls,
     write_json,
 )
 from vlscore.data import StudyImages, StudyTable, TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.evaluation.command_settings import SensitivitySettings
 from vlscore.evaluation.row_chunks import ChunkWriter, both, chunks_of_kind
 from vlscore.evaluation.sensitivities.changed_pairs import (
     Pair,
@@ -37,7 +40,11 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
     select_pairs,
 )
 from vlscore.evaluation.sensitivities.image_swap import SwapResult, image_swap
-from vlscore.evaluation.sensitivities.kinds_noticed import Sensitivity, sensitivity_of_values
+from vlscore.evaluation.sensitivities.kinds_noticed import (
+    Sensitivity,
+    sensitivity_of_pairs,
+    sensitivity_of_values,
+)
 from vlscore.evaluation.sensitivities.pair_values import (
     PairValues,
     all_failures,
@@ -52,7 +59,7 @@ from vlscore.evaluation.sensitivities.pair_values import (
 )
 from vlscore.evaluation.sensitivities.tables import FIGURES, all_tables, draw_sensitivity
 from vlscore.evaluation.study_vectors import StudyVectors, embed_in_chunks, embedded_in, images_of
-from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
+from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric, named_as_in_papers
 from vlscore.stats import FIGURE_FORMATS, Failure, Run, TextTable, check_drawable, markdown
 
 if TYPE_CHECKING:
@@ -101,7 +108,13 @@ class SensitivityRun(Run):
         return [Failure(None, study, reason) for study, reason in failures][:count]
 
 
-def run_sensitivity(
+def _is_of_pairs(*args: Any, **keywords: Any) -> bool:
+    """Return whether a call has pairs in memory, as `sensitivity_of_pairs` takes them."""
+    return "pairs" in keywords or (bool(args) and not isinstance(args[0], str | Path))
+
+
+@with_former_calls(_is_of_pairs, sensitivity_of_pairs)
+def sensitivity(
     perturbations: str | Path,
     out: str | Path,
     *,
@@ -134,13 +147,11 @@ def run_sensitivity(
         studies: with the images of the perturbed studies, for metrics that look at them.
         text_policy: what of the reports is compared, by every metric.
         C: constant of VLScore; default: the encoder's.
-        values: table of values of metrics that were computed elsewhere; see `read_pair_values`.
-        lower_is_better: metrics of it of which smaller values are better.
-        swap_images: also measure whether the image counts.
+        values, lower_is_better, swap_images, resamples, seed: see `SensitivitySettings`; `values`
+            is read as by `read_pair_values`.
         figure: "png", "svg" or "pdf", drawn of a run that has ended, too; default: "png" where
             matplotlib is installed, else none, and a note says so.
         format: of the values, "csv" or "parquet".
-        resamples, seed: of the bootstrap; `seed` of the swap too.
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (images and pairs done, how many of them failed).
@@ -148,6 +159,7 @@ def run_sensitivity(
 
     Raises: InvalidTable, InvalidSetting, MissingDependency, FolderInUse.
     """
+    settings = settings_in(SensitivitySettings, locals())
     if figure is not None:
         check_drawable(figure)
     if format not in ("csv", "parquet"):
@@ -157,24 +169,10 @@ def run_sensitivity(
     if studies is not None and embedder is None:
         raise InvalidSetting("studies are of use to an encoder only; name one")
     policy = TextPolicy.named(text_policy)
-    run = _SensitivityJob(
-        read_pairs(perturbations), policy, embedder, studies, C, resamples, seed, swap_images
-    )
+    run = _SensitivityJob(read_pairs(perturbations), policy, embedder, studies, C, settings)
     run.choose(metrics)
-    run.take(values, lower_is_better)
-    key = {
-        "perturbations_sha256": file_digest(pairs_file(perturbations)),
-        "studies_sha256": studies.sha256 if studies is not None else None,
-        "columns": studies.columns.to_dict() if studies is not None else None,
-        "image_root": str(studies.root.resolve()) if studies is not None else None,
-        "metrics": {str(m): str(s) for m, s in run.signatures.items()},
-        "embeddings": str(embedder.signature) if embedder is not None else None,
-        "swap_images": swap_images,
-        "resamples": resamples,
-        "seed": seed,
-        **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
-        "format": format,
-    }
+    run.take_values()
+    key = {"perturbations_sha256": file_digest(pairs_file(perturbations)), **run.key(format)}
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:
         done = run.compute(folder, workers, on_progress or no_progress, on_phase)
@@ -232,7 +230,7 @@ class _Ended:
         write_json(place / SensitivityRun.content_file, self.content())
         signatures = [metric.signature for metric in self.result.metrics]
         with atomic_write(place / "tables.md") as stream:
-            stream.write(markdown(self.tables, signatures))
+            stream.write(markdown(list(map(named_as_in_papers, self.tables)), signatures))
         self._write_values(place / f"values.{format}")
 
     def _write_values(self, path: Path) -> None:
@@ -268,15 +266,12 @@ class _SensitivityJob:
         embedder: StudyEmbedder | None,
         studies: StudyTable | None,
         C: float | None,
-        resamples: int,
-        seed: int,
-        swap: bool,
+        settings: SensitivitySettings,
     ) -> None:
         self._pairs, self._policy, self._embedder = pairs, policy, embedder
         self._selected, self._unselected = select_pairs(pairs, policy)
-        self._C, self._resamples, self._seed, self._swap = C, resamples, seed, swap
+        self._C, self._settings, self._studies = C, settings, studies
         self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
-        self._has_images = studies is not None
         self._metrics: list[Metric] = []
         self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
@@ -293,8 +288,9 @@ class _SensitivityJob:
             each.metric: each.signature for each in self._values([], StudyVectors())[0]
         }
 
-    def take(self, values: str | Path | None, lower_is_better: Sequence[str]) -> None:
+    def take_values(self) -> None:
         """Read values that were computed elsewhere, where there are some."""
+        values, lower_is_better = self._settings.values, self._settings.lower_is_better
         if values is None:
             if lower_is_better:
                 raise InvalidSetting("lower_is_better names metrics of a table of values; give it")
@@ -307,6 +303,24 @@ class _SensitivityJob:
                 f"{', '.join(both)}: computed and read from {values} alike; rename the columns, or "
                 "name the metrics to compute"
             )
+
+    def key(self, format: str) -> dict[str, Any]:
+        """Return what must be equal for a stopped run to be resumed, besides the pairs."""
+        settings, studies, embedder = self._settings, self._studies, self._embedder
+        values = settings.values
+        lower = sorted(settings.lower_is_better)
+        return {
+            "studies_sha256": studies.sha256 if studies is not None else None,
+            "columns": studies.columns.to_dict() if studies is not None else None,
+            "image_root": str(studies.root.resolve()) if studies is not None else None,
+            "metrics": {str(m): str(s) for m, s in self.signatures.items()},
+            "embeddings": str(embedder.signature) if embedder is not None else None,
+            "swap_images": settings.swap_images,
+            "resamples": settings.resamples,
+            "seed": settings.seed,
+            **({} if values is None else {"values": [file_digest(values), lower]}),
+            "format": format,
+        }
 
     def compute(
         self,
@@ -357,11 +371,11 @@ class _SensitivityJob:
             left_out=self._left_out,
             failures=failure_reasons(failures, self._pairs),
             truncated=sum(chunk.note["truncated"] for chunk in chunks),
-            resamples=self._resamples,
-            seed=self._seed,
+            resamples=self._settings.resamples,
+            seed=self._settings.seed,
             on_progress=on_phase("resampling metrics", len(values)),
         )
-        swaps = self._swaps(self._vectors(folder)) if self._swap else []
+        swaps = self._swaps(self._vectors(folder)) if self._settings.swap_images else []
         return _Ended(self._pairs, result, swaps, tuple(self._notes))
 
     def _swaps(self, studies: StudyVectors) -> list[SwapResult]:
@@ -376,15 +390,15 @@ class _SensitivityJob:
             embedded,
             [*chosen, *control],
             text=self._policy.signature(),
-            resamples=self._resamples,
-            seed=self._seed,
+            resamples=self._settings.resamples,
+            seed=self._settings.seed,
         )
 
     def _values(self, pairs: Sequence[Pair], studies: StudyVectors) -> tuple[list[PairValues], int]:
         text = self._policy.signature()
         if self._embedder is None:
             return pair_values(pairs, self._metrics, text=text, fits=self._fits), 0
-        shown = studies if self._has_images else None
+        shown = studies if self._studies is not None else None
         # What a chunk holds may not depend on whether the chunks before it were computed just now.
         self._embedder.engine.forget()
         embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
@@ -398,11 +412,11 @@ class _SensitivityJob:
             return None
         none = torch.empty(0, self._embedder.dim)
         C = self._embedder.C if self._C is None else self._C
-        i = none if self._has_images else None
+        i = none if self._studies is not None else None
         return EmbeddingTriples(i, none, none, self._embedder.signature, C)
 
     def _vectors(self, folder: ResumableFolder) -> StudyVectors:
-        if self._embedder is None or not self._has_images:
+        if self._embedder is None or self._studies is None:
             return StudyVectors()
         return replace(embedded_in(folder), black=self._embedder.embed_black())
 

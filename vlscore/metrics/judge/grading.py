@@ -33,7 +33,7 @@ class Patient:
 
     def __post_init__(self) -> None:
         if self.age is not None and not 0 <= self.age <= 130:
-            raise InvalidSetting(f"an age is 0 to 130 years, not {self.age!r}")
+            raise InvalidSetting(f"an age must be 0 to 130 years, not {self.age!r}")
 
 
 UNKNOWN = Patient()
@@ -145,8 +145,8 @@ def patient_of(age: Any, indication: Any, column: str = "age") -> Patient:
         return Patient(_years(age), words)
     except (ValueError, InvalidSetting):
         raise InvalidStudy(
-            f'column "{column}" holds {str(age)[:20]!r}: give years (72), a DICOM age (072Y), or '
-            "nothing"
+            f'column "{column}" holds {str(age)[:20]!r}: write years (72) or a DICOM age (072Y), '
+            "or leave the cell empty"
         ) from None
 
 

@@ -76,7 +76,9 @@ class EndpointModel:
         self.model, self.url = model, url.rstrip("/")
         self.host, self.is_here = checked_host(self.url, send_to)
         if in_flight < 1:
-            raise InvalidSetting(f"requests at once are 1 or more, not {in_flight}")
+            raise InvalidSetting(
+                f"in_flight, the number of requests at once, must be 1 or more, not {in_flight}"
+            )
         self._in_flight, self._timeout, self._retries = in_flight, timeout, retries
         self._failures = 0
         self._ended: EndpointFailed | None = None
@@ -120,8 +122,8 @@ class EndpointModel:
                         self._failures += 1
                         if self._failures >= _FAILURES_IN_A_ROW:
                             self._ended = EndpointFailed(
-                                f"{self._failures} questions in a row had no answer; the last: "
-                                f"{error}"
+                                f"{self._failures} questions in a row had no answer. The last "
+                                f"error: {error}"
                             )
                     except EndpointFailed as error:
                         self._ended = error
@@ -192,9 +194,11 @@ class EndpointModel:
         except openai.APIConnectionError as error:
             if type(error.__cause__).__name__ == "ConnectError":
                 raise EndpointFailed(f"{self.url} cannot be reached; is it running?") from None
-            raise QuestionFailed(f"{self.url} cut the connection, also when asked again") from None
+            raise QuestionFailed(
+                f"{self.url} closed the connection, also after {self._retries} retries"
+            ) from None
         except (openai.OpenAIError, ValueError):
-            raise QuestionFailed(f"{self.url} answered with something that is no json") from None
+            raise QuestionFailed(f"{self.url} returned an answer that is not json") from None
         return self._read(completion)
 
     def _read(self, completion: Any) -> Reply:
@@ -202,7 +206,9 @@ class EndpointModel:
             choice = completion.choices[0]
             text, finish = choice.message.content, choice.finish_reason
         except (AttributeError, IndexError, TypeError):
-            raise QuestionFailed(f"{self.url} answered with no chat completion") from None
+            raise QuestionFailed(
+                f"{self.url} returned an answer that is not a chat completion"
+            ) from None
         usage = getattr(completion, "usage", None)
         counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
         tokens_in, tokens_out = (n if isinstance(n, int) and n >= 0 else None for n in counts)
@@ -218,19 +224,20 @@ class EndpointModel:
         what = f"HTTP {status}{''.join(f', {word}' for word in dict.fromkeys(named))}"
         if 300 <= status < 400:
             return EndpointFailed(
-                f"{self.url} sends requests on to another address ({what}); reports are not sent "
-                "there: name the final address"
+                f"{self.url} redirects to another address ({what}). Reports are not sent there: "
+                "use the final address as the endpoint"
             )
         if status in (401, 403):
             return EndpointFailed(f"{self.url} refuses access ({what}): set {KEY} to your key")
         if status == 404:
             return EndpointFailed(
-                f"{self.url} knows no model {self.model!r}, or has no chat completions ({what})"
+                f"{self.url} has no model {self.model!r}, or no chat completions ({what}); check "
+                "both"
             )
         if status == 429:
             return EndpointFailed(
-                f"{self.url} takes no more requests ({what}), also after {self._retries} retries. "
-                "Answers so far are stored; start the same command again later"
+                f"{self.url} accepts no more requests ({what}), also after {self._retries} "
+                "retries. The answers so far are stored; run the same command again later"
             )
         return QuestionFailed(f"{self.url} refused the question ({what})")
 
@@ -254,15 +261,16 @@ def checked_host(url: str, send_to: Iterable[str] = ()) -> tuple[str, bool]:
         or any(sign in url for sign in "@?#|\\,")
     ):
         raise InvalidSetting(
-            "an endpoint is an address such as http://localhost:8000/v1, without user, password "
-            "or parameters"
+            "an endpoint must be an address such as http://localhost:8000/v1, without user, "
+            "password or parameters"
         )
     if is_this_machine(host):
         return host, True
     if host not in [name.strip().lower() for name in send_to]:
         raise InvalidSetting(
-            f"{url} is on another machine, and would receive every report. If your rules allow "
-            f"that, say so: --send-to {host}, or in Python send_to={host!r}, or {SEND_TO}={host}"
+            f"{url} is on another machine and would receive every report. If your rules allow "
+            f"that, permit it with --send-to {host}, or in Python send_to={host!r}, or "
+            f"{SEND_TO}={host}"
         )
     return host, False
 
@@ -292,7 +300,7 @@ def requests_at_once() -> int:
     if not text:
         return DEFAULT_IN_FLIGHT
     if not re.fullmatch(r"[0-9]{1,4}", text) or int(text) < 1:
-        raise InvalidSetting(f"{IN_FLIGHT} is a number of requests, 1 or more, not {text!r}")
+        raise InvalidSetting(f"{IN_FLIGHT} must be a number of requests, 1 or more, not {text!r}")
     return int(text)
 
 
@@ -316,7 +324,9 @@ def _key(host: str) -> str:
     if not key and host == _OPENAI:
         key = os.environ.get(_OPENAI_KEY, "").strip()
     if key and not _KEY_CHARACTERS.fullmatch(key):
-        raise InvalidSetting(f"{KEY} has characters that no key has, such as a line break")
+        raise InvalidSetting(
+            f"{KEY} contains characters that a key cannot have, such as a line break"
+        )
     return key
 
 

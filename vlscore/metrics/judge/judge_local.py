@@ -64,7 +64,7 @@ class LocalModel:
             import llguidance.numpy
         except ImportError:
             raise MissingDependency(
-                "answers of a local model are constrained by llguidance: "
+                "a local model needs llguidance, which restricts its answers to the schema: "
                 "pip install 'vlscore[judge]'"
             ) from None
         return llguidance
@@ -74,7 +74,7 @@ class LocalModel:
         tokenizer = load_tokenizer(self._folder, padding_side="left")
         if tokenizer.eos_token_id is None or not getattr(tokenizer, "is_fast", False):
             raise IncompatibleCheckpoint(
-                f"{self._folder}: the tokenizer needs an end-of-text token and a tokenizer.json"
+                f"{self._folder}: the tokenizer must have an end-of-text token and a tokenizer.json"
             )
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
@@ -108,8 +108,8 @@ class LocalModel:
         unknown = sorted(set(prompt.request) - _OBEYED)
         if unknown or prompt.request.get("temperature", 0):
             raise InvalidSetting(
-                f"prompt {prompt.name}: a local model takes the most likely token at every step; "
-                "of [request] it obeys max_tokens alone, besides temperature = 0.0"
+                f"prompt {prompt.name}: a local model always takes the most likely token, so "
+                "[request] can only set max_tokens, and temperature = 0.0"
             )
         import transformers
 
@@ -138,8 +138,8 @@ class LocalModel:
             for row, length in enumerate(lengths):
                 if self._longest is not None and length >= self._longest:
                     failures[row] = QuestionFailed(
-                        f"the question has {length} tokens, and the model reads {self._longest} "
-                        "tokens of question and answer"
+                        f"the question has {length} tokens, but the model can read only "
+                        f"{self._longest} tokens of question and answer"
                     )
                 else:
                     rows.append(row)

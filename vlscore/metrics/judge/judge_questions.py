@@ -93,7 +93,7 @@ def question_of(case: JudgeCase, prompt: JudgePrompt, order: Order) -> JudgeQues
     """
     for role, text in (("candidate", case.candidate), ("reference", case.reference)):
         if not isinstance(text, str) or not is_encodable(text):
-            raise InvalidReport(f"the {role} must be a str that can be encoded as UTF-8")
+            raise InvalidReport(f"the {role} must be a text that can be encoded as UTF-8")
     lines, true_lines = (tuple(split_sentences(text)) for text in case[:2])
     asked = ("user", _shown(case, lines, true_lines, order))
     return JudgeQuestion((*_begin(prompt, order), asked), case, lines, true_lines)
@@ -137,7 +137,7 @@ def _numbered(lines: Sequence[SentenceSpan]) -> dict[str, str]:
 def check_order(order: str) -> Order:
     """Return the order; raise InvalidSetting for an unknown one."""
     if order not in get_args(Order):
-        raise InvalidSetting(f"the order is {' or '.join(get_args(Order))}, not {order!r}")
+        raise InvalidSetting(f"order must be {' or '.join(get_args(Order))}, not {order!r}")
     return cast("Order", order)
 
 
@@ -153,7 +153,7 @@ def find_prompt(name: str) -> JudgePrompt:
         stamp = path.stat()
     except OSError:
         raise InvalidSetting(
-            f"no prompt {name!r}: name {FEW_SHOT}, {ZERO_SHOT}, or a .toml file"
+            f"there is no prompt {name!r}: use {FEW_SHOT}, {ZERO_SHOT}, or the path of a .toml file"
         ) from None
     return _read_prompt(path, name, stamp.st_mtime_ns)
 
@@ -175,15 +175,22 @@ def _read_prompt(path: Path, name: str, time: int) -> JudgePrompt:
             request,
         )
     except (OSError, ValueError) as error:
-        raise InvalidSetting(f"{path}: no prompt in TOML: {error}") from None
+        raise InvalidSetting(f"{path} is not valid TOML: {error}") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise InvalidSetting(f"{path}: a prompt lacks or misuses {error}") from None
+        raise InvalidSetting(
+            f"{path}: the prompt lacks a key, or one has a wrong value: {error}"
+        ) from None
     if schema not in _SCHEMAS:
-        raise InvalidSetting(f"{path}: schema is {', '.join(_SCHEMAS)}, not {schema!r}")
+        raise InvalidSetting(f"{path}: schema must be one of {', '.join(_SCHEMAS)}, not {schema!r}")
     if "{error}" not in prompt.again:
-        raise InvalidSetting(f"{path}: again must contain {{error}}, the reason for asking again")
+        raise InvalidSetting(
+            f"{path}: the text again must contain {{error}}, which becomes the reason for a second "
+            "question"
+        )
     if wrong := sorted(set(request) & set(_RESERVED)):
-        raise InvalidSetting(f"{path}: the judge itself sets {', '.join(wrong)} of a request")
+        raise InvalidSetting(
+            f"{path}: remove {', '.join(wrong)} from [request], because the judge sets it itself"
+        )
     _check_examples(path, prompt)
     if path == _SHIPPED:
         return prompt

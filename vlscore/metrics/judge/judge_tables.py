@@ -123,9 +123,9 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
         with path.open("rb") as stream:
             return tomllib.load(stream)
     except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: the table is missing") from error
+        raise InvalidLexicon(f"{path}: this table of the rule judge does not exist") from error
     except tomllib.TOMLDecodeError as error:
-        raise InvalidLexicon(f"{path}: not valid TOML: {error}") from error
+        raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
 
 
 def _concept(entry: Mapping[str, Any]) -> Concept:
@@ -155,11 +155,13 @@ def _concepts(
         for name in entry.get("observations", [entry["name"]]):
             if name in of_observation or name not in lexicon.observations:
                 raise InvalidLexicon(
-                    f"concepts.toml: observation {name!r} is unknown or stands in two concepts"
+                    f"concepts.toml: observation {name!r} is unknown, or belongs to two concepts"
                 )
             of_observation[name] = entry["name"]
     if missing := sorted(lexicon.observations.keys() - of_observation.keys()):
-        raise InvalidLexicon(f"concepts.toml: {', '.join(missing)}: of no concept")
+        raise InvalidLexicon(
+            f"concepts.toml: these observations belong to no concept: {', '.join(missing)}"
+        )
     for entry in data["refined"]:
         concepts.setdefault(entry["name"], _concept(entry))
         for name in entry["of"]:
@@ -171,7 +173,7 @@ def _concepts(
 def _known(names: Iterable[str], concepts: Mapping[str, Concept], file: str) -> list[str]:
     found = list(names)
     if unknown := sorted(set(found) - concepts.keys()):
-        raise InvalidLexicon(f"{file}: no such concept: {', '.join(unknown)}")
+        raise InvalidLexicon(f"{file}: these concepts do not exist: {', '.join(unknown)}")
     return found
 
 
@@ -252,4 +254,6 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             digest=_digest(folder),
         )
     except (KeyError, TypeError) as error:
-        raise InvalidLexicon(f"{folder}: an entry lacks or misuses {error}") from error
+        raise InvalidLexicon(
+            f"{folder}: an entry lacks a key, or one has a wrong value: {error}"
+        ) from error

@@ -66,9 +66,9 @@ class ErrorItem:
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
-            raise InvalidSetting(f"a severity is 1 to 5, not {self.severity!r}")
+            raise InvalidSetting(f"a severity must be 1 to 5, not {self.severity!r}")
         if self.candidate is None and self.reference is None:
-            raise InvalidSetting("an error quotes the candidate, the reference, or both")
+            raise InvalidSetting("an error must quote the candidate, the reference, or both")
 
     @property
     def is_significant(self) -> bool:

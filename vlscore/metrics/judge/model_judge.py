@@ -159,7 +159,7 @@ class _Questioning:
                     again = question.again(reply.text, error, self._judge.prompt)
                     self._next.append(again)
                     continue
-                said = f"the model's answer cannot be used, asked {ATTEMPTS} times: {error}"
+                said = f"the model gave no usable answer in {ATTEMPTS} attempts: {error}"
                 self._end(question.case, None, UnusableAnswer(said))
 
     def _read(self, question: JudgeQuestion, reply: Reply) -> Judgement:
@@ -260,11 +260,13 @@ def find_judge_model(
         return EndpointModel(str(model), endpoint, send_to=send_to, in_flight=in_flight)
     if not Path(model).expanduser().is_dir():
         raise WeightsNotFound(
-            f"{model}: no such folder of a language model. If it is the name of a model that a "
-            "service runs, name the service: --endpoint http://localhost:8000/v1"
+            f"{model}: there is no such folder of a language model. If a service runs the model, "
+            "name the service as well, as in --endpoint http://localhost:8000/v1"
         )
     if in_flight < 1:
-        raise InvalidSetting(f"questions at once are 1 or more, not {in_flight}")
+        raise InvalidSetting(
+            f"in_flight, the number of questions at once, must be 1 or more, not {in_flight}"
+        )
     from vlscore.metrics.judge.judge_local import remembered_local
 
     return remembered_local(Path(model).expanduser(), in_flight)

@@ -68,7 +68,7 @@ class RuleJudge:
         """
         for role, text in (("candidate", candidate), ("reference", reference)):
             if not isinstance(text, str):
-                raise InvalidReport(f"the {role} must be a str, not {type(text).__name__}")
+                raise InvalidReport(f"the {role} must be a text, not a {type(text).__name__}")
         stated = statements_of(candidate, self.tables)
         true = statements_of(reference, self.tables)
         return self.compare(stated, true, patient)

@@ -85,8 +85,8 @@ class BertScoreProvider(Provider):
                 found[row] = [float(value) for value in match(*parts)]
         precision, recall, f1 = found.T
         reason = VLScoreError(
-            "all word pieces of a report stand in every reference that BERTScore's idf weights "
-            "were fitted to, so they weigh nothing. Score a whole table, or leave idf out"
+            "every reference that BERTScore's idf weights were fitted to contains all word pieces "
+            "of this report, so their weights are 0. Score a whole table, or leave idf out"
         )
         undefined = np.flatnonzero(np.isnan(precision) | np.isnan(recall)).tolist()
         columns = [f1, precision, recall]
@@ -109,11 +109,11 @@ class BertScoreProvider(Provider):
             )
         folder = Path(str(named))
         if not (folder / "config.json").is_file():
-            return f"{folder} holds no config.json: name the folder of a transformers model"
+            return f"{folder} has no config.json: name the folder of a transformers model"
         if not list(folder.glob(_WEIGHTS)):
             return (
-                f"{folder} holds no {_WEIGHTS}: pickled weights are not read; save the model with "
-                "save_pretrained first"
+                f"{folder} has no {_WEIGHTS}, and pickled weights are not read: save the model "
+                "again with save_pretrained"
             )
         return None
 
@@ -142,13 +142,13 @@ class BertScoreProvider(Provider):
         layer = known.get(folder.name) if chosen is None else chosen
         if layer is None:
             raise InvalidSetting(
-                f"bert-score knows no best layer for a model called {folder.name!r}: give one, "
+                f"bert-score has no default layer for a model called {folder.name!r}: name one, "
                 "as in bert-score(model=FOLDER,layer=9)"
             )
         count = _config(folder).get("num_hidden_layers")
         number = int(layer)
         if isinstance(count, int) and number > count:
-            raise InvalidSetting(f"{folder} has {count} layers; there is no layer {number}")
+            raise InvalidSetting(f"layer={number}: the model in {folder} has only {count} layers")
         return number
 
     def _pieces(self, loaded: _Loaded, text: str) -> list[int]:
@@ -183,8 +183,8 @@ class BertScoreProvider(Provider):
             (row,) = rows[rows[:, 0] == layer]
         except (OSError, ValueError) as error:
             raise InvalidSetting(
-                f"{path}: no baseline of layer {layer} can be read: lines of LAYER,P,R,F are "
-                f"expected ({error})"
+                f"{path} has no readable baseline for layer {layer}: expected lines of LAYER,P,R,F "
+                f"({error})"
             ) from None
         return np.asarray(row[1:4], dtype=np.float64)
 
@@ -215,7 +215,7 @@ def _config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InvalidSetting(f"{folder / 'config.json'}: {error}") from None
     if not isinstance(content, dict):
-        raise InvalidSetting(f"{folder / 'config.json'} holds no model's settings")
+        raise InvalidSetting(f"{folder / 'config.json'} does not contain the settings of a model")
     return content
 
 
@@ -229,7 +229,8 @@ def _load(folder: Path, layer: int, digest: str) -> _Loaded:
     kind = str(_config(folder).get("model_type"))
     if "t5" in str(folder) and "t5" not in kind:
         raise InvalidSetting(
-            f"{folder}: bert-score takes every path with t5 in it for a T5 model; rename it"
+            f"{folder}: the library bert-score treats every path that contains t5 as a T5 model; "
+            "rename the folder"
         )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     spaced = {"add_prefix_space": True} if kind in _BYTE_PAIR_MODELS else {}

@@ -65,9 +65,9 @@ class CiderProvider(Provider):
         pairs = batch.pairs()
         if not known.can_weigh:
             reason = VLScoreError(
-                f"CIDEr-D weighs n-grams by how few references hold them, and was fitted to "
-                f"{known.references} that are alike: every weight is 0. Score a whole table, or "
-                "fit to its references"
+                "CIDEr-D gives n-grams that occur in few references more weight. Here all weights "
+                f"are 0, because the references that it was fitted to ({known.references}) have "
+                "the same n-grams. Score a whole table, or fit to its references"
             )
             return Computed(
                 [np.full(len(pairs), np.nan)], failures=dict.fromkeys(range(len(pairs)), reason)

@@ -133,15 +133,18 @@ def read_composite(path: str | Path) -> Composite:
     path = Path(path)
     try:
         if path.stat().st_size > _LARGEST_FILE:
-            raise ValueError("it is too large")
+            raise ValueError("the file is too large")
         content = json.loads(path.read_text(encoding="utf-8"))
         return _composite(content)
     except FileNotFoundError:
         raise InvalidSetting(
-            f"{path}: no such file; `vlscore align --fit RATING` writes one as composite.json"
+            f"{path} does not exist; `vlscore align --fit RATING` writes such a file, "
+            "composite.json"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidSetting(f"{path} is no composite: {error or type(error).__name__}") from None
+        raise InvalidSetting(
+            f"{path} is not a composite: {error or type(error).__name__}"
+        ) from None
 
 
 def composite_metric(path: str | Path) -> Metric:
@@ -152,8 +155,8 @@ def composite_metric(path: str | Path) -> Metric:
     """
     if set(str(path)) & set("(),|\n"):
         raise InvalidSetting(
-            f"{path}: rename the file or its folder: a name of a metric holds no commas, bars or "
-            "parentheses"
+            f"{path}: rename the file or its folder, because the name of a metric must not contain "
+            "commas, bars or parentheses"
         )
     composite = read_composite(path)
     inputs = [metric_from_file(each.metric, path) for each in composite.inputs]
@@ -177,13 +180,13 @@ def differing_facts(fitted: str, now: Signature) -> list[str]:
 
 
 def _composite(content: Any) -> Composite:
-    _require(isinstance(content, dict), "it holds no json object")
+    _require(isinstance(content, dict), "it does not contain a json object")
     _require(content.get("format") == FORMAT, f'its "format" is not "{FORMAT}"')
     given = content.get("inputs")
     _require(isinstance(given, list) and 0 < len(given) <= _MOST_INPUTS, '"inputs" lists none')
     inputs = tuple(_input(each) for each in given)
     names = [each.metric for each in inputs]
-    _require(len(set(names)) == len(names), "a metric stands there twice")
+    _require(len(set(names)) == len(names), "a metric is listed twice")
     total = sum(each.weight for each in inputs)
     _require(abs(total - 1) <= _SUM, f"its weights sum to {total:g}, not to 1")
     fitted = _object(content, "fitted_to")
@@ -191,7 +194,7 @@ def _composite(content: Any) -> Composite:
     seen = fitted.get("seen", [])
     _require(
         isinstance(seen, list) and all(isinstance(each, str) for each in seen),
-        '"seen" is no list of digests',
+        '"seen" is not a list of digests',
     )
     return Composite(
         inputs=inputs,
@@ -207,7 +210,7 @@ def _composite(content: Any) -> Composite:
 
 
 def _input(content: Any) -> CompositeInput:
-    _require(isinstance(content, dict), "an input is no json object")
+    _require(isinstance(content, dict), "an input is not a json object")
     found = CompositeInput(
         _text(content, "metric"),
         _text(content, "signature"),
@@ -216,23 +219,23 @@ def _input(content: Any) -> CompositeInput:
         _number(content, "weight"),
     )
     name = plain_name(found.metric.partition("(")[0])
-    _require(name != COMPOSITE.name, "a composite holds no composite")
-    _require(found.deviation > 0, f"the deviation of {found.metric} is not above 0")
-    _require(found.weight >= 0, f"the weight of {found.metric} is below 0")
+    _require(name != COMPOSITE.name, "a composite must not contain a composite")
+    _require(found.deviation > 0, f"the deviation of {found.metric} must be above 0")
+    _require(found.weight >= 0, f"the weight of {found.metric} must not be below 0")
     return found
 
 
 def _object(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = content.get(name)
     if not isinstance(value, dict):
-        raise ValueError(f'"{name}" is no json object')
+        raise ValueError(f'"{name}" is not a json object')
     return value
 
 
 def _text(content: Mapping[str, Any], name: str) -> str:
     value = content.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f'"{name}" is no text')
+        raise ValueError(f'"{name}" is not a text')
     return value
 
 
@@ -240,9 +243,9 @@ def _number(content: Mapping[str, Any], name: str) -> float:
     value = content.get(name)
     # An int of more than 308 digits overflows a float, but compares as less than inf.
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f'"{name}" is no finite number')
+        raise ValueError(f'"{name}" is not a finite number')
     if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
-        raise ValueError(f'"{name}" is no finite number')
+        raise ValueError(f'"{name}" is not a finite number')
     return float(value)
 
 
@@ -252,7 +255,7 @@ def _number_or_none(content: Mapping[str, Any], name: str) -> float | None:
 
 def _count(content: Mapping[str, Any], name: str) -> int:
     value = _number(content, name)
-    _require(value >= 0 and value == int(value), f'"{name}" is no count')
+    _require(value >= 0 and value == int(value), f'"{name}" is not a count')
     return int(value)
 
 
@@ -297,9 +300,9 @@ class CompositeProvider(Provider):
             ]
             if differing:
                 raise InvalidSetting(
-                    f"{metric}: {each.metric} is not what the composite was fitted to; it differs "
-                    f"in {', '.join(differing)}: {each.signature} then, {values.signature} now. "
-                    "Use the same encoder and settings, or fit a composite to these"
+                    f"{metric} was fitted with other settings of {each.metric}; they differ in "
+                    f"{', '.join(differing)}: {each.signature} then, {values.signature} now. "
+                    "Use the settings of the fit, or fit a new composite"
                 )
             sign = metrics[each.metric].sign
             total += each.weight * sign * (values.headline - each.mean) / each.deviation

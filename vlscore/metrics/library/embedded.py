@@ -41,7 +41,7 @@ class SimilarityProvider(Provider):
         triples = batch.embeddings
         if triples is None:
             raise InvalidSetting(
-                f"{metric.name} looks at embeddings: give embeddings=EmbeddingTriples(...), or an "
+                f"{metric.name} needs embeddings: pass embeddings=EmbeddingTriples(...), or an "
                 "encoder"
             )
         name = _FUNCTIONS.get(metric.name, metric.name.replace("-", "_"))
@@ -68,7 +68,7 @@ def constant_of(metric: Metric, published: float | None) -> float:
     C = published if chosen is None else float(chosen)
     if C is None:
         raise InvalidSetting(
-            f"{metric.name} needs the encoder's constant C, and nobody stated one; give C, as in "
+            f"{metric.name} needs the constant C, but the encoder has none; set C, as in "
             '"vlscore(C=20)" or --C 20, or choose a metric without it, such as '
             "image-centred-cosine"
         )
@@ -78,7 +78,9 @@ def constant_of(metric: Metric, published: float | None) -> float:
 def _part(metric: Metric, triples: EmbeddingTriples, name: str) -> Any:
     part = getattr(triples, name)
     if part is None:
-        raise InvalidSetting(f"{metric.name} looks at the {name}' embeddings, and there are none")
+        raise InvalidSetting(
+            f"{metric.name} needs the embeddings of the {name}, but there are none"
+        )
     return part
 
 

@@ -77,11 +77,11 @@ class GreenProvider(LocalWeightsProvider):
     def missing(self, metric: Metric) -> str | None:
         answers = _table(metric)
         if answers is not None:
-            return None if answers.is_file() else f"{answers}: no such table of answers"
+            return None if answers.is_file() else f"{answers}: there is no such table of answers"
         reason = super().missing(metric)
         if reason is None or metric.settings["model"] is not None:
             return reason
-        return f"{reason}. Answers that it gave elsewhere will do: {metric.name}(answers=FILE)"
+        return f"{reason}. Or use a table of its answers: {metric.name}(answers=FILE)"
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         answers = _table(metric)
@@ -131,7 +131,9 @@ def _table(metric: Metric) -> Path | None:
     if answers is None:
         return None
     if model is not None:
-        raise InvalidSetting("green takes its answers from a model or from a table: name one")
+        raise InvalidSetting(
+            "green reads its answers from a model or from a table, not from both: leave out one"
+        )
     return Path(str(answers)).expanduser()
 
 
@@ -162,7 +164,7 @@ def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLSc
         named = next((name for name in known if name in columns), None)
         if named is None:
             raise InvalidTable(
-                f"{path}: has no column {' or '.join(known)}; found: {', '.join(columns)}"
+                f"{path} has no column {' or '.join(known)}; its columns are {', '.join(columns)}"
             )
         names.append(named)
     found: dict[_Pair, str | VLScoreError] = {}
@@ -173,7 +175,8 @@ def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLSc
         key, said = _key(candidate, reference), explanation_removed(answer)
         if found.setdefault(key, said) != said:
             raise InvalidTable(
-                f"{path}, row {number}: another answer about the two reports of an earlier row"
+                f"{path}, row {number}: an earlier row has another answer about the same two "
+                "reports"
             )
     return found
 

@@ -89,7 +89,10 @@ def _asks_model(metric: Metric) -> bool:
         return True
     useless = [name for name, _ in metric.chosen if name in ("endpoint", "prompt", "order")]
     if useless:
-        raise InvalidSetting(f"judge({useless[0]}=...) needs a model, as in judge(model=NAME)")
+        raise InvalidSetting(
+            f"judge({useless[0]}=...) has no effect without a model: add one, as in "
+            "judge(model=NAME)"
+        )
     return False
 
 

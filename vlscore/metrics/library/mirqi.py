@@ -53,7 +53,7 @@ class MirqiProvider(Provider):
 def _weight(metric: Metric, name: str) -> float:
     value = float(metric.settings[name] or 0.0)
     if not 0 <= value <= 1:
-        raise InvalidSetting(f"{name} is a weight from 0 to 1, not {value:g}")
+        raise InvalidSetting(f"{name} must be a weight from 0 to 1, not {value:g}")
     return value
 
 

@@ -105,7 +105,7 @@ class RadCliQProvider(Provider):
         if not absent:
             return None
         own = ", ".join(f"{name}=PATH" for name in _places(metric))
-        return f"{'; '.join(absent)}. In one: {metric.name}({own})"
+        return f"{'; '.join(absent)}. To set all: {metric.name}({own})"
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         if (reason := self.missing(metric)) is not None:

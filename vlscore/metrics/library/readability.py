@@ -113,7 +113,7 @@ def _read(path: Path, changed: int) -> frozenset[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(f"{path}: no list of words can be read ({error})") from None
+        raise InvalidSetting(f"{path} is not a readable list of words ({error})") from None
     return frozenset(line.strip().lower() for line in lines if line.strip())
 
 

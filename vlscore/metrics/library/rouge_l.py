@@ -37,7 +37,7 @@ class RougeScoreProvider(Provider):
         if metric.settings["tokens"] == "blanks":
             if stems:
                 raise InvalidSetting(
-                    "rouge-l stems words of tokens=a-z0-9 alone: leave one of both out"
+                    "rouge-l can only stem words of tokens=a-z0-9: leave out stemming, or tokens"
                 )
             return _at_blanks
         if stems:

@@ -191,8 +191,8 @@ class GreenJudge:
         lengths = [len(ids) for ids in self._tokenizer(texts).input_ids]
         found: list[str | UnreadableAnswer] = [
             UnreadableAnswer(
-                f"GREEN's prompt with these two reports has {length} tokens, and no more than "
-                f"{LONGEST} may be read and answered"
+                f"GREEN's prompt with these two reports has {length} tokens; prompt and answer "
+                f"together can have at most {LONGEST}"
             )
             for length in lengths
         ]

@@ -46,14 +46,14 @@ def read_template(model: Path) -> tuple[Template, str]:
         content = path.read_bytes()
     except OSError:
         raise WeightsNotFound(
-            f"{model} holds no {QUESTION}, the question that the model was trained on. A clone of "
-            "github.com/Stanford-AIMI/GREEN writes it: from green_score.utils import make_prompt; "
+            f"{model} has no {QUESTION}, the question that the model was trained on. Write it with "
+            "a clone of github.com/Stanford-AIMI/GREEN: from green_score.utils import make_prompt; "
             f"open('{QUESTION}', 'w').write(make_prompt('{{reference}}', '{{candidate}}'))"
         ) from None
     parts = re.split(r"\{reference\}|\{candidate\}", content.decode("utf-8", "replace"))
     if len(parts) != 3 or content.index(b"{reference}") > content.index(b"{candidate}"):
         raise IncompatibleCheckpoint(
-            f"{path} must hold {{reference}} once, and {{candidate}} once behind it"
+            f"{path} must contain {{reference}} once, and after it {{candidate}} once"
         )
     digest = hashlib.sha256(content).hexdigest()
     return Template(*parts), "green@d72c195" if digest == _RELEASED else digest[:12]

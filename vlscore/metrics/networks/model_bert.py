@@ -66,7 +66,7 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
     Raises: IncompatibleCheckpoint if they belong to another architecture; InvalidSetting.
     """
     if precision not in get_args(Precision):
-        raise InvalidSetting(f'precision is "fp32" or "bf16" here, not {precision!r}')
+        raise InvalidSetting(f'precision must be "fp32" or "bf16" here, not {precision!r}')
     try:
         pieces, hidden = tensors["embeddings.word_embeddings.weight"].shape
         positions = len(tensors["embeddings.position_embeddings.weight"])
@@ -74,12 +74,12 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
         inner = len(tensors["encoder.layer.0.intermediate.dense.weight"])
     except (KeyError, ValueError, TypeError):
         raise IncompatibleCheckpoint(
-            f"{source} holds no BERT encoder: its layers or embeddings are not named as "
-            "transformers names those of BertModel"
+            f"{source} has no BERT encoder: its layers or embeddings do not have the names of "
+            "transformers' BertModel"
         ) from None
     if hidden % _HEAD_WIDTH:
         raise IncompatibleCheckpoint(
-            f"{source}: its BERT is {hidden} wide, which is no multiple of {_HEAD_WIDTH}"
+            f"{source}: its BERT is {hidden} wide, which is not a multiple of {_HEAD_WIDTH}"
         )
     layers = {int(found[1]) for key in tensors if (found := _LAYER.match(key))}
     with without_initialisation():
@@ -115,8 +115,9 @@ def check_heads(bert: Bert, source: Path, folders: Iterable[Path]) -> None:
             continue
         if hidden == bert.hidden and heads != bert.hidden // _HEAD_WIDTH:
             raise IncompatibleCheckpoint(
-                f"{path} states {heads} attention heads for a BERT that is {hidden} wide; {source} "
-                f"is read with heads of {_HEAD_WIDTH}, as every published one has"
+                f"{path} has {heads} attention heads for a BERT that is {hidden} wide; {source} "
+                f"can only be read with heads that are {_HEAD_WIDTH} wide, as in every published "
+                "one"
             )
 
 

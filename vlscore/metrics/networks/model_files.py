@@ -40,7 +40,7 @@ def chexbert_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[
     given = None if vocabulary is None else Path(vocabulary).expanduser()
     if given is not None and not given.exists():
         # transformers would take any other text for the name of a repository to download.
-        raise WeightsNotFound(f"{given}: no such vocabulary file or folder")
+        raise WeightsNotFound(f"{given}: there is no such vocabulary file or folder")
     return path, vocabulary_file(given, beside=path, hub_id=_VOCABULARY_OF_CHEXBERT)
 
 
@@ -56,8 +56,8 @@ def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[
         if (folder / name).is_file():
             return path, folder / name
     raise WeightsNotFound(
-        f"no {' or '.join(VOCABULARY_FILES)} lies in {folder}; the archive does not hold it: give "
-        "that of the BERT which the model stands on, which its config.json names, as "
+        f"{folder} has no {' or '.join(VOCABULARY_FILES)}, because the archive does not contain "
+        "it: its config.json names a BERT; write the path of that BERT's vocabulary as "
         "vocabulary=PATH"
     )
 
@@ -72,13 +72,13 @@ def check_place(path: Path) -> None:
     if path.is_dir():
         absent = [name for name in (CONFIG, WEIGHTS, "vocabulary") if not (path / name).exists()]
         if absent:
-            raise WeightsNotFound(f"{path} holds no RadGraph model: no {', '.join(absent)}")
+            raise WeightsNotFound(f"{path} has no RadGraph model: it lacks {', '.join(absent)}")
     elif not path.is_file():
-        raise WeightsNotFound(f"{path}: no such RadGraph archive or folder")
+        raise WeightsNotFound(f"{path}: there is no such RadGraph archive or folder")
     elif not is_archive(path):
         raise WeightsNotFound(
-            f"{path} is no RadGraph archive: give the .tar.gz as its authors publish it, or the "
-            f"folder with {CONFIG}, {WEIGHTS} and vocabulary that it unpacks to"
+            f"{path} is not a RadGraph archive: name the .tar.gz as its authors publish it, or the "
+            f"unpacked folder with {CONFIG}, {WEIGHTS} and vocabulary"
         )
 
 
@@ -95,12 +95,12 @@ def check_model_folder(place: str | Path) -> Path:
     """
     folder = Path(place).expanduser()
     if not folder.is_dir():
-        raise WeightsNotFound(f"{folder}: no such folder of a transformers model")
+        raise WeightsNotFound(f"{folder}: there is no such folder of a transformers model")
     if not (folder / _CONFIG).is_file():
-        raise WeightsNotFound(f"{folder} holds no {_CONFIG}: name the folder of a model")
+        raise WeightsNotFound(f"{folder} has no {_CONFIG}: name the folder of a model")
     for what, names in (("weights", _WEIGHTS), ("tokenizer", _TOKENIZERS)):
         if not any(next(folder.glob(name), None) for name in names):
-            raise WeightsNotFound(f"{folder} holds no {what}: none of {', '.join(names)}")
+            raise WeightsNotFound(f"{folder} has no {what}: it must contain {' or '.join(names)}")
     return folder
 
 
@@ -128,7 +128,7 @@ def load_model(kind: str, folder: Path, **settings: Any) -> Any:
     unused = [key for key in absent if "pooler" not in key and "position_ids" not in key]
     if unused:
         raise IncompatibleCheckpoint(
-            f"{folder} holds no weights for {', '.join(unused[:3])}: it is no checkpoint for "
+            f"{folder} has no weights for {', '.join(unused[:3])}: it is not a checkpoint for "
             f"{kind.removeprefix('AutoModelFor') if 'For' in kind else 'this model'}"
         )
     return model.eval()

@@ -77,7 +77,9 @@ def check_place_of_archive(folder: Path, archive: Path) -> None:
         check_place(folder)
     except WeightsNotFound as error:
         missing = str(error).rsplit("no ", 1)[-1]
-        raise IncompatibleCheckpoint(f"{archive} holds no RadGraph model: no {missing}") from None
+        raise IncompatibleCheckpoint(
+            f"{archive} has no RadGraph model: it lacks {missing}"
+        ) from None
 
 
 def _unpack(archive: Path, folder: Path) -> None:
@@ -93,8 +95,8 @@ def _unpack(archive: Path, folder: Path) -> None:
                 content = tar.extractfile(member) if member.isreg() else None
                 if content is None or member.size > limit or (folder / name).exists():
                     raise UnsafeCheckpoint(
-                        f"{archive}: its {name} is no ordinary file, too large, or there twice; "
-                        "it was not loaded"
+                        f"{archive} was not loaded: its {name} is not an ordinary file, is too "
+                        "large, or is contained twice"
                     )
                 with (folder / name).open("wb") as target:
                     while block := content.read(1 << 24):
@@ -122,7 +124,7 @@ def _read_folder(folder: Path, source: Path, dataset: str | None) -> RadGraphFil
     relations = _labels(folder / "vocabulary" / f"{name}{_RELATIONS}", source)
     if not entities or entities[0] != "":
         raise IncompatibleCheckpoint(
-            f"{source}: the first of its entity labels must be the empty one, for no entity"
+            f"{source}: the first entity label must be empty; it means that words are no entity"
         )
     try:
         reader, model = config["dataset_reader"], config["model"]
@@ -141,7 +143,7 @@ def _read_folder(folder: Path, source: Path, dataset: str | None) -> RadGraphFil
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise IncompatibleCheckpoint(
-            f"the {CONFIG} of {source} is not that of a RadGraph model: {error!r}"
+            f"the {CONFIG} of {source} does not describe a RadGraph model: {error!r}"
         ) from None
 
 
@@ -155,7 +157,7 @@ def _refuse_what_is_not_read(model: Mapping[str, Any], name: str, source: Path) 
     plain = name.lower()
     if "modernbert" in plain or ("cased" in plain and "uncased" not in plain):
         raise IncompatibleCheckpoint(
-            f"{source} stands on {name}; only BERTs that read lower-case text are supported"
+            f"{source} uses the BERT {name}; only BERTs that read lower-case text are supported"
         )
 
 
@@ -168,7 +170,7 @@ def _dataset_in(folder: Path, source: Path, dataset: str | None) -> str:
         return str(dataset)
     listed = ", ".join(sorted(known)) or "none"
     raise IncompatibleCheckpoint(
-        f"{source} holds labels of these data sets: {listed}; name one as dataset="
+        f"{source} has labels of these data sets: {listed}; name one as dataset="
     )
 
 
@@ -177,7 +179,7 @@ def _labels(path: Path, source: Path) -> tuple[str, ...]:
         lines = path.read_bytes()[:_LARGEST_TEXT].decode("utf-8").replace("\r\n", "\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise IncompatibleCheckpoint(
-            f"{source}: {path.name} is no list of labels: {error}"
+            f"{source}: {path.name} is not a list of labels: {error}"
         ) from None
     return tuple(lines[:-1] if lines[-1] == "" else lines)
 

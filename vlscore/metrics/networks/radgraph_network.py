@@ -144,12 +144,12 @@ class RadGraphModel(nn.Module):
             )
         except (KeyError, RuntimeError, IndexError) as error:
             raise IncompatibleCheckpoint(
-                f"{files.source} holds no weights of RadGraph for the data set {files.dataset}: "
+                f"{files.source} has no weights of RadGraph for the data set {files.dataset}: "
                 f"{error}"
             ) from None
         if not fits:
             raise IncompatibleCheckpoint(
-                f"{files.source}: its labels and its weights are not of the same model"
+                f"{files.source}: its labels and its weights do not belong to the same model"
             )
         self.widths = _frozen(widths)
         self.max_span_width = files.max_span_width

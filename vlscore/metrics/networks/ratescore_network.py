@@ -55,8 +55,8 @@ class RaTEReader:
         other = sorted(set(map(str, self._labels)) - _LABELS)
         if other:
             raise IncompatibleCheckpoint(
-                f"{ner} has the label {other[0]!r}; RaTEScore's model has O, and B- and I- before "
-                f"{', '.join(TYPES)}"
+                f"{ner} has the label {other[0]!r}, so it is not RaTEScore's model, whose labels "
+                f"are O, and B- and I- with {', '.join(TYPES)}"
             )
         self._encoder_tokenizer = load_tokenizer(synonyms)
         self._encoder = load_model("AutoModel", synonyms).float()

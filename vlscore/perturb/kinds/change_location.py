@@ -39,7 +39,7 @@ class ChangeLocation(Kind):
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.WRONG_LOCATION
     origin = "VLScore paper, section 4.2, kind 3 (187 of 979)"
-    nothing = "no word that can be moved locates a positive finding"
+    nothing = "no positive finding has a side or zone that can be changed"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if source.has_labels:

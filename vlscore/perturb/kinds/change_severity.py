@@ -35,7 +35,7 @@ class ChangeSeverity(Kind):
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.WRONG_SEVERITY
     origin = "VLScore paper, section 4.2, kind 4 (95 of 979)"
-    nothing = "no word that can be changed grades a positive finding"
+    nothing = "no positive finding has a severity that can be changed"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         grades = [

@@ -40,7 +40,7 @@ class DropComparison(Kind):
     description = "Leave out that a finding is stable, new, increased or decreased."
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.OMITTED_COMPARISON
-    nothing = "the report does not compare with a prior examination in words that can go"
+    nothing = "the report has no comparison with a prior examination that can be removed"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         comparing: list[Sentence | Finding] = [
@@ -190,7 +190,7 @@ class InventComparison(Kind):
     )
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.FALSE_COMPARISON
-    nothing = "the report compares already, or no sentence states one finding and nothing else"
+    nothing = "the report already has a comparison, or no sentence states exactly one finding"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if _compares(source):

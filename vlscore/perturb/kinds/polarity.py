@@ -83,7 +83,7 @@ class AffirmFinding(Kind):
     description = "State a finding that the report denies."
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.FALSE_FINDING
-    nothing = "no sentence denies one finding and nothing else, once"
+    nothing = "no sentence denies exactly one finding that the report mentions only once"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
@@ -166,7 +166,7 @@ class NegateFinding(Kind):
     description = "Deny a finding that the report states."
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.OMITTED_FINDING
-    nothing = "no sentence states one finding and nothing else, once"
+    nothing = "no sentence states exactly one finding that the report mentions only once"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):

@@ -105,7 +105,7 @@ class RemovePathology(Kind):
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.OMITTED_FINDING
     origin = "VLScore paper, section 4.2, kind 1 (238 of 979)"
-    nothing = "no sentence states a positive finding that can be left out"
+    nothing = "no sentence states a positive finding that can be removed"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if source.has_labels:
@@ -204,7 +204,7 @@ class RemoveInsignificant(Kind):
     description = "Remove a sentence on technique, communication, history or recommendations."
     expected = Expected.INSIGNIFICANT
     origin = "VLScore paper, section 4.2, kind 2 (119 of 979)"
-    nothing = "no sentence is of technique, communication, history or recommendations alone"
+    nothing = "no sentence is only about technique, communication, history or recommendations"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):

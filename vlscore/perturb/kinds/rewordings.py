@@ -40,7 +40,7 @@ class Paraphrase(Kind):
     name = "paraphrase"
     description = "Replace a phrase by one that means the same."
     expected = Expected.INSIGNIFICANT
-    nothing = "the report holds no phrase of the table of equivalents"
+    nothing = "the report has no phrase of the table of equivalents"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         said = source.text.lower()
@@ -171,7 +171,7 @@ class ReplaceUninformative(Kind):
     description = "Replace a word without information by [UNK]; the control for changed words."
     expected = Expected.INSIGNIFICANT
     origin = "VLScore paper, section 4.2, kind 5 (133 of 979)"
-    nothing = "every word carries information"
+    nothing = "the report has no word without information"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         found = [(s.has_positive, word) for s in source.sentences for word in _idle(source, s)]
@@ -236,7 +236,7 @@ class UnmentionNegatives(Kind):
     description = "Remove every sentence that only denies findings or states normality."
     expected = Expected.INSIGNIFICANT
     origin = "Pino's stress test, unmentioned against negative"
-    nothing = "the report does not both state and deny findings in sentences of their own"
+    nothing = "the report lacks sentences that only deny findings, or sentences that state findings"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         denying = [s.index for s in source.sentences if source.merely_denies(s)]

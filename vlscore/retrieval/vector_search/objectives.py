@@ -21,6 +21,7 @@ from torch import Tensor
 
 from vlscore.core import Registry
 from vlscore.errors import InvalidSetting
+from vlscore.retrieval.search_settings import GUARDS
 from vlscore.retrieval.vector_search.corpus import (
     LARGEST_NORM,
     Array,
@@ -30,8 +31,6 @@ from vlscore.retrieval.vector_search.corpus import (
     norm,
     projected,
 )
-
-GUARDS = ("none", "segment", "window")
 
 # Range of the foot for the guard "window": only rows near the reference, 1, qualify.
 WINDOW = (0.5, 1.5)

@@ -1,0 +1,100 @@
+"""The tokenizer of findings, and small encoders that read with it."""
+
+import pytest
+import torch
+
+from vlscore.encoders import READINGS, SmallEncoder
+from vlscore.encoders.blocks.finding_tokens import FindingTokenizer
+from vlscore.encoders.blocks.tokenizers import STOP
+from vlscore.errors import InvalidSetting
+from vlscore.training import Start
+
+REPORTS = [
+    "There is a small left pleural effusion. The heart is normal. Patient is rotated.",
+    "Large right pneumothorax, increased. No effusion or consolidation.",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return FindingTokenizer(FindingTokenizer.vocabulary_of(REPORTS))
+
+
+def encoder_of(style):
+    return Start(style=style, side=32, reading="findings").small(REPORTS, 1).eval()
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("Left effusion, small in size.", "There is a small left pleural effusion."),
+        ("No pleural effusion or pneumothorax.", "Neither effusion nor pneumothorax is seen."),
+        ("Patient is ROTATED", "patient is rotated."),
+    ],
+)
+def test_the_same_in_other_words_has_equal_tokens(tokenizer, text, same):
+    assert tokenizer.ids_of(text) == tokenizer.ids_of(same)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "There is a small right pleural effusion.",
+        "There is a large left pleural effusion.",
+        "There is no left pleural effusion.",
+        "There may be a small left pleural effusion.",
+        "There is a small left pneumothorax.",
+        "There is a small left pleural effusion, increased from prior.",
+        "There is a small left basal pleural effusion.",
+    ],
+)
+def test_another_statement_has_other_tokens(tokenizer, other):
+    text = "There is a small left pleural effusion."
+    assert tokenizer.ids_of(text) != tokenizer.ids_of(other)
+
+
+def test_sentences_without_a_finding_keep_their_words(tokenizer):
+    known = set(tokenizer.words)
+    assert {"patient", "is", "rotated"} <= known
+    assert "=pleural_effusion" in known
+    assert "heart" not in known
+    assert tokenizer.ids_of("") == [STOP]
+    assert tokenizer.ids_of("...") == [STOP]
+
+
+@pytest.mark.parametrize("style", ["judging", "convirt"])
+def test_a_report_vector_does_not_depend_on_words_or_order(style):
+    encoder = encoder_of(style)
+    texts = [
+        "There is a small left pleural effusion. The heart is normal.",
+        "Heart size normal. Left effusion, small in size.",
+        "There is a small left pleural effusion.",
+        "The heart is normal.",
+    ]
+    with torch.inference_mode():
+        one, same, first, second = encoder.embed_reports(encoder.tokenize(texts))
+    torch.testing.assert_close(one, same)
+    assert not torch.allclose(one, first)
+    if style == "judging":
+        torch.testing.assert_close(one, first + second)
+
+
+def test_what_it_reads_is_saved(tmp_path):
+    encoder = encoder_of("convirt")
+    encoder.save(tmp_path)
+    again = SmallEncoder.load(tmp_path)
+    assert again.settings.reading == "findings"
+    assert type(again.tokenizer) is READINGS["findings"]
+    assert torch.equal(again.tokenize(REPORTS).ids, encoder.tokenize(REPORTS).ids)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reading": "letters"}, "reading is one of words, findings, not 'letters'"),
+        ({"encoder": "limitr", "reading": "findings"}, "is of a new small encoder"),
+    ],
+)
+def test_a_reading_that_cannot_be_used(settings, message):
+    with pytest.raises(InvalidSetting, match=message):
+        Start(**settings)
