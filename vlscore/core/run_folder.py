@@ -87,7 +87,7 @@ OnPhase = Callable[[str, int | None], OnProgress]
 
 
 def no_progress(done: int, failed: int) -> None:
-    """Ignore progress: what a function calls where its caller gave nothing."""
+    """Ignore progress; the default of functions that report it."""
 
 
 def no_phase(what: str, total: int | None) -> OnProgress:

@@ -265,7 +265,7 @@ def _open_text(path: Path) -> IO[str]:
 
 
 class _JsonObject(dict[str, Any]):
-    """A json object with the names that it holds twice: Python keeps the last value alone."""
+    """Json object, and its repeated names, of which Python stores only the last value."""
 
     twice: frozenset[str] = frozenset()
 
@@ -408,7 +408,7 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
 
 
 def _delimiter(header: str, path: Path) -> str:
-    """Return tab for a .tsv; else the one of comma, semicolon, tab that gives most names."""
+    """Return tab for a .tsv; else the one of comma, semicolon, tab that makes the most names."""
     if format_of(path) == ".tsv":
         return "\t"
 
