@@ -60,7 +60,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise InvalidSetting(
-                f"{folder} is a file, or lies below one; the output is a folder"
+                f"{folder} is a file, or is below one; the output is a folder"
             ) from None
         try:
             lock.acquire()
