@@ -1,5 +1,6 @@
 """Fixtures that every room's tests may use."""
 
+import atexit
 import gc
 import os
 import signal
@@ -90,11 +91,8 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.enable()
         gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    """Give back to the garbage collector what was exempted, so that Python ends as usual."""
-    gc.unfreeze()
+        # Python ends as usual; pytest's own collections before take seconds with all of it.
+        atexit.register(gc.unfreeze)
 
 
 def pytest_configure(config: pytest.Config) -> None:

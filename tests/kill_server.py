@@ -238,6 +238,11 @@ def _done(job: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+# Libraries that some command needs: without them the first fork to need one would import it, too.
+_FIRST = (
+    *("numpy", "pydantic", "scipy.stats", "torch", "torch._dynamo", "torchvision", "timm", "faiss"),
+    *("cv2", "pyarrow.parquet", "matplotlib.figure", "sacrebleu", "vlscore.cli.command_line"),
+)
 # What a process reads once: module -> its function, which remembers the result.
 _READ_ONCE = {
     "vlscore.findings.lexicon": "load_lexicon",
@@ -275,7 +280,7 @@ def command_line() -> Any:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    _import(["vlscore.cli.command_line"])
+    _import(list(_FIRST))
     answers.write("ready\n")
     answers.flush()
     for line in sys.stdin:

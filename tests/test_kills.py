@@ -301,27 +301,44 @@ def server(place: Path) -> Iterator[Server]:
         running.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def begin(place: Path, server: Server) -> Callable[[Scenario], None]:
     """Brings the folder into the state before the command."""
-    states: dict[str, Path] = {}
+    made: list[tuple[list[str], ...]] = []
 
     def begin(scenario: Scenario) -> None:
-        out, kept = place / "out", place / "before"
+        out, before = place / "out", scenario.before
         shutil.rmtree(out, ignore_errors=True)
-        if not scenario.before:
+        if not before:
             return
-        if "kept" not in states:
-            shutil.rmtree(kept, ignore_errors=True)
-            for argv in scenario.before:
+        if before not in made:
+            for argv in before:
                 done = server.run(argv)
                 assert done["status"] == 0, done
-            shutil.copytree(out, kept)
-            states["kept"] = kept
+            made.append(before)
+            shutil.copytree(out, place / f"before{len(made)}")
             return
-        shutil.copytree(kept, out)
+        shutil.copytree(place / f"before{made.index(before) + 1}", out)
 
     return begin
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    place: Path, server: Server, begin: Callable[[Scenario], None]
+) -> Callable[..., dict[str, Any]]:
+    """Returns what a command writes when nothing disturbs it; each command runs once."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def content(name: str, states: Path | None = None) -> dict[str, Any]:
+        if name not in found or states is not None:
+            begin(SCENARIOS[name])
+            whole = server.run(_argv(SCENARIOS[name]), states=states)
+            assert whole["status"] == 0, whole
+            found[name] = {**whole, "content": _content(place / "out")}
+        return found[name]
+
+    return content
 
 
 def _content(folder: Path) -> dict[str, Any]:
@@ -357,16 +374,15 @@ def test_killed_anywhere_and_repeated_it_ends_the_same(
     place: Path,
     server: Server,
     begin: Callable[[Scenario], None],
+    undisturbed: Callable[..., dict[str, Any]],
     tmp_path: Path,
 ) -> None:
     scenario, out = SCENARIOS[name], place / "out"
     argv = _argv(scenario)
-    begin(scenario)
-    whole = server.run(argv, states=tmp_path)
-    assert whole["status"] == 0, whole
+    whole = undisturbed(name, tmp_path)
     # A file that is written under its last name is half there for a while.
     assert not whole["direct"], whole["direct"]
-    expected, states = _content(out), whole["states"]
+    expected, states = whole["content"], whole["states"]
     assert len(states) >= LAST or name == "weights convert" or not scenario.is_locked, states
     begin(scenario)
     at_end = next(each for each in reversed(states) if each.isdecimal())
@@ -394,12 +410,14 @@ def test_killed_anywhere_and_repeated_it_ends_the_same(
 
 @pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if each.has_limit])
 def test_where_the_disk_is_full_it_says_so_and_goes_on_later(
-    name: str, place: Path, server: Server, begin: Callable[[Scenario], None]
+    name: str,
+    place: Path,
+    server: Server,
+    begin: Callable[[Scenario], None],
+    undisturbed: Callable[..., dict[str, Any]],
 ) -> None:
     scenario, out = SCENARIOS[name], place / "out"
-    begin(scenario)
-    assert server.run(_argv(scenario))["status"] == 0
-    expected = _content(out)
+    expected = undisturbed(name)["content"]
     begin(scenario)
     full = server.run(_argv(scenario), limit=40)
     assert full["status"] not in (0, kill_server.TRACEBACK), full["error"]

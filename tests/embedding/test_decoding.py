@@ -284,25 +284,54 @@ def test_a_pipeline_of_the_script_itself_is_used_here(images):
 
 
 BUSY = """
-import sys
+import os, sys
 from vlscore.embedding import ImageDecoder
 from vlscore.data import ImagePolicy
 from tests.embedding.pipelines import EndlessPipeline
-with ImageDecoder(EndlessPipeline(), ImagePolicy(), workers=2) as decoder:
-    [decoder.submit(path) for path in sys.argv[1:] * 10][0].result()
+
+for first in range(1, len(sys.argv), 2):
+    child = os.fork()
+    if child == 0:
+        with ImageDecoder(EndlessPipeline(), ImagePolicy(), workers=2) as decoder:
+            [decoder.submit(path) for path in sys.argv[first : first + 2] * 10][0].result()
+        os._exit(0)
+    print(child, flush=True)
+for child in sys.stdin:
+    print(os.waitpid(int(child), 0)[1], flush=True)
 """
+ENDS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    """A process, and its forks that decode without end: signal -> (fork, its workers)."""
+    folder = tmp_path_factory.mktemp("busy")
+    endless = [_image(folder / f"endless{k}.tiff") for k in range(2 * len(ENDS))]
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUSY, *endless],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    forks = [int(process.stdout.readline()) for _ in ENDS]
+    workers = [_pid_in(path.with_suffix(".pid")) for path in endless]
+    pairs = zip(workers[::2], workers[1::2], strict=True)
+    yield process, dict(zip(ENDS, zip(forks, pairs, strict=True), strict=True))
+    process.kill()
+    process.communicate()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers end after their image")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_no_worker_outlives_its_parent(tmp_path, how):
-    endless = [_image(tmp_path / f"endless{k}.tiff") for k in range(2)]
-    parent = subprocess.Popen(
-        [sys.executable, "-c", BUSY, *endless], cwd=REPOSITORY, stderr=subprocess.DEVNULL
-    )
-    workers = [_pid_in(path.with_suffix(".pid")) for path in endless]
-    parent.send_signal(how)
-    assert parent.wait(60) != 0
+@pytest.mark.parametrize("how", ENDS)
+def test_no_worker_outlives_its_parent(busy, how):
+    process, forks = busy
+    parent, workers = forks[how]
+    os.kill(parent, how)
+    process.stdin.write(f"{parent}\n")
+    process.stdin.flush()
+    assert int(process.stdout.readline()) != 0
     _wait_until_gone(workers)
 
 

@@ -321,7 +321,7 @@ def _whole_chunks(folder: Path) -> Iterator[Chunk]:
         if replaced is not None:
             raise ChecksumMismatch(
                 f"{replaced} has been replaced since its rows were computed, so the unfinished run "
-                f"in {folder.parent} cannot go on; bring it back, or give --overwrite (or remove "
+                f"in {folder.parent} cannot go on; restore it, or give --overwrite (or remove "
                 f"{folder}) to begin anew"
             )
         yield Chunk(path, rows, note)

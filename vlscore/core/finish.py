@@ -72,7 +72,7 @@ class FinishedRun:
             if not has_digest(path, sha256):
                 found = "has been changed" if path.exists() else "is missing"
                 raise ChecksumMismatch(
-                    f"{path} {found} since the run that {RECORD} records; bring it back, or give "
+                    f"{path} {found} since the run that {RECORD} records; restore it, or give "
                     "--overwrite to make all results anew"
                 )
 

@@ -65,7 +65,7 @@ class Registry(Generic[Member]):
     def register(
         self, member: Member | str, name: str | None = None, *, aliases: Iterable[str] = ()
     ) -> Member | str:
-        """Add a member, or the text "package.module:attribute" that says where to find it.
+        """Add a member, or the text "package.module:attribute" that names its place.
 
         Args:
             name: default: the member's own `name`.

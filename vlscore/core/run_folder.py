@@ -60,7 +60,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise InvalidSetting(
-                f"{folder} is a file, or lies below one; the output is a folder"
+                f"{folder} is a file, or is below one; the output is a folder"
             ) from None
         try:
             lock.acquire()
@@ -87,7 +87,7 @@ OnPhase = Callable[[str, int | None], OnProgress]
 
 
 def no_progress(done: int, failed: int) -> None:
-    """Ignore progress: what a function calls where its caller gave nothing."""
+    """Ignore progress; the default of functions that report it."""
 
 
 def no_phase(what: str, total: int | None) -> OnProgress:

@@ -43,7 +43,7 @@ class Signature:
     ) -> "Signature":
         """Return the signature with further facts at its end; None values are left out.
 
-        A fact that exists already gets the new value and keeps its position.
+        A fact that exists already gets the new value at the same position.
         """
         if isinstance(facts, Signature):
             added = list(facts.facts)

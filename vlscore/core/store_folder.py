@@ -1,4 +1,4 @@
-"""Cache folder: where the cache lies, how large it may become, and whether there is one.
+"""Cache folder: where the cache is, how large it may become, and whether there is one.
 
 `VLSCORE_CACHE` is a folder, or "off". `VLSCORE_CACHE_GIB` is the most that both files hold.
 """

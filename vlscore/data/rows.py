@@ -138,10 +138,10 @@ def _names(file: Any, path: Path) -> list[str]:
     except UnicodeDecodeError:
         raise InvalidTable(f"{path}: its column names are not valid UTF-8") from None
     except (pa.ArrowException, ValueError) as error:
-        raise InvalidTable(f"{path}: its columns cannot be told ({type(error).__name__})") from None
+        raise InvalidTable(f"{path}: its columns cannot be read ({type(error).__name__})") from None
     twice = _twice(names)
     if twice is not None:
-        raise InvalidTable(f'{path}: column "{twice}" stands twice; rename one of them')
+        raise InvalidTable(f'{path}: column "{twice}" occurs twice; rename one of them')
     return names
 
 
@@ -265,7 +265,7 @@ def _open_text(path: Path) -> IO[str]:
 
 
 class _JsonObject(dict[str, Any]):
-    """A json object with the names that it holds twice: Python keeps the last value alone."""
+    """Json object, and its repeated names, of which Python stores only the last value."""
 
     twice: frozenset[str] = frozenset()
 
@@ -403,12 +403,12 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
         raise InvalidTable(f"{path}: its column names are not valid UTF-8; save it as UTF-8")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidTable(f"{path}: column {_quoted(twice)} stands twice; rename one of them")
+        raise InvalidTable(f"{path}: column {_quoted(twice)} occurs twice; rename one of them")
     return names, reader
 
 
 def _delimiter(header: str, path: Path) -> str:
-    """Return tab for a .tsv; else the one of comma, semicolon, tab that gives most names."""
+    """Return tab for a .tsv; else the one of comma, semicolon, tab that makes the most names."""
     if format_of(path) == ".tsv":
         return "\t"
 

@@ -195,7 +195,7 @@ class JointEncoder(nn.Module, ABC):
     def image_features(self, pixels: Tensor) -> ImageFeatures:
         """Return features for training: `embed_images`, and a vector for each place, if any.
 
-        An encoder with local vectors overrides this, so that one pass through the tower gives both.
+        An encoder with local vectors overrides this: one pass through the tower computes both.
         """
         return ImageFeatures(self.embed_images(pixels))
 
@@ -252,7 +252,7 @@ class JointEncoder(nn.Module, ABC):
 
         Args:
             files: the checkpoint.
-            what: tells this digest from others of the same files.
+            what: name of this digest among others of the same files.
         """
         self.weights_digest, verified = digest_of(
             files,

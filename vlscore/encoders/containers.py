@@ -453,8 +453,8 @@ class _Archive:
         start, length = self._place_of(f"data/{key}")
         if length != count * dtype.itemsize:
             raise UnsafeCheckpoint(
-                f"{self._path}: data/{key} is said to hold {count} numbers of {dtype}, "
-                f"but holds {length} bytes"
+                f"{self._path}: data/{key} should have {count} numbers of {dtype}, "
+                f"but has {length} bytes"
             )
         return Storage(self._file.storage(start, length), dtype)
 
@@ -497,8 +497,8 @@ class _Legacy:
             not 0 <= count * dtype.itemsize <= self._mapped.size
         ):
             raise UnsafeCheckpoint(
-                f"{self._path}: storage {key} is said to hold {count} numbers of {dtype}, which "
-                "cannot be; it was not loaded"
+                f"{self._path}: storage {key} is described as {count} numbers of {dtype}, which "
+                "is impossible; it was not loaded"
             )
         size = count * dtype.itemsize
         nowhere = torch.UntypedStorage(size, device="meta")  # type: ignore[no-untyped-call]
@@ -516,8 +516,8 @@ class _Legacy:
             position += _COUNT.size
             if count != _COUNT.pack(said) or position + length > self._mapped.size:
                 raise UnsafeCheckpoint(
-                    f"{self._path}: storage {key} is said to hold {said} numbers of {dtype}, but "
-                    "holds others; it is cut off or damaged"
+                    f"{self._path}: storage {key} should have {said} numbers of {dtype}, but "
+                    "has others; it is cut off or damaged"
                 )
             self._places[key] = position, length
             position += length

@@ -179,7 +179,7 @@ def vocabulary_file(
     found = found or _cached_vocabulary(hub_id, names)
     if found is None:
         raise WeightsNotFound(
-            f"no {' or '.join(names)} lies beside {beside}; give the vocabulary of "
+            f"no {' or '.join(names)} is next to {beside}; give the vocabulary of "
             f'{hub_id} as tokenizer=PATH, or tokenizer="{hub_id}" to download it'
         )
     return found

@@ -152,7 +152,7 @@ class Journal:
         if note["data"] != self._data:
             raise ChecksumMismatch(
                 f"{self._run.out}: the images or reports are not those that the training began "
-                "with; bring them back, or give --overwrite to begin anew"
+                "with; restore them, or give --overwrite to begin anew"
             )
         for name, sha256 in note["files"].items():
             path = self._folder / name

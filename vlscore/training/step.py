@@ -191,7 +191,7 @@ class Step:
         torch.manual_seed(int(np.random.SeedSequence([self._seed, *words]).generate_state(1)[0]))
 
     def _gathered(self, found: list[Features]) -> Features:
-        """Gather the features of all processes' pairs, as leaves that collect gradients."""
+        """Gather the features of all processes' pairs, as tensors that collect gradients."""
         words = self._processes.largest(widest(found), found[0]["images"].device)
         return {
             name: self._processes.gather(tensor).requires_grad_(name in _TRAINED)

@@ -308,7 +308,7 @@ def test_two_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     texts = pa.array(["x"])
     names = ["id", "image", "reference", "candidate", "candidate"]
     pq.write_table(pa.table([texts] * 5, names=names), tmp_path / "t.parquet")
-    with pytest.raises(InvalidTable, match='column "candidate" stands twice'):
+    with pytest.raises(InvalidTable, match='column "candidate" occurs twice'):
         open_studies(tmp_path / "t.parquet")
 
 

@@ -138,7 +138,7 @@ def test_parquet_text_that_is_no_utf8_spoils_its_row_only(tmp_path: Path) -> Non
         ("t.xlsx", b"PK", "tables are .jsonl, .json, .csv, .tsv, .parquet"),
         ("t.csv", b"", "is empty"),
         ("t.csv", "id,text\n".encode("utf-16"), "UTF-8"),
-        ("t.csv", b"id,text,id\n", 'column "id" stands twice'),
+        ("t.csv", b"id,text,id\n", 'column "id" occurs twice'),
         ("t.parquet", b"PAR1 and then nothing", "no parquet file"),
         ("t.jsonl.gz", None, "cannot be read on"),
     ],

@@ -85,7 +85,7 @@ class _MeasuredStream:
     """A DICOM file whose deflated part is measured before pydicom inflates all of it.
 
     pydicom calls `read` without a size only for data that it will inflate. So the measurement
-    begins at the same byte as pydicom, whatever length the header gives.
+    begins at the same byte as pydicom, whatever length the header contains.
     """
 
     def __init__(self, stream: BinaryIO, most: int, name: str) -> None:
@@ -301,7 +301,7 @@ def stored_view(image: Any) -> str | None:
     of the image reports the fault. Takes about a millisecond.
 
     Args:
-        image: anything that `as_radiograph` takes; an open file gives None.
+        image: anything that `as_radiograph` takes; for an open file the result is None.
     """
     provenance = getattr(image, "provenance", None)
     if provenance is not None:

@@ -1,7 +1,7 @@
 """Image policy: how stored pixel values become grey levels, and which images are refused.
 
 `ImagePolicy` names the choices that change a score. `limits` and `full_range` map stored values to
-[0, 1]; `require_no_photograph` tells a colour photograph from a radiograph.
+[0, 1]; `require_no_photograph` refuses colour photographs.
 
 `known_code` returns a code of a DICOM header only if it is a defined term, because any other value
 could be a patient's name in the wrong field, which no message or result may repeat. `hushed`

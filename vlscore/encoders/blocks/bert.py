@@ -43,7 +43,7 @@ class Linear(nn.Linear):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., in) -> (..., out)."""
+        """Map (..., in) -> (..., out)."""
         if self.weight.dtype is torch.bfloat16:
             return super().forward(input.to(torch.bfloat16))
         if _is_autocast_alone(input, self.weight):
@@ -288,7 +288,7 @@ def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> T
     """Return the last layer's state at each token, (n, L, hidden) float32.
 
     Args:
-        positions: (n, L), where each token stands; default: in their order.
+        positions: (n, L), position of each token; default: in their order.
     """
     found: Tensor = bert(tokens.ids, tokens.mask, positions).float()
     return found
@@ -323,12 +323,12 @@ def attention_of_first(bert: Bert, states: Tensor, mask: Tensor) -> Tensor:
 
 
 def sum_over_tokens(states: Tensor, mask: Tensor) -> Tensor:
-    """(n, L, hidden) -> (n, hidden) float32, padding left out."""
+    """Add (n, L, hidden) over tokens -> (n, hidden) float32, without padding."""
     # Under autocast the product would be taken in bfloat16, which cannot hold such sums.
     with torch.autocast(states.device.type, enabled=False):
         return torch.bmm(mask.float().unsqueeze(1), states.float()).squeeze(1)
 
 
 def mean_over_tokens(states: Tensor, mask: Tensor) -> Tensor:
-    """(n, L, hidden) -> (n, hidden) float32, padding left out."""
+    """Average (n, L, hidden) over tokens -> (n, hidden) float32, without padding."""
     return sum_over_tokens(states, mask) / mask.sum(dim=1, keepdim=True).clamp(min=1)

@@ -124,12 +124,12 @@ def feature_maps(trunk: ResNet50, pixels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pool(feature_map: Tensor) -> Tensor:
-    """(n, c, h, w) -> (n, c), the mean over places."""
+    """Average (n, c, h, w) over places -> (n, c)."""
     return functional.adaptive_avg_pool2d(feature_map, 1).flatten(1)
 
 
 def as_places(feature_map: Tensor) -> Tensor:
-    """(n, c, h, w) -> (n, h * w, c), one vector for each place, row by row."""
+    """Reshape (n, c, h, w) -> (n, h * w, c): one vector for each place, row by row."""
     return feature_map.flatten(2).transpose(1, 2)
 
 

@@ -26,7 +26,7 @@ _RELU_GAIN = 1.7139588594436646
 
 
 class StandardisedConvolution(nn.Conv2d):
-    """A convolution whose filters have mean 0 and a variance that keeps signals at their size.
+    """A convolution whose filters have mean 0 and a variance that preserves the size of signals.
 
     Scaled weight standardisation (Brock, De and Smith 2021): it stabilises training as batch
     normalisation does, but an image's vector does not depend on its batch.

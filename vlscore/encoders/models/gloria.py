@@ -58,11 +58,11 @@ class LastFourLayers(nn.Module):
         self.model = bert_base(CLINICAL_BERT_VOCABULARY)
 
     def last_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
-        """(n, L, 768) for each of the last four layers."""
+        """Return (n, L, 768) for each of the last four layers."""
         return all_layers(self.model, tokens)[-_LAYERS:]
 
     def forward(self, tokens: Tokens) -> Tensor:
-        """(n, 768) float32."""
+        """Embed reports -> (n, 768) float32."""
         return pool_report(self.last_layers(tokens), tokens.mask)
 
     def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> WordEmbeddings:
@@ -74,7 +74,7 @@ class LastFourLayers(nn.Module):
         )
 
     def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
-        """(n, 768), and the words that the authors' losses take: [CLS] and all but [SEP]."""
+        """Return (n, 768), and the words that the authors' losses take: [CLS] and all but [SEP]."""
         layers = self.last_layers(tokens)
         states = torch.stack([layer.float() for layer in layers]).sum(dim=0)
         mask = tokens.mask.scatter(1, tokens.lengths.unsqueeze(1) - 1, 0)
@@ -93,21 +93,21 @@ class EnlargedResNet(nn.Module):
         self.local_embedder = nn.Conv2d(PATCH_WIDTH, DIM, kernel_size=1, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(n, 3, 224, 224) -> (n, 768), not normalised."""
+        """Embed (n, 3, 224, 224) -> (n, 768), not normalised."""
         found: Tensor = self.global_embedder(
             pool(feature_maps(self.model, enlarge_to_299(pixels))[1])
         )
         return found
 
     def features(self, pixels: Tensor) -> ImageFeatures:
-        """(n, 768), and (n, 361, 768), one vector for each place, from one pass."""
+        """Return (n, 768), and (n, 361, 768), one vector for each place, from one pass."""
         middle, last = feature_maps(self.model, enlarge_to_299(pixels))
         return ImageFeatures(
             self.global_embedder(pool(last)), as_places(self.local_embedder(middle))
         )
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
-        """(n, 3, 224, 224) -> (n, 768, 19, 19)."""
+        """Embed places (n, 3, 224, 224) -> (n, 768, 19, 19)."""
         found: Tensor = self.local_embedder(feature_maps(self.model, enlarge_to_299(pixels))[0])
         return found
 
@@ -213,5 +213,5 @@ class GloriaEncoder(GloriaFamily):
         return self.img_encoder.features(pixels)
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
-        """(n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""
+        """Embed each place (n, 3, 224, 224) -> (n, 768, 19, 19)."""
         return self.img_encoder.embed_patches(pixels)

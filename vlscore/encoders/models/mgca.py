@@ -97,7 +97,7 @@ class MgcaResNetTower(nn.Module):
         self.local_embed = LocalHead(PATCH_WIDTH)
 
     def features(self, pixels: Tensor) -> ImageFeatures:
-        """(n, 128) before it is scaled, and (n, 361, 128)."""
+        """Return (n, 128) before it is scaled, and (n, 361, 128)."""
         middle, last = feature_maps(self.model, enlarge_to_299(pixels))
         local = None if self.local_embed is None else self.local_embed(as_places(middle))
         return ImageFeatures(self.global_embed(pool(last)), local)
@@ -120,7 +120,7 @@ class VisionTransformerTower(nn.Module):
         self.local_embed = LocalHead(self.model.num_features)
 
     def features(self, pixels: Tensor) -> ImageFeatures:
-        """(n, 128) before it is scaled, (n, 196, 128), and what the class token attends to."""
+        """Return (n, 128) before it is scaled, (n, 196, 128), and the class token's attention."""
         found: Any = self.model.forward_intermediates(
             pixels,
             indices=[len(self.model.blocks) - 2],
@@ -137,7 +137,7 @@ class VisionTransformerTower(nn.Module):
 
     @torch.no_grad()
     def _attention_of_class(self, states: Tensor) -> Tensor:
-        """(n, 197, 768), what enters the last block -> (n, 196), the mean over heads."""
+        """Return attention (n, 196), the mean over heads, from the last block's (n, 197, 768)."""
         block: Any = self.model.blocks[-1]
         heads = block.attn.num_heads
         query, keys, _ = block.attn.qkv(block.norm1(states)).float().chunk(3, dim=2)
@@ -176,8 +176,10 @@ class MgcaReportTower(nn.Module):
         return last_layer(self.model, tokens, positions=torch.zeros_like(tokens.ids))
 
     def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
-        """(n, 128) before it is scaled; (n, W, 128) of the words without [CLS] but with [SEP],
-        each the sum of its pieces, projected; and what [CLS] attends to."""
+        """Return (n, 128) before it is scaled, (n, W, 128) of words, and the attention of [CLS].
+
+        A word is the sum of its pieces, projected; [SEP] is a word, [CLS] is none.
+        """
         places = torch.zeros_like(tokens.ids)
         *_, before, last = all_layers(self.model, tokens, positions=places)
         states = last.float()

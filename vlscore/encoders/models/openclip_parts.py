@@ -386,7 +386,7 @@ class OpenClipPipeline(LevelsPipeline):
         return normalise(to_unit_range(stored), self._mean, self._std)
 
     def _levels(self, image: Image.Image, name: str) -> Grey:
-        """(3, height, width) of the model's input."""
+        """Shape (3, height, width) of the model's input."""
         if max(image.size) > _MOST_ELONGATED * min(image.size):
             raise too_elongated(image.height, image.width, name)
         for step in self._steps:

@@ -69,7 +69,7 @@ class _ResidualBlock(nn.Module):
 
 
 class SupervisedImageTower(nn.Module):
-    """(n, 1, 128, 128) -> (n, 190); keeps places separate, because sides and zones matter."""
+    """Embed (n, 1, 128, 128) -> (n, 190); places stay separate, because sides and zones matter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class SupervisedImageTower(nn.Module):
 
 
 class SupervisedReportTower(nn.Module):
-    """Token ids (n, L) -> (n, 190): the sum over the vectors of the sentences."""
+    """Embed token ids (n, L) -> (n, 190): the sum over the vectors of the sentences."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
