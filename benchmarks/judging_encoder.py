@@ -26,11 +26,11 @@ comparison on reports and ratings of others. The tables below the first are of t
 With --stages the two towers start from those of the bundled encoder, which saw pairs alone (10,000
 scenes of seed 1), and learn one after the other: judging_stages.py.
 
-One kind of change left out: report towers alone (the first stage) that read findings, one without each kind and one
-with all. Test: 300 scenes with one error of that kind in a
-held-out phrasing, against a paraphrase without error; the area under the ROC curve by which the
-distance from the reference tells one from the other, and the mean squared distance of the error.
-Other words: the same table's last rows, with training phrasings for test.
+One kind of change left out: report towers alone (the first stage) that read findings, one without
+each kind and one with all. Test: 300 scenes with one error of that kind in a held-out phrasing,
+against a paraphrase without error; the area under the ROC curve by which the distance from the
+reference tells one from the other, and the mean squared distance of the error. Other words: the
+same table's last columns, with training phrasings for test.
 
 Sentences: candidates of the test scenes with two errors on average, of which it is known which
 sentence holds which; area under the curve by which `vlscore.explain` finds the wrong sentences
