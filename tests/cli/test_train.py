@@ -150,7 +150,7 @@ def test_runs_share_their_pairs(table, tmp_path, command):
         (("--batch-size", "20"), "there are 19 training pairs, fewer than batch_size=20"),
         (("--encoder", "nonesuch"), "no encoder is called 'nonesuch'"),
         (("--style", "convirt", *TOY), "is of a new small encoder"),
-        (("--views", "frontal+lateral"), "has no tower for lateral views"),
+        (("--views", "frontal+lateral", "--encoder", "biovil"), "has no tower for lateral views"),
         (("--group-column", "patient"), "patient"),
     ],
 )
