@@ -564,7 +564,8 @@ def settings_table(data: RealData) -> TextTable:
             continue
         pairs = json.loads((folder / "run.json").read_text(encoding="utf-8"))["pairs"]
         seconds = json.loads(took.read_text())["cpu_seconds"] if took.is_file() else None
-        changed = ", ".join(f"{key} {value}" for key, value in recipe.changes.items())
+        changes = {} if recipe.side == SIDE else {"side": recipe.side}
+        changed = ", ".join(f"{k} {v}" for k, v in {**changes, **recipe.changes}.items())
         shown = "-" if seconds is None else f"{seconds:.0f}"
         rows.append((name, recipe.objective, changed or "-", str(pairs), shown))
     common = ", ".join(f"{key} {value}" for key, value in SETTINGS.items())
