@@ -209,7 +209,11 @@ def test_joined_encoders_have_the_mean_cosine(tmp_path, modules):
 
     words = ["clear", "lungs", "effusion"]
     folders = [tmp_path / name for name in ("a", "b")]
-    members = [SmallEncoder.new(words, seed=k, style="convirt", side=32) for k in range(2)]
+    readings = {"words": words, "findings": ["=pleural_effusion", "=positive"]}
+    members = [
+        SmallEncoder.new(vocabulary, seed=k, style="convirt", side=32, reading=reading)
+        for k, (reading, vocabulary) in enumerate(readings.items())
+    ]
     for folder, member in zip(folders, members, strict=True):
         member.eval().save(folder)
     title, folder = join("both", folders, tmp_path / "joined")
@@ -227,8 +231,8 @@ def test_joined_encoders_have_the_mean_cosine(tmp_path, modules):
         for each in members
     ]
     torch.testing.assert_close(found, (cosines[0] + cosines[1]) / 2)
-    SmallEncoder.new(["other"], style="convirt", side=32).save(folder / "c")
-    with pytest.raises(InvalidSetting, match="one vocabulary"):
+    SmallEncoder.new(words, style="convirt", side=32, lateral=True).save(folder / "c")
+    with pytest.raises(InvalidSetting, match="the same views"):
         JoinedEncoder.load(folder)
 
 

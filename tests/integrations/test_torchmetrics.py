@@ -93,7 +93,7 @@ def test_one_value_has_a_direction():
     metric = updated(ReportMetric(TEXTS, value="bleu-2 corpus"))
     assert metric.compute().shape == ()
     assert metric.higher_is_better is True
-    with pytest.raises(InvalidSetting, match=r"no value 'bleu'; these are bleu-2, "):
+    with pytest.raises(InvalidSetting, match=r"no value 'bleu'; the values are bleu-2, "):
         ReportMetric(TEXTS, value="bleu")
 
 

@@ -132,8 +132,9 @@ def compare(
             then those of the first.
         columns: other names of columns in the tables.
         image_root: folder that image paths start from; default: that of their table.
-        baselines, train, values, lower_is_better, resamples, permutations, seed, ignore_blanks,
-            patient_column, against: see `ComparisonSettings`; `values` is read as by `read_given`.
+        baselines, train, values, lower_is_better: see `ComparisonSettings`; `values` is read as by
+            `read_given`.
+        resamples, permutations, seed, ignore_blanks, patient_column, against: see there.
         table: how the one table is printed; also of a run that has ended.
         figure: "png", "svg" or "pdf": also draw the table's numbers, their paired differences
             and the systems' ranks; also of a run that has ended.
