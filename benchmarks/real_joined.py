@@ -61,19 +61,19 @@ class JoinedEncoder(JointEncoder):
         self.has_lateral_tower = first.has_lateral_tower
         self.image_pipeline = first.image_pipeline
         # Members with equal tokenizers share the tokens.
-        self._kinds: list[tuple[type, list[str]]] = []
+        kinds: list[tuple[type, list[str]]] = []
         self._kind_of = []
         for member in members:
             kind = (type(member.tokenizer), member.tokenizer.words)
-            if kind not in self._kinds:
-                self._kinds.append(kind)
-            self._kind_of.append(self._kinds.index(kind))
-        self._tokenizers = [kind(words) for kind, words in self._kinds]
+            if kind not in kinds:
+                kinds.append(kind)
+            self._kind_of.append(kinds.index(kind))
+        self._tokenizers = [kind(words) for kind, words in kinds]
         self.card = replace(
             type(self).card,
             dim=sum(member.card.dim for member in members),
             image_size=first.card.image_size,
-            max_tokens=sum(MAX_TOKENS + 1 for _ in self._kinds),
+            max_tokens=len(self._tokenizers) * (MAX_TOKENS + 1),
             normalised=True,
             C=_LARGEST_AREA,
             C_source="the largest area of a triangle of vectors of length 1",

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vlscore.encoders.blocks.efficientnet_lite import EfficientNetLite, from_lukemelas
+from vlscore.encoders.blocks.efficientnet_lite import EfficientNetLite, timm_names
 
 TOP = ("conv_head", "bn2.", "classifier")
 
@@ -59,6 +59,6 @@ def test_names_of_the_other_package_become_timms(published):
         "_blocks.15._project_conv.weight": "blocks.6.0.conv_pwl.weight",
         "_fc.weight": "classifier.weight",
     }
-    assert list(from_lukemelas(dict.fromkeys(own, torch.tensor(0)))) == list(own.values())
+    assert list(timm_names(dict.fromkeys(own, torch.tensor(0)))) == list(own.values())
     assert set(own.values()) - set(names) == {"classifier.weight"}
-    assert from_lukemelas(names) == names
+    assert timm_names(names) == names

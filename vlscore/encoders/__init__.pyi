@@ -3,7 +3,7 @@ from .base import JointEncoder as JointEncoder
 from .base import Tokens as Tokens
 from .blocks.bert import Bert as Bert
 from .blocks.bert import in_bfloat16 as in_bfloat16
-from .blocks.efficientnet_lite import from_lukemelas as from_lukemelas
+from .blocks.efficientnet_lite import timm_names as timm_names
 from .blocks.tokenizers import WordPieceTokenizer as WordPieceTokenizer
 from .blocks.tokenizers import read_json as read_json
 from .blocks.tokenizers import refuse_code as refuse_code

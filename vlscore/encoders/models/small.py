@@ -41,7 +41,7 @@ from vlscore.encoders.weight_files import find_weights
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
 
 MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
-# Pixels of the input to one place of the last maps, of each network for image towers.
+# Networks for image towers, with their stride: input pixels for each place of the output.
 TRUNKS = {"plain": 16, "efficientnet-lite0": STRIDE}
 # Tokenizers of the report tower.
 READINGS = {"words": WordTokenizer, "findings": FindingTokenizer}
@@ -130,7 +130,7 @@ class SmallSettings:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings for a card; the newest only where they are not the default."""
+        """Return the settings for a card, without defaults that cards of earlier versions lack."""
         return {
             name: value
             for name, value in asdict(self).items()
