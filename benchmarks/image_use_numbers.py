@@ -131,12 +131,16 @@ def _take(judged: Judged, path: Path) -> None:
 
 
 def embedded_of(
-    embedder: StudyEmbedder, split: str, count: int, cache_folder: Path
+    embedder: StudyEmbedder,
+    split: str,
+    count: int,
+    cache_folder: Path,
+    test_seeds: tuple[int, ...] = TEST_SEEDS,
 ) -> EmbeddedScenes:
-    scenes = scenes_of(split, count)
+    scenes = scenes_of(split, count, test_seeds)
     path = cache_folder / f"vectors-{_key(embedder, scenes.texts())}.npz"
     if not path.is_file():
-        vectors = embed_scenes(embedder, scenes, _pictures(split, count))
+        vectors = embed_scenes(embedder, scenes, _pictures(split, count, test_seeds))
         with atomic_write(path, "wb") as stream:
             np.savez(stream, **vectors)
     with np.load(path, allow_pickle=False) as vectors:
@@ -144,14 +148,14 @@ def embedded_of(
 
 
 @cache
-def scenes_of(split: str, count: int) -> Scenes:
-    seeds = (VALIDATION_SEED,) if split == "train" else TEST_SEEDS
+def scenes_of(split: str, count: int, test_seeds: tuple[int, ...] = TEST_SEEDS) -> Scenes:
+    seeds = (VALIDATION_SEED,) if split == "train" else test_seeds
     return draw_scenes(seeds, count, split=split)
 
 
 @cache
-def _pictures(split: str, count: int) -> list[NDArray[np.float32]]:
-    return pictures_of(scenes_of(split, count))
+def _pictures(split: str, count: int, test_seeds: tuple[int, ...]) -> list[NDArray[np.float32]]:
+    return pictures_of(scenes_of(split, count, test_seeds))
 
 
 @cache

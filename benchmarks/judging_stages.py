@@ -1,9 +1,9 @@
-"""The encoder of judging_encoder.py where processor time is short: by the same losses, in stages.
+"""Encoder of judging_encoder.py where processor time is short: by the same losses, in stages.
 
-Both towers start from those of the bundled encoder, which saw pairs alone (10,000 scenes of seed
-1). First the report tower learns from copies; then, with reports held still, the head of the image
-tower learns from pairs and copies, on maps of the trunk that are computed once. The epoch of the
-head is chosen by the loss on the validation pairs and copies of their reports.
+Both towers start from those of the encoder `phantom`, which saw pairs alone (10,000 scenes of seed
+1). First the report tower learns from copies. Then the image tower learns from pairs and copies,
+with light augmentation, while the vectors of reports and copies, computed once, do not change. The
+epoch of the image tower is chosen by the loss on the validation pairs and copies of their reports.
 """
 
 import time
@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.encoders import READINGS, SmallEncoder, load_encoder
 from vlscore.training import TrainingSettings
+from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.loop import make_optimizer
 from vlscore.training.objective import PairFeatures
@@ -28,20 +30,19 @@ BATCH, REPORTS = 64, 32
 DRAWS = 3
 _AT_ONCE = 64
 _DROPPED = 0.3
+_AUGMENTATION = "light"
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
-    """What the image stage looks at of n pairs.
+class Aims:
+    """Vectors that the images of n pairs are trained to match.
 
     Attributes:
-        maps: (n, channels, places, places) of the image trunk.
         reports: (n, d).
         copies: (n, DRAWS * K, d), with `changes` and `visible` (n, DRAWS * K).
         texts: numbers that are equal where reports are.
     """
 
-    maps: Tensor
     reports: Tensor
     copies: Tensor
     changes: Tensor
@@ -111,18 +112,13 @@ def train_reports(encoder: SmallEncoder, pairs: Pairs, copies: ReportCopies, ste
     encoder.eval()
 
 
-def look(encoder: SmallEncoder, pairs: Pairs, copies: ReportCopies, seed: int) -> Looked:
-    """Everything that the image stage looks at, computed once."""
+def aims_of(encoder: SmallEncoder, pairs: Pairs, copies: ReportCopies, seed: int) -> Aims:
+    """Return the vectors of all reports and of copies of them."""
     rng = np.random.default_rng(seed)
-    maps, vectors, changes, visible = [], [], [], []
+    vectors, changes, visible = [], [], []
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         for first in range(0, len(pairs), _AT_ONCE):
             rows = np.arange(first, min(first + _AT_ONCE, len(pairs)))
-            pixels = [
-                encoder.preprocess(as_radiograph(pairs.frontal(row), pairs.ids[row]))
-                for row in rows
-            ]
-            maps.append(encoder.image_trunk(torch.stack(pixels)).float())
             drawn = [
                 [copy for _ in range(DRAWS) for copy in copies.draw(int(row), rng)] for row in rows
             ]
@@ -132,35 +128,45 @@ def look(encoder: SmallEncoder, pairs: Pairs, copies: ReportCopies, seed: int) -
     found = torch.cat(vectors)
     known = {text: number for number, text in enumerate(dict.fromkeys(pairs.texts))}
     texts = torch.tensor([known[text] for text in pairs.texts])
-    facts = torch.tensor(changes), torch.tensor(visible)
-    return Looked(torch.cat(maps), found[:, 0], found[:, 1:], *facts, texts)
+    return Aims(found[:, 0], found[:, 1:], torch.tensor(changes), torch.tensor(visible), texts)
 
 
-def train_images(encoder: SmallEncoder, train: Looked, held: Looked, epochs: int) -> None:
-    """The head of the image tower, by the whole objective with reports held still."""
+def train_images(
+    encoder: SmallEncoder, pairs: tuple[Pairs, Pairs], aims: tuple[Aims, Aims], epochs: int
+) -> None:
+    """Train the image tower by the whole objective; the first of each is trained on."""
     objective = Judging()
-    head = torch.nn.ModuleList([encoder.image_head, encoder.image_end])
+    tower = torch.nn.ModuleList([encoder.image_trunk, encoder.image_head, encoder.image_end])
     settings = settings_of(epochs, 1e-3, 0.1)
-    optimizer = make_optimizer(head, objective, settings)
-    order = np.random.default_rng(1)
-    per_epoch = len(train.maps) // BATCH
-    best, kept = float("inf"), head.state_dict()
+    optimizer = make_optimizer(tower, objective, settings)
+    pixels = _pixels(encoder, pairs[1], np.arange(len(pairs[1])), None)
+    per_epoch = len(pairs[0]) // BATCH
+    best, kept = float("inf"), tower.state_dict()
     for epoch in range(epochs):
-        rows = torch.from_numpy(order.permutation(len(train.maps)))
+        began, losses = time.process_time(), []
+        chance = np.random.default_rng([1, epoch])
+        order = chance.permutation(len(pairs[0]))
+        encoder.train()
         for place in range(per_epoch):
-            chosen = rows[place * BATCH : (place + 1) * BATCH]
-            first = int(order.integers(DRAWS)) * ReportCopies.COUNT
+            rows = order[place * BATCH : (place + 1) * BATCH]
+            first = int(chance.integers(DRAWS)) * ReportCopies.COUNT
             columns = slice(first, first + ReportCopies.COUNT)
-            images = _seen(encoder, train.maps[chosen], _DROPPED)
-            parts = objective(train.features(images, chosen, columns))
+            images = _seen(encoder, _pixels(encoder, pairs[0], rows, chance), _DROPPED)
+            parts = objective(aims[0].features(images, torch.from_numpy(rows), columns))
             loss = torch.stack(list(parts.values())).sum()
+            losses.append(loss.item())
             step = epoch * per_epoch + place
-            _update(head, optimizer, loss, settings.rate_at(step, epochs * per_epoch))
-        found = _validated(encoder, objective, held)
-        print(f"images {epoch + 1}/{epochs}: {loss.item():.3f}, held out {found:.4f}", flush=True)
+            _update(tower, optimizer, loss, settings.rate_at(step, epochs * per_epoch))
+        encoder.eval()
+        found, spent = _validated(encoder, objective, pixels, aims[1]), time.process_time() - began
+        print(
+            f"images {epoch + 1}/{epochs}: {np.mean(losses):.3f}, held out {found:.4f}, "
+            f"{spent:.0f} s",
+            flush=True,
+        )
         if found < best:
-            best, kept = found, {name: x.clone() for name, x in head.state_dict().items()}
-    head.load_state_dict(kept)
+            best, kept = found, {name: x.clone() for name, x in tower.state_dict().items()}
+    tower.load_state_dict(kept)
     encoder.eval().requires_grad_(False)
 
 
@@ -183,28 +189,40 @@ def train_stages(
     )
     encoder = new_towers([*pairs.texts, *copies.words()], 0, reading)
     train_reports(encoder, pairs, copies, steps)
-    looked = [
-        look(encoder, each, of, seed)
-        for seed, (each, of) in enumerate(((pairs, copies), (held, held_copies)))
-    ]
-    train_images(encoder, *looked, epochs)
+    aims = aims_of(encoder, pairs, copies, 0), aims_of(encoder, held, held_copies, 1)
+    train_images(encoder, (pairs, held), aims, epochs)
     encoder.save(out, {"title": "Small encoder in the style of judging, trained in stages"})
 
 
-def _seen(encoder: SmallEncoder, maps: Tensor, dropped: float) -> Tensor:
+def _pixels(
+    encoder: SmallEncoder, pairs: Pairs, rows: NDArray[np.int64], chance: np.random.Generator | None
+) -> Tensor:
+    """Return (n, 1, side, side) of some pairs, augmented if random numbers are given."""
+    augment = AUGMENTATIONS.find(_AUGMENTATION)
+    films = [pairs.frontal(int(row)) for row in rows]
+    films = [film if chance is None else augment(film, chance) for film in films]
+    named = zip(films, rows, strict=True)
+    return torch.stack(
+        [encoder.preprocess(as_radiograph(film, pairs.ids[int(row)])) for film, row in named]
+    )
+
+
+def _seen(encoder: SmallEncoder, pixels: Tensor, dropped: float) -> Tensor:
     head = encoder.image_head
-    flat = torch.relu(head.squeeze(maps)).flatten(1)
+    with torch.autocast("cpu", torch.bfloat16):
+        maps = encoder.image_trunk(pixels)
+    flat = torch.relu(head.squeeze(maps.float())).flatten(1)
     found: Tensor = encoder.image_end(head.out(torch.nn.functional.dropout(flat, dropped)))
     return found
 
 
-def _validated(encoder: SmallEncoder, objective: Judging, held: Looked) -> float:
+def _validated(encoder: SmallEncoder, objective: Judging, pixels: Tensor, aims: Aims) -> float:
     losses = []
     with torch.no_grad():
-        for first in range(0, len(held.maps) - BATCH + 1, BATCH):
+        for first in range(0, len(pixels) - BATCH + 1, BATCH):
             rows = torch.arange(first, first + BATCH)
-            images = _seen(encoder, held.maps[rows], 0.0)
-            parts = objective(held.features(images, rows, slice(None)))
+            images = _seen(encoder, pixels[rows], 0.0)
+            parts = objective(aims.features(images, rows, slice(None)))
             losses.append(sum(part.item() for part in parts.values()))
     return float(np.mean(losses))
 

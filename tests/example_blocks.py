@@ -15,6 +15,7 @@ PAGES = [
     *sorted((REPOSITORY / "docs").glob("*.md")),
     REPOSITORY / "perturbations" / "README.md",
     REPOSITORY / "weights" / "phantom" / "README.md",
+    REPOSITORY / "weights" / "phantom-judging" / "README.md",
     REPOSITORY / "weights" / "phantom-supervised" / "README.md",
 ]
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")

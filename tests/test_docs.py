@@ -220,11 +220,12 @@ def test_readme_shows_a_table_that_make_demo_prints(
     assert same_print(printed[first : first + len(expected)], expected), printed
 
 
+@pytest.mark.parametrize("encoder", ["phantom", "phantom-judging"])
 def test_the_demonstration_has_the_scores_that_its_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every score as it is printed: a golden of the whole way, decoder to table."""
-    page = REPOSITORY / "weights" / "phantom" / "README.md"
+    page = REPOSITORY / "weights" / encoder / "README.md"
     (shown,) = [b for b in blocks(page) if b.text.startswith("$ vlscore evaluate")]
     command, *expected = _lines(shown.text)
     printed = _printed(command.split()[2:], tmp_path, monkeypatch)

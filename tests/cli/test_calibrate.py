@@ -17,7 +17,7 @@ def test_prints_C_with_its_quantiles_and_signature(command):
     assert done.exit_code == 0, done.stderr
     assert "largest (C)" in done.stdout
     assert "0.95" in done.stdout
-    assert "enc:phantom@" in done.stdout
+    assert "enc:phantom-judging@" in done.stdout
     assert "trained on synthetic phantoms" in done.stderr
 
 

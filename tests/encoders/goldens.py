@@ -237,10 +237,10 @@ def assert_same_embeddings(encoder: JointEncoder, golden: Golden) -> None:
 
 
 def row_error(found: Tensor | NDArray, expected: Tensor | NDArray) -> float:
-    """Largest relative error of a row, in the Euclidean norm."""
+    """Largest relative error of a row, in the Euclidean norm; of zeros, the absolute error."""
     found, expected = (np.asarray(x, np.float64).reshape(len(x), -1) for x in (found, expected))
-    distances = np.linalg.norm(found - expected, axis=1)
-    return float((distances / np.linalg.norm(expected, axis=1)).max())
+    distances, lengths = (np.linalg.norm(x, axis=1) for x in (found - expected, expected))
+    return float((distances / np.where(lengths > 0, lengths, 1)).max())
 
 
 def sha256(pixels: Tensor) -> str:

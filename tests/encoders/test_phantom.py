@@ -1,4 +1,4 @@
-"""The bundled encoder: what it promises, and that it stands without the phantom room."""
+"""The bundled encoders: what they promise, and that they load without the code of phantoms."""
 
 import json
 import shutil
@@ -13,17 +13,23 @@ from vlscore.core import resource_path
 from vlscore.encoders import encoder_card, load_encoder
 from vlscore.errors import ChecksumMismatch
 
-FOLDER = resource_path("weights", "phantom")
+DEMO = resource_path("weights", "phantom", "demo")
+GOLDENS = {"phantom": "demo.npz", "phantom-judging": "demo_judging.npz"}
+
+
+@pytest.fixture(scope="module", params=GOLDENS)
+def name(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def encoder():
-    return load_encoder("phantom")
+def encoder(name):
+    return load_encoder(name)
 
 
-def test_it_loads_without_the_phantom_room():
+def test_it_loads_without_the_phantom_room(name):
     program = (
-        "import sys; from vlscore.encoders import load_encoder; load_encoder('phantom'); "
+        f"import sys; from vlscore.encoders import load_encoder; load_encoder('{name}'); "
         "print(any(name.startswith('vlscore.data.phantom') for name in sys.modules))"
     )
     done = subprocess.run(
@@ -32,10 +38,13 @@ def test_it_loads_without_the_phantom_room():
     assert done.stdout.strip() == "False"
 
 
-def test_it_is_the_default_and_its_card_is_known_without_its_weights(encoder):
-    assert load_encoder().checksum == encoder.checksum
-    assert encoder.card == encoder_card("phantom")
+def test_its_card_is_known_without_its_weights(name, encoder):
+    assert encoder.card == encoder_card(name)
     assert encoder.card.demonstration
+
+
+def test_the_default_is_the_encoder_for_judging():
+    assert load_encoder().checksum == load_encoder("phantom-judging").checksum
 
 
 def test_all_weights_together_are_small():
@@ -43,8 +52,9 @@ def test_all_weights_together_are_small():
     assert sum(sizes) < 30 * 2**20
 
 
-def test_it_was_chosen_by_retrieval_alone(encoder):
-    stated = json.loads((FOLDER / "card.json").read_text())["trained"]
+def test_the_encoder_of_pairs_was_chosen_by_retrieval_alone():
+    encoder = load_encoder("phantom")
+    stated = json.loads(resource_path("weights", "phantom", "card.json").read_text())["trained"]
     assert stated["run"].split("-")[0] == encoder.settings.style
     assert stated["validation"]["mean recall"] > 0.75
 
@@ -53,28 +63,28 @@ def test_it_was_chosen_by_retrieval_alone(encoder):
 SAME = 1e-5
 
 
-def test_the_demonstration_has_the_embeddings_it_had(encoder):
+def test_the_demonstration_has_the_embeddings_it_had(name, encoder):
     """Stored when they were right; regenerate with tests/encoders/data/make_demo.py."""
-    rows = (FOLDER / "demo" / "studies.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = (DEMO / "studies.jsonl").read_text(encoding="utf-8").splitlines()
     studies = [json.loads(row) for row in rows]
-    with np.load(DATA / "demo.npz") as stored:
+    with np.load(DATA / GOLDENS[name]) as stored:
         assert str(stored["checksum"]) == encoder.checksum
         found = {
-            "image": encoder.encode_images([FOLDER / "demo" / study["image"] for study in studies]),
+            "image": encoder.encode_images([DEMO / study["image"] for study in studies]),
             "reference": encoder.encode_reports([study["reference"] for study in studies]),
             "candidate": encoder.encode_reports([study["candidate"] for study in studies]),
         }
-        for name, vectors in found.items():
-            assert row_error(vectors, stored[name]) <= SAME, name
+        for role, vectors in found.items():
+            assert row_error(vectors, stored[role]) <= SAME, role
 
 
-def test_changed_weights_are_refused(tmp_path):
-    shutil.copytree(FOLDER, tmp_path / "phantom")
-    content = bytearray((tmp_path / "phantom" / "model.safetensors").read_bytes())
+def test_changed_weights_are_refused(name, tmp_path):
+    shutil.copytree(resource_path("weights", name), tmp_path / name)
+    content = bytearray((tmp_path / name / "model.safetensors").read_bytes())
     content[-1] ^= 1
-    (tmp_path / "phantom" / "model.safetensors").write_bytes(content)
+    (tmp_path / name / "model.safetensors").write_bytes(content)
     with pytest.raises(ChecksumMismatch, match=r"card\.json"):
-        load_encoder("phantom", weights=tmp_path / "phantom")
+        load_encoder(name, weights=tmp_path / name)
 
 
 def test_a_wrong_side_moves_a_report_more_than_other_words_do(encoder):

@@ -11,6 +11,7 @@ from vlscore.metrics import CheXbert, RadGraph
 
 # The names under which version 0.1.0 wrote checksums and caches.
 ENCODER_NAMES = {
+    "phantom-judging": "vlscore.encoders.phantom_judging:PhantomJudgingEncoder",
     "phantom": "vlscore.encoders.phantom:PhantomEncoder",
     "phantom-supervised": "vlscore.encoders.phantom_supervised:SupervisedPhantomEncoder",
     "small": "vlscore.encoders.small:SmallEncoder",

@@ -74,7 +74,7 @@ def page(scored: Path) -> Path:
 
 @pytest.fixture(scope="package")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an evaluation of three phantoms with the demonstration encoder."""
+    """The folder of an evaluation of three phantoms with an encoder that has local vectors."""
     place = tmp_path_factory.mktemp("phantoms")
     demo = REPOSITORY / "weights" / "phantom" / "demo"
     rows = [json.loads(line) for line in (demo / "studies.jsonl").read_text().splitlines()[:3]]
@@ -82,5 +82,5 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         row["image"] = str(demo / row["image"])
     table = place / "studies.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    command("evaluate", table, "-o", place / "scored")
+    command("evaluate", table, "-e", "phantom", "-o", place / "scored")
     return place / "scored"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vlscore.encoders.base import JointEncoder
 
 
-BUNDLED = "phantom"
+BUNDLED = "phantom-judging"
 
 
 def _check_member(member: Any) -> None:
@@ -43,6 +43,7 @@ ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
 )
 # Other names in papers; case, hyphens and underscores do not matter.
 _OURS = (
+    ("phantom-judging", "small:PhantomJudgingEncoder", ()),
     ("phantom", "small:PhantomEncoder", ()),
     ("phantom-supervised", "phantom_supervised:SupervisedPhantomEncoder", ()),
     ("small", "small:SmallEncoder", ()),

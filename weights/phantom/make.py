@@ -1,15 +1,18 @@
-"""Make the bundled encoder of the encoders that benchmarks/phantom_encoders.py has trained.
+"""Make a bundled encoder of the encoders that two benchmarks have trained.
 
-Chosen is the one that retrieves best on the validation scenes (seed 2): nothing that the phantom
-benchmarks measure is looked at. C is the largest area T over 500 calibration studies (seed 3) with
-candidates of one to six errors, in training phrasings.
+`phantom`: of those of benchmarks/phantom_encoders.py, the one that retrieves best on the validation
+scenes (seed 2). `phantom-judging`: the one that reads findings of `benchmarks/judging_encoder.py
+--stages`, with weights in half precision. Nothing that the phantom benchmarks measure is looked at.
+C is the largest area T over 500 calibration studies (seed 3) with candidates of one to six errors,
+in training phrasings.
 
-Run: python weights/phantom/make.py FOLDER [--out weights/phantom]
+Run: python weights/phantom/make.py FOLDER [--name phantom-judging] [--out weights/phantom]
 """
 
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +22,7 @@ from vlscore.encoders.cards import card_of
 from vlscore.metrics import triangle_area
 
 CALIBRATION, STUDIES = 3, 500
+JUDGING = "phantom-judging"
 
 
 def best_of(folder: Path) -> tuple[Path, dict[str, float]]:
@@ -45,17 +49,33 @@ def largest_area(encoder: JointEncoder) -> float:
     return float(areas.max())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="what phantom_encoders.py has written")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
-    options = parser.parse_args()
-    place, validated = best_of(options.folder)
+def choose(folder: Path, name: str) -> tuple[SmallEncoder, dict[str, Any]]:
+    """The encoder to bundle, and how it was trained."""
+    if name == JUDGING:
+        place = folder / "judging-staged-findings"
+        trained: dict[str, Any] = {"run": place.name}
+    else:
+        place, validated = best_of(folder)
+        trained = {"run": place.name, "validation": validated}
     encoder = load_encoder("small", weights=place)
     assert isinstance(encoder, SmallEncoder)
-    card, constant = card_of("phantom"), float(f"{largest_area(encoder):.4g}")
+    return encoder, trained
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="what the benchmark has written")
+    parser.add_argument("--name", choices=("phantom", JUDGING), default="phantom")
+    parser.add_argument("--out", type=Path, help="default: the folder of this encoder in weights")
+    options = parser.parse_args()
+    encoder, trained = choose(options.folder, options.name)
+    if options.name == JUDGING:
+        encoder.half().float()
+    card, constant = card_of(options.name), float(f"{largest_area(encoder):.4g}")
+    if options.name == JUDGING:
+        encoder.half()
     encoder.save(
-        options.out,
+        options.out or Path(__file__).parents[1] / options.name,
         {
             "title": card.title,
             "C": constant,
@@ -64,10 +84,10 @@ def main() -> None:
             "citation": card.citation,
             "notes": list(card.notes),
             "demonstration": True,
-            "trained": {"run": place.name, "validation": validated},
+            "trained": trained,
         },
     )
-    print(f"{place.name}: {validated}\nset C = {constant} in weights/cards/phantom.toml, with")
+    print(f"{trained}\nset C = {constant} in weights/cards/{options.name}.toml, with")
     print(f"dim = {encoder.card.dim}, normalised = {encoder.card.normalised}")
 
 

@@ -1,4 +1,4 @@
-"""Small encoder for training on a user's own pairs, and the bundled demonstration encoder.
+"""Small encoder for training on a user's own pairs, and the bundled demonstration encoders.
 
 `vlscore train` starts from `SmallEncoder`. `PhantomEncoder` is one that learned from phantom pairs
 alone: it shows that everything around an encoder works, and its scores of real radiographs mean
@@ -354,7 +354,7 @@ def _read_settings(found: Any, path: Path) -> SmallSettings:
 
 
 class PhantomEncoder(SmallEncoder):
-    """The bundled encoder: a SmallEncoder under another name."""
+    """Bundled encoder, a SmallEncoder of another name; it was trained on pairs alone."""
 
     stable_name = "vlscore.encoders.phantom:PhantomEncoder"
     card = card_of("phantom")
@@ -368,10 +368,24 @@ class PhantomEncoder(SmallEncoder):
         Raises: WeightsNotFound; ChecksumMismatch where the bundled file is not the one that was
             published; IncompatibleCheckpoint and UnsafeCheckpoint.
         """
-        folder = weights if weights is not None else resource_path("weights", "phantom")
+        folder = weights if weights is not None else resource_path("weights", cls.card.name)
         found = super().load(weights=folder, tokenizer=tokenizer)
         assert isinstance(found, cls)
         return found
 
     def _card(self, facts: Mapping[str, Any]) -> EncoderCard:
         return super()._card({"title": type(self).card.title} | dict(facts))
+
+
+class PhantomJudgingEncoder(PhantomEncoder):
+    """Bundled encoder that is the default: trained on pairs and on changed copies of reports."""
+
+    stable_name = "vlscore.encoders.phantom_judging:PhantomJudgingEncoder"
+    card = card_of("phantom-judging")
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        # No training has fitted its local vectors.
+        return ImageFeatures(self.embed_images(pixels))
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        return ReportFeatures(self.embed_reports(tokens))
