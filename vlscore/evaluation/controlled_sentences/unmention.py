@@ -20,7 +20,7 @@ from vlscore.evaluation.controlled_sentences.corpora import (
 )
 from vlscore.evaluation.row_chunks import both
 from vlscore.metrics import Scorer
-from vlscore.perturb import perturb
+from vlscore.perturb import perturb_report
 from vlscore.stats import Interval, bootstrap, bootstrap_mean
 
 Values = NDArray[np.float64]
@@ -110,7 +110,7 @@ def unmention_test(
         if len(chosen) == most:
             continue
         kinds = ("unmention-negatives", "remove-pathology")
-        found = {p.kind: p.perturbed for p in perturb(report, kinds, seed, study_id=name)}
+        found = {p.kind: p.perturbed for p in perturb_report(report, kinds, seed, study_id=name)}
         if len(found) < len(kinds):
             continue
         versions = {

@@ -181,7 +181,7 @@ def reports_of_oracles(
     Args:
         found: name -> oracle, from `open_oracles`.
         studies: the table that was searched for, where it has moved.
-        image_root, films: as of `make_sheets`.
+        image_root, films: as of `ratings_make`.
     """
     references = _references(found, studies)
     images = _images(found, studies, image_root, films)

@@ -65,7 +65,7 @@ class RatingsRun(Run):
         return found
 
 
-def read_reading_study(
+def ratings_read(
     folder: str | Path,
     out: str | Path,
     *,
@@ -74,7 +74,7 @@ def read_reading_study(
     seed: int = 0,
     overwrite: bool = False,
 ) -> RatingsRun:
-    """Read the sheets of a folder that `make_sheets` made, and write what the raters say.
+    """Read the sheets of a folder that `ratings_make` made, and write what the raters say.
 
     Systems are ranked by how often raters prefer them, by Bradley and Terry's model with Davidson's
     ties. Preferences are the answers, or follow from the ratings: of two reports of one study, the

@@ -145,7 +145,7 @@ class _Wanted:
         return [KEY, QUESTIONS, INSTRUCTIONS, *sheets]
 
 
-def make_sheets(
+def ratings_make(
     sources: Sequence[str | Path],
     out: str | Path,
     *,
@@ -165,11 +165,11 @@ def make_sheets(
     Equal reports of a study are judged once. Names of items do not show where they come from, and
     each rater's sheet has an order of its own. A study's reports go to the same raters, so that
     every rater reads every system equally often; of two reports, each system's is report A for a
-    rater as often as report B, but for one. `read_ratings` and `read_reading_study` read the
+    rater as often as report B, but for one. `read_ratings` and `ratings_read` read the
     folder when the sheets are filled in.
 
     Args:
-        sources: tables of candidates, one a system, or folders of `find_oracles`, of one table of
+        sources: tables of candidates, one a system, or folders of `oracle`, of one table of
             studies and one index; as they are or as "name=path".
         out: folder for the results.
         raters: their names.
