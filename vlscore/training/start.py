@@ -47,6 +47,7 @@ from vlscore.encoders import (
     timm_names,
 )
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
+from vlscore.training.settings import StartSettings
 
 _FILES = ("model.safetensors", "pytorch_model.bin")
 _OLD_NAMES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
@@ -297,34 +298,11 @@ _LEAST_KEPT = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
-    """Encoder to train, and its start weights.
-
-    Attributes:
-        encoder: "small", the name of a published layout, or of any encoder with a checkpoint in
-            `weights`; or a loaded encoder, which training changes.
-        weights: a checkpoint to start from, as in `load_encoder`.
-        tokenizer: vocabulary of a published layout, or of the checkpoint.
-        image_weights, text_weights: of the parts of a published layout; see `new_encoder`. A
-            new small encoder takes image weights of EfficientNet-Lite0, and has that network as
-            its image trunk.
-        style: for a new small encoder: the model whose pooling and normalisation it uses.
-        side: for a new small encoder: side in pixels of the square that enters, a multiple of 32;
-            default: 128.
-        reading: for a new small encoder: what its report tower reads, "words" (default) or
-            "findings" that `vlscore.findings` extracts.
+class Start(StartSettings):
+    """Start of a training: `StartSettings`, checked, and the encoder that they make.
 
     Raises: InvalidSetting if settings contradict each other.
     """
-
-    encoder: str | JointEncoder = "small"
-    weights: str | Path | None = None
-    tokenizer: str | Path | None = None
-    image_weights: str | Path | None = None
-    text_weights: str | Path | None = None
-    style: str | None = None
-    side: int | None = None
-    reading: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("style", "side", "reading"):
@@ -350,12 +328,13 @@ class Start:
     @property
     def name(self) -> str:
         """Return the name of the encoder."""
-        return self.encoder.card.name if isinstance(self.encoder, JointEncoder) else self.encoder
+        known: str | JointEncoder = self.encoder
+        return known.card.name if isinstance(known, JointEncoder) else known
 
     @property
     def is_small(self) -> bool:
         """Return whether a small encoder is made, with a vocabulary from the reports."""
-        return self.encoder == "small" and self.weights is None
+        return bool(self.encoder == "small") and self.weights is None
 
     @property
     def is_layout(self) -> bool:

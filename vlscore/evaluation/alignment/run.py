@@ -43,7 +43,7 @@ from vlscore.evaluation.alignment.tables import (
     draw_alignment,
     write_csv,
 )
-from vlscore.evaluation.command_settings import AlignmentSettings, check_elsewhere
+from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings, check_elsewhere
 from vlscore.evaluation.row_chunks import ChunkWriter
 from vlscore.evaluation.study_vectors import images_of
 from vlscore.metrics import (
@@ -67,7 +67,6 @@ from vlscore.stats import (
 # Pairs of one chunk where nothing is embedded; else batches.
 _TEXTS_IN_CHUNK = 1000
 COMPOSITE = "composite.json"
-TOLD = "in-sample upper bound"
 
 
 @dataclass(frozen=True)
@@ -300,8 +299,8 @@ class _AlignmentJob:
         texts = [texts_of(self.pairs, row) for row in range(len(self.pairs))]
         if composite is None or not (seen := composite.has_seen(self.pairs.studies, texts)):
             return found
-        self.notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {TOLD}")
-        return replace(found, name=f"{found.name} ({TOLD})")
+        self.notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}")
+        return replace(found, name=f"{found.name} ({IN_SAMPLE})")
 
     def _inputs(self, rows: range) -> list[Path]:
         if self.pairs.images is None or not self._scorer or not self._scorer.plan.needs.images:

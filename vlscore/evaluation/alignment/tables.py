@@ -9,6 +9,7 @@ from typing import Any
 from vlscore.core import flat, plain, record_cells
 from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
 from vlscore.evaluation.alignment.fitted import CompositeFit
+from vlscore.evaluation.command_settings import IN_SAMPLE
 from vlscore.stats import (
     Interval,
     TextTable,
@@ -171,7 +172,7 @@ def composite_table(fit: CompositeFit) -> TextTable:
         for each in sorted(composite.inputs, key=lambda each: -each.weight)
     ]
     rows.append(("composite, cross-validated", "", interval(fit.cross_validated), count))
-    rows.append(("composite (in-sample upper bound)", "", interval(fit.told), count))
+    rows.append((f"composite ({IN_SAMPLE})", "", interval(fit.told), count))
     caption = (
         f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
         "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "

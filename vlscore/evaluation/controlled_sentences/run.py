@@ -20,7 +20,7 @@ from vlscore.core import (
 )
 from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport
-from vlscore.evaluation.command_settings import Sampling
+from vlscore.evaluation.command_settings import IN_SAMPLE, Sampling
 from vlscore.evaluation.controlled_sentences.corpora import (
     SIDES,
     TASKS,
@@ -56,9 +56,6 @@ _STRESS = (
     "matters; - where the latter is not clearly above 0. mistaken: share of reports where leaving "
     "denials out costs as much or more."
 )
-
-
-TOLD = "in-sample upper bound"
 
 
 def headline_tables(found: Controlled, stress: Stress | None) -> list[TextTable]:
@@ -137,7 +134,7 @@ def stress_table(stress: Stress) -> TextTable:
 
 
 def _named(metric: str, told: frozenset[str]) -> str:
-    return f"{metric} ({TOLD})" if metric in told else metric
+    return f"{metric} ({IN_SAMPLE})" if metric in told else metric
 
 
 @dataclass(frozen=True)
