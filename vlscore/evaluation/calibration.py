@@ -174,7 +174,8 @@ def calibrate(
         seed=seed,
         failed=tuple(embedded.failed),
     )
-    return replace(found, notes=(*found.notes, *training_notes(embedder, table.sha256)))
+    notes = (*found.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    return replace(found, notes=notes)
 
 
 def calibrate_vectors(

@@ -228,7 +228,10 @@ def oracle(
         _search(run, queries, folder, format, workers, on_progress or no_progress)
         is_searched = True
 
-    result = OracleResult.make(out, key, search, overwrite=overwrite, notes=queries.studies.notes)
+    notes = queries.studies.notes
+    if embedder is not None and "image" in {*settings.needs, *settings.wants}:
+        notes = (*notes, *embedder.notes)
+    result = OracleResult.make(out, key, search, overwrite=overwrite, notes=notes)
     if not is_searched:
         run.release()
     return result

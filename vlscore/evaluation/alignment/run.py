@@ -312,6 +312,8 @@ class _AlignmentJob:
         wanted = set(self.pairs.studies)
         found, bad = images_of(studies, wanted)
         self.notes += studies.notes
+        if self._scorer is not None and (embedder := self._scorer.embedder) is not None:
+            self.notes += embedder.notes
         self.notes += [f"{studies.path}, row {r.row}: {r.reason}" for r in bad if r.id in wanted]
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")

@@ -168,7 +168,8 @@ def baseline(
             raise InvalidTable(f"{table.path}: no row has a candidate; {run.first_reason()}")
         folder.finish(run.write, rows=folder.rows)
 
-    return BaselineRun.make(out, key, compute, overwrite=overwrite, notes=table.notes)
+    notes = table.notes if embedder is None else (*table.notes, *embedder.notes)
+    return BaselineRun.make(out, key, compute, overwrite=overwrite, notes=notes)
 
 
 def _studies(

@@ -385,11 +385,13 @@ class _EvaluationJob:
             *self._studies.notes,
             *headings_note(summary.references_with_headings, summary.rows),
         )
-        if self._scorer.embedder is not None:
+        if (embedder := self._scorer.embedder) is not None:
             # Imports torch, which metrics of texts do without.
             from vlscore.embedding import training_notes
 
-            notes = (*notes, *training_notes(self._scorer.embedder, self._studies.sha256))
+            if self._scorer.plan.needs.images:
+                notes = (*notes, *embedder.notes)
+            notes = (*notes, *training_notes(embedder, self._studies.sha256))
         call_notes = (*notes, *_note_of_patients(record))
         return replace(result, call_notes=call_notes)
 

@@ -272,6 +272,8 @@ class _SensitivityJob:
         self._selected, self._unselected = select_pairs(pairs, policy)
         self._C, self._settings, self._studies = C, settings, studies
         self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
+        if studies is not None and embedder is not None:
+            self._notes += embedder.notes
         self._metrics: list[Metric] = []
         self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
