@@ -99,7 +99,7 @@ class ComparisonSettings:
     )
 
     def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
+        """Return the settings that must match before a stopped run can be resumed."""
         values = None
         if self.values is not None:
             values = [file_digest(self.values), sorted(self.lower_is_better)]

@@ -256,7 +256,7 @@ class _LabellingJob(RowFiles[Report]):
     def write(
         self, folder: ResumableFolder, place: Path, source: str, resamples: int, seed: int
     ) -> dict[str, Any]:
-        """Write the results, and say what is in them."""
+        """Write the results, and return their content."""
         heads = {"labels": ("study_id", *CHEXPERT_LABELS), "findings": _FINDING_COLUMNS}
         for name, head in heads.items():
             first = csv_of([head]) if self.format == "csv" else ""

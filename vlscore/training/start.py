@@ -220,7 +220,7 @@ def new_encoder(
     if layout is None or not (isinstance(member, type) and issubclass(member, PublishedEncoder)):
         raise InvalidSetting(
             f"{member.card.name} cannot be started from parts; these can: {', '.join(LAYOUTS)}. "
-            "Its training can go on from a whole checkpoint"
+            "Give a checkpoint of the whole encoder (weights) to continue its training"
         )
     if tokenizer is None and text_weights is None:
         raise InvalidSetting(

@@ -17,7 +17,7 @@ ANOTHER_RATER = "another rater"
 class RankingAgreement:
     """Share of pairs of candidates that a metric puts in the order in which a rater puts them.
 
-    One comparison is two candidates of one study as one rater sees them; intervals resample
+    One comparison is one rater's order of two candidates of one study; intervals resample
     studies.
 
     Attributes:
@@ -61,7 +61,7 @@ def ranking_agreement(
         return []
     found = []
     for name, values in pairs.ratings.items():
-        # (k, couples) what each rater says of each couple: 1, 0 or -1; nan where not rated.
+        # (k, couples) each rater's order of each couple: 1, 0 or -1; nan where not rated.
         said = np.sign(pairs.sign_of(name) * (values[:, first] - values[:, second]))
         names = np.array([pairs.studies[k] for k in first])
         for metric, numbers in metrics.items():

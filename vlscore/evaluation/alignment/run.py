@@ -210,7 +210,7 @@ class _AlignmentJob:
         if scorer is not None:
             check_inputs(scorer, self.pairs)
             if scorer.plan.needs_fit and self.pairs.references is not None:
-                # To all references, whichever of them a chunk holds.
+                # Fitted to all references, so that no number depends on the chunks.
                 scorer = self._scorer = scorer.fit(self.pairs.references)
         values, lower = settings.values, settings.lower_is_better
         self._read: list[MeasuredMetric] = []
@@ -224,7 +224,7 @@ class _AlignmentJob:
         check_elsewhere(values, lower, (metric.name for metric in self._read), computed)
 
     def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
+        """Return the settings that must match before a stopped run can be resumed."""
         scorer, studies, settings = self._scorer, self._studies, self._settings
         values = settings.values
         return {
@@ -331,7 +331,7 @@ def _direction_note(result: Alignment, pairs: RatedPairs) -> list[str]:
     if not any(tau.high < 0 for tau in taus):
         return []
     return [
-        f"every metric agrees negatively with the ratings, which are taken for {pairs.meaning}: "
+        f"every metric agrees negatively with the ratings, which are read as {pairs.meaning}: "
         f"are they {other}? Then give --ratings-are {other}"
     ]
 

@@ -1,7 +1,4 @@
-"""The tables of controlled corpora, as they are printed and pasted.
-
-Controlled corpora and the stress test over a file, into a folder of results.
-"""
+"""Controlled corpora and the stress test on a file, in a resumable folder of results."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -145,7 +142,7 @@ class ControlledRun(Run):
 
     Attributes:
         result, stress: the numbers; None where the run had ended before. `stress` is also None
-            where sentences were given, not reports.
+            where the input was sentences, not reports.
     """
 
     content_file = "controlled.json"

@@ -32,7 +32,7 @@ _TABLES = ("tables.md", "tables.tex")
 
 @dataclass(frozen=True)
 class RatingsRun(Run):
-    """A reading study that was read, and its files.
+    """Answers of a reading study, and the files made from them.
 
     counts.csv and ratings.csv (of preferences: ranks.csv and comparisons.csv) are tables that
     `vlscore align` reads; agreement.csv, systems.csv, ratings.json, tables.md, tables.tex and
@@ -74,7 +74,7 @@ def ratings_read(
     seed: int = 0,
     overwrite: bool = False,
 ) -> RatingsRun:
-    """Read the sheets of a folder that `ratings_make` made, and write what the raters say.
+    """Read the sheets of a folder that `ratings_make` made, and write the raters' answers.
 
     Systems are ranked by how often raters prefer them, by Bradley and Terry's model with Davidson's
     ties. Preferences are the answers, or follow from the ratings: of two reports of one study, the
@@ -135,7 +135,7 @@ class _ReadingStudy:
         self._asks = {question.ask for question in filled.questions}
 
     def write(self, place: Path, out: Path) -> dict[str, Any]:
-        """Write all files, and return what is in run.json."""
+        """Write all files, and return the content of run.json."""
         agreements = list(self._agreements())
         ranked = [
             each for name, members in self._groups.items() for each in self._ranked(name, members)

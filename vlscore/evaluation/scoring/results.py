@@ -73,7 +73,7 @@ def support_table(summary: Summary) -> TextTable:
 
 
 def summary_text(summary: Summary, width: int = 80, *, every: bool = True) -> str:
-    """Return the table, what else to know of the run, and the signatures.
+    """Return the table, further facts of the run, and the signatures.
 
     Args: every: False: of each metric only the mean of its first number, and its first value of
         the whole corpus.

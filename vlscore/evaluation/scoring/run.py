@@ -229,7 +229,7 @@ def _own_columns_in(out: str | Path) -> OwnColumns:
     try:
         finished = finished_run(out)
     except ChecksumMismatch:
-        return OwnColumns()  # Whoever opens the folder says what is damaged.
+        return OwnColumns()  # The code that opens the folder reports the damage.
     return OwnColumns() if finished is None else OwnColumns.of_key(finished.key)
 
 
@@ -282,7 +282,7 @@ class _EvaluationJob:
         self._annotated_before = scorer.plan.annotations.to_dict()
 
     def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
+        """Return the settings that must match before a stopped run can be resumed."""
         root, beside = self._studies.root, self._studies.path.parent
         return {
             "table_sha256": self._studies.sha256,

@@ -135,12 +135,12 @@ class EmbeddedPairs:
     """Embeddings of n pairs.
 
     Attributes:
-        images: (n, d), of each pair's study; None where none were given.
+        images: (n, d), of each pair's study; None without images.
         originals, perturbed: (n, d), of the reports.
         failures: position of a pair -> why it has no embeddings.
         truncated: how many distinct reports the encoder did not read to the end.
         signature: what the embeddings depend on.
-        C: constant of VLScore; None where nobody stated one.
+        C: constant of VLScore; None where it is unknown.
         studies: embeddings of the images by study, for showing a pair another image.
     """
 
