@@ -164,7 +164,7 @@ class PairOptions:
         )
         policy = ImagePolicy.named(self.image_policy)
         text = TextPolicy(self.section)
-        return Preparation(opened, start.kept_side, policy, text, self.views, group)
+        return Preparation(opened, start.stored_side, policy, text, self.views, group)
 
 
 @grouped(

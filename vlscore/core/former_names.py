@@ -132,6 +132,7 @@ FORMER_CLASSES = {
         "build_index": "index_build",
         "find_oracles": "oracle",
     },
+    "training": {"Shown": "StepProgress"},
 }
 
 

@@ -1,4 +1,4 @@
-from .loop import Shown as Shown
+from .loop import StepProgress as StepProgress
 from .loop import split as split
 from .run import train as train
 from .settings import StartSettings as StartSettings

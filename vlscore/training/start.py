@@ -30,6 +30,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vlscore.core import warn_caller
 from vlscore.encoders import (
     Bert,
     JointEncoder,
@@ -293,8 +294,8 @@ def _layers(module: nn.Module) -> int:
 
 
 # Stored images are a little larger than the towers' input, so that crops can vary in position.
-_KEPT = 8 / 7
-_LEAST_KEPT = 256
+_STORED_SCALE = 8 / 7
+_LEAST_STORED = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,11 +420,17 @@ class Start(StartSettings):
         return encoder
 
     @property
-    def kept_side(self) -> int:
+    def stored_side(self) -> int:
         """Return the shorter side of stored images in pixels; raise UnknownName."""
         known = self.encoder
         card = known.card if isinstance(known, JointEncoder) else encoder_card(known)
-        return max(_LEAST_KEPT, round((self.side or card.image_size) * _KEPT))
+        return max(_LEAST_STORED, round((self.side or card.image_size) * _STORED_SCALE))
+
+    @property
+    def kept_side(self) -> int:
+        """Former name of `stored_side`."""
+        warn_caller("Start.kept_side is now called stored_side", DeprecationWarning)
+        return self.stored_side
 
 
 def own_copy(encoder: JointEncoder) -> JointEncoder:
