@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
-# How often another study is drawn where a study's own text was. Then those that are left are drawn
-# among the other texts alone.
+# Draws that are repeated if a study drew its own text. After them, the remaining studies draw among
+# the other texts alone.
 _ROUNDS = 100
 
 

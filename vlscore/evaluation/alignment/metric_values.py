@@ -30,7 +30,7 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
     names = ", ".join(map(str, scorer.metrics))
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
-            f"{names} look at reports, and {pairs.source} brings none: name their columns "
+            f"{names} look at reports, and {pairs.source} has none: name their columns "
             "(--reference-column, --candidate-column), give each candidate's table (--reports "
             "NAME=TABLE), or values that were computed elsewhere (--values)"
         )

@@ -24,8 +24,8 @@ class RankingAgreement:
         metric: its name; "another rater" for each rater against each other one.
         rating: name of the rating.
         comparisons, studies: how many there are.
-        same: share where both say better, both worse, or both equal.
-        decided: comparisons where the rater says that one candidate is better.
+        same: share where both find better, both worse, or both equal.
+        decided: number of comparisons where the rater finds one candidate better.
         right: of these, the share where the metric agrees; a tie of the metric counts one half.
         rater_ties, metric_ties: share of the comparisons that are ties.
     """

@@ -45,7 +45,7 @@ class RatedPairs:
             candidate of its study; ranks of two studies cannot be compared).
         qualities: names of ratings of which more is better although the others count errors.
         references, texts: the reports; None where the set does not bring them.
-        images: of each pair's study, None where it has none; None where the set brings none.
+        images: of each pair's study, None where it has none; None for a set without images.
         rows: number of each pair's first row in the table; None where the set is several files.
         bad: rows that could not be used, with the reason.
         notes: what a user should know of how the set was read.

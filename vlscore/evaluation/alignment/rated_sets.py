@@ -63,7 +63,7 @@ def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPa
         InvalidTable: two tables differ in a study's reference, or no pair has a report.
     """
     if pairs.texts is not None:
-        raise InvalidSetting(f"{pairs.source} brings reports itself; leave out other tables")
+        raise InvalidSetting(f"{pairs.source} has reports of its own; leave out other tables")
     if absent := sorted(set(pairs.candidates) - set(tables)):
         raise InvalidSetting(
             f"{pairs.source} rates {', '.join(absent[:5])}, whose reports are in no table; "

@@ -1,4 +1,4 @@
-"""Sentences grouped by what they say of an observation: read by our rules, or labelled by others.
+"""Sentences grouped by the polarity of an observation: read by our rules, or labelled by others.
 
 Labels are those of the CheXpert labeller: 1 stated, -1 uncertain, 0 denied, and -2 here where the
 observation is not mentioned.
@@ -37,7 +37,7 @@ OWN_RULES = "rules of vlscore.findings"
 
 @dataclass(frozen=True, eq=False)
 class LabelledSentences:
-    """n distinct sentences and what each says of some observations.
+    """n distinct sentences, and the label of each for some observations.
 
     Attributes:
         sentences: distinct texts.

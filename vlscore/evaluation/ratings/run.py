@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import ResumableFolder, __version__, file_digest, plain, run_record, write_json
-from vlscore.data import BadRow
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.ratings.questions import DIMENSIONS, ERRORS, PREFERRED
@@ -21,8 +20,8 @@ from vlscore.evaluation.ratings.rater_agreement import (
     strengths,
 )
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets, read_filled
-from vlscore.evaluation.row_chunks import bad_rows_of, csv_of
-from vlscore.stats import FAILURES, Run, TextTable, interval, number, write_tables
+from vlscore.evaluation.row_chunks import RunOfRows, csv_of
+from vlscore.stats import FAILURES, TextTable, interval, number, write_tables
 
 RATINGS, COUNTED, COMPARISONS, RANKS = "ratings.csv", "counts.csv", "comparisons.csv", "ranks.csv"
 AGREEMENT, SYSTEMS, CONTENT = "agreement.csv", "systems.csv", "ratings.json"
@@ -31,7 +30,7 @@ _TABLES = ("tables.md", "tables.tex")
 
 
 @dataclass(frozen=True)
-class RatingsRun(Run):
+class RatingsRun(RunOfRows):
     """Answers of a reading study, and the files made from them.
 
     counts.csv and ratings.csv (of preferences: ranks.csv and comparisons.csv) are tables that
@@ -52,11 +51,6 @@ class RatingsRun(Run):
         FAILURES,
     )
     rows = "systems"
-
-    @property
-    def bad_rows(self) -> list[BadRow]:
-        """Return rows of sheets that could not be used."""
-        return bad_rows_of(self)
 
     @property
     def align_with(self) -> list[str]:

@@ -98,7 +98,7 @@ def serve_evaluation(
 def when_all_are_ready(
     processes: Processes, prepare: Callable[[], T], facts: Callable[[T], dict[str, Any]]
 ) -> T | None:
-    """Return the result of `prepare` when all processes have theirs; None if the first failed.
+    """Return the result of `prepare` once it has ended in all processes; None if the first failed.
 
     Args: facts: what must be equal in all processes, as json holds it.
     Raises: in the first process, the VLScoreError of `prepare`, of this process or another;

@@ -230,7 +230,7 @@ def check_format(format: str) -> str:
 def layout_of(scorer: Scorer) -> ColumnLayout:
     """Return the columns that a scorer's rows have.
 
-    Of the triangle, each metric brings what it looks at itself: columns are the same whether
+    Of the triangle's numbers, each metric adds those that it uses: columns are the same whether
     metrics are computed at once or one after the other.
     """
     described: set[str] = set()

@@ -169,7 +169,7 @@ def embed_pairs(
     C: float | None = None,
     workers: int = 0,
 ) -> EmbeddedPairs:
-    """Embed every pair; what fails is listed, never raised.
+    """Embed every pair; failures are listed, never raised.
 
     Args:
         images: by study id, or embedded already; None where only texts are compared.
