@@ -25,7 +25,7 @@ from machine import describe_machine, publish
 from vlscore.data import corrupt, open_studies, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.metrics import JudgeCase, Judgement, ModelJudge, RuleJudge, find_judge_model
-from vlscore.perturb import perturb
+from vlscore.perturb import perturb_report
 from vlscore.stats import TextTable, correlation
 
 SEED, PHANTOMS = 20264, 300
@@ -50,7 +50,7 @@ def pairs_of(table: Path) -> Iterator[JudgeCase]:
 
 def changed(report: str, kind: str) -> str | None:
     """The report after one change of a kind; None where the kind changes nothing."""
-    found = next(perturb(report, [kind]), None)
+    found = next(perturb_report(report, [kind]), None)
     return None if found is None else found.perturbed
 
 

@@ -60,7 +60,7 @@ from vlscore.metrics import (
     patient_of,
     usable_metrics,
 )
-from vlscore.perturb import ErrorCategory, perturb
+from vlscore.perturb import ErrorCategory, perturb_report
 from vlscore.stats import TextTable, correlation, correlation_interval
 
 DEVELOPMENT_CASES = 25
@@ -283,7 +283,7 @@ def perturbation_table(texts: Sequence[str], judge: RuleJudge) -> str:
     columns = [*(str(c) for c in ErrorCategory), "none", "several"]
     table: dict[tuple[str, str], Counter[str]] = {}
     for text in texts:
-        for change in perturb(text):
+        for change in perturb_report(text):
             own = str(change.category) if change.category else "none"
             named = sorted({str(e.category) for e in judge.judge(change.perturbed, text).errors})
             cell = "none" if not named else named[0] if len(named) == 1 else "several"

@@ -36,7 +36,7 @@ from scipy.stats import binomtest
 
 from vlscore.core import __version__, atomic_write, resource_path, write_json
 from vlscore.data import Report, read_reports, sample_studies
-from vlscore.perturb import KINDS, Perturbation, lexicons_digest, perturb
+from vlscore.perturb import KINDS, Perturbation, lexicons_digest, perturb_report
 
 READING = resource_path("perturbations") / "reading.jsonl"
 PACKAGE = Path(__file__).resolve().parent.parent / "vlscore"
@@ -113,7 +113,7 @@ def drawn(reports: Iterable[tuple[str, str]], seed: int, each: int) -> list[Item
     """At most `each` changes of each kind, in random order, numbered from 1."""
     made: dict[str, list[Perturbation]] = defaultdict(list)
     for study_id, text in reports:
-        for perturbation in perturb(text, study_id=study_id):
+        for perturbation in perturb_report(text, study_id=study_id):
             made[perturbation.kind].append(perturbation)
 
     def place(p: Perturbation) -> str:
@@ -236,7 +236,7 @@ def still_made(records: Iterable[dict[str, Any]], reports: Iterable[tuple[str, s
         digest(p.perturbed) == wanted[p.study_id, p.kind]
         for study_id, text in reports
         if study_id in kinds
-        for p in perturb(text, kinds[study_id], study_id=study_id)
+        for p in perturb_report(text, kinds[study_id], study_id=study_id)
     )
 
 

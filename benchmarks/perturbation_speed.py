@@ -2,7 +2,7 @@
 
 Protocol: reports drawn by the bundled phantom generator, then those of --table in random order; one
 thread; processor time, so that other work on the machine counts little; medians of rounds, in
-each of which three things are timed: (1) `perturb_table`, the whole command from a jsonl file to
+each of which three things are timed: (1) `perturb`, the whole command from a jsonl file to
 the written data set, with its first pass that makes the standard normal report; (2) `perturb` with
 all kinds on reports in memory; (3) reading reports, and then kind by kind, one change a report, on
 what was read, the order of kinds turned by one every round. Every timing takes reports of its own,
@@ -34,7 +34,7 @@ from vlscore.perturb import (
     ReadReport,
     default_standard_normal,
     perturb,
-    perturb_table,
+    perturb_report,
     perturbations_of,
 )
 
@@ -61,7 +61,7 @@ def whole_command(texts: list[str]) -> tuple[float, int]:
             for number, text in enumerate(texts):
                 stream.write(json.dumps({"id": number, "report": text}) + "\n")
         start = time.process_time()
-        made = perturb_table(table, Path(folder) / "out")
+        made = perturb(table, Path(folder) / "out")
         return (time.process_time() - start) / len(texts), sum(made.counts.values())
 
 
@@ -69,7 +69,7 @@ def in_memory(texts: list[str]) -> float:
     """Seconds a report."""
     start = time.process_time()
     for text in texts:
-        for _ in perturb(text):
+        for _ in perturb_report(text):
             pass
     return (time.process_time() - start) / len(texts)
 
@@ -132,7 +132,7 @@ def main() -> None:
     options = parser.parse_args()
     rounds, count = options.rounds, options.reports
     lines = ["# Speed of perturbation", "", "One thread, processor time.", describe_machine(), ""]
-    list(perturb("Small left effusion. No pneumothorax."))
+    list(perturb_report("Small left effusion. No pneumothorax."))
     texts = list(itertools.islice(phantom_reports(), 3 * rounds * count))
     lines += measure("Phantom reports", texts, rounds, count)
     if options.table is not None:

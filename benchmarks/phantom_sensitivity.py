@@ -27,7 +27,7 @@ from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import Pair, embed_pairs, image_swap, sensitivity_of_pairs
 from vlscore.evaluation.sensitivities.tables import all_tables
-from vlscore.perturb import Expected, perturb, standard_normal_of
+from vlscore.perturb import Expected, perturb_report, standard_normal_of
 from vlscore.stats import markdown
 
 SEED = 201
@@ -69,7 +69,7 @@ def pairs_of(reports: dict[str, str]) -> list[Pair]:
             category=change.category,
         )
         for study_id, report in reports.items()
-        for change in perturb(report, study_id=study_id, standard_normal=standard)
+        for change in perturb_report(report, study_id=study_id, standard_normal=standard)
     ]
 
 

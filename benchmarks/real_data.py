@@ -27,7 +27,7 @@ from findings_vs_codings import CLEAN, Concept
 from numpy.typing import NDArray
 
 from vlscore.core import atomic_write
-from vlscore.data import open_studies, write_dataset
+from vlscore.data import dataset, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.training import Preparation
 from vlscore.training.training_pairs import Pairs, as_radiograph, prepare
@@ -126,9 +126,7 @@ class RealData:
             return
         self.work.mkdir(parents=True, exist_ok=True)
         everything = self.work / "iu.jsonl"
-        write_dataset(
-            "squared-films", self.data / "iu", everything, proportions=self.work / "films"
-        )
+        dataset("squared-films", self.data / "iu", everything, proportions=self.work / "films")
         rows = [json.loads(line) for line in everything.read_text(encoding="utf-8").splitlines()]
         for part, chosen in divide(rows).items():
             with atomic_write(self.table(part)) as stream:

@@ -24,7 +24,7 @@ from vlscore.evaluation import evaluate
 from vlscore.findings import load_lexicon
 from vlscore.metrics import Scorer, find_metric
 from vlscore.metrics.networks.model_files import load_model, load_tokenizer
-from vlscore.retrieval import build_index, load_index, verify_index
+from vlscore.retrieval import index_build, load_index, verify_index
 
 
 class _Attack:
@@ -59,7 +59,7 @@ def test_an_index_with_a_pickled_array(tmp_path, marker):
     table = tmp_path / "reports.jsonl"
     table.write_text('{"id": "a", "report": "Clear lungs."}\n')
     folder = tmp_path / "index"
-    built = build_index(table, folder, StudyEmbedder(HashEncoder(), device="cpu"))
+    built = index_build(table, folder, StudyEmbedder(HashEncoder(), device="cpu"))
     vectors = built.index.file("vectors")
     stream = io.BytesIO()
     np.save(stream, np.array([_Attack(marker)], dtype=object), allow_pickle=True)

@@ -13,7 +13,7 @@ from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.conftest import REPOSITORY
 from vlscore.cli.command_line import app
 from vlscore.data import sample_studies
-from vlscore.perturb import KINDS, perturb
+from vlscore.perturb import KINDS, perturb_report
 
 PAGE = (REPOSITORY / "docs" / "perturbations.md").read_text(encoding="utf-8")
 (EXAMPLE,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -91,5 +91,5 @@ def test_other_rows_and_kinds_do_not_matter(folder):
     for row in read_jsonl(folder / "test.jsonl"):
         table = [p for p in made if p["study_id"] == row["id"] and p["kind"] != "standard-normal"]
         kinds = [name for name in KINDS if name != "standard-normal"]
-        alone = [p.to_dict() for p in perturb(row["report"], kinds, study_id=row["id"])]
+        alone = [p.to_dict() for p in perturb_report(row["report"], kinds, study_id=row["id"])]
         assert table == alone

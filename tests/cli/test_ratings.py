@@ -10,7 +10,7 @@ from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import write_csv
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation.ratings.questions import COUNTS
-from vlscore.retrieval import build_index
+from vlscore.retrieval import index_build
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def oracles(command, tmp_path):
     rows = [{"id": f"s{k}", "reference": text, "report": text} for k, text in enumerate(reports)]
     table = write_csv(tmp_path / "studies.csv", rows)
     embedder = StudyEmbedder(HashEncoder(), device="cpu", cache=False)
-    build_index(table, tmp_path / "index", embedder)
+    index_build(table, tmp_path / "index", embedder)
     folders = []
     for metric in ("bleu-1", "chrf"):
         folders.append(tmp_path / metric)

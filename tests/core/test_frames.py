@@ -29,8 +29,8 @@ from vlscore.evaluation import (
     sensitivity,
 )
 from vlscore.metrics import Scorer
-from vlscore.perturb import perturb_table
-from vlscore.retrieval import OracleSettings, build_index, find_oracles
+from vlscore.perturb import perturb
+from vlscore.retrieval import OracleSettings, index_build, oracle
 from vlscore.stats import Interval, Run
 
 STUDIES = 5
@@ -51,16 +51,16 @@ def results(tmp_path_factory):
     rexval, _ = make_rexval(folder / "rexval")
     pairs = read_ratings(rexval)
     embedder = StudyEmbedder(HashEncoder(), device="cpu", cache=False)
-    index = build_index(reports, folder / "index", embedder)
+    index = index_build(reports, folder / "index", embedder)
     words = Scorer(metrics="rouge-l")
     sampling = Sampling(references=4, candidates=3, resamples=20)
     settings = OracleSettings(k=2)
-    perturbed = perturb_table(reports, folder / "perturbed")
+    perturbed = perturb(reports, folder / "perturbed")
     quick = {"resamples": 20}
     made = [
         (words.score(None, said, said[::-1]), len(said)),
         (evaluate(table, folder / "parquet", Scorer(embedder)), STUDIES),
-        (find_oracles(table, folder / "oracle", index.index, embedder, settings), STUDIES * 2),
+        (oracle(table, folder / "oracle", index.index, embedder, settings), STUDIES * 2),
         (retrieval(table, folder / "retrieval", embedder), 2),
         (
             controlled(

@@ -11,7 +11,7 @@ from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import evaluate
 from vlscore.metrics import Scorer
-from vlscore.retrieval import OracleSettings, SourceSettings, build_index, find_oracles
+from vlscore.retrieval import OracleSettings, SourceSettings, index_build, oracle
 
 ROWS = 9
 
@@ -42,22 +42,22 @@ def evaluated(embedder, table, folder):
 
 def index_of_reports(embedder, table, folder):
     settings = SourceSettings(text_column="reference")
-    return build_index(table, folder, embedder, settings).index.vectors.tobytes()
+    return index_build(table, folder, embedder, settings).index.vectors.tobytes()
 
 
 def index_of_images(embedder, table, folder):
-    return build_index(table, folder, embedder, SourceSettings("image")).index.vectors.tobytes()
+    return index_build(table, folder, embedder, SourceSettings("image")).index.vectors.tobytes()
 
 
-def oracle(embedder, table, folder):
+def searched(embedder, table, folder):
     corpus = StudyEmbedder(HashEncoder(), device="cpu", batch_size=8)
     settings = SourceSettings(text_column="candidate")
-    index = build_index(table, folder / "index", corpus, settings).index
-    found = find_oracles(table, folder / "oracle", index, embedder, OracleSettings(k=2))
+    index = index_build(table, folder / "index", corpus, settings).index
+    found = oracle(table, folder / "oracle", index, embedder, OracleSettings(k=2))
     return found.answers_file.read_bytes()
 
 
-@pytest.mark.parametrize("run", [scored, evaluated, index_of_reports, index_of_images, oracle])
+@pytest.mark.parametrize("run", [scored, evaluated, index_of_reports, index_of_images, searched])
 def test_a_run_goes_on_with_smaller_batches(run, table, tmp_path):
     roomy = StudyEmbedder(HashEncoder(), device="cpu", batch_size=8)
     narrow = StudyEmbedder(Narrow(3, MemoryError()), device="cpu", batch_size=8)

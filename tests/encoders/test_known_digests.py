@@ -16,7 +16,7 @@ from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.errors import ChecksumMismatch
 from vlscore.evaluation import evaluate
 from vlscore.metrics import Scorer
-from vlscore.retrieval import SourceSettings, build_index
+from vlscore.retrieval import SourceSettings, index_build
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_checkpoint_changed_unnoticed_stops_a_run_before_its_results(
     with pytest.raises(ChecksumMismatch, match="changed in place"):
         Scorer(encoder).score(str(tmp_path / "0.png"), "clear lungs", "effusion")
     with pytest.raises(ChecksumMismatch, match="changed in place"):
-        build_index(
+        index_build(
             table,
             tmp_path / "index",
             StudyEmbedder(encoder),

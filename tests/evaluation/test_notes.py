@@ -12,7 +12,14 @@ from tests.evaluation.samples import BATCH, make_table
 from vlscore.data import TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
-from vlscore.evaluation import MeasuredMetric, alignment_of, calibrate, compare, evaluate
+from vlscore.evaluation import (
+    MeasuredMetric,
+    alignment_of,
+    calibrate,
+    compare,
+    evaluate,
+    retrieval,
+)
 from vlscore.evaluation.alignment.run import _direction_note
 from vlscore.evaluation.scoring.summary import read_summary
 from vlscore.metrics import Scorer
@@ -76,6 +83,31 @@ def test_a_table_that_the_encoder_was_trained_on_is_named(tmp_path):
         assert any("trained on this very table" in note for note in notes) is told
         found = calibrate(StudyEmbedder(_trained_on(sha256)), table)
         assert any("trained on this very table" in note for note in found.notes) is told
+
+
+class TwoViews(HashEncoder):
+    has_lateral_tower = True
+
+    def embed_lateral_images(self, pixels):
+        return self.embed_images(pixels)
+
+
+@pytest.mark.parametrize(("views", "count"), [("first-frontal", 1), ("frontal+lateral", 0)])
+def test_an_encoder_of_both_views_that_reads_frontal_images_alone_is_named(tmp_path, views, count):
+    table, _ = make_table(tmp_path, 5)
+
+    def about_views(notes):
+        return sum("has a tower for lateral views" in note for note in notes)
+
+    scorer = Scorer(TwoViews(), metrics="vlscore", views=views, batch_size=BATCH)
+    embedder = StudyEmbedder(TwoViews(), views=views)
+    assert about_views(evaluate(table, tmp_path / "out", scorer).notes) == count
+    assert about_views(evaluate(table, tmp_path / "out", scorer).notes) == count
+    assert about_views(compare([table], tmp_path / "c", scorer, resamples=10).notes) == count
+    assert about_views(calibrate(embedder, table).notes) == count
+    assert about_views(retrieval(table, tmp_path / "r", embedder).notes) == count
+    of_texts = Scorer(TwoViews(), metrics="bleu-1", views=views)
+    assert not about_views(evaluate(table, tmp_path / "texts", of_texts).notes)
 
 
 def test_a_card_states_the_table_that_its_training_names(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.perturb.contract import made, read
-from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, perturb_table
+from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, perturb
 from vlscore.perturb.effects import consistent
 
 
@@ -236,7 +236,7 @@ def test_a_refusal_tells_why(tmp_path):
     table = tmp_path / "t.jsonl"
     report = "Normal chest. No pneumothorax."
     table.write_text(json.dumps({"id": "a", "report": report}) + "\n")
-    perturb_table(table, tmp_path / "out", ["affirm-finding", "change-location"])
+    perturb(table, tmp_path / "out", ["affirm-finding", "change-location"])
     (skipped,) = (tmp_path / "out" / "skipped.jsonl").read_text().splitlines()
     reasons = json.loads(skipped)["reasons"]
     assert (

@@ -28,7 +28,7 @@ from vlscore.perturb import (
     Expected,
     Kind,
     ReadReport,
-    perturb,
+    perturb_report,
     why_nothing,
 )
 
@@ -138,9 +138,13 @@ def test_any_text(text, seed):
 @given(report=reports(), seed=st.integers(), order=st.permutations(NAMES))
 @settings(max_examples=40, deadline=None)
 def test_kinds_do_not_depend_on_each_other(report, seed, order):
-    together = list(perturb(report, order, seed, per_report=3, study_id="s"))
-    assert together == list(perturb(report, seed=seed, per_report=3, study_id="s"))
-    alone = [p for name in KINDS for p in perturb(report, [name], seed, per_report=3, study_id="s")]
+    together = list(perturb_report(report, order, seed, per_report=3, study_id="s"))
+    assert together == list(perturb_report(report, seed=seed, per_report=3, study_id="s"))
+    alone = [
+        p
+        for name in KINDS
+        for p in perturb_report(report, [name], seed, per_report=3, study_id="s")
+    ]
     assert together == alone
 
 

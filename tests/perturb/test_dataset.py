@@ -20,7 +20,7 @@ from vlscore.perturb import (
     default_standard_normal,
     lexicons_digest,
     perturb,
-    perturb_table,
+    perturb_report,
     standard_normal_of,
 )
 from vlscore.perturb import run as dataset
@@ -65,7 +65,7 @@ def contents(out: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> PerturbedTable:
     folder = tmp_path_factory.mktemp("made")
-    return perturb_table(write(folder / "table.jsonl"), folder / "out", seed=3, per_report=2)
+    return perturb(write(folder / "table.jsonl"), folder / "out", seed=3, per_report=2)
 
 
 def test_the_files_hold_what_perturb_yields(made):
@@ -73,7 +73,7 @@ def test_the_files_hold_what_perturb_yields(made):
     expected = [
         perturbation.to_dict()
         for row in TABLE
-        for perturbation in perturb(
+        for perturbation in perturb_report(
             row["report"],
             seed=3,
             per_report=2,
@@ -139,22 +139,22 @@ def test_run_facts(made):
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_formats_agree(made, tmp_path, format):
     table = write(tmp_path / f"table.{format}")
-    other = perturb_table(table, tmp_path / "out", seed=3, per_report=2)
+    other = perturb(table, tmp_path / "out", seed=3, per_report=2)
     for name in (PERTURBATIONS_FILE, SKIPPED_FILE):
         assert contents(other.folder)[name] == contents(made.folder)[name]
 
 
 def test_same_seed_same_bytes_another_seed_others(made, tmp_path):
     table = made.folder.parent / "table.jsonl"
-    again = perturb_table(table, tmp_path / "again", seed=3, per_report=2)
-    other = perturb_table(table, tmp_path / "other", seed=4, per_report=2)
+    again = perturb(table, tmp_path / "again", seed=3, per_report=2)
+    other = perturb(table, tmp_path / "other", seed=4, per_report=2)
     assert contents(again.folder) == contents(made.folder)
     assert contents(other.folder)[PERTURBATIONS_FILE] != contents(made.folder)[PERTURBATIONS_FILE]
 
 
 def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
     table = write(tmp_path / "table.jsonl", TABLE[::-1])
-    other = perturb_table(table, tmp_path / "out", seed=3, per_report=2)
+    other = perturb(table, tmp_path / "out", seed=3, per_report=2)
     assert other.standard_normal == made.standard_normal
     for row in TABLE:
         own = [[r for r in records(t.folder) if r["study_id"] == row["id"]] for t in (made, other)]
@@ -164,13 +164,13 @@ def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
 def test_some_kinds_get_what_all_get(made, tmp_path):
     names = ["paraphrase", "change-location", "standard-normal"]
     table = made.folder.parent / "table.jsonl"
-    some = perturb_table(table, tmp_path / "out", names, seed=3, per_report=2)
+    some = perturb(table, tmp_path / "out", names, seed=3, per_report=2)
     assert some.counts == {name: made.counts[name] for name in KINDS if name in names}
     assert records(some.folder) == [r for r in records(made.folder) if r["kind"] in names]
 
 
 def test_fewer_per_report_get_the_first_ones(made, tmp_path):
-    one = perturb_table(made.folder.parent / "table.jsonl", tmp_path / "out", seed=3)
+    one = perturb(made.folder.parent / "table.jsonl", tmp_path / "out", seed=3)
     firsts = {}
     for record in records(made.folder):
         firsts.setdefault((record["study_id"], record["kind"]), record)
@@ -183,7 +183,7 @@ def test_fewer_per_report_get_the_first_ones(made, tmp_path):
 def test_the_standard_normal_report_comes_from_the_table_itself(tmp_path):
     said = "No effusion or pneumothorax is seen anywhere."
     table = write(tmp_path / "t.jsonl", [{"id": k, "report": said} for k in range(3)])
-    made = perturb_table(table, tmp_path / "out", ["standard-normal"])
+    made = perturb(table, tmp_path / "out", ["standard-normal"])
     assert said in made.standard_normal
     assert made.standard_normal == standard_normal_of([said] * 3)
     assert (
@@ -194,13 +194,13 @@ def test_the_standard_normal_report_comes_from_the_table_itself(tmp_path):
 def test_a_given_standard_normal_report_is_taken(tmp_path):
     table = write(tmp_path / "t.jsonl", [{"id": 1, "report": NORMAL}])
     options = {"kinds": ["standard-normal"], "standard_normal": "All is well."}
-    made = perturb_table(table, tmp_path / "out", **options)
+    made = perturb(table, tmp_path / "out", **options)
     (record,) = records(made.folder)
     assert record["perturbed"] == made.standard_normal == "All is well."
 
 
 def test_without_its_kind_no_standard_normal_report_is_made(tmp_path):
-    made = perturb_table(write(tmp_path / "t.jsonl"), tmp_path / "out", ["paraphrase"])
+    made = perturb(write(tmp_path / "t.jsonl"), tmp_path / "out", ["paraphrase"])
     assert made.standard_normal is None
 
 
@@ -225,7 +225,7 @@ def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
     ]
     table = tmp_path / "t.jsonl"
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    made = perturb_table(table, tmp_path / "out")
+    made = perturb(table, tmp_path / "out")
     assert made.reports == 2
     assert {record["study_id"] for record in records(made.folder)} == {"a", "i"}
     reasons = {row.row: row.reason for row in made.bad_rows}
@@ -246,7 +246,7 @@ def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
 
 def test_a_table_without_ids_counts_its_rows(tmp_path):
     table = write(tmp_path / "t.csv", [{"text": "Mild edema. No effusion."}] * 2)
-    made = perturb_table(table, tmp_path / "out", ["negate-finding"])
+    made = perturb(table, tmp_path / "out", ["negate-finding"])
     assert [record["study_id"] for record in records(made.folder)] == ["1", "2"]
 
 
@@ -254,7 +254,7 @@ def test_columns_may_be_named(tmp_path):
     rows = [{"accession": "x7", "body": "Mild edema. No effusion.", "report": "No edema."}]
     table = write(tmp_path / "t.csv", rows)
     columns = {"id_column": "accession", "text_column": "body"}
-    made = perturb_table(table, tmp_path / "out", ["negate-finding"], **columns)
+    made = perturb(table, tmp_path / "out", ["negate-finding"], **columns)
     (record,) = records(made.folder)
     assert (record["study_id"], record["perturbed"]) == ("x7", "No edema. No effusion.")
 
@@ -270,7 +270,7 @@ def test_columns_may_be_named(tmp_path):
 def test_a_table_without_reports_is_refused_and_nothing_is_written(tmp_path, rows, message):
     table = write(tmp_path / "t.jsonl", rows)
     with pytest.raises(InvalidTable, match=message):
-        perturb_table(table, tmp_path / "out")
+        perturb(table, tmp_path / "out")
     assert not (tmp_path / "out").exists() or contents(tmp_path / "out") == {}
 
 
@@ -287,13 +287,13 @@ def test_a_table_without_reports_is_refused_and_nothing_is_written(tmp_path, row
 )
 def test_wrong_settings_are_refused_before_the_table_is_read(tmp_path, options, error, message):
     with pytest.raises(error, match=message):
-        perturb_table(tmp_path / "absent.jsonl", tmp_path / "out", **options)
+        perturb(tmp_path / "absent.jsonl", tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
     table = write(tmp_path / "t.jsonl")
-    out = perturb_table(table, tmp_path / "out", seed=1).folder
+    out = perturb(table, tmp_path / "out", seed=1).folder
     before = contents(out)
 
     def stop(done: int, bad: int) -> None:
@@ -301,19 +301,19 @@ def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        perturb_table(table, out, seed=2, overwrite=True, on_progress=stop)
+        perturb(table, out, seed=2, overwrite=True, on_progress=stop)
     assert contents(out) == before
     with pytest.raises(InvalidSetting, match="seed: 1 there, 2 now"):
-        perturb_table(table, out, seed=2)
+        perturb(table, out, seed=2)
     assert contents(out) == before
-    assert perturb_table(table, out, seed=2, overwrite=True).reports == len(TABLE)
+    assert perturb(table, out, seed=2, overwrite=True).reports == len(TABLE)
     assert contents(out) != before
 
 
 def test_the_same_again_changes_nothing_and_says_so(made):
     before = contents(made.folder)
     table = made.folder.parent / "table.jsonl"
-    again = perturb_table(table, made.folder, seed=3, per_report=2)
+    again = perturb(table, made.folder, seed=3, per_report=2)
     assert again.unchanged
     assert (again.reports, again.counts, again.standard_normal) == (
         made.reports,
@@ -337,9 +337,9 @@ def test_a_stopped_run_goes_on_behind_its_last_chunk_to_the_same_bytes(made, tmp
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            perturb_table(table, out, seed=3, per_report=2, on_progress=stop)
+            perturb(table, out, seed=3, per_report=2, on_progress=stop)
         assert not (out / RUN_FILE).exists()
-        went_on = perturb_table(
+        went_on = perturb(
             table, out, seed=3, per_report=2, on_progress=lambda *at, told=told: told.append(at)
         )
         seen = [done for done, _ in told]
@@ -351,17 +351,17 @@ def test_a_stopped_run_goes_on_behind_its_last_chunk_to_the_same_bytes(made, tmp
 def test_bad_rows_alone_in_the_first_chunks_leave_the_others_their_data_set(tmp_path, monkeypatch):
     monkeypatch.setattr(dataset, "_ROWS_IN_CHUNK", 2)
     rows = [{"id": f"x{k}", "report": ""} for k in range(5)]
-    made = perturb_table(write(tmp_path / "t.jsonl", [*rows, TABLE[0]]), tmp_path / "out")
+    made = perturb(write(tmp_path / "t.jsonl", [*rows, TABLE[0]]), tmp_path / "out")
     assert (made.reports, len(made.bad_rows)) == (1, 5)
     with pytest.raises(InvalidTable, match="holds no report; row 1: no text in report"):
-        perturb_table(write(tmp_path / "u.jsonl", rows), tmp_path / "none")
+        perturb(write(tmp_path / "u.jsonl", rows), tmp_path / "none")
     assert contents(tmp_path / "none") == {}
 
 
 def test_progress_counts_rows_and_bad_rows(tmp_path):
     rows = [TABLE[0], {"id": "x", "report": ""}, TABLE[1]]
     told: list[tuple[int, int]] = []
-    perturb_table(
+    perturb(
         write(tmp_path / "t.jsonl", rows),
         tmp_path / "out",
         on_progress=lambda done, bad: told.append((done, bad)),

@@ -1,9 +1,10 @@
-"""`perturb`: from one report to its perturbations."""
+"""`perturb_report`: from one report to its perturbations."""
 
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from vlscore.perturb import (
     apply_edits,
     kinds_named,
     perturb,
+    perturb_report,
     perturbations_of,
     why_nothing,
 )
@@ -30,7 +32,7 @@ REPORT = REPORTS["several findings"]
 
 
 def test_all_kinds_by_default_in_the_order_of_the_registry():
-    found = [perturbation.kind for perturbation in perturb(REPORT)]
+    found = [perturbation.kind for perturbation in perturb_report(REPORT)]
     assert found == [name for name in KINDS if name in found]
     assert len(found) > 5
 
@@ -39,23 +41,23 @@ def test_kinds_come_once_and_in_the_order_of_the_registry():
     names = [kind.name for kind in kinds_named(["paraphrase", "change-location", "paraphrase"])]
     assert names == ["change-location", "paraphrase"]
     assert kinds_named([]) == []
-    assert list(perturb(REPORT, [])) == []
+    assert list(perturb_report(REPORT, [])) == []
 
 
 def test_the_study_id_goes_into_the_records():
-    assert {p.study_id for p in perturb(REPORT, study_id="s9")} == {"s9"}
-    assert {p.study_id for p in perturb(REPORT)} == {""}
+    assert {p.study_id for p in perturb_report(REPORT, study_id="s9")} == {"s9"}
+    assert {p.study_id for p in perturb_report(REPORT)} == {""}
 
 
 def test_at_most_per_report_of_each_kind():
     for most in (1, 2, 5):
-        kinds = [perturbation.kind for perturbation in perturb(REPORT, per_report=most)]
+        kinds = [perturbation.kind for perturbation in perturb_report(REPORT, per_report=most)]
         assert max(map(kinds.count, kinds)) == most
 
 
 def test_spans_count_code_points():
     report = "\N{ANATOMICAL HEART}\N{VARIATION SELECTOR-16} Small left effusion é. No edema."
-    (perturbation,) = perturb(report, ["change-location"])
+    (perturbation,) = perturb_report(report, ["change-location"])
     ((start, end, replacement),) = perturbation.edits
     assert (report[start:end], replacement) == ("left", "right")
     assert perturbation.perturbed == report.replace("left", "right")
@@ -63,7 +65,7 @@ def test_spans_count_code_points():
 
 
 def test_nothing_is_generated_before_it_is_asked_for():
-    found = perturb("Mild edema.", ["no-such-kind"])
+    found = perturb_report("Mild edema.", ["no-such-kind"])
     with pytest.raises(UnknownName, match="no kind of perturbation is called 'no-such-kind'"):
         next(found)
 
@@ -80,7 +82,7 @@ def test_nothing_is_generated_before_it_is_asked_for():
 )
 def test_wrong_arguments_are_refused(arguments, error):
     with pytest.raises(error):
-        list(perturb(**arguments))
+        list(perturb_report(**arguments))
 
 
 def test_why_nothing_came_out():
@@ -93,9 +95,9 @@ def test_why_nothing_came_out():
 def test_hash_seeds_do_not_matter():
     texts = [REPORTS[name] for name in ("several findings", "sections", "comparison", "normal")]
     code = (
-        "from vlscore.perturb import perturb\n"
+        "from vlscore.perturb import perturb_report\n"
         f"for report in {texts!r}:\n"
-        "    for perturbation in perturb(report, seed=5, per_report=3):\n"
+        "    for perturbation in perturb_report(report, seed=5, per_report=3):\n"
         "        print(perturbation)\n"
     )
     done = subprocess.run(
@@ -105,7 +107,7 @@ def test_hash_seeds_do_not_matter():
         encoding="utf-8",
         check=True,
     )
-    here = [p for report in texts for p in perturb(report, seed=5, per_report=3)]
+    here = [p for report in texts for p in perturb_report(report, seed=5, per_report=3)]
     assert done.stdout.splitlines() == [str(perturbation) for perturbation in here]
     assert len(here) > 20
 
@@ -122,7 +124,7 @@ def test_a_hostile_text_of_80_000_characters_takes_seconds(line):
     """It took a minute where edits were sought in every sentence, or findings in one another."""
     report = "\n".join(line.format(k=k) for k in range(80_000 // len(line)))
     start = time.process_time()
-    made = list(perturb(report))
+    made = list(perturb_report(report))
     assert time.process_time() - start < 6
     assert made
 
@@ -148,3 +150,24 @@ def test_a_kind_gives_up_after_many_refusals_on_end():
     assert list(perturbations_of(source, _Refused(), 0, 3, "s", refused)) == []
     assert _Refused.proposed == len(refused) == 200
     assert "another sentence" in refused[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords"),
+    [
+        ((REPORT,), {}),
+        ((REPORT, "change-location"), {}),
+        ((REPORT, ["change-location"], 3), {"per_report": 2}),
+        ((), {"report": REPORT, "kinds": ["change-location"]}),
+    ],
+)
+def test_the_former_call_of_perturb_warns_and_gives_the_same(arguments, keywords):
+    with pytest.warns(DeprecationWarning, match="perturb with these arguments is now perturb_repo"):
+        found = list(perturb(*arguments, **keywords))
+    assert found == list(perturb_report(*arguments, **keywords))
+
+
+def test_a_folder_may_be_called_like_a_kind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("reports.jsonl").write_text('{"id": "a", "report": "Mild edema."}\n')
+    assert perturb("reports.jsonl", "paraphrase").folder == Path("paraphrase")

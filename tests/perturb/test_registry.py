@@ -6,7 +6,16 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from vlscore.errors import BrokenContract, InvalidSetting, UnknownName
-from vlscore.perturb import KINDS, Change, Edit, Expected, Kind, kinds_named, perturb, perturb_table
+from vlscore.perturb import (
+    KINDS,
+    Change,
+    Edit,
+    Expected,
+    Kind,
+    kinds_named,
+    perturb,
+    perturb_report,
+)
 from vlscore.perturb.kinds.rewordings import Paraphrase
 from vlscore.perturb.registry import _check, _Kinds
 from vlscore.testing import check_kind
@@ -70,15 +79,15 @@ def test_the_order_is_the_registrys_and_own_kinds_come_last():
 
 @pytest.mark.parametrize("own", [Own, Own(), [Own()], [Own]])
 def test_a_kind_is_taken_as_an_object(own):
-    assert [p.perturbed for p in perturb("Mild edema.", own)] == ["Mild edema?"]
+    assert [p.perturbed for p in perturb_report("Mild edema.", own)] == ["Mild edema?"]
 
 
 def test_a_kind_is_taken_by_its_place(module, tmp_path):
-    (made,) = perturb("Mild edema.", [f"{module}:Shout"])
+    (made,) = perturb_report("Mild edema.", [f"{module}:Shout"])
     assert (made.kind, made.perturbed) == ("shout", "Mild edema!")
     table = tmp_path / "t.jsonl"
     table.write_text('{"id": "a", "report": "Mild edema."}\n')
-    counts = perturb_table(table, tmp_path / "out", [f"{module}:Shout", "paraphrase"]).counts
+    counts = perturb(table, tmp_path / "out", [f"{module}:Shout", "paraphrase"]).counts
     assert counts == {"paraphrase": 0, "shout": 1}
 
 

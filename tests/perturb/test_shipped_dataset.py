@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import REPOSITORY
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.evaluation import read_pairs
-from vlscore.perturb import KINDS, Edit, apply_edits, perturb_table
+from vlscore.perturb import KINDS, Edit, apply_edits, perturb
 from vlscore.perturb.run import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE
 
 BUILT = REPOSITORY / "perturbations" / "phantom"
@@ -31,7 +31,7 @@ def test_it_is_made_again_byte_for_byte(tmp_path):
         split=options["--phrasings"],
         size=32,
     )
-    made = perturb_table(table, tmp_path / "made").folder
+    made = perturb(table, tmp_path / "made").folder
     there, here = ({path.name for path in folder.iterdir()} for folder in (BUILT, made))
     assert there - {".lock"} == here - {".lock"}
     for name in (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE):

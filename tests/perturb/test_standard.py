@@ -1,7 +1,7 @@
 """The standard normal report, made from what a corpus says most often."""
 
 from vlscore.findings import extract
-from vlscore.perturb import default_standard_normal, perturb, standard_normal_of
+from vlscore.perturb import default_standard_normal, perturb_report, standard_normal_of
 from vlscore.perturb.generate import recipe
 
 DEFAULTS = {topic.name: topic.default for topic in recipe().topics}
@@ -59,6 +59,6 @@ def test_wrapped_lines_count_as_one_sentence():
 def test_a_standard_normal_report_is_not_exchanged_for_itself():
     own = standard_normal_of(sentences("Cardiac size is normal.", "No effusion or pneumothorax."))
     kinds = ["standard-normal"]
-    assert list(perturb(own, kinds, standard_normal=own)) == []
-    assert list(perturb(own.replace(". ", ".\n"), kinds, standard_normal=own)) == []
-    assert [p.perturbed for p in perturb(own, kinds)] == [default_standard_normal()]
+    assert list(perturb_report(own, kinds, standard_normal=own)) == []
+    assert list(perturb_report(own.replace(". ", ".\n"), kinds, standard_normal=own)) == []
+    assert [p.perturbed for p in perturb_report(own, kinds)] == [default_standard_normal()]

@@ -208,7 +208,8 @@ def test_a_continued_run_says_that_it_is_not_one_from_the_beginning(continued, r
     out = shutil.copytree(run.folder, tmp_path / "out")
     longer = run_toy(out, encoder=_toy(), epochs=5, **SHUFFLED)
     assert longer.facts["epochs_in_parts"] == [2, 2, 1]
-    assert run_toy(out, encoder=_toy(), overwrite=True, **SHUFFLED).notes == ()
+    notes = run_toy(out, encoder=_toy(), overwrite=True, **SHUFFLED).notes
+    assert not any("trained for" in note for note in notes)
 
 
 @pytest.mark.parametrize("keep_seconds", [0.0, 600.0])

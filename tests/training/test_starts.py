@@ -29,10 +29,10 @@ def test_a_small_encoder_has_the_words_of_the_reports():
     states = [encoder.state_dict() for encoder in (one, same, other)]
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
     assert any(not torch.equal(value, states[2][name]) for name, value in states[0].items())
-    assert start.kept_side == 256
+    assert start.stored_side == 256
     large = Start(side=320)
     assert large.small(["Large heart."], 1).image_pipeline.side == 320
-    assert large.kept_side == round(320 * 8 / 7)
+    assert large.stored_side == round(320 * 8 / 7)
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,8 @@ def test_a_layout_starts_from_its_parts(monkeypatch):
     assert asked == {
         "name": "limitr", "tokenizer": "t", "image_weights": "i", "text_weights": "b", "seed": 4,
     }  # fmt: skip
-    assert start.kept_side == 256
-    assert Start("biovil").kept_side == round(Start("biovil").kept_side) >= 512
+    assert start.stored_side == 256
+    assert Start("biovil").stored_side == round(Start("biovil").stored_side) >= 512
 
 
 def test_a_checkpoint_goes_on(monkeypatch):

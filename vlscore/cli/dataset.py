@@ -120,10 +120,10 @@ def dataset(
         raise typer.BadParameter("give NAME, FOLDER and --out TABLE")
 
     from vlscore.cli.progress import row_progress
-    from vlscore.data import write_dataset
+    from vlscore.data import dataset as run
 
     with row_progress(None, "studies", quiet=printing.is_silent) as on_progress:
-        found = write_dataset(
+        found = run(
             name,
             folder,
             out,

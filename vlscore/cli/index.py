@@ -95,13 +95,13 @@ def build(
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
     train-index
     """
-    from vlscore.retrieval import build_index
+    from vlscore.retrieval import index_build
 
     embedder = encoding.embedder()
     kind = "image" if images else "report"
     settings = dataclasses.replace(source, kind=kind, text_policy=encoding.section)
     with _stoppable(out, corpus, embedder, printing.quiet) as on_progress:
-        result = build_index(
+        result = index_build(
             corpus,
             out,
             embedder,
@@ -133,12 +133,12 @@ def add(
 
     Example: vlscore index add more.jsonl --index train-index
     """
-    from vlscore.retrieval import add_to_index, read_manifest
+    from vlscore.retrieval import index_add, read_manifest
 
     embedder = encoding.of_index(path, read_manifest(path)).embedder()
     settings = dataclasses.replace(source, text_policy=encoding.section)
     with _stoppable(path, corpus, embedder, printing.quiet) as on_progress:
-        result = add_to_index(
+        result = index_add(
             corpus,
             path,
             embedder,

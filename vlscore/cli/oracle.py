@@ -88,7 +88,8 @@ def oracle(
     """
     from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
-    from vlscore.retrieval import Shards, find_oracles, load_index, serve_oracles
+    from vlscore.retrieval import Shards, load_index, serve_oracles
+    from vlscore.retrieval import oracle as run
 
     settings = _settings(search, top_k, encoding.C)
     opened = load_index(index, check=check)
@@ -111,7 +112,7 @@ def oracle(
                 total, "searching", quiet=printing.is_silent, also=cache_hits(embedder)
             ) as on_progress,
         ):
-            result = find_oracles(
+            result = run(
                 studies,
                 folder,
                 opened,

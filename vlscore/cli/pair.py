@@ -96,9 +96,9 @@ def pair(
     """
     import json
 
-    from vlscore.data import pair_reports
+    from vlscore.data import pair as run
 
-    found = pair_reports(references, candidates, out, **vars(columns))
+    found = run(references, candidates, out, **vars(columns))
     say_of_run(found.notes, out, unchanged=False)
     if printing.as_json:
         echo(json.dumps(_content(found), indent=2, ensure_ascii=False))

@@ -75,13 +75,13 @@ def perturb(
     """
     from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
-    from vlscore.perturb import perturb_table
+    from vlscore.perturb import perturb as run
 
     with (
         stopping(out, "finished reports are"),
         row_progress(count_rows(reports), "perturbing", quiet=printing.quiet) as on_progress,
     ):
-        result = perturb_table(
+        result = run(
             reports,
             out,
             **vars(settings),

@@ -20,7 +20,7 @@ from vlscore.errors import VLScoreError
 if TYPE_CHECKING:
     from vlscore.core import OnProgress, Processes
     from vlscore.embedding import StudyEmbedder
-    from vlscore.training import Shown
+    from vlscore.training import StepProgress
 
 # Seconds: a row may take a thousandth of that, and rich's sum over the last rows as long as a row.
 _PAUSE = 0.1
@@ -107,7 +107,7 @@ def _log(total: int | None, what: str, also: Callable[[], str]) -> "OnProgress":
 @contextlib.contextmanager
 def training_progress(
     rows: int | None, quiet: bool = False
-) -> "Iterator[tuple[OnProgress, Callable[[Shown], None]]]":
+) -> "Iterator[tuple[OnProgress, Callable[[StepProgress], None]]]":
     """Progress of `vlscore train`: of the images that are decoded, then of its steps.
 
     Args:
@@ -120,7 +120,7 @@ def training_progress(
         with _bars() as add:
             decoding, steps = add("decoding", rows), None
 
-            def on_step(shown: "Shown") -> None:
+            def on_step(shown: "StepProgress") -> None:
                 nonlocal steps
                 steps = steps or add("training", shown.steps)
                 steps(shown.step, step_text(shown))
@@ -130,7 +130,7 @@ def training_progress(
         yield _log(rows, "decoding", str), _log_steps()
 
 
-def step_text(shown: "Shown") -> str:
+def step_text(shown: "StepProgress") -> str:
     """Return what is shown of a step besides the rate."""
     loss = f"loss {shown.loss:.3f}"
     if shown.validated is None:
@@ -138,13 +138,13 @@ def step_text(shown: "Shown") -> str:
     return f"{loss}  mean recall {shown.validated.mean_recall:.3f}"
 
 
-def _log_steps() -> Callable[["Shown"], None]:
+def _log_steps() -> Callable[["StepProgress"], None]:
     """A line for every validation, and one now and then."""
     began = logged = 0.0
     first: int | None = None
     validated: object = None
 
-    def on_step(shown: "Shown") -> None:
+    def on_step(shown: "StepProgress") -> None:
         nonlocal began, logged, first, validated
         now = time.monotonic()
         if first is None:

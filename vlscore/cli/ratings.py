@@ -135,9 +135,9 @@ def _make(sources: list[Path], out: Path, quiet: bool, **options: object) -> Non
     from typing import Any, cast
 
     from vlscore.cli.output import say_of_run
-    from vlscore.evaluation import make_sheets
+    from vlscore.evaluation import ratings_make
 
-    made = make_sheets(sources, out, **cast(Any, options))
+    made = ratings_make(sources, out, **cast(Any, options))
     say_of_run(made.notes, out, unchanged=made.unchanged, done="made")
     if not quiet:
         compares = options.get("ask") == ("preferences",)
@@ -184,7 +184,7 @@ def read(
     from vlscore.cli.options import names_of
     from vlscore.cli.output import say_of_run
     from vlscore.errors import InvalidSetting
-    from vlscore.evaluation import read_reading_study
+    from vlscore.evaluation import ratings_read
 
     chosen: dict[str, tuple[str, ...]] = {}
     for each in groups or ():
@@ -192,7 +192,7 @@ def read(
         if not (equals and name.strip() and members.strip()):
             raise InvalidSetting(f"write NAME=RATERS, as in clinicians=ann,bob, not {each!r}")
         chosen[name.strip()] = names_of(members)
-    run = read_reading_study(
+    run = ratings_read(
         folder,
         out,
         groups=chosen,

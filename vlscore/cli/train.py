@@ -24,12 +24,11 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import check_figure, draw_figures, echo, say_of_failures
 from vlscore.cli.progress import stopping
-from vlscore.training import TrainingSettings
+from vlscore.training import StartSettings, TrainingSettings
 
 if TYPE_CHECKING:
     from vlscore.training import Preparation, Start, TrainingRun
 
-START = "What is trained"
 LEARNING, HELD_OUT = "Learning", "Validation"
 
 
@@ -71,100 +70,6 @@ ConfigOption = Annotated[
         callback=_config,
     ),
 ]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StartOptions:
-    """What is trained, and the weights that it starts from."""
-
-    encoder: Annotated[
-        str,
-        option(
-            "--encoder -e",
-            "Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
-            "`vlscore encoders` lists them.",
-            "NAME",
-            START,
-        ),
-    ] = "small"
-    weights: Annotated[
-        Path | None,
-        option("--weights", "Checkpoint of the whole encoder to go on from.", "PATH", START),
-    ] = None
-    image_weights: Annotated[
-        Path | None,
-        option(
-            "--image-weights",
-            "Of a published layout's image tower: ResNet-50 as torchvision has it, for "
-            "instance; of small towers: EfficientNet-Lite0. Default: random.",
-            "PATH",
-            START,
-        ),
-    ] = None
-    text_weights: Annotated[
-        Path | None,
-        option(
-            "--text-weights",
-            "Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
-            "PATH",
-            START,
-        ),
-    ] = None
-    tokenizer: Annotated[
-        Path | None,
-        option(
-            "--tokenizer",
-            "Its vocabulary file or folder. Default: next to the weights.",
-            "PATH",
-            START,
-        ),
-    ] = None
-    style: Annotated[
-        str | None,
-        option(
-            "--style",
-            "Of small towers: whose pooling and normalisation they follow, by the objective's "
-            "name. Default: siglip.",
-            "NAME",
-            START,
-        ),
-    ] = None
-    side: Annotated[
-        int | None,
-        option(
-            "--side",
-            "Of small towers: side in pixels of the square that enters, a multiple of 32, or of "
-            "64 with --image-weights. Default: 128.",
-            "PIXELS",
-            START,
-        ),
-    ] = None
-
-    reading: Annotated[
-        str | None,
-        option(
-            "--reading",
-            "Of small towers: what the report tower reads, words, or findings that `vlscore "
-            "findings` extracts. Default: words.",
-            "NAME",
-            START,
-        ),
-    ] = None
-
-    def start(self) -> "Start":
-        """Return the start of the training."""
-        from vlscore.training import Start
-
-        return Start(
-            self.encoder,
-            self.weights,
-            self.tokenizer,
-            self.image_weights,
-            self.text_weights,
-            self.style,
-            self.side,
-            self.reading,
-        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -259,12 +164,13 @@ class PairOptions:
         )
         policy = ImagePolicy.named(self.image_policy)
         text = TextPolicy(self.section)
-        return Preparation(opened, start.kept_side, policy, text, self.views, group)
+        return Preparation(opened, start.stored_side, policy, text, self.views, group)
 
 
 @grouped(
     "candidate_column",
     after={
+        "tokenizer": "text_weights",
         "config": "objective",
         "micro_batch": "batch_size",
         "validation": "duplicates_apart",
@@ -277,7 +183,7 @@ def train(
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
     config: ConfigOption = None,
-    starting: StartOptions,
+    starting: StartSettings,
     settings: TrainingSettings,
     compute: ComputeOptions,
     held_out: ValidationOptions,
@@ -304,11 +210,12 @@ def train(
     """
     from vlscore.cli.progress import training_progress
     from vlscore.core import Place
+    from vlscore.training import Start
     from vlscore.training import train as run
 
     _check_config(context, config)
     check_figure(figure)
-    start, group = starting.start(), held_out.group_column
+    start, group = Start(**vars(starting)), held_out.group_column
     made = pairing.preparation(studies, table, start, group)
     held = None
     if held_out.validation is not None:

@@ -111,10 +111,12 @@ class _FormerNameLoader:
 
 # Room -> former name of a class or function -> its name today.
 FORMER_CLASSES = {
-    "data": {"Kind": "FindingKind"},
+    "data": {"Kind": "FindingKind", "pair_reports": "pair", "write_dataset": "dataset"},
     "evaluation": {
         "judge_table": "judge",
         "label_table": "findings",
+        "make_sheets": "ratings_make",
+        "read_reading_study": "ratings_read",
         "retrieve": "retrieval",
         "run_alignment": "align",
         "run_controlled": "controlled",
@@ -122,7 +124,15 @@ FORMER_CLASSES = {
         "run_sensitivity": "sensitivity",
     },
     "findings": {"Change": "TemporalChange"},
-    "retrieval": {"Objective": "SearchObjective", "Sought": "SearchTarget"},
+    "perturb": {"perturb_table": "perturb"},
+    "retrieval": {
+        "Objective": "SearchObjective",
+        "Sought": "SearchTarget",
+        "add_to_index": "index_add",
+        "build_index": "index_build",
+        "find_oracles": "oracle",
+    },
+    "training": {"Shown": "StepProgress"},
 }
 
 

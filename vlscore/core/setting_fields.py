@@ -100,5 +100,5 @@ def described(kind: type[Settings]) -> type[Settings]:
             text = f"{field.name}: {found.help} {found.more}".strip()
             lines += textwrap.wrap(text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
     beginning, raises, errors = (kind.__doc__ or "").partition("    Raises:")
-    kind.__doc__ = beginning + "\n".join(lines) + "\n\n" + raises + errors
+    kind.__doc__ = "\n".join([beginning.rstrip(), "", *lines, "", raises + errors])
     return kind

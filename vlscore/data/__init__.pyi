@@ -5,7 +5,7 @@ from .datasets.dataset_base import Omission as Omission
 from .datasets.dataset_base import OmissionReason as OmissionReason
 from .datasets.dataset_files import DatasetFiles as DatasetFiles
 from .datasets.dataset_writing import DatasetSummary as DatasetSummary
-from .datasets.dataset_writing import write_dataset as write_dataset
+from .datasets.dataset_writing import dataset as dataset
 from .datasets.registry import DATASETS as DATASETS
 from .datasets.registry import DatasetReading as DatasetReading
 from .datasets.registry import check_dataset as check_dataset
@@ -49,7 +49,7 @@ from .phantom.scene import sample_scene as sample_scene
 from .phantom.scene import sentence_for as sentence_for
 from .phantom.scene import write_report as write_report
 from .report_pairs import PairedReports as PairedReports
-from .report_pairs import pair_reports as pair_reports
+from .report_pairs import pair as pair
 from .reports import SECTIONS as SECTIONS
 from .reports import ReportSections as ReportSections
 from .reports import Section as Section

@@ -47,7 +47,7 @@ NO_ID = "the row has no id"
 
 @dataclass
 class PairedReports:
-    """Result of `pair_reports`.
+    """Result of `pair`.
 
     Attributes:
         out: table, or file of predictions for ReXrank.
@@ -95,7 +95,7 @@ class _ReportRow:
     reason: str | None = None
 
 
-def pair_reports(
+def pair(
     references: str | Path,
     candidates: str | Path,
     out: str | Path,

@@ -7,5 +7,6 @@ from .embedder import StudyEmbedder as StudyEmbedder
 from .embedder import StudyViews as StudyViews
 from .embedder import choose_views as choose_views
 from .embedder import training_notes as training_notes
+from .embedder import view_notes as view_notes
 from .engine import Embedded as Embedded
 from .engine import EmbeddingEngine as EmbeddingEngine

@@ -246,6 +246,11 @@ class StudyEmbedder:
         }
         return signature.flagged(*(flag for flag, is_stated in flags.items() if is_stated))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user of image embeddings, one sentence each; see `view_notes`."""
+        return view_notes(self.encoder, self.views)
+
     def decoder(self, workers: int = 0) -> ImageDecoder:
         """Return a decoder of images for this embedder, with `workers` processes."""
         return self.engine.decoder(workers)
@@ -368,6 +373,19 @@ def _warn_of_demonstration(name: str) -> None:
         "tests: its scores of real radiographs mean nothing. Name a real encoder with encoder=... "
         "or VLSCORE_ENCODER (`vlscore encoders` lists them)",
         DemonstrationEncoderWarning,
+    )
+
+
+def view_notes(encoder: JointEncoder, views: str) -> tuple[str, ...]:
+    """Return a note if an encoder reads lateral views, but the view policy uses none; else nothing.
+
+    Args: views: "first-frontal", "mean" or "frontal+lateral".
+    """
+    if views == "frontal+lateral" or not encoder.has_lateral_tower:
+        return ()
+    return (
+        f"{encoder.card.name} has a tower for lateral views, which views={views} does not use; "
+        'views="frontal+lateral" (--views frontal+lateral) embeds both views of a study',
     )
 
 

@@ -99,9 +99,9 @@ from .ratings.rater_agreement import krippendorff_alpha as krippendorff_alpha
 from .ratings.rater_agreement import rater_agreement as rater_agreement
 from .ratings.rater_agreement import strengths as strengths
 from .ratings.run import RatingsRun as RatingsRun
-from .ratings.run import read_reading_study as read_reading_study
+from .ratings.run import ratings_read as ratings_read
 from .ratings.sheet_making import RatingSheets as RatingSheets
-from .ratings.sheet_making import make_sheets as make_sheets
+from .ratings.sheet_making import ratings_make as ratings_make
 from .report_labels import FORMATS as FORMATS
 from .report_labels import LabelledReports as LabelledReports
 from .report_labels import findings as findings

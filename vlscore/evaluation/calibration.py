@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
-# How often another study is drawn where a study's own text was. Then those that are left are drawn
-# among the other texts alone.
+# Draws that are repeated if a study drew its own text. After them, the remaining studies draw among
+# the other texts alone.
 _ROUNDS = 100
 
 
@@ -51,7 +51,7 @@ class Calibration:
         table, sha256: name and digest of the table.
         signature: what the areas depend on: encoder, policies, texts.
         failed: rows that could not be used.
-        notes: what a user should know besides, one sentence each.
+        notes: notes for the user, one sentence each.
     """
 
     C: float
@@ -67,7 +67,7 @@ class Calibration:
 
     @property
     def source(self) -> str:
-        """Return what a card says of where C comes from."""
+        """Return the source of C, in the words of a card."""
         return (
             f"largest area of {self.triangles} triangles of {self.studies} studies of {self.table} "
             f"(sha256 {self.sha256[:12]}), candidates: {self.candidates}"
@@ -144,7 +144,7 @@ def calibrate(
     Raises:
         InvalidTable: the table cannot be read, has not the columns, or none of its rows can be
             used; with `others`, too few of its references differ.
-        InvalidSetting: a number that cannot be honoured.
+        InvalidSetting: a number out of its range.
     """
     if others < 0:
         raise InvalidSetting(f"others is a number of reports, at least 0, not {others!r}")
@@ -174,7 +174,8 @@ def calibrate(
         seed=seed,
         failed=tuple(embedded.failed),
     )
-    return replace(found, notes=(*found.notes, *training_notes(embedder, table.sha256)))
+    notes = (*found.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    return replace(found, notes=notes)
 
 
 def calibrate_vectors(
@@ -347,7 +348,7 @@ CARD = "card.json"
 
 
 def write_constant(folder: str | Path, calibration: Calibration) -> Path:
-    """State a measured C, and what it was measured on, in an encoder's card; returns its path.
+    """Write a measured C and its source into an encoder's card; return the card's path.
 
     The other facts of the card stay; the file is replaced in one step.
 
@@ -370,6 +371,6 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise WeightsNotFound(
             f"{folder} has no {CARD}, so it is no folder of a trained encoder; give the one that "
-            "`vlscore train` wrote, or state C by hand with --C"
+            "`vlscore train` wrote, or set C with --C"
         )
     return read_json(path, "card of an encoder")

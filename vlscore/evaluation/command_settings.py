@@ -18,6 +18,8 @@ TIES = ("sign", "letters", "none")
 FAMILIES = ("shown", "all")
 _MOST_DIGITS = 15
 _TABLE, _READING, _OUTPUT = "Table", "Images and reports", "Results"
+# Mark of a metric in tables and notes, where it was fitted to the data that measure it.
+IN_SAMPLE = "in-sample upper bound"
 
 
 def check_elsewhere(
@@ -47,6 +49,18 @@ def check_elsewhere(
         )
 
 
+def _values(columns: str) -> Any:
+    """Return the field for a table of values computed elsewhere; `columns` are those it has."""
+    help = f"Table of values computed elsewhere: {columns}."
+    return setting(None, help, "PATH", typed=Path | None)
+
+
+def _lower_is_better(named: str) -> Any:
+    """Return the field for the names in this table of which smaller values are better."""
+    help = f"{named} of --values, with commas, of which smaller values are better."
+    return setting((), help, "NAMES")
+
+
 @described
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSettings:
@@ -62,15 +76,8 @@ class ComparisonSettings:
         "Add four systems that know little: a constant report, the standard normal report, "
         "random reports, reports of the nearest images.",
     )
-    values: str | Path | None = setting(  # noqa: RUF009 - it makes a field
-        None,
-        "Table of values that another program computed: system, id, one column a metric.",
-        "PATH",
-        typed=Path | None,
-    )
-    lower_is_better: tuple[str, ...] = setting(
-        (), "Columns of --values whose smaller values are better.", "NAMES"
-    )
+    values: str | Path | None = _values("system, id, one column a metric")  # noqa: RUF009
+    lower_is_better: tuple[str, ...] = _lower_is_better("Columns")
     resamples: int = setting(2000, "Resamples of the bootstrap.", "N", least=_LEAST_RESAMPLES)
     permutations: int = setting(9999, "Permutations of the paired tests.", "N", least=99)
     seed: int = setting(0, "Seed of intervals, tests and random reports.", "N")
@@ -92,7 +99,7 @@ class ComparisonSettings:
     )
 
     def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
+        """Return the settings that must match before a stopped run can be resumed."""
         values = None
         if self.values is not None:
             values = [file_digest(self.values), sorted(self.lower_is_better)]
@@ -169,15 +176,8 @@ class TableSettings:
 class AlignmentSettings:
     """Settings of an alignment of metrics with raters; `level` is that of the intervals."""
 
-    values: str | Path | None = setting(  # noqa: RUF009 - it makes a field
-        None,
-        "Table of values computed elsewhere: study_id, candidate_id, one column a metric.",
-        "PATH",
-        typed=Path | None,
-    )
-    lower_is_better: tuple[str, ...] = setting(
-        (), "Columns of --values, with commas, of which smaller values are better.", "NAMES"
-    )
+    values: str | Path | None = _values("study_id, candidate_id, one column a metric")  # noqa: RUF009
+    lower_is_better: tuple[str, ...] = _lower_is_better("Columns")
     fit: str | None = setting(
         None,
         'Also fit a composite of the computed metrics to a rating, as in "total errors"; '
@@ -194,16 +194,11 @@ class AlignmentSettings:
 class SensitivitySettings:
     """Settings of a test of metrics with changed reports."""
 
-    values: str | Path | None = setting(  # noqa: RUF009 - it makes a field
-        None,
-        "Table of values computed elsewhere: study_id, kind, and NAME.original, "
-        "NAME.perturbed of each metric, in the order of the perturbations.",
-        "PATH",
-        typed=Path | None,
+    values: str | Path | None = _values(  # noqa: RUF009
+        "study_id, kind, and NAME.original, NAME.perturbed of each metric, in the order of the "
+        "perturbations"
     )
-    lower_is_better: tuple[str, ...] = setting(
-        (), "Metrics of --values, with commas, of which smaller values are better.", "NAMES"
-    )
+    lower_is_better: tuple[str, ...] = _lower_is_better("Metrics")
     swap_images: bool = setting(False, "Also measure whether the image matters.")
     resamples: int = setting(2000, "Resamples of the bootstrap.", "N", least=_LEAST_RESAMPLES)
     seed: int = setting(0, "Seed of the bootstrap and of the swap.", "N")
@@ -214,7 +209,7 @@ class SensitivitySettings:
 class Sampling:
     """Sizes of the samples from which every number of controlled corpora is computed.
 
-    Raises: InvalidSetting for fewer references or candidates than a mean needs.
+    Raises: InvalidSetting that names the first invalid setting.
     """
 
     references: int = setting(50, "Most references behind a number.", "N", least=2)
@@ -223,5 +218,4 @@ class Sampling:
     seed: int = setting(0, "Of everything random.", "N")
 
     def __post_init__(self) -> None:
-        if self.references < 2 or self.candidates < 1:
-            raise InvalidSetting("two references and one candidate are the least for a mean")
+        check_settings(self)

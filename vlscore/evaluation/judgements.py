@@ -19,7 +19,7 @@ from vlscore.data import (
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.row_chunks import (
     RowFiles,
-    bad_rows_of,
+    RunOfRows,
     csv_of,
     join_failures,
     join_parts,
@@ -34,7 +34,7 @@ from vlscore.metrics import (
     rating,
 )
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import FAILURES, Run, TextTable
+from vlscore.stats import FAILURES, TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -70,7 +70,7 @@ class TokenPrices(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JudgedReports(Run):
+class JudgedReports(RunOfRows):
     """Judgements of candidates, and their files.
 
     These are judgements.jsonl (each error of each study), totals.csv (one row a study),
@@ -83,11 +83,6 @@ class JudgedReports(Run):
     def reports(self) -> int:
         """Return the number of reports that were judged."""
         return int(self.content["reports"])
-
-    @property
-    def bad_rows(self) -> list[BadRow]:
-        """Return rows that could not be judged."""
-        return bad_rows_of(self)
 
     @property
     def means(self) -> Mapping[str, float]:

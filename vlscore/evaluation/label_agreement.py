@@ -19,7 +19,7 @@ from vlscore.stats import Interval, TextTable, interval, number, percentiles
 
 Labels = Mapping[str, int | None]
 
-# CheXpert's first files call one label otherwise than its paper.
+# CheXpert's first files have another name for one label than its paper.
 _ALIASES = {"airspace opacity": "Lung Opacity"}
 _ID_COLUMNS = ("id", "study_id", "study", "dicom_id", "Path")
 _VALUES = {1.0: 1, 0.0: 0, -1.0: -1}

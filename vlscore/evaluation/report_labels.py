@@ -30,7 +30,7 @@ from vlscore.evaluation.label_agreement import (
 )
 from vlscore.evaluation.row_chunks import (
     RowFiles,
-    bad_rows_of,
+    RunOfRows,
     csv_of,
     join_failures,
     join_parts,
@@ -45,7 +45,7 @@ from vlscore.findings import (
     chexpert_labels,
     extract,
 )
-from vlscore.stats import FAILURES, Interval, Run, TextTable
+from vlscore.stats import FAILURES, Interval, TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -70,11 +70,11 @@ _VALUES = {Polarity.POSITIVE: 1, Polarity.NEGATIVE: 0, Polarity.UNCERTAIN: -1}
 
 
 @dataclass(frozen=True)
-class LabelledReports(Run):
+class LabelledReports(RunOfRows):
     """Labels of reports, and their files.
 
     These are labels and findings (.csv or .jsonl), failures.csv, tables.md, and agreement.csv where
-    labels were given.
+    there is a table of labels to compare with.
     """
 
     results = (
@@ -88,11 +88,6 @@ class LabelledReports(Run):
     def reports(self) -> int:
         """Return the number of reports that were labelled."""
         return int(self.content["reports"])
-
-    @property
-    def bad_rows(self) -> list[BadRow]:
-        """Return rows without a report that can be used."""
-        return bad_rows_of(self)
 
     @property
     def counts(self) -> Mapping[str, Mapping[str, int]]:
@@ -256,7 +251,7 @@ class _LabellingJob(RowFiles[Report]):
     def write(
         self, folder: ResumableFolder, place: Path, source: str, resamples: int, seed: int
     ) -> dict[str, Any]:
-        """Write the results, and say what is in them."""
+        """Write the results, and return their content."""
         heads = {"labels": ("study_id", *CHEXPERT_LABELS), "findings": _FINDING_COLUMNS}
         for name, head in heads.items():
             first = csv_of([head]) if self.format == "csv" else ""

@@ -22,7 +22,7 @@ from vlscore.core import (
     write_json,
 )
 from vlscore.data import BadRow, ColumnNames, TextPolicy, open_studies
-from vlscore.embedding import StudyEmbedder
+from vlscore.embedding import StudyEmbedder, training_notes
 from vlscore.errors import InvalidTable
 from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.retrieval import (
@@ -212,7 +212,8 @@ def retrieval(
 
         folder.finish(write, rows=folder.rows)
 
-    return RetrievalRun.make(out, key, compute, overwrite=overwrite, notes=table.notes)
+    notes = (*table.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    return RetrievalRun.make(out, key, compute, overwrite=overwrite, notes=notes)
 
 
 def _signature(embedder: StudyEmbedder, policy: TextPolicy) -> Signature:

@@ -156,7 +156,11 @@ def csv_of(rows: Iterable[Sequence[Any]]) -> str:
     return stream.getvalue()
 
 
-def bad_rows_of(run: Run) -> list[BadRow]:
-    """Return the rows that failures.csv of a run lists."""
-    failures = run.first_failures()
-    return [BadRow(int(each.row or 0), each.id or None, each.reason) for each in failures]
+class RunOfRows(Run):
+    """Result of a command over the rows of a table; failures.csv lists rows without a result."""
+
+    @property
+    def bad_rows(self) -> list[BadRow]:
+        """Return the rows that could not be used, with the reasons."""
+        failures = self.first_failures()
+        return [BadRow(int(each.row or 0), each.id or None, each.reason) for each in failures]

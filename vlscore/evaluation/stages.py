@@ -284,7 +284,7 @@ def _quietly(call: Callable[[], T]) -> T | None:
     """Return the result of the call; None if the file cannot be used."""
     try:
         return call()
-    except Exception:  # decoders of untrusted bytes raise whatever they like
+    except Exception:  # decoders of untrusted bytes raise exceptions of any type
         return None
 
 

@@ -1,4 +1,4 @@
-"""Perturbations of one report (`perturb`), and the standard normal report of a corpus.
+"""Perturbations of one report (`perturb_report`), and the standard normal report of a corpus.
 
 The standard normal report is made from the most frequent normal sentences of a corpus. Source:
 Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024, section 4.2 and Figure 2; the recipe is
@@ -127,7 +127,7 @@ def default_standard_normal() -> str:
 _MOST_REFUSALS = 200
 
 
-def perturb(
+def perturb_report(
     report: str,
     kinds: Iterable[AnyKind] | AnyKind | None = None,
     seed: int = 0,
@@ -147,7 +147,8 @@ def perturb(
     Raises: UnknownName for an unknown kind; InvalidSetting for an object that is none, or where
         `per_report` is below 1; InvalidReport where the report is no text.
 
-    >>> for p in perturb("Small left pleural effusion. Heart size is normal.", ["change-location"]):
+    >>> report = "Small left pleural effusion. Heart size is normal."
+    >>> for p in perturb_report(report, ["change-location"]):
     ...     print(p.perturbed, "|", p.rule)
     Small right pleural effusion. Heart size is normal. | side:left->right pleural_effusion
     """

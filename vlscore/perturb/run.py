@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -18,6 +19,7 @@ from vlscore.core import (
     resource_path,
     settings_in,
     warn_caller,
+    with_former_calls,
 )
 from vlscore.data import BadRow, Report, ReportTable, open_reports
 from vlscore.errors import InvalidTable
@@ -25,11 +27,12 @@ from vlscore.findings import extract
 from vlscore.perturb.edits import PerturbationSettings
 from vlscore.perturb.generate import (
     NormalSentences,
+    perturb_report,
     perturbations_of,
     why_nothing,
 )
 from vlscore.perturb.parsed_report import ReadReport
-from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
+from vlscore.perturb.registry import KINDS, AnyKind, Kind, NeedsStandardNormal, kinds_named
 from vlscore.stats import Failure, Run, TextTable
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ _ROWS_IN_CHUNK = 200
 
 
 class PerturbedTable(Run):
-    """Result of `perturb_table`: perturbations.jsonl, skipped.jsonl and run.json."""
+    """Result of `perturb`: perturbations.jsonl, skipped.jsonl and run.json."""
 
     results = RESULTS
 
@@ -102,7 +105,15 @@ class PerturbedTable(Run):
             )
 
 
-def perturb_table(
+def _is_of_one_report(source: Any = "", out: Any = None, *more: Any, **keywords: Any) -> bool:
+    """Return whether a call names no folder, as one of `perturb_report`."""
+    if not isinstance(out, str | os.PathLike):
+        return True
+    return out in KINDS and isinstance(source, str) and not os.path.isfile(source)
+
+
+@with_former_calls(_is_of_one_report, perturb_report)
+def perturb(
     path: str | Path,
     out: str | Path,
     kinds: Iterable[AnyKind] | AnyKind | None = None,
@@ -130,7 +141,7 @@ def perturb_table(
         on_progress: called with (rows done, bad rows).
 
     Raises: InvalidTable where the table cannot be read or holds no report; UnknownName,
-        InvalidSetting as `perturb`, and where `out` holds another data set; FolderInUse.
+        InvalidSetting as `perturb_report`, and where `out` holds another data set; FolderInUse.
     """
     settings = settings_in(PerturbationSettings, locals())
     chosen = kinds_named(settings.kinds)

@@ -1,6 +1,3 @@
-from .index_build import BuildResult as BuildResult
-from .index_build import add_to_index as add_to_index
-from .index_build import build_index as build_index
 from .index_check import measure_recall as measure_recall
 from .index_check import verify_index as verify_index
 from .index_folder import Index as Index
@@ -9,6 +6,9 @@ from .index_folder import encoder_name_of as encoder_name_of
 from .index_folder import load_index as load_index
 from .index_folder import read_manifest as read_manifest
 from .index_oracle import OracleRun as OracleRun
+from .index_writing import BuildResult as BuildResult
+from .index_writing import index_add as index_add
+from .index_writing import index_build as index_build
 from .queries import Answer as Answer
 from .queries import Hit as Hit
 from .queries import OracleSummary as OracleSummary
@@ -23,7 +23,7 @@ from .rerank import best_texts as best_texts
 from .run import ANSWERS as ANSWERS
 from .run import OracleResult as OracleResult
 from .run import answer_text as answer_text
-from .run import find_oracles as find_oracles
+from .run import oracle as oracle
 from .run import oracle_text as oracle_text
 from .run import serve_oracles as serve_oracles
 from .search_settings import GUARDS as GUARDS

@@ -280,7 +280,7 @@ class Index:
 
     def _made_otherwise(self, what: str) -> InvalidIndex:
         return InvalidIndex(
-            f"{self.path} was made in another way than is asked for now: {what}. Give the same "
+            f"{self.path} was made with other settings: {what}. Give the same "
             "settings (txt: --section, img: --image-policy, prec: --precision, "
             "COMPILED: --compile), or build an index with these"
         )

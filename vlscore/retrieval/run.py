@@ -163,7 +163,7 @@ class OracleResult(Run):
         return list(islice(failed, count))
 
 
-def find_oracles(
+def oracle(
     studies: str | Path,
     out: str | Path,
     index: Index | str | Path,
@@ -187,7 +187,7 @@ def find_oracles(
     Args:
         studies: table with columns id, image, reference, as far as the metric uses them.
         out: folder for the results.
-        index: as `build_index` made it.
+        index: as `index_build` made it.
         embedder: with the encoder and policies that made the index; default: the index's encoder.
         settings: settings of the search.
         text_policy: which section of a reference is used, the same as for the index's reports.
@@ -228,7 +228,10 @@ def find_oracles(
         _search(run, queries, folder, format, workers, on_progress or no_progress)
         is_searched = True
 
-    result = OracleResult.make(out, key, search, overwrite=overwrite, notes=queries.studies.notes)
+    notes = queries.studies.notes
+    if embedder is not None and "image" in {*settings.needs, *settings.wants}:
+        notes = (*notes, *embedder.notes)
+    result = OracleResult.make(out, key, search, overwrite=overwrite, notes=notes)
     if not is_searched:
         run.release()
     return result
@@ -241,7 +244,7 @@ def serve_oracles(
     *,
     device: str = "cpu",
 ) -> None:
-    """Search one part of an index for the first process, which calls `find_oracles`."""
+    """Search one part of an index for the first process, which calls `oracle`."""
     opened = index if isinstance(index, Index) else load_index(index)
     OracleRun(opened, None, settings, shards=shards, device=device).serve()
 

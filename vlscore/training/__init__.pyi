@@ -1,6 +1,7 @@
-from .loop import Shown as Shown
+from .loop import StepProgress as StepProgress
 from .loop import split as split
 from .run import train as train
+from .settings import StartSettings as StartSettings
 from .settings import TrainingSettings as TrainingSettings
 from .settings import check_names as check_names
 from .settings import read_config as read_config

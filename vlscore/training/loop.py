@@ -217,7 +217,7 @@ def measure_constant(
 
 
 @dataclass(frozen=True)
-class Shown:
+class StepProgress:
     """Numbers for a progress display after a step.
 
     Attributes:
@@ -232,7 +232,7 @@ class Shown:
     validated: Validated | None = None
 
 
-OnStep = Callable[[Shown], None]
+OnStep = Callable[[StepProgress], None]
 
 
 @dataclass(eq=False)
@@ -341,7 +341,7 @@ class Training:
             patience = self.settings.patience
             ended = progress.step == self.steps or 0 < patience <= progress.waited
             progress = replace(progress, ended=ended)
-            self.on_step(Shown(progress.step, self.steps, sum(parts.values()), validated))
+            self.on_step(StepProgress(progress.step, self.steps, sum(parts.values()), validated))
             stopped = self.is_stopped()
             is_due = ended or stopped or time.monotonic() - kept > self.keep_seconds
             if self.journal is not None and is_due:

@@ -19,6 +19,7 @@ from vlscore.core import (
     no_progress,
     run_record,
 )
+from vlscore.embedding import view_notes
 from vlscore.encoders import STYLES, JointEncoder, SmallSettings, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
@@ -322,7 +323,11 @@ class _TrainingJob:
         self.processes.wait()
         if folder is None:
             return TrainingRun(self.out, {}, {})
-        return TrainingRun.of(folder, record=record, resumed_from=int(record["resumed_from"]))
+        done = int(record["resumed_from"])
+        return TrainingRun.of(folder, self._notes(), record=record, resumed_from=done)
+
+    def _notes(self) -> tuple[str, ...]:
+        return () if self.opened is None else view_notes(self.opened, self.preparation.views)
 
     def _encoder(self, reports: Sequence[str], copies: ReportCopies | None) -> JointEncoder:
         """Return the encoder to train; a new one gets the words of the reports and their copies."""
@@ -343,7 +348,7 @@ class _TrainingJob:
         # A stopped run with more epochs needs its states.
         if not is_unfinished(self.out):
             keep_state(self.out, folder.record.get(STATE, {}).get("files", ()))
-        return TrainingRun.of(folder, unchanged=True, resumed_from=0)
+        return TrainingRun.of(folder, self._notes(), unchanged=True, resumed_from=0)
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
         """Return the training pairs and their rows, and the validation pairs and their rows."""

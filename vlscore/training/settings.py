@@ -1,7 +1,8 @@
 """Settings of a training run, and the TOML file with them.
 
-- `TrainingSettings` holds every number on which the weights depend, except data and towers. Its
-  fields are also the options of `vlscore train`, with hyphens for underscores.
+- `StartSettings` holds the encoder that is trained, and its start weights. `TrainingSettings` holds
+  every other number on which the weights depend, except data. Their fields are also the options of
+  `vlscore train`, with hyphens for underscores.
 - `read_config` and `write_config` read and write a TOML file of settings, which every run writes.
 
 This file loads no heavy library, because `vlscore train --help` reads it.
@@ -34,7 +35,79 @@ if TYPE_CHECKING:
 PRECISIONS = ("fp32", "bf16")
 SENTENCES = ("all", "shuffled", "one")
 SELECTIONS = ("recall", "loss", "last")
-LEARNING, HELD_OUT = "Learning", "Validation"
+START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
+
+
+@described
+@dataclass(frozen=True)
+class StartSettings:
+    """Encoder to train, and its start weights."""
+
+    encoder: Any = setting(  # noqa: RUF009 - it makes a field
+        "small",
+        "Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
+        "`vlscore encoders` lists them.",
+        "NAME",
+        more="Or any encoder with a checkpoint in `weights`; or a loaded encoder, which training "
+        "changes.",
+        panel=START,
+        option="--encoder -e",
+        typed=str,
+    )
+    weights: str | Path | None = setting(  # noqa: RUF009
+        None,
+        "Checkpoint of the whole encoder to go on from.",
+        "PATH",
+        more="As in `load_encoder`.",
+        panel=START,
+        typed=Path | None,
+    )
+    tokenizer: str | Path | None = setting(  # noqa: RUF009
+        None,
+        "Its vocabulary file or folder. Default: next to the weights.",
+        "PATH",
+        panel=START,
+        typed=Path | None,
+    )
+    image_weights: str | Path | None = setting(  # noqa: RUF009
+        None,
+        "Of a published layout's image tower: ResNet-50 as torchvision has it, for "
+        "instance; of small towers: EfficientNet-Lite0. Default: random.",
+        "PATH",
+        more="See `new_encoder`. A new small encoder with image weights has EfficientNet-Lite0 as "
+        "its image trunk.",
+        panel=START,
+        typed=Path | None,
+    )
+    text_weights: str | Path | None = setting(  # noqa: RUF009
+        None,
+        "Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
+        "PATH",
+        more="For published layouts alone; see `new_encoder`.",
+        panel=START,
+        typed=Path | None,
+    )
+    style: str | None = setting(
+        None,
+        "Of small towers: whose pooling and normalisation they follow, by the objective's "
+        "name. Default: siglip.",
+        "NAME",
+        panel=START,
+    )
+    side: int | None = setting(
+        None,
+        "Of small towers: side in pixels of the square that enters, a multiple of 32, or of "
+        "64 with --image-weights. Default: 128.",
+        "PIXELS",
+        panel=START,
+    )
+    reading: str | None = setting(
+        None,
+        "Of small towers: what the report tower reads, words, or findings that `vlscore "
+        "findings` extracts. Default: words.",
+        "NAME",
+        panel=START,
+    )
 
 
 @described

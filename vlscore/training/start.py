@@ -30,6 +30,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vlscore.core import warn_caller
 from vlscore.encoders import (
     Bert,
     JointEncoder,
@@ -47,6 +48,7 @@ from vlscore.encoders import (
     timm_names,
 )
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
+from vlscore.training.settings import StartSettings
 
 _FILES = ("model.safetensors", "pytorch_model.bin")
 _OLD_NAMES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
@@ -219,7 +221,7 @@ def new_encoder(
     if layout is None or not (isinstance(member, type) and issubclass(member, PublishedEncoder)):
         raise InvalidSetting(
             f"{member.card.name} cannot be started from parts; these can: {', '.join(LAYOUTS)}. "
-            "Its training can go on from a whole checkpoint"
+            "Give a checkpoint of the whole encoder (weights) to continue its training"
         )
     if tokenizer is None and text_weights is None:
         raise InvalidSetting(
@@ -292,39 +294,16 @@ def _layers(module: nn.Module) -> int:
 
 
 # Stored images are a little larger than the towers' input, so that crops can vary in position.
-_KEPT = 8 / 7
-_LEAST_KEPT = 256
+_STORED_SCALE = 8 / 7
+_LEAST_STORED = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
-    """Encoder to train, and its start weights.
-
-    Attributes:
-        encoder: "small", the name of a published layout, or of any encoder with a checkpoint in
-            `weights`; or a loaded encoder, which training changes.
-        weights: a checkpoint to start from, as in `load_encoder`.
-        tokenizer: vocabulary of a published layout, or of the checkpoint.
-        image_weights, text_weights: of the parts of a published layout; see `new_encoder`. A
-            new small encoder takes image weights of EfficientNet-Lite0, and has that network as
-            its image trunk.
-        style: for a new small encoder: the model whose pooling and normalisation it uses.
-        side: for a new small encoder: side in pixels of the square that enters, a multiple of 32;
-            default: 128.
-        reading: for a new small encoder: what its report tower reads, "words" (default) or
-            "findings" that `vlscore.findings` extracts.
+class Start(StartSettings):
+    """Start of a training: `StartSettings`, checked, and the encoder that they make.
 
     Raises: InvalidSetting if settings contradict each other.
     """
-
-    encoder: str | JointEncoder = "small"
-    weights: str | Path | None = None
-    tokenizer: str | Path | None = None
-    image_weights: str | Path | None = None
-    text_weights: str | Path | None = None
-    style: str | None = None
-    side: int | None = None
-    reading: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("style", "side", "reading"):
@@ -350,12 +329,13 @@ class Start:
     @property
     def name(self) -> str:
         """Return the name of the encoder."""
-        return self.encoder.card.name if isinstance(self.encoder, JointEncoder) else self.encoder
+        known: str | JointEncoder = self.encoder
+        return known.card.name if isinstance(known, JointEncoder) else known
 
     @property
     def is_small(self) -> bool:
         """Return whether a small encoder is made, with a vocabulary from the reports."""
-        return self.encoder == "small" and self.weights is None
+        return bool(self.encoder == "small") and self.weights is None
 
     @property
     def is_layout(self) -> bool:
@@ -440,11 +420,17 @@ class Start:
         return encoder
 
     @property
-    def kept_side(self) -> int:
+    def stored_side(self) -> int:
         """Return the shorter side of stored images in pixels; raise UnknownName."""
         known = self.encoder
         card = known.card if isinstance(known, JointEncoder) else encoder_card(known)
-        return max(_LEAST_KEPT, round((self.side or card.image_size) * _KEPT))
+        return max(_LEAST_STORED, round((self.side or card.image_size) * _STORED_SCALE))
+
+    @property
+    def kept_side(self) -> int:
+        """Former name of `stored_side`."""
+        warn_caller("Start.kept_side is now called stored_side", DeprecationWarning)
+        return self.stored_side
 
 
 def own_copy(encoder: JointEncoder) -> JointEncoder:

@@ -158,8 +158,8 @@ class Journal:
             path = self._folder / name
             if not path.is_file() or file_digest(path) != sha256:
                 raise ChecksumMismatch(
-                    f"{path} is damaged or missing, so the training cannot go on; give --overwrite "
-                    "to begin anew"
+                    f"{path} is damaged or missing, so the training cannot be resumed; give "
+                    "--overwrite to begin anew"
                 )
         return Progress(**note["progress"])
 

@@ -201,8 +201,8 @@ class Preparation:
             raise InvalidSetting(f"training takes views={' or '.join(VIEWS)}, not {self.views!r}")
         if self.image_policy.as_authors:
             raise InvalidSetting(
-                'the image policy "authors" reads files for one encoder, and training keeps images '
-                "for any; use the default policy"
+                'the image policy "authors" reads files for one encoder, and training stores '
+                "images for all encoders; use the default policy"
             )
 
     def key(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.conftest import REPOSITORY
-from vlscore.data import check_dataset, open_studies, read_dataset, write_dataset
+from vlscore.data import check_dataset, dataset, open_studies, read_dataset
 
 IU = REPOSITORY.parent / "shared" / "data" / "iu"
 pytestmark = pytest.mark.skipif(
@@ -31,7 +31,7 @@ def test_real_films_get_their_proportions_back(tmp_path: Path):
     lines = (IU / "studies.jsonl").read_text(encoding="utf-8").splitlines()[:20]
     (tmp_path / "studies.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     out = tmp_path / "iu.parquet"
-    write_dataset(
+    dataset(
         "squared-films", tmp_path / "studies.jsonl", out, films=IU, proportions=tmp_path / "films"
     )
     found = {study.id: study for study in open_studies(out, needs={"image", "reference"})}

@@ -17,7 +17,7 @@ from tests.data.datasets.samples import (
     r2gen,
     squared_films,
 )
-from vlscore.data import BadRow, TextPolicy, open_studies, read_rows, write_dataset
+from vlscore.data import BadRow, TextPolicy, dataset, open_studies, read_rows
 from vlscore.data.datasets.dataset_writing import restored_size
 from vlscore.errors import InvalidSetting, InvalidTable, OutputFailed
 
@@ -27,7 +27,7 @@ from vlscore.errors import InvalidSetting, InvalidTable, OutputFailed
 def test_every_data_set_becomes_a_table_that_commands_read(name, suffix, tmp_path):
     sample = SAMPLES[name](tmp_path / "data")
     out = tmp_path / f"studies.{suffix}"
-    summary = write_dataset(name, sample.folder, out, **sample.arguments)
+    summary = dataset(name, sample.folder, out, **sample.arguments)
     studies = list(open_studies(out, needs={"image", "reference"}, also=["patient", "split"]))
     assert not [each for each in studies if isinstance(each, BadRow)]
     assert len(studies) == summary.studies.total() >= 1
@@ -41,7 +41,7 @@ def test_every_data_set_becomes_a_table_that_commands_read(name, suffix, tmp_pat
 def test_sections_views_and_patients_reach_the_commands(tmp_path):
     sample = mimic_cxr_jpg(tmp_path / "jpg")
     out = tmp_path / "mimic.parquet"
-    write_dataset("mimic-cxr-jpg", sample.folder, out, **sample.arguments)
+    dataset("mimic-cxr-jpg", sample.folder, out, **sample.arguments)
     first, second, third = open_studies(out, needs={"image", "reference"}, also=["patient"])
     assert (first.id, first.extra) == ("50000001", {"patient": "10000001"})
     assert first.views == ("PA", "LATERAL")
@@ -66,7 +66,7 @@ def test_ids_of_many_digits_stay_text_in_every_format(tmp_path):
     sample = SAMPLES["padchest"](tmp_path / "data")
     for suffix in ("parquet", "jsonl", "csv"):
         out = tmp_path / f"padchest.{suffix}"
-        write_dataset("padchest", sample.folder, out)
+        dataset("padchest", sample.folder, out)
         patients = [row["patient"] for _, row in read_rows(out)]
         assert patients == ["839860488694292331", "3"]
 
@@ -74,7 +74,7 @@ def test_ids_of_many_digits_stay_text_in_every_format(tmp_path):
 def test_what_is_left_out_is_listed_and_counted(tmp_path):
     sample = mimic_cxr_jpg(tmp_path / "jpg")
     out = tmp_path / "tables" / "mimic_{split}.jsonl"
-    summary = write_dataset("mimic-cxr-jpg", sample.folder, out, **sample.arguments)
+    summary = dataset("mimic-cxr-jpg", sample.folder, out, **sample.arguments)
     assert summary.tables == {
         "train": tmp_path / "tables" / "mimic_train.jsonl",
         "validate": tmp_path / "tables" / "mimic_validate.jsonl",
@@ -110,9 +110,9 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
     sample = chexpert_plus(tmp_path / "chexpert")
     for suffix in ("parquet", "jsonl", "csv"):
         out = tmp_path / f"a.{suffix}"
-        write_dataset("chexpert-plus", sample.folder, out)
+        dataset("chexpert-plus", sample.folder, out)
         before = out.read_bytes()
-        write_dataset("chexpert-plus", sample.folder, out)
+        dataset("chexpert-plus", sample.folder, out)
         assert out.read_bytes() == before
 
 
@@ -120,7 +120,7 @@ def test_paths_start_from_the_table_or_from_the_films(tmp_path):
     sample = r2gen(tmp_path / "iu_xray")
     beside, elsewhere = tmp_path / "a.jsonl", tmp_path / "else" / "b.jsonl"
     for out, relative in ((beside, False), (elsewhere, False), (tmp_path / "c.jsonl", True)):
-        write_dataset("r2gen", sample.folder, out, relative=relative)
+        dataset("r2gen", sample.folder, out, relative=relative)
         first = next(iter(read_rows(out)))[1]["image"][0]
         known = {
             beside: "iu_xray/images/CXR2384_IM-0942/0.png",
@@ -137,33 +137,33 @@ def test_nothing_is_written_where_no_study_is_left(tmp_path):
     sample = iu_kaggle(tmp_path / "iu")
     out = tmp_path / "none.parquet"
     with pytest.raises(InvalidTable, match=r"no study of the part test can be used.*needs indiana"):
-        write_dataset("iu-kaggle", sample.folder, out, split="test")
+        dataset("iu-kaggle", sample.folder, out, split="test")
     for path in (sample.folder / "images" / "images_normalized").iterdir():
         path.unlink()
     with pytest.raises(InvalidTable, match="no film of the study was found"):
-        write_dataset("iu-kaggle", sample.folder, out)
+        dataset("iu-kaggle", sample.folder, out)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["iu"]
 
 
 def test_a_table_that_is_there_stays_where_the_new_one_fails(tmp_path):
     sample = iu_kaggle(tmp_path / "iu")
     out = tmp_path / "iu.jsonl"
-    write_dataset("iu-kaggle", sample.folder, out)
+    dataset("iu-kaggle", sample.folder, out)
     before = out.read_bytes()
     with pytest.raises(InvalidTable):
-        write_dataset("iu-kaggle", sample.folder, out, split="test")
+        dataset("iu-kaggle", sample.folder, out, split="test")
     assert out.read_bytes() == before
     with pytest.raises(InvalidSetting, match=r"one of .parquet, .jsonl, .csv"):
-        write_dataset("iu-kaggle", sample.folder, tmp_path / "iu.xlsx")
+        dataset("iu-kaggle", sample.folder, tmp_path / "iu.xlsx")
     (tmp_path / "file").touch()
     with pytest.raises(OutputFailed, match="is a file, not a folder"):
-        write_dataset("iu-kaggle", sample.folder, tmp_path / "file" / "iu.jsonl")
+        dataset("iu-kaggle", sample.folder, tmp_path / "file" / "iu.jsonl")
 
 
 def test_squeezed_films_get_their_proportions_back(tmp_path):
     sample = squared_films(tmp_path / "iu")
     out = tmp_path / "iu.jsonl"
-    summary = write_dataset("squared-films", sample.folder, out, proportions=tmp_path / "restored")
+    summary = dataset("squared-films", sample.folder, out, proportions=tmp_path / "restored")
     shapes = {
         path.stem: Image.open(path).size[::-1]
         for study in open_studies(out, needs={"image"})
@@ -185,16 +185,16 @@ def test_squeezed_films_get_their_proportions_back(tmp_path):
 def test_restored_films_are_made_once_and_again_for_a_newer_film(tmp_path):
     sample = squared_films(tmp_path / "iu")
     out, copies = tmp_path / "iu.jsonl", tmp_path / "restored"
-    write_dataset("squared-films", sample.folder, out, proportions=copies)
+    dataset("squared-films", sample.folder, out, proportions=copies)
     tall = copies / "images" / "tall.png"
     content = tall.read_bytes()
     tall.write_bytes(b"a mark")
     later = (sample.folder / "images" / "tall.jpg").stat().st_mtime_ns + 10**9
     os.utime(tall, ns=(later, later))
-    write_dataset("squared-films", sample.folder, out, proportions=copies)
+    dataset("squared-films", sample.folder, out, proportions=copies)
     assert tall.read_bytes() == b"a mark"
     os.utime(sample.folder / "images" / "tall.jpg", ns=(later + 1, later + 1))
-    write_dataset("squared-films", sample.folder, out, proportions=copies)
+    dataset("squared-films", sample.folder, out, proportions=copies)
     assert tall.read_bytes() == content
 
 
@@ -202,7 +202,7 @@ def test_a_damaged_film_costs_no_other(tmp_path):
     sample = squared_films(tmp_path / "iu")
     (sample.folder / "images" / "tall.jpg").write_bytes(b"no picture")
     out = tmp_path / "iu.jsonl"
-    summary = write_dataset("squared-films", sample.folder, out, proportions=tmp_path / "restored")
+    summary = dataset("squared-films", sample.folder, out, proportions=tmp_path / "restored")
     assert [len(row["image"]) for _, row in read_rows(out)] == [1, 2]
     assert summary.omitted["film", "the row or file cannot be read"] == 1
 
@@ -210,10 +210,10 @@ def test_a_damaged_film_costs_no_other(tmp_path):
 def test_proportions_need_sizes_and_a_folder(tmp_path):
     sample = iu_kaggle(tmp_path / "iu")
     with pytest.raises(InvalidSetting, match="does not state the films' original size"):
-        write_dataset("iu-kaggle", sample.folder, tmp_path / "a.csv", proportions=tmp_path / "p")
+        dataset("iu-kaggle", sample.folder, tmp_path / "a.csv", proportions=tmp_path / "p")
     squared = squared_films(tmp_path / "squared")
     with pytest.raises(InvalidSetting, match="leave relative out"):
-        write_dataset(
+        dataset(
             "squared-films",
             squared.folder,
             tmp_path / "a.csv",

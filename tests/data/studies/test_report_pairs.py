@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.data import is_missing, open_studies, pair_reports, read_rows
+from vlscore.data import is_missing, open_studies, pair, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable
 
 PAIRS = [("Clear lungs.", "No edema."), ("Left effusion.", ""), ("- Edema, mild.", "Edema.")]
@@ -36,7 +36,7 @@ def test_the_two_tables_of_cxr_report_metric(tmp_path, name):
     )
     theirs = [[i, g] for i, (_, g) in zip(ids, PAIRS, strict=True)]
     candidates = write_csv(tmp_path / "predicted.csv", header, theirs[::-1])
-    found = pair_reports(ours, candidates, tmp_path / name)
+    found = pair(ours, candidates, tmp_path / name)
     assert (found.pairs, found.by_id, found.left_out.total()) == (3, True, 0)
     assert found.notes == ["1 candidates are empty; they will be scored"]
     assert studies_of(tmp_path / name) == [(i, r, g) for i, (r, g) in zip(ids, PAIRS, strict=True)]
@@ -46,20 +46,20 @@ def test_text_files_of_radeval(tmp_path):
     references, candidates = tmp_path / "ground_truth.tok", tmp_path / "predictions.tok"
     references.write_text("\n".join(r for r, _ in PAIRS) + "\n\n")
     candidates.write_text("\n".join(g for _, g in PAIRS) + "\n")
-    found = pair_reports(references, candidates, tmp_path / "s.jsonl")
+    found = pair(references, candidates, tmp_path / "s.jsonl")
     assert "joined by their order" in found.notes[0]
-    assert studies_of(found.out) == [(str(k), *pair) for k, pair in enumerate(PAIRS, start=1)]
+    assert studies_of(found.out) == [(str(k), *texts) for k, texts in enumerate(PAIRS, start=1)]
     candidates.write_text("No edema.\n")
     with pytest.raises(InvalidTable, match=r"has 3 reports and .* has 1; without ids"):
-        pair_reports(references, candidates, tmp_path / "s.jsonl")
+        pair(references, candidates, tmp_path / "s.jsonl")
 
 
 def test_lists_of_radeval(tmp_path):
     data = tmp_path / "data.json"
     content = {"references": [r for r, _ in PAIRS], "hypotheses": [g for _, g in PAIRS]}
     data.write_text(json.dumps(content))
-    found = pair_reports(data, data, tmp_path / "s.csv")
-    assert studies_of(found.out) == [(str(k), *pair) for k, pair in enumerate(PAIRS, start=1)]
+    found = pair(data, data, tmp_path / "s.csv")
+    assert studies_of(found.out) == [(str(k), *texts) for k, texts in enumerate(PAIRS, start=1)]
 
 
 def test_predictions_for_rexrank(tmp_path):
@@ -76,20 +76,20 @@ def test_predictions_for_rexrank(tmp_path):
     (tmp_path / "test.json").write_text(json.dumps(manifest))
     rows = [[f"5{k}", candidate] for k, (_, candidate) in enumerate(PAIRS)]
     candidates = write_csv(tmp_path / "ours.csv", ["study_id", "report"], rows)
-    found = pair_reports(tmp_path / "test.json", candidates, tmp_path / "prediction.json")
+    found = pair(tmp_path / "test.json", candidates, tmp_path / "prediction.json")
     written = json.loads(found.out.read_text())
     for (study, entry), (_, candidate) in zip(manifest.items(), PAIRS, strict=True):
         assert written[study] == {**entry, "model_prediction": candidate}
     read = [row for _, row in read_rows(found.out)]
     assert [(row["id"], row["candidate"]) for row in read] == [tuple(row) for row in rows]
     # The same as a table, with the images and without loss of the other fields.
-    table = pair_reports(tmp_path / "test.json", candidates, tmp_path / "s.jsonl").out
+    table = pair(tmp_path / "test.json", candidates, tmp_path / "s.jsonl").out
     (first, *_) = (row for _, row in read_rows(table))
     assert first["image"] == ["p1/0.jpg"]
     assert first["split"] == "test"
     assert first["reference"] == "Findings: Clear lungs."
     with pytest.raises(InvalidSetting, match="no manifest"):
-        pair_reports(candidates, candidates, tmp_path / "prediction.json")
+        pair(candidates, candidates, tmp_path / "prediction.json")
 
 
 def test_rows_without_a_partner_are_listed(tmp_path):
@@ -98,7 +98,7 @@ def test_rows_without_a_partner_are_listed(tmp_path):
     candidates = write_csv(
         tmp_path / "c.csv", ["study_id", "prediction"], [["a", "X"], ["b", "Y"], ["z", "Z"]]
     )
-    found = pair_reports(references, candidates, tmp_path / "s.csv")
+    found = pair(references, candidates, tmp_path / "s.csv")
     assert [row["findings"] for _, row in read_rows(found.out)] == ["Clear."]
     with found.rows_file.open() as stream:
         listed = [(row["file"], row["row"], row["reason"]) for row in csv.DictReader(stream)]
@@ -114,21 +114,21 @@ def test_rows_without_a_partner_are_listed(tmp_path):
 def test_what_is_no_pair_is_refused(tmp_path):
     table = write_csv(tmp_path / "a.csv", ["id", "words"], [["1", "x"]])
     with pytest.raises(InvalidTable, match="no column with the reference"):
-        pair_reports(table, table, tmp_path / "s.csv")
+        pair(table, table, tmp_path / "s.csv")
     one = write_csv(tmp_path / "b.csv", ["id", "report"], [["1", "x"]])
     two = write_csv(tmp_path / "c.csv", ["id", "report"], [["2", "x"]])
     with pytest.raises(InvalidTable, match=r"no report of .* belongs to"):
-        pair_reports(one, two, tmp_path / "s.csv")
+        pair(one, two, tmp_path / "s.csv")
     assert not (tmp_path / "s.csv").exists()
     with pytest.raises(InvalidSetting, match=r"write \.csv, \.jsonl"):
-        pair_reports(one, one, tmp_path / "s.parquet")
+        pair(one, one, tmp_path / "s.parquet")
 
 
 def test_a_missing_cell_stays_missing(tmp_path):
     rows = [{"id": 1, "report": "a", "view": None}, {"id": 2, "report": "b", "view": ["PA"]}]
     path = tmp_path / "r.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out = pair_reports(path, path, tmp_path / "s.csv").out
+    out = pair(path, path, tmp_path / "s.csv").out
     views = [row["view"] for _, row in read_rows(out)]
     assert is_missing(views[0])
     assert json.loads(views[1]) == ["PA"]
@@ -138,12 +138,12 @@ def test_a_text_that_cannot_be_written_spoils_its_own_row(tmp_path):
     references = tmp_path / "data.json"
     lists = {"references": ["Clear.", "Edema.", 7], "hypotheses": ["No edema.", "\ud800", "x"]}
     references.write_text(json.dumps(lists))
-    found = pair_reports(references, references, tmp_path / "s.jsonl")
+    found = pair(references, references, tmp_path / "s.jsonl")
     assert (found.pairs, found.left_out.total()) == (1, 2)
     table = tmp_path / "r.jsonl"
     rows = [{"id": 1, "report": "a", "view": "\ud800"}, {"id": 2, "report": "b", "view": "PA"}]
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert pair_reports(table, table, tmp_path / "s.csv").pairs == 1
+    assert pair(table, table, tmp_path / "s.csv").pairs == 1
 
 
 def test_other_names_of_columns_and_a_folder_of_films(tmp_path):
@@ -160,18 +160,18 @@ def test_other_names_of_columns_and_a_folder_of_films(tmp_path):
     names = {"reference_column": "truth", "candidate_column": "out", "id_column": "case"}
     out = tmp_path / "tables" / "s.csv"
     out.parent.mkdir()
-    found = pair_reports(ours, theirs, out, films=films, **names)
+    found = pair(ours, theirs, out, films=films, **names)
     assert (found.pairs, found.without_film) == (3, 0)
     studies = _studies(out)
     assert [study.id for study in studies] == ["s1", "s2", "s3"]
     shown = [[Path(image).name for image in s.images] for s in open_studies(out, needs={"image"})]
     assert shown == [["s1.png"], ["s2-lateral.jpg", "s2_frontal.jpg"], ["a.png"]]
     (films / "s1.png").unlink()
-    again = pair_reports(ours, theirs, out, films=films, **names)
+    again = pair(ours, theirs, out, films=films, **names)
     assert again.notes[-1].startswith("1 of 3 studies have no film")
     with pytest.raises(
         InvalidTable, match=r"t\.csv: no column with the candidate .*--candidate-col"
     ):
-        pair_reports(ours, theirs, out, reference_column="truth", id_column="case")
+        pair(ours, theirs, out, reference_column="truth", id_column="case")
     with pytest.raises(InvalidSetting, match="no film has a name"):
-        pair_reports(ours, theirs, out, films=tmp_path / "tables", **names)
+        pair(ours, theirs, out, films=tmp_path / "tables", **names)

@@ -67,5 +67,5 @@ def test_what_does_not_match_is_refused(tables, tmp_path):
     with pytest.raises(InvalidTable, match="no table has a study of"):
         with_reports(rated, _opened({"ours": strange, "theirs": strange}))
     pairs = with_reports(rated, _opened(tables))
-    with pytest.raises(InvalidSetting, match="brings reports itself"):
+    with pytest.raises(InvalidSetting, match="has reports of its own"):
         with_reports(pairs, _opened(tables))

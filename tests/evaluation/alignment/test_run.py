@@ -107,7 +107,7 @@ def test_pairs_of_ones_own_need_no_file_and_are_told_apart(tmp_path):
     changed = rated({"errors": [[0, 2, 3]]}, texts=texts, references=("Clear.",) * 3)
     with pytest.raises(InvalidSetting, match="pairs_sha256"):
         align(changed, tmp_path / "out", scorer=scorer, resamples=30)
-    with pytest.raises(InvalidSetting, match="the rated set brings none"):
+    with pytest.raises(InvalidSetting, match="the rated set has none"):
         align(rated({"errors": [[0, 2]]}), tmp_path / "x", scorer=scorer)
 
 
@@ -211,7 +211,7 @@ def test_settings_that_cannot_be_honoured_are_refused_before_anything(pairs, tmp
         align(pairs, out, scorer=Scorer(HashEncoder(), metrics="vlscore"))
     said = {"user_1": {"7": {"C1": 2, "C2": 5}}}
     without_texts = read_ratings(make_radpref(tmp_path / "RadPref", said))
-    with pytest.raises(InvalidSetting, match="brings none"):
+    with pytest.raises(InvalidSetting, match="has none"):
         align(without_texts, out, scorer=scorer)
     assert not any(out.glob("*.json"))
 

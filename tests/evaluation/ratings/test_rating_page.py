@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlscore.evaluation import make_sheets, read_ratings, read_reading_study
+from vlscore.evaluation import ratings_make, ratings_read, read_ratings
 from vlscore.evaluation.ratings.questions import COUNTS
 
 HOSTILE = '</script><img src=x onerror="document.title=1">=1+1 & <b>bold</b>'
@@ -43,7 +43,7 @@ def tables(tmp_path_factory):
 
 
 def _made(tables, out, ask, **options):
-    return make_sheets(tables, out, ask=ask, formats=["html"], **options)
+    return ratings_make(tables, out, ask=ask, formats=["html"], **options)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_preferences_are_given_by_keys(tables, browser, tmp_path):
         driver.quit()
     with (tmp_path / "s" / "sheet-bob.csv").open(newline="") as stream:
         assert [row["preferred"] for row in csv.DictReader(stream)] == ["A", "tie", "B"]
-    run = read_reading_study(tmp_path / "s", tmp_path / "o", resamples=20)
+    run = ratings_read(tmp_path / "s", tmp_path / "o", resamples=20)
     assert {each["comparisons"] for each in run.content["systems"]} == {3}
 
 

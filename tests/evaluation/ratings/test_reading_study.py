@@ -12,9 +12,9 @@ from tests.evaluation.alignment.samples import write_csv
 from vlscore.errors import InvalidLexicon, InvalidSetting, InvalidTable
 from vlscore.evaluation import (
     RatingColumns,
-    make_sheets,
+    ratings_make,
+    ratings_read,
     read_ratings,
-    read_reading_study,
 )
 from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.evaluation.ratings.run import implied_preferences
@@ -47,7 +47,7 @@ def _rows(path):
 
 
 def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
-    sheets = make_sheets(systems, tmp_path / "s", raters=RATERS, raters_per_study=2, seed=4)
+    sheets = ratings_make(systems, tmp_path / "s", raters=RATERS, raters_per_study=2, seed=4)
     items = read_key(tmp_path / "s" / "key.csv")
     assert sheets.items == len(items) == 3 * 12 - 1
     by_study = {}
@@ -65,7 +65,7 @@ def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
 
 
 def test_each_system_is_report_a_as_often_as_report_b(systems, tmp_path):
-    make_sheets(systems, tmp_path / "s", ask=["preferences"], raters=RATERS, seed=1)
+    ratings_make(systems, tmp_path / "s", ask=["preferences"], raters=RATERS, seed=1)
     items = read_key(tmp_path / "s" / "key.csv")
     for rater in RATERS:
         sides = Counter()
@@ -94,7 +94,7 @@ def test_a_workbook_has_no_formulas_and_comes_back(systems, tmp_path):
     pytest.importorskip("openpyxl", reason="needs openpyxl: pip install 'vlscore[xlsx]'")
     made = {}
     for out in ("s", "again"):
-        made[out] = make_sheets(systems, tmp_path / out, ask=["errors", "dimensions"],
+        made[out] = ratings_make(systems, tmp_path / out, ask=["errors", "dimensions"],
                                 formats=["xlsx", "csv"], raters=["ann"])  # fmt: skip
     path = tmp_path / "s" / "sheet-ann.xlsx"
     assert path.read_bytes() == (tmp_path / "again" / "sheet-ann.xlsx").read_bytes()
@@ -125,7 +125,7 @@ def test_a_workbook_has_no_formulas_and_comes_back(systems, tmp_path):
 def filled(systems, tmp_path):
     """Two raters who rate the longer name lower, one of them with noise."""
     folder = tmp_path / "filled"
-    make_sheets(systems, folder, ask=["errors", "dimensions"], raters=["ann", "bob"])
+    ratings_make(systems, folder, ask=["errors", "dimensions"], raters=["ann", "bob"])
     items = read_key(folder / "key.csv")
     rng = np.random.default_rng(0)
     for rater in ("ann", "bob"):
@@ -142,7 +142,7 @@ def filled(systems, tmp_path):
 
 def test_answers_become_tables_agreement_and_ranks(filled, tmp_path):
     out = tmp_path / "o"
-    run = read_reading_study(filled, out, groups={"clinicians": ["ann"]}, resamples=50)
+    run = ratings_read(filled, out, groups={"clinicians": ["ann"]}, resamples=50)
     assert not run.bad_rows
     agreement = {(e["group"], e["rating"]): e for e in run.content["agreement"]}
     assert agreement["all", "correctness"]["alpha"]["estimate"] == 1
@@ -164,7 +164,7 @@ def test_answers_become_tables_agreement_and_ranks(filled, tmp_path):
     np.testing.assert_array_equal(again.ratings["fluency"], pairs.ratings["fluency"])
     np.testing.assert_array_equal(counted.ratings["total errors"], pairs.ratings["total errors"])
     assert run.align_with[0].startswith(f"vlscore align {out / 'counts.csv'}")
-    assert read_reading_study(filled, out, groups={"clinicians": ["ann"]}, resamples=50).unchanged
+    assert ratings_read(filled, out, groups={"clinicians": ["ann"]}, resamples=50).unchanged
 
 
 def test_preferences_follow_from_ratings(filled):
@@ -189,7 +189,7 @@ def test_wrong_rows_are_named_and_lose_no_other(filled, tmp_path):
     rows[3][next(iter(COUNTS))] = "1.5"
     rows[5]["item"] = rows[4]["item"]
     write_csv(path, rows[:-1])
-    run = read_reading_study(filled, tmp_path / "o", resamples=10)
+    run = ratings_read(filled, tmp_path / "o", resamples=10)
     said = "\n".join(f"{bad.row} {bad.reason}" for bad in run.bad_rows)
     assert "1 sheet-ann.csv: column \"fluency\" holds '6'; write a whole number from 1 to 5" in said
     assert '2 sheet-ann.csv: column "fluency" is empty; the row is filled in part' in said
@@ -204,13 +204,13 @@ def test_wrong_rows_are_named_and_lose_no_other(filled, tmp_path):
 def test_a_rater_without_a_sheet_is_read_with_a_note(filled, tmp_path):
     rows = _rows(filled / "sheet-ann.csv")
     write_csv(filled / "sheet-zoe.csv", rows)
-    run = read_reading_study(filled, tmp_path / "o", resamples=10)
+    run = ratings_read(filled, tmp_path / "o", resamples=10)
     assert run.content["raters"] == ["ann", "bob", "zoe"]
     assert any("no sheet was made for a rater 'zoe'" in note for note in run.notes)
 
 
 def test_a_study_that_is_compared_in_part_has_no_ranks(systems, tmp_path):
-    make_sheets(systems, tmp_path / "s", ask=["preferences"], raters=["ann"])
+    ratings_make(systems, tmp_path / "s", ask=["preferences"], raters=["ann"])
     path = tmp_path / "s" / "sheet-ann.csv"
     items = read_key(tmp_path / "s" / "key.csv")
     rows = _rows(path)
@@ -218,7 +218,7 @@ def test_a_study_that_is_compared_in_part_has_no_ranks(systems, tmp_path):
     for row in rows:
         row["preferred"] = "" if row is left else "tie"
     write_csv(path, rows)
-    run = read_reading_study(tmp_path / "s", tmp_path / "o", resamples=10)
+    run = ratings_read(tmp_path / "s", tmp_path / "o", resamples=10)
     assert any("1 times a rater compared only some reports" in note for note in run.notes)
     pairs = read_ratings(tmp_path / "s")
     assert "s05" not in pairs.studies
@@ -229,7 +229,7 @@ def test_a_study_that_is_compared_in_part_has_no_ranks(systems, tmp_path):
 def test_settings_that_cannot_be_used_are_refused(systems, tmp_path):
     def refused(error, match, **options):
         with pytest.raises(error, match=match):
-            make_sheets(systems, tmp_path / "s", **options)
+            ratings_make(systems, tmp_path / "s", **options)
 
     refused(InvalidSetting, "make two folders", ask=["errors", "preferences"])
     refused(InvalidSetting, "not 'beauty'", ask=["beauty"])
@@ -241,14 +241,14 @@ def test_settings_that_cannot_be_used_are_refused(systems, tmp_path):
     (tmp_path / "d.toml").write_text("[[dimension]]\nname = 'a'\n")
     refused(InvalidLexicon, "has no 'text'", ask=["dimensions"], dimensions=tmp_path / "d.toml")
     with pytest.raises(InvalidTable, match="two different reports"):
-        make_sheets(systems[:1], tmp_path / "s", ask=["preferences"])
+        ratings_make(systems[:1], tmp_path / "s", ask=["preferences"])
     assert not (tmp_path / "s").exists()
 
 
 def test_dimensions_of_a_user_are_asked(systems, tmp_path):
     text = '[[dimension]]\nname = "use"\ntext = "Would you use it?"\nlow = "no"\nhigh = "yes"\n'
     (tmp_path / "own.toml").write_text(text)
-    make_sheets(systems, tmp_path / "s", ask=["dimensions"], dimensions=tmp_path / "own.toml")
+    ratings_make(systems, tmp_path / "s", ask=["dimensions"], dimensions=tmp_path / "own.toml")
     content = json.loads((tmp_path / "s" / "questions.json").read_text())
     assert [q["name"] for q in content["questions"]] == ["use"]
     assert (

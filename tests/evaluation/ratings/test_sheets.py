@@ -9,9 +9,9 @@ from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import write_csv
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import failure_modes_of, make_sheets, read_ratings
+from vlscore.evaluation import failure_modes_of, ratings_make, read_ratings
 from vlscore.evaluation.ratings.questions import COUNTS
-from vlscore.retrieval import OracleSettings, SourceSettings, build_index, find_oracles
+from vlscore.retrieval import OracleSettings, SourceSettings, index_build, oracle
 
 FINDINGS = ("edema", "effusion", "nodule", "pneumothorax")
 STUDIES = [
@@ -31,12 +31,12 @@ def made(tmp_path_factory):
     table = write_csv(folder / "studies.csv", [{**s, "reference": s["report"]} for s in STUDIES])
     embedder = StudyEmbedder(HashEncoder(), device="cpu", cache=False)
     settings = SourceSettings(text_policy="findings", text_column="report")
-    index = build_index(table, folder / "index", embedder, settings).index
+    index = index_build(table, folder / "index", embedder, settings).index
     for metric in ("bleu-1", "rouge-l", "chrf"):
         wanted = OracleSettings(metric=metric, k=1, candidates=0, exclude_exact=True)
-        find_oracles(table, folder / metric, index, None, wanted, text_policy="findings")
+        oracle(table, folder / metric, index, None, wanted, text_policy="findings")
     wanted = OracleSettings(metric="bleu-1", k=1, candidates=0)
-    find_oracles(table, folder / "copies", index, None, wanted, text_policy="findings")
+    oracle(table, folder / "copies", index, None, wanted, text_policy="findings")
     return folder
 
 
@@ -62,7 +62,7 @@ def _counted(row, column):
 
 
 def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path):
-    sheets = make_sheets(_oracles(made), tmp_path / "s", raters=["ann", "bob"], seed=3)
+    sheets = ratings_make(_oracles(made), tmp_path / "s", raters=["ann", "bob"], seed=3)
     assert sheets.studies == len(STUDIES)
     for rater, path in sheets.sheets.items():
         _fill(path, lambda row, column, rater=rater: _counted(row, column) + (rater == "bob"))
@@ -88,7 +88,7 @@ def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path
 
 
 def test_sheets_do_not_tell_and_have_orders_of_their_own(made, tmp_path):
-    sheets = make_sheets(_oracles(made), tmp_path / "a", raters=["ann", "bob"])
+    sheets = ratings_make(_oracles(made), tmp_path / "a", raters=["ann", "bob"])
     key = _rows(tmp_path / "a" / "key.csv")
     orders = []
     for path in sheets.sheets.values():
@@ -100,8 +100,8 @@ def test_sheets_do_not_tell_and_have_orders_of_their_own(made, tmp_path):
     # Items in the order of their names are in no order of studies.
     studies = list(dict.fromkeys(row["study_id"] for row in key))
     assert studies != sorted(studies)
-    again = make_sheets(_oracles(made), tmp_path / "b", raters=["ann", "bob"])
-    other = make_sheets(_oracles(made), tmp_path / "c", raters=["ann", "bob"], seed=1)
+    again = ratings_make(_oracles(made), tmp_path / "b", raters=["ann", "bob"])
+    other = ratings_make(_oracles(made), tmp_path / "c", raters=["ann", "bob"], seed=1)
     for rater, path in sheets.sheets.items():
         assert again.sheets[rater].read_bytes() == path.read_bytes()
         assert other.sheets[rater].read_bytes() != path.read_bytes()
@@ -109,26 +109,26 @@ def test_sheets_do_not_tell_and_have_orders_of_their_own(made, tmp_path):
 
 def test_a_report_that_several_metrics_chose_is_judged_once(made, tmp_path):
     pair = [f"one={made / 'bleu-1'}", f"two={made / 'bleu-1'}"]
-    sheets = make_sheets(pair, tmp_path / "s", sample=3)
+    sheets = ratings_make(pair, tmp_path / "s", sample=3)
     assert (sheets.items, sheets.studies) == (3, 3)
     assert len(_rows(sheets.sheets["rater-1"])) == 3
     assert len(_rows(tmp_path / "s" / "key.csv")) == 6
 
 
 def test_filled_sheets_are_never_written_over(made, tmp_path):
-    first = make_sheets(_oracles(made), tmp_path / "s")
+    first = ratings_make(_oracles(made), tmp_path / "s")
     path = first.sheets["rater-1"]
     _fill(path, _counted)
     filled = path.read_bytes()
-    again = make_sheets(_oracles(made), tmp_path / "s")
+    again = ratings_make(_oracles(made), tmp_path / "s")
     assert again.unchanged
     with pytest.raises(InvalidSetting, match=r"may be filled in \(what differs: seed\)"):
-        make_sheets(_oracles(made), tmp_path / "s", seed=1)
+        ratings_make(_oracles(made), tmp_path / "s", seed=1)
     assert path.read_bytes() == filled
 
 
 def test_rows_that_are_empty_or_wrong_are_told_and_lose_no_other(made, tmp_path):
-    sheets = make_sheets(_oracles(made), tmp_path / "s", raters=["ann"])
+    sheets = ratings_make(_oracles(made), tmp_path / "s", raters=["ann"])
     rows = _rows(sheets.sheets["ann"])
     first = next(iter(COUNTS))
     for row in rows[2:]:
@@ -150,20 +150,20 @@ def test_rows_that_are_empty_or_wrong_are_told_and_lose_no_other(made, tmp_path)
 def test_what_cannot_be_judged_side_by_side_is_refused(made, tmp_path):
     out = tmp_path / "s"
     with pytest.raises(InvalidSetting, match="differ in what was excluded"):
-        make_sheets([made / "bleu-1", f"b={made / 'copies'}"], out)
+        ratings_make([made / "bleu-1", f"b={made / 'copies'}"], out)
     with pytest.raises(InvalidSetting, match="two oracles would be called bleu-1"):
-        make_sheets([made / "bleu-1", made / "bleu-1"], out)
+        ratings_make([made / "bleu-1", made / "bleu-1"], out)
     with pytest.raises(InvalidTable, match="holds no hits"):
-        make_sheets([made], out)
+        ratings_make([made], out)
     with pytest.raises(InvalidSetting, match="name of a file"):
-        make_sheets([made / "bleu-1"], out, raters=["../ann"])
+        ratings_make([made / "bleu-1"], out, raters=["../ann"])
     with pytest.raises(InvalidSetting, match="different names"):
-        make_sheets([made / "bleu-1"], out, raters=["ann", "ann"])
+        ratings_make([made / "bleu-1"], out, raters=["ann", "ann"])
     other = write_csv(tmp_path / "other.csv", [{"id": "a", "reference": "FINDINGS: None."}])
     with pytest.raises(InvalidTable, match="is not the table"):
-        make_sheets([made / "bleu-1"], out, studies=other)
+        ratings_make([made / "bleu-1"], out, studies=other)
     assert not out.exists()
-    make_sheets([made / "bleu-1"], out)
+    ratings_make([made / "bleu-1"], out)
     with pytest.raises(InvalidTable, match="no rating could be read"):
         read_ratings(out)
     (out / "sheet-rater-1.csv").unlink()

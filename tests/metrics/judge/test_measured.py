@@ -15,7 +15,7 @@ import pytest
 from vlscore.data import corrupt, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.metrics import SCORES, RuleJudge
-from vlscore.perturb import perturb
+from vlscore.perturb import perturb_report
 from vlscore.stats import correlation
 
 REPOSITORY = Path(__file__).parents[3]
@@ -60,7 +60,7 @@ def test_a_change_of_a_phantom_report_is_named_by_its_category():
     for place in range(60):
         scene = scene_at(772, place)
         report = write_report(np.random.default_rng([772, place]), scene.findings)
-        for change in perturb(report):
+        for change in perturb_report(report):
             named = {str(e.category) for e in JUDGE.judge(change.perturbed, report).errors}
             right += named == ({str(change.category)} if change.category else set())
             total += 1

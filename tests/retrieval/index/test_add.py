@@ -8,9 +8,9 @@ from tests.doubles import HashEncoder
 from tests.retrieval.index.test_index import folder_content, write_table
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import ChecksumMismatch
-from vlscore.retrieval import SourceSettings, add_to_index, build_index, load_index
-from vlscore.retrieval import index_build as build
+from vlscore.retrieval import SourceSettings, index_add, index_build, load_index
 from vlscore.retrieval import index_parts as items
+from vlscore.retrieval import index_writing as build
 
 
 def embedder():
@@ -40,12 +40,12 @@ def bad_rows(index):
 def test_bad_rows_of_earlier_tables_are_kept_whatever_is_added(tables, tmp_path):
     first, second = tables
     out = tmp_path / "index"
-    build_index(first, out, embedder())
-    add_to_index(second, out, embedder())
+    index_build(first, out, embedder())
+    index_add(second, out, embedder())
     assert bad_rows(load_index(out)) == [(0, 2), (0, 4), (1, 2)]
     # A change of the second table is a third one; the first table stays as it was.
     table_in(tmp_path / "b", "b", ["clear", "", "fracture", ""])
-    result = add_to_index(second, out, embedder())
+    result = index_add(second, out, embedder())
     assert bad_rows(result.index) == [(0, 2), (0, 4), (1, 2), (2, 2), (2, 4)]
     assert result.index.manifest.bad_rows == 5
     sources = result.index.manifest.sources
@@ -55,12 +55,12 @@ def test_bad_rows_of_earlier_tables_are_kept_whatever_is_added(tables, tmp_path)
 def test_adding_a_table_again_changes_no_file(tables, tmp_path):
     first, second = tables
     out = tmp_path / "index"
-    build_index(first, out, embedder())
-    add_to_index(second, out, embedder())
+    index_build(first, out, embedder())
+    index_add(second, out, embedder())
     before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
     for table, repeated, bad in ((first, 2, [2, 4]), (second, 2, [2])):
         again = embedder()
-        result = add_to_index(table, out, again)
+        result = index_add(table, out, again)
         assert result.unchanged
         assert (result.added_rows, result.repeated) == (0, repeated)
         assert [row.row for row in result.bad_rows] == bad
@@ -80,10 +80,10 @@ def images(tmp_path):
 
 def test_rows_that_failed_are_embedded_when_the_table_is_added_again(images, tmp_path):
     out = tmp_path / "index"
-    build_index(images, out, embedder(), SourceSettings(kind="image"))
+    index_build(images, out, embedder(), SourceSettings(kind="image"))
     (tmp_path / "elsewhere.png").rename(tmp_path / "3.png")
     again = embedder()
-    result = add_to_index(images, out, again)
+    result = index_add(images, out, again)
     assert (result.added_rows, result.bad_rows, again.engine.images_embedded) == (1, [], 1)
     assert result.index.ids(5) == ["s3"]
     assert result.index.manifest.bad_rows == 0
@@ -96,11 +96,11 @@ def test_images_replaced_before_a_build_goes_on_are_noticed(images, tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(build, "write_generation", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            build_index(images, out, embedder(), SourceSettings(kind="image"))
+            index_build(images, out, embedder(), SourceSettings(kind="image"))
     (tmp_path / "1.png").write_bytes((tmp_path / "5.png").read_bytes())
     with pytest.raises(ChecksumMismatch, match=r"1\.png has been replaced"):
-        build_index(images, out, embedder(), SourceSettings(kind="image"))
-    build_index(images, out, embedder(), SourceSettings(kind="image"), overwrite=True)
+        index_build(images, out, embedder(), SourceSettings(kind="image"))
+    index_build(images, out, embedder(), SourceSettings(kind="image"), overwrite=True)
 
 
 def test_a_stopped_overwriting_is_gone_on_with(tables, tmp_path, monkeypatch):
@@ -108,19 +108,19 @@ def test_a_stopped_overwriting_is_gone_on_with(tables, tmp_path, monkeypatch):
     monkeypatch.setattr(items, "_REPORTS_AT_ONCE", 1)
     first, _ = tables
     out = tmp_path / "index"
-    build_index(first, out, embedder())
+    index_build(first, out, embedder())
 
     def stop(done, failed):
         if done == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_index(first, out, embedder(), overwrite=True, on_progress=stop)
+        index_build(first, out, embedder(), overwrite=True, on_progress=stop)
     assert load_index(out).manifest.generation == 1
-    result = build_index(first, out, embedder(), overwrite=True)
+    result = index_build(first, out, embedder(), overwrite=True)
     assert (result.resumed_from, result.added_rows) == (1, 2)
     assert result.index.manifest.generation == 2
-    build_index(first, tmp_path / "whole", embedder())
+    index_build(first, tmp_path / "whole", embedder())
     made, whole = folder_content(out), folder_content(tmp_path / "whole")
     assert made["vectors-2.npy"] == whole["vectors-1.npy"]
     assert made["table-2.arrow"] == whole["table-1.arrow"]

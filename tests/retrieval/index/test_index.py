@@ -10,9 +10,9 @@ import pytest
 from tests.doubles import HashEncoder
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting
-from vlscore.retrieval import SourceSettings, add_to_index, build_index, load_index, measure_recall
-from vlscore.retrieval import index_build as build
+from vlscore.retrieval import SourceSettings, index_add, index_build, load_index, measure_recall
 from vlscore.retrieval import index_parts as items
+from vlscore.retrieval import index_writing as build
 from vlscore.retrieval.index_check import check_vectors
 
 
@@ -39,7 +39,7 @@ def content(index):
 
 
 def test_equal_texts_become_one_row_and_bad_rows_are_listed(table, tmp_path):
-    result = build_index(table, tmp_path / "index", embedder())
+    result = index_build(table, tmp_path / "index", embedder())
     index = result.index
     assert (len(index), index.manifest.items, result.repeated) == (12, 28, 16)
     assert index.ids(0) == ["s0", "s12", "s24"]
@@ -100,15 +100,15 @@ def test_a_build_killed_at_any_moment_goes_on_with_nothing_lost_or_doubled(
     table, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(items, "_REPORTS_AT_ONCE", 12)
-    whole = build_index(table, tmp_path / "whole", embedder()).index
+    whole = index_build(table, tmp_path / "whole", embedder()).index
 
     def work(moment):
-        build_index(table, tmp_path / str(moment), embedder())
+        index_build(table, tmp_path / str(moment), embedder())
 
     resumed = set()
     for moment in moments(monkeypatch, work):
         again = embedder()
-        result = build_index(table, tmp_path / str(moment), again)
+        result = index_build(table, tmp_path / str(moment), again)
         resumed.add(result.resumed_from)
         assert folder_content(tmp_path / str(moment)) == folder_content(whole.path), moment
         assert [bad.id for bad in result.bad_rows] == ["empty", "odd"]
@@ -131,12 +131,12 @@ def test_an_add_killed_at_any_moment_goes_on_with_nothing_lost_or_doubled(
             {"id": "n4", "text": ""},
         ],
     )
-    build_index(table, tmp_path / "base", embedder())
+    index_build(table, tmp_path / "base", embedder())
     shutil.copytree(tmp_path / "base", tmp_path / "whole")
-    add_to_index(more, tmp_path / "whole", embedder())
+    index_add(more, tmp_path / "whole", embedder())
 
     def work(moment):
-        add_to_index(more, tmp_path / str(moment), embedder())
+        index_add(more, tmp_path / str(moment), embedder())
 
     for moment in range(1, 200):
         path = tmp_path / str(moment)
@@ -144,7 +144,7 @@ def test_an_add_killed_at_any_moment_goes_on_with_nothing_lost_or_doubled(
         if not killed_at(monkeypatch, moment, lambda moment=moment: work(moment)):
             break
         load_index(path)
-        result = add_to_index(more, path, embedder())
+        result = index_add(more, path, embedder())
         assert content(result.index) == content(load_index(tmp_path / "whole")), moment
         assert len(result.index.manifest.sources) == 2
         assert len([*path.iterdir()]) == len([*(tmp_path / "whole").iterdir()]), moment
@@ -155,19 +155,19 @@ def test_an_unfinished_build_of_something_else_is_not_mixed_in(table, tmp_path, 
     out = tmp_path / "index"
     monkeypatch.setattr(build, "write_generation", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        build_index(table, out, embedder())
+        index_build(table, out, embedder())
     other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
     with pytest.raises(InvalidSetting, match="unfinished run"):
-        build_index(other, out, embedder())
+        index_build(other, out, embedder())
 
 
 def test_add_extends_and_keeps_the_order(table, tmp_path):
-    build_index(table, tmp_path / "index", embedder())
+    index_build(table, tmp_path / "index", embedder())
     more = write_table(
         tmp_path / "more.jsonl",
         [{"id": "n1", "text": "finding 2 of the left lung"}, {"id": "n2", "text": "new finding"}],
     )
-    result = add_to_index(more, tmp_path / "index", embedder())
+    result = index_add(more, tmp_path / "index", embedder())
     assert (result.added_rows, result.repeated, len(result.index)) == (1, 1, 13)
     assert result.index.ids(2)[-1] == "n1"
     assert result.index.text(12) == "new finding"
@@ -178,15 +178,15 @@ def test_add_extends_and_keeps_the_order(table, tmp_path):
     load_index(tmp_path / "index")
     assert len(list((tmp_path / "index").glob("vectors-*.npy"))) == 1
     with pytest.raises(InvalidIndex, match=r"txt: all against findings.*--section"):
-        add_to_index(more, tmp_path / "index", embedder(), SourceSettings(text_policy="findings"))
+        index_add(more, tmp_path / "index", embedder(), SourceSettings(text_policy="findings"))
 
 
 def test_a_damaged_or_foreign_index_is_refused(table, tmp_path):
     path = tmp_path / "index"
-    build_index(table, path, embedder())
+    index_build(table, path, embedder())
     other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
     with pytest.raises(InvalidSetting, match="--overwrite"):
-        build_index(other, path, embedder())
+        index_build(other, path, embedder())
     with pytest.raises(InvalidIndex, match="was made with hash"):
         load_index(path).check_made_with("gloria", "0" * 64)
     for name in ("vectors-1.npy", "table-1.arrow"):
@@ -229,7 +229,7 @@ def test_a_damaged_or_foreign_index_is_refused(table, tmp_path):
 
 @pytest.mark.timeout(20)
 def test_a_pipe_in_an_index_is_not_waited_for(table, tmp_path):
-    index = build_index(table, tmp_path / "index", embedder()).index
+    index = index_build(table, tmp_path / "index", embedder()).index
     file = index.file("bad_rows")
     file.unlink()
     os.mkfifo(file)
@@ -240,12 +240,12 @@ def test_a_pipe_in_an_index_is_not_waited_for(table, tmp_path):
 def test_an_approximate_part_is_measured_against_exact_search(tmp_path):
     rows = [{"id": str(k), "text": f"report {k} {k * 7 % 97} {k * 5 % 89}"} for k in range(400)]
     table = write_table(tmp_path / "corpus.jsonl", rows)
-    index = build_index(table, tmp_path / "index", embedder(), approximate="HNSW16").index
+    index = index_build(table, tmp_path / "index", embedder(), approximate="HNSW16").index
     check_vectors(index)
     found = measure_recall(index, 40, seed=0)
     assert found[1] >= 0.95
     with pytest.raises(InvalidSetting, match="FAISS cannot build"):
-        build_index(table, tmp_path / "other", embedder(), approximate="IVF4096,Flat")
+        index_build(table, tmp_path / "other", embedder(), approximate="IVF4096,Flat")
 
 
 def test_images_are_read_by_the_embedders_policy_in_any_number_of_workers(tmp_path):
@@ -262,7 +262,7 @@ def test_images_are_read_by_the_embedders_policy_in_any_number_of_workers(tmp_pa
     for policy, workers in (("auto", 0), ("auto", 1), ("minmax", 0)):
         reader = StudyEmbedder(HashEncoder(), device="cpu", image_policy=policy)
         out = tmp_path / f"{policy}-{workers}"
-        index = build_index(table, out, reader, settings, workers=workers).index
+        index = index_build(table, out, reader, settings, workers=workers).index
         assert index.manifest.facts.get("img") == policy
         made[policy, workers] = np.array(index.vectors)
     np.testing.assert_array_equal(made["auto", 0], made["auto", 1])
@@ -270,11 +270,11 @@ def test_images_are_read_by_the_embedders_policy_in_any_number_of_workers(tmp_pa
 
 
 def test_an_index_of_before_signatures_had_a_subject_still_fits(table, tmp_path):
-    path = build_index(table, tmp_path / "index", embedder()).index.path
+    path = index_build(table, tmp_path / "index", embedder()).index.path
     manifest = json.loads((path / "index.json").read_text())
     assert manifest["signature"].startswith("index|enc:hash@")
     manifest["signature"] = manifest["signature"].removeprefix("index|")
     (path / "index.json").write_text(json.dumps(manifest))
-    assert add_to_index(table, path, embedder()).added_rows == 0
+    assert index_add(table, path, embedder()).added_rows == 0
     with pytest.raises(InvalidIndex, match="txt: all against auto"):
-        add_to_index(table, path, embedder(), SourceSettings(text_policy="auto"))
+        index_add(table, path, embedder(), SourceSettings(text_policy="auto"))

@@ -13,7 +13,7 @@ from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex
-from vlscore.retrieval import add_to_index, build_index, load_index
+from vlscore.retrieval import index_add, index_build, load_index
 
 HOLDER = """
 import sys, time
@@ -53,21 +53,21 @@ def test_two_writers_are_kept_apart_and_a_dead_one_blocks_nobody(tmp_path):
     table = write_reports(tmp_path / "reports.jsonl", 10)
     out = tmp_path / "index"
     embedder = StudyEmbedder(HashEncoder(), device="cpu")
-    build_index(table, out, embedder)
+    index_build(table, out, embedder)
     more = write_reports(tmp_path / "more.jsonl", 20)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(out)], stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout.readline() == "held\n"
     for work in (
-        lambda: build_index(more, out, embedder, overwrite=True),
-        lambda: add_to_index(more, out, embedder),
+        lambda: index_build(more, out, embedder, overwrite=True),
+        lambda: index_add(more, out, embedder),
     ):
         with pytest.raises(FolderInUse, match="another run is writing this folder"):
             work()
     assert len(load_index(out)) == 10  # readers are not kept out
     holder.kill()
     holder.wait()
-    assert len(add_to_index(more, out, embedder).index) == 20
+    assert len(index_add(more, out, embedder).index) == 20
     with sole_writer(out), pytest.raises(FolderInUse):
-        add_to_index(more, out, embedder)
+        index_add(more, out, embedder)

@@ -10,7 +10,7 @@ from tests.doubles import HashEncoder
 from tests.retrieval.index import mutants
 from tests.retrieval.index.test_index import write_table
 from vlscore.embedding import StudyEmbedder
-from vlscore.retrieval import build_index
+from vlscore.retrieval import index_build
 
 KINDS = (None, "HNSW4", "IVF4,Flat", "IVF4,PQ2x4")
 
@@ -23,7 +23,7 @@ def outcomes(tmp_path_factory):
     table = write_table(folder / "corpus.jsonl", [*rows, {"id": "bad", "text": ""}])
     embedder = StudyEmbedder(HashEncoder(), device="cpu")
     paths = [
-        str(build_index(table, folder / str(k) / "index", embedder, approximate=kind).index.path)
+        str(index_build(table, folder / str(k) / "index", embedder, approximate=kind).index.path)
         for k, kind in enumerate(KINDS)
     ]
     command = [sys.executable, mutants.__file__, "250", *paths]

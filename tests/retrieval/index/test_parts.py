@@ -9,9 +9,9 @@ from tests.doubles import HashEncoder
 from tests.retrieval.index.test_index import write_table
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import ChecksumMismatch, InvalidSetting
-from vlscore.retrieval import SourceSettings, build_index
-from vlscore.retrieval import index_build as build
+from vlscore.retrieval import SourceSettings, index_build
 from vlscore.retrieval import index_parts as items
+from vlscore.retrieval import index_writing as build
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def unfinished(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(build, "write_generation", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            build_index(table, tmp_path / "index", StudyEmbedder(HashEncoder(), device="cpu"))
+            index_build(table, tmp_path / "index", StudyEmbedder(HashEncoder(), device="cpu"))
     return table, tmp_path / "index"
 
 
 def test_whole_parts_are_gone_on_with(unfinished):
     table, out = unfinished
     embedder = StudyEmbedder(HashEncoder(), device="cpu")
-    result = build_index(table, out, embedder)
+    result = index_build(table, out, embedder)
     assert (result.resumed_from, embedder.engine.reports_embedded) == (12, 0)
     expected = HashEncoder().encode_reports(result.index.texts()).numpy()
     np.testing.assert_array_equal(result.index.vectors, expected)
@@ -62,16 +62,16 @@ def test_a_damaged_part_is_refused_and_overwrite_begins_anew(unfinished, damage)
     table, out = unfinished
     DAMAGES[damage](out / ".parts")
     with pytest.raises(ChecksumMismatch, match=r"part-0000000|key\.json"):
-        build_index(table, out, StudyEmbedder(HashEncoder(), device="cpu"))
+        index_build(table, out, StudyEmbedder(HashEncoder(), device="cpu"))
     embedder = StudyEmbedder(HashEncoder(), device="cpu")
-    result = build_index(table, out, embedder, overwrite=True)
+    result = index_build(table, out, embedder, overwrite=True)
     assert (len(result.index), embedder.engine.reports_embedded) == (12, 12)
 
 
 def test_parts_without_a_key_belong_to_nobody(unfinished):
     table, out = unfinished
     (out / ".parts" / "key.json").unlink()
-    result = build_index(table, out, StudyEmbedder(HashEncoder(), device="cpu"))
+    result = index_build(table, out, StudyEmbedder(HashEncoder(), device="cpu"))
     assert (len(result.index), result.resumed_from) == (12, 0)
 
 
@@ -82,13 +82,13 @@ def test_another_build_is_named_with_what_differs(unfinished, tmp_path):
     with pytest.raises(
         InvalidSetting, match=r"table: corpus\.jsonl there, other\.jsonl now; sha256: "
     ):
-        build_index(other, out, embedder)
+        index_build(other, out, embedder)
     with pytest.raises(InvalidSetting, match=r"signature: .*txt:all.* there, .*txt:auto.* now"):
-        build_index(table, out, embedder, SourceSettings(text_policy="auto"))
+        index_build(table, out, embedder, SourceSettings(text_policy="auto"))
     table.write_text(table.read_text() + json.dumps({"id": "b", "text": "more"}) + "\n")
     with pytest.raises(InvalidSetting, match=r"differs: sha256: \w{12} there, \w{12} now\. "):
-        build_index(table, out, embedder)
-    assert len(build_index(table, out, embedder, overwrite=True).index) == 13
+        index_build(table, out, embedder)
+    assert len(index_build(table, out, embedder, overwrite=True).index) == 13
 
 
 def test_the_faiss_file_may_be_chosen_again(unfinished):
@@ -96,7 +96,7 @@ def test_the_faiss_file_may_be_chosen_again(unfinished):
     table, out = unfinished
     embedder = StudyEmbedder(HashEncoder(), device="cpu")
     with pytest.raises(InvalidSetting, match="cannot build 'IVF512,Flat' over 12 rows"):
-        build_index(table, out, embedder, approximate="IVF512,Flat")
-    result = build_index(table, out, embedder, approximate="IVF2,Flat")
+        index_build(table, out, embedder, approximate="IVF512,Flat")
+    result = index_build(table, out, embedder, approximate="IVF2,Flat")
     assert (result.resumed_from, embedder.engine.reports_embedded) == (12, 0)
     assert "approximate" in result.index.manifest.files

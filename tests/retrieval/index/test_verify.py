@@ -12,7 +12,7 @@ from tests.retrieval.index.test_index import write_table
 from tests.retrieval.vector_search.test_exact import clustered
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting
-from vlscore.retrieval import build_approximate, build_index, load_index, verify_index
+from vlscore.retrieval import build_approximate, index_build, load_index, verify_index
 from vlscore.retrieval.index_folder import TABLE_SCHEMA, record_file, write_manifest
 from vlscore.retrieval.vector_search.approximate import check_factory, check_faiss_file
 
@@ -56,7 +56,7 @@ def index(tmp_path):
     rows = [{"id": f"s{k}", "text": f"finding {k % 4}"} for k in range(6)]
     rows.append({"id": "bad", "text": ""})
     table = write_table(tmp_path / "corpus.jsonl", rows)
-    return build_index(table, tmp_path / "index", StudyEmbedder(HashEncoder(), device="cpu")).index
+    return index_build(table, tmp_path / "index", StudyEmbedder(HashEncoder(), device="cpu")).index
 
 
 def commit(index, **changed):
@@ -115,7 +115,7 @@ def test_vectors_must_be_finite_and_those_of_the_faiss_file(index):
 
 def test_a_reader_that_meets_a_new_generation_takes_it(tmp_path, index, monkeypatch):
     """The files of the manifest it read may be gone before they are opened."""
-    from vlscore.retrieval import add_to_index
+    from vlscore.retrieval import index_add
     from vlscore.retrieval import index_folder as store
 
     more = write_table(tmp_path / "more.jsonl", [{"id": "n", "text": "new"}])
@@ -123,10 +123,10 @@ def test_a_reader_that_meets_a_new_generation_takes_it(tmp_path, index, monkeypa
 
     def replaced_meanwhile(path, record, full):
         if not once:
-            once.append(add_to_index)
+            once.append(index_add)
             with monkeypatch.context() as patch:
                 patch.setattr(store, "_check_file", check)
-                add_to_index(more, index.path, StudyEmbedder(HashEncoder(), device="cpu"))
+                index_add(more, index.path, StudyEmbedder(HashEncoder(), device="cpu"))
         check(path, record, full)
 
     monkeypatch.setattr(store, "_check_file", replaced_meanwhile)

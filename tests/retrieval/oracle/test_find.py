@@ -14,7 +14,7 @@ from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.metrics import compute
-from vlscore.retrieval import OracleRun, OracleSettings, add_to_index, build_index, find_oracles
+from vlscore.retrieval import OracleRun, OracleSettings, index_add, index_build, oracle
 from vlscore.retrieval import index_oracle as run
 from vlscore.retrieval.run import RESULTS
 
@@ -28,7 +28,7 @@ def embedder():
 @pytest.fixture
 def index(tmp_path):
     rows = [{"id": f"r{k}", "report": f"finding {k % 30} on the side {k % 4}"} for k in range(60)]
-    return build_index(write_jsonl(tmp_path / "reports.jsonl", rows), tmp_path / "i", embedder())
+    return index_build(write_jsonl(tmp_path / "reports.jsonl", rows), tmp_path / "i", embedder())
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def files_of(folder):
 
 def test_the_flat_table_holds_what_the_lines_hold(index, studies, tmp_path):
     settings = OracleSettings(k=3)
-    parquet = find_oracles(studies, tmp_path / "a", index.index, embedder(), settings)
-    text = find_oracles(studies, tmp_path / "b", index.index, embedder(), settings, format="csv")
+    parquet = oracle(studies, tmp_path / "a", index.index, embedder(), settings)
+    text = oracle(studies, tmp_path / "b", index.index, embedder(), settings, format="csv")
     assert parquet.answers_file.read_bytes() == text.answers_file.read_bytes()
     lines = read_jsonl(parquet.answers_file)
     assert [line["id"] for line in lines] == [f"s{k}" for k in range(STUDIES)]
@@ -91,7 +91,7 @@ def test_the_flat_table_holds_what_the_lines_hold(index, studies, tmp_path):
 
 @pytest.mark.parametrize("stop_at", [3, 6, 9])
 def test_a_stopped_run_goes_on_to_the_same_bytes(index, studies, tmp_path, stop_at):
-    whole = find_oracles(studies, tmp_path / "whole", index.index, embedder())
+    whole = oracle(studies, tmp_path / "whole", index.index, embedder())
     out = tmp_path / "out"
 
     def stop(done, failed):
@@ -99,17 +99,15 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(index, studies, tmp_path, stop_
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        find_oracles(studies, out, index.index, embedder(), on_progress=stop)
+        oracle(studies, out, index.index, embedder(), on_progress=stop)
     assert files_of(out) == {}
     again = embedder()
     told = []
-    went_on = find_oracles(
-        studies, out, index.index, again, on_progress=lambda *at: told.append(at)
-    )
+    went_on = oracle(studies, out, index.index, again, on_progress=lambda *at: told.append(at))
     assert (went_on.resumed_from, told[0][0], told[-1]) == (stop_at, stop_at, (STUDIES, 2))
     assert again.engine.images_embedded <= STUDIES - stop_at
     assert files_of(out) == files_of(whole.folder)
-    unchanged = find_oracles(studies, out, index.index, embedder())
+    unchanged = oracle(studies, out, index.index, embedder())
     assert unchanged.unchanged
     assert unchanged.summary == whole.summary
 
@@ -122,17 +120,17 @@ def test_embeddings_do_not_depend_on_where_a_run_was_stopped(index, studies, tmp
         if done == 3:
             raise KeyboardInterrupt
 
-    whole = find_oracles(studies, tmp_path / "whole", index.index, sociable())
+    whole = oracle(studies, tmp_path / "whole", index.index, sociable())
     with pytest.raises(KeyboardInterrupt):
-        find_oracles(studies, tmp_path / "out", index.index, sociable(), on_progress=stop)
-    went_on = find_oracles(studies, tmp_path / "out", index.index, sociable())
+        oracle(studies, tmp_path / "out", index.index, sociable(), on_progress=stop)
+    went_on = oracle(studies, tmp_path / "out", index.index, sociable())
     assert went_on.resumed_from == 3
     assert files_of(went_on.folder) == files_of(whole.folder)
 
 
 def test_what_differs_is_refused_and_overwritten_at_the_end(index, studies, tmp_path):
     out = tmp_path / "out"
-    find_oracles(studies, out, index.index, embedder())
+    oracle(studies, out, index.index, embedder())
     before = files_of(out)
     for settings, options in (
         (OracleSettings(k=2), {}),
@@ -143,13 +141,13 @@ def test_what_differs_is_refused_and_overwritten_at_the_end(index, studies, tmp_
         (OracleSettings(), {"format": "csv"}),
     ):
         with pytest.raises(InvalidSetting, match="--overwrite"):
-            find_oracles(studies, out, index.index, embedder(), settings, **options)
+            oracle(studies, out, index.index, embedder(), settings, **options)
     assert files_of(out) == before
     # The same texts, of whom one belongs to another study as well: other ids are found.
     more = write_jsonl(tmp_path / "m.jsonl", [{"id": "n", "report": "finding 1 on the side 1"}])
-    more_ids = add_to_index(more, index.index.path, embedder()).index
+    more_ids = index_add(more, index.index.path, embedder()).index
     with pytest.raises(InvalidSetting, match="index table"):
-        find_oracles(studies, out, more_ids, embedder())
+        oracle(studies, out, more_ids, embedder())
 
     def stop(done, failed):
         if done == 6:
@@ -157,9 +155,9 @@ def test_what_differs_is_refused_and_overwritten_at_the_end(index, studies, tmp_
 
     options = {"format": "csv", "overwrite": True}
     with pytest.raises(KeyboardInterrupt):
-        find_oracles(studies, out, more_ids, embedder(), on_progress=stop, **options)
+        oracle(studies, out, more_ids, embedder(), on_progress=stop, **options)
     assert files_of(out) == before
-    done = find_oracles(studies, out, more_ids, embedder(), **options)
+    done = oracle(studies, out, more_ids, embedder(), **options)
     assert done.resumed_from == 6
     assert sorted(files_of(out)) == ["hits.csv", "hits.jsonl", "summary.json"]
 
@@ -189,7 +187,7 @@ def test_what_is_wrong_is_found_before_the_folder_is_made(index, studies, tmp_pa
         ),
     ):
         with pytest.raises(error, match=message):
-            find_oracles(table, out, path, embedder(), **options)
+            oracle(table, out, path, embedder(), **options)
     assert not out.exists()
 
 
@@ -198,15 +196,15 @@ def test_a_second_run_into_the_folder_is_refused(index, studies, tmp_path):
 
     def meddle(done, failed):
         with pytest.raises(FolderInUse):
-            find_oracles(studies, out, index.index, embedder())
+            oracle(studies, out, index.index, embedder())
 
-    assert find_oracles(studies, out, index.index, embedder(), on_progress=meddle).summary.failed
+    assert oracle(studies, out, index.index, embedder(), on_progress=meddle).summary.failed
 
 
 def test_a_metric_that_does_not_look_at_the_image_needs_none(index, studies, tmp_path):
     """What is there describes the hits; what is not there, or not readable, fails no study."""
     cosine = OracleSettings(metric="cosine", k=2)
-    described = find_oracles(studies, tmp_path / "a", index.index, embedder(), cosine)
+    described = oracle(studies, tmp_path / "a", index.index, embedder(), cosine)
     answers = {answer.id: answer for answer in described.answers()}
     assert [id for id, answer in answers.items() if answer.error] == ["s8"]
     assert np.isnan([hit.found.area for hit in answers["s4"].hits]).all()
@@ -216,12 +214,12 @@ def test_a_metric_that_does_not_look_at_the_image_needs_none(index, studies, tmp
     ]
     bare = embedder()
     settings = OracleSettings(metric="cosine", k=2, describe=False)
-    plain = find_oracles(studies, tmp_path / "b", index.index, bare, settings)
+    plain = oracle(studies, tmp_path / "b", index.index, bare, settings)
     assert bare.engine.images_embedded == 0
     rows = [[hit.found.row for hit in answer.hits] for answer in plain.answers()]
     assert rows == [[hit.found.row for hit in answer.hits] for answer in described.answers()]
     clipscore = OracleSettings(metric="clipscore", k=2)
-    images = find_oracles(studies, tmp_path / "c", index.index, embedder(), clipscore)
+    images = oracle(studies, tmp_path / "c", index.index, embedder(), clipscore)
     answers = {answer.id: answer for answer in images.answers()}
     assert [id for id, answer in answers.items() if answer.error] == ["s4"]
     first = answers["s8"].hits[0]
@@ -241,7 +239,7 @@ def test_wanted_columns_are_read_where_a_row_has_them(studies):
 
 def test_recall_is_measured_once_and_survives_a_stop(index, studies, tmp_path, monkeypatch):
     table = tmp_path / "reports.jsonl"
-    approximate = build_index(table, tmp_path / "j", embedder(), approximate="HNSW4").index
+    approximate = index_build(table, tmp_path / "j", embedder(), approximate="HNSW4").index
     settings = OracleSettings(mode="approximate", effort=2, sample=2, k=4)
     measured = []
     exactly = run.recall
@@ -251,7 +249,7 @@ def test_recall_is_measured_once_and_survives_a_stop(index, studies, tmp_path, m
         return exactly(oracle, images, references, k=k) / 2
 
     monkeypatch.setattr(run, "recall", recall)
-    whole = find_oracles(studies, tmp_path / "a", approximate, embedder(), settings)
+    whole = oracle(studies, tmp_path / "a", approximate, embedder(), settings)
     assert measured == [(2, 2, 1), (2, 2, 4)]
     assert whole.summary.recall == {1: 0.5, 4: 0.5}
 
@@ -260,8 +258,8 @@ def test_recall_is_measured_once_and_survives_a_stop(index, studies, tmp_path, m
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        find_oracles(studies, tmp_path / "b", approximate, embedder(), settings, on_progress=stop)
-    went_on = find_oracles(studies, tmp_path / "b", approximate, embedder(), settings)
+        oracle(studies, tmp_path / "b", approximate, embedder(), settings, on_progress=stop)
+    went_on = oracle(studies, tmp_path / "b", approximate, embedder(), settings)
     assert len(measured) == 4
     assert went_on.summary.recall == whole.summary.recall
     assert files_of(went_on.folder) == files_of(whole.folder)
@@ -269,7 +267,7 @@ def test_recall_is_measured_once_and_survives_a_stop(index, studies, tmp_path, m
 
 def test_a_metric_of_texts_over_the_whole_corpus_loads_no_encoder(index, studies, tmp_path):
     settings = OracleSettings(metric="bleu-2", k=1, candidates=0)
-    result = find_oracles(studies, tmp_path / "a", index.index.path, None, settings)
+    result = oracle(studies, tmp_path / "a", index.index.path, None, settings)
     for answer, study in zip(result.answers(), read_jsonl(studies), strict=True):
         if answer.error is None:
             references = [study["reference"]] * len(index.index)

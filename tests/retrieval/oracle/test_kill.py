@@ -11,7 +11,7 @@ from tests.retrieval.oracle.test_find import files_of
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import retrieval
-from vlscore.retrieval import SourceSettings, build_index, find_oracles
+from vlscore.retrieval import SourceSettings, index_build, oracle
 
 STUDIES = 140
 
@@ -27,7 +27,7 @@ def tables(tmp_path_factory):
         for k in range(STUDIES):
             stream.write(json.dumps({**rows[k % 35], "id": str(k)}) + "\n")
     settings = SourceSettings(text_column="reference")
-    build_index(table, folder / "index", StudyEmbedder("phantom", device="cpu"), settings)
+    index_build(table, folder / "index", StudyEmbedder("phantom", device="cpu"), settings)
     return studies, folder / "index"
 
 
@@ -49,8 +49,8 @@ def test_sigkill_costs_an_oracle_the_chunk_in_work_and_nothing_else(tables, tmp_
     studies, index = tables
     kill_after_first_chunk(tmp_path / "killed", "oracle", studies, "--index", index)
     embedder = StudyEmbedder("phantom", device="cpu")
-    went_on = find_oracles(studies, tmp_path / "killed", index, embedder)
-    whole = find_oracles(studies, tmp_path / "whole", index, embedder)
+    went_on = oracle(studies, tmp_path / "killed", index, embedder)
+    whole = oracle(studies, tmp_path / "whole", index, embedder)
     assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
     assert len(files_of(whole.folder)) == 3
     assert files_of(went_on.folder) == files_of(whole.folder)

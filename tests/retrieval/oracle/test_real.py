@@ -21,8 +21,8 @@ from vlscore.retrieval import (
     OBJECTIVES,
     OracleRun,
     OracleSettings,
-    add_to_index,
-    build_index,
+    index_add,
+    index_build,
     load_index,
     verify_index,
 )
@@ -46,7 +46,7 @@ def built(shared, encoder, tmp_path_factory):
     """An index over all reports of the collection."""
     out = tmp_path_factory.mktemp("iu") / "index"
     table = shared / "data" / "iu_reports.jsonl"
-    return build_index(table, out, StudyEmbedder(encoder, device="cpu"))
+    return index_build(table, out, StudyEmbedder(encoder, device="cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_csv_and_parquet_hold_the_same_reports(iu_rows, shared, tmp_path):
     tables = (shared / "data" / "iu_reports.jsonl", tmp_path / "iu.csv", tmp_path / "iu.parquet")
     embedder = StudyEmbedder(HashEncoder(), device="cpu")
     first, *others = [
-        content(build_index(table, tmp_path / table.suffix, embedder).index) for table in tables
+        content(index_build(table, tmp_path / table.suffix, embedder).index) for table in tables
     ]
     assert first[3] == 20
     assert others == [first, first]
@@ -107,9 +107,9 @@ def test_two_halves_added_are_the_whole(iu_rows, shared, tmp_path):
     for name, part in (("a", iu_rows[:1_400]), ("b", iu_rows[1_300:])):
         lines = "".join(json.dumps(row) + "\n" for row in part)
         (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    build_index(tmp_path / "a.jsonl", tmp_path / "halves", embedder)
-    halves = add_to_index(tmp_path / "b.jsonl", tmp_path / "halves", embedder).index
-    whole = build_index(shared / "data" / "iu_reports.jsonl", tmp_path / "whole", embedder).index
+    index_build(tmp_path / "a.jsonl", tmp_path / "halves", embedder)
+    halves = index_add(tmp_path / "b.jsonl", tmp_path / "halves", embedder).index
+    whole = index_build(shared / "data" / "iu_reports.jsonl", tmp_path / "whole", embedder).index
     assert (halves.texts(), halves.all_ids()) == (whole.texts(), whole.all_ids())
     np.testing.assert_array_equal(halves.vectors, whole.vectors)
     verify_index(halves.path)

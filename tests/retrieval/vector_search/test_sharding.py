@@ -16,7 +16,7 @@ from vlscore.cli.command_line import app
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
-from vlscore.retrieval import Oracle, SourceSettings, build_index
+from vlscore.retrieval import Oracle, SourceSettings, index_build
 from vlscore.testing import INDEPENDENCE, row_error
 
 # Arrays first, then the command that its arguments spell.
@@ -60,7 +60,7 @@ def folder(arrays, tmp_path_factory):
     corpus = write_dataset(folder / "corpus", seed=1, count=40, size=32)
     studies = write_dataset(folder / "studies", seed=1, count=9, size=64)
     embedder = StudyEmbedder("phantom", device="cpu")
-    build_index(corpus, folder / "index", embedder, SourceSettings(text_column="reference"))
+    index_build(corpus, folder / "index", embedder, SourceSettings(text_column="reference"))
     (folder / "shard.py").write_text(PROGRAM)
     command = ["oracle", str(studies), "--index", str(folder / "index"), "--exclude-exact"]
     command += ["--workers", "0", "--out"]

@@ -151,7 +151,7 @@ def test_a_batch_too_large_to_keep_gives_the_same_loss_and_gradient(name, monkey
     )
     for most in (1 << 26, 0):
         assert not again
-        monkeypatch.setattr(local, "_MOST_KEPT", most)
+        monkeypatch.setattr(local, "_MOST_STORED", most)
         pairs = drawn_pairs(5, padding=1)
         pairs.patches.requires_grad_()
         objective.zero_grad()

@@ -102,7 +102,7 @@ class DatasetSummary:
         }
 
 
-def write_dataset(
+def dataset(
     name: str | Dataset,
     folder: str | Path,
     out: str | Path,
@@ -150,7 +150,7 @@ def write_dataset(
 
 
 class _Writing:
-    """Open tables and counts of one call of `write_dataset`."""
+    """Open tables and counts of one call of `dataset`."""
 
     def __init__(
         self, reading: DatasetReading, out: Path, proportions: str | Path | None, relative: bool

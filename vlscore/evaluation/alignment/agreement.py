@@ -33,7 +33,7 @@ _MAIN = "tau_b"
 
 @dataclass(frozen=True)
 class MeasuredMetric:
-    """Values of one metric for n pairs, whoever computed them.
+    """Values of one metric for n pairs, computed here or elsewhere.
 
     Attributes:
         name: as in tables.
@@ -206,7 +206,7 @@ def _check(metrics: Sequence[MeasuredMetric], pairs: RatedPairs) -> None:
 
 
 class _Draws:
-    """The resamples that all numbers share; the first of them is the sample itself."""
+    """Resamples that all numbers use; the first of them is the sample itself."""
 
     def __init__(self, pairs: RatedPairs, level: float, resamples: int, seed: int) -> None:
         names = np.asarray(pairs.studies, dtype=str)

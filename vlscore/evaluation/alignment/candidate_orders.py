@@ -36,7 +36,7 @@ class OrderedCase:
         reference: the ground truth.
         texts: name of a candidate -> its report.
         relations: (one, ">" or "=", other), ">" where the first is better.
-        has_context: candidates differ in what is known of the patient, which no metric here sees.
+        has_context: candidates differ in facts about the patient, which no metric here reads.
     """
 
     id: str
@@ -92,7 +92,7 @@ class OrderVerdicts:
         if blind:
             caption += (
                 f" The candidates of {', '.join(blind)} come with the patient's age or indication, "
-                "which these metrics do not see."
+                "which these metrics do not read."
             )
         single = [
             (

@@ -80,7 +80,7 @@ class FailureTest:
         difference: mean errors of the first less those of the other.
         p_value: one-sided, of Student's paired t test over studies; nan where n is 1.
         adjusted_p: Benjamini-Hochberg over all tests of errors of this significance.
-        is_worse: whether the first is worse at the false discovery rate asked for.
+        is_worse: whether the first is worse at the requested false discovery rate.
     """
 
     candidate: str
@@ -172,7 +172,7 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
     }
     known = {which: name for which, name in sums.items() if name in pairs.ratings}
     if not known:
-        # Columns of counts, whatever they are called; one alone is all errors.
+        # Columns of counts under any name; a single column counts all errors.
         means = dict(pairs.means)
         return {"all": means if len(means) > 1 else {ANY: next(iter(means.values()))}}
     found: dict[Which, dict[str, Array]] = {}
@@ -190,7 +190,7 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
 
 
 def _of(pairs: RatedPairs, values: Array, candidate: str) -> dict[str, float]:
-    """Return study -> errors of one oracle's report, of those that were rated."""
+    """Return study -> errors of one oracle's report, for studies with a rated report."""
     return {
         study: float(value)
         for study, name, value in zip(pairs.studies, pairs.candidates, values, strict=True)

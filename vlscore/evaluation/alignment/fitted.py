@@ -65,7 +65,7 @@ def fit_composite(
         resamples: of the bootstrap.
         seed: of the bootstrap and of the folds.
 
-    Raises: InvalidSetting for a rating that there is not, for ranks, for pairs of fewer than four
+    Raises: InvalidSetting for an unknown rating, for ranks, for pairs of fewer than four
         studies, or where no metric is left.
     """
     y, there, studies = _rated(metrics, pairs, rating)
@@ -134,7 +134,7 @@ def _rated(
 def _inputs(
     metrics: Sequence[MeasuredMetric], scaling: "_Scaling", weights: Array
 ) -> tuple[CompositeInput, ...]:
-    """Return the inputs of a composite; their means are of the values before they are turned."""
+    """Return the inputs of a composite; their means are those before a change of sign."""
     return tuple(
         CompositeInput(
             metric.name,
@@ -158,7 +158,7 @@ def simplex_weights(z: Array, y: Array, ridge: float = 0.0) -> Array:
         z: (n, k) normalised values.
         y: (n,) normalised ratings.
     """
-    # Half a second, which only a fit needs.
+    # The import takes half a second, and only a fit needs it.
     from scipy import optimize
 
     n, k = z.shape
@@ -193,7 +193,7 @@ class _Scaling:
     @classmethod
     def of(cls, x: Array) -> "_Scaling":
         deviations = x.std(axis=0)
-        # Constant in this part of the data: it says nothing here.
+        # Constant in this part of the data, so it adds nothing.
         return cls(x.mean(axis=0), np.where(deviations > 0, deviations, np.inf))
 
     def __call__(self, x: Array) -> Array:
@@ -256,7 +256,7 @@ def _seen(pairs: RatedPairs, there: NDArray[np.bool_]) -> frozenset[str]:
 
 
 def texts_of(pairs: RatedPairs, row: int) -> tuple[str | None, str | None]:
-    """Return reference and candidate of a pair; None where the set does not bring them."""
+    """Return reference and candidate of a pair; None where the set has no reports."""
     return (
         pairs.references[row] if pairs.references is not None else None,
         pairs.texts[row] if pairs.texts is not None else None,

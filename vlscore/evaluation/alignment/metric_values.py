@@ -30,7 +30,7 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
     names = ", ".join(map(str, scorer.metrics))
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
-            f"{names} look at reports, and {pairs.source} brings none: name their columns "
+            f"{names} look at reports, and {pairs.source} has none: name their columns "
             "(--reference-column, --candidate-column), give each candidate's table (--reports "
             "NAME=TABLE), or values that were computed elsewhere (--values)"
         )
@@ -47,7 +47,7 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
     Raises: InvalidSetting where a metric has no such number.
     """
     known = {column: (metric, column) for metric in metrics for column in metric.columns}
-    # Metrics by their names alone, too: a setting may have come after the name was written (--C).
+    # Also by the name without settings, because an option (--C) may have added a setting to it.
     plain = {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
     if unknown := [name for name in names if name not in known and name not in plain]:
         raise InvalidSetting(
@@ -71,7 +71,7 @@ def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
     for name in names:
         base, point, value = name.rpartition(".")
         is_value = bool(point) and ":" not in name and value.replace("-", "").isalnum()
-        # A setting may hold a point ("vlscore(C=2.5)"), and so does no name of a number.
+        # A setting may contain a point ("vlscore(C=2.5)"); the name of a number has none.
         is_value = is_value and not value.endswith(")") and base.count("(") == base.count(")")
         written = base if is_value else name
         if is_value:

@@ -17,15 +17,15 @@ ANOTHER_RATER = "another rater"
 class RankingAgreement:
     """Share of pairs of candidates that a metric puts in the order in which a rater puts them.
 
-    One comparison is two candidates of one study as one rater sees them; intervals resample
+    One comparison is one rater's order of two candidates of one study; intervals resample
     studies.
 
     Attributes:
         metric: its name; "another rater" for each rater against each other one.
         rating: name of the rating.
         comparisons, studies: how many there are.
-        same: share where both say better, both worse, or both equal.
-        decided: comparisons where the rater says that one candidate is better.
+        same: share where both find better, both worse, or both equal.
+        decided: number of comparisons where the rater finds one candidate better.
         right: of these, the share where the metric agrees; a tie of the metric counts one half.
         rater_ties, metric_ties: share of the comparisons that are ties.
     """
@@ -61,7 +61,7 @@ def ranking_agreement(
         return []
     found = []
     for name, values in pairs.ratings.items():
-        # (k, couples) what each rater says of each couple: 1, 0 or -1; nan where not rated.
+        # (k, couples) each rater's order of each couple: 1, 0 or -1; nan where not rated.
         said = np.sign(pairs.sign_of(name) * (values[:, first] - values[:, second]))
         names = np.array([pairs.studies[k] for k in first])
         for metric, numbers in metrics.items():

@@ -49,7 +49,7 @@ class _RadPrefCase:
     Attributes:
         reference: the ground truth.
         texts: candidate ("C1") -> its report.
-        names: candidate -> what it is called in results: its generator.
+        names: candidate -> its name in results, that of its generator.
     """
 
     reference: str

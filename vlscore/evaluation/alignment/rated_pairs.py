@@ -34,7 +34,7 @@ class RatedPairs:
 
     Attributes:
         studies: the study of each pair; candidates of one study have one reference.
-        candidates: what tells the candidates of one study apart.
+        candidates: names that distinguish the candidates of one study.
         raters: their names.
         ratings: name of a rating -> (k, n) float64; nan where a rater did not rate a pair. Error
             counts have "total errors", "significant errors", "insignificant errors" as far as
@@ -45,7 +45,7 @@ class RatedPairs:
             candidate of its study; ranks of two studies cannot be compared).
         qualities: names of ratings of which more is better although the others count errors.
         references, texts: the reports; None where the set does not bring them.
-        images: of each pair's study, None where it has none; None where the set brings none.
+        images: of each pair's study, None where it has none; None for a set without images.
         rows: number of each pair's first row in the table; None where the set is several files.
         bad: rows that could not be used, with the reason.
         notes: what a user should know of how the set was read.
@@ -107,7 +107,7 @@ class RatedPairs:
     def only(self, candidates: Collection[str]) -> "RatedPairs":
         """Return the pairs of some candidates, as those of one generator.
 
-        Raises: InvalidSetting for a candidate that there is not.
+        Raises: InvalidSetting for an unknown candidate.
         """
         if unknown := sorted(set(candidates) - set(self.candidates)):
             known = ", ".join(dict.fromkeys(self.candidates))
@@ -184,7 +184,7 @@ class Builder:
         default_factory=dict
     )
     _spoilt: set[tuple[Pair, str | None]] = field(default_factory=set)
-    # Raters of rows of which nobody can say to which pair they belong; None where that fails too.
+    # Raters of rows whose pair cannot be read; None where the rater cannot be read either.
     _unplaced: list[str | None] = field(default_factory=list)
 
     def refuse(
@@ -297,7 +297,7 @@ class Builder:
         if 2 * len(short) >= len(sizes):
             if self._unplaced:
                 self.notes.append(
-                    f"{len(self._unplaced)} rows could not be read far enough to know their pair; "
+                    f"{len(self._unplaced)} rows do not name their pair in a readable way; "
                     "sums of the ratings that they belong to are too small"
                 )
             return
@@ -305,7 +305,7 @@ class Builder:
         self._spoilt.update(lost)
         if lost:
             self.notes.append(
-                f"{len(lost)} ratings lack counts that a row which cannot be used may have held; "
+                f"{len(lost)} ratings may lack counts, because a row of theirs cannot be used; "
                 "they are left out"
             )
         if kept := len(short) - len(lost):
@@ -399,7 +399,7 @@ def yes_or_no(value: Any, column: str) -> bool:
 def missing_columns(
     path: Path, found: Iterable[str], needed: Iterable[str], hint: str = ""
 ) -> None:
-    """Raise InvalidTable where columns are not there."""
+    """Raise InvalidTable where columns are missing."""
     there = list(found)
     missing = [name for name in needed if name not in there]
     if missing:

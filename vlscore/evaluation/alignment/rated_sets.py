@@ -63,7 +63,7 @@ def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPa
         InvalidTable: two tables differ in a study's reference, or no pair has a report.
     """
     if pairs.texts is not None:
-        raise InvalidSetting(f"{pairs.source} brings reports itself; leave out other tables")
+        raise InvalidSetting(f"{pairs.source} has reports of its own; leave out other tables")
     if absent := sorted(set(pairs.candidates) - set(tables)):
         raise InvalidSetting(
             f"{pairs.source} rates {', '.join(absent[:5])}, whose reports are in no table; "
@@ -155,7 +155,7 @@ def read_rexval(folder: str | Path) -> RatedPairs:
         pair: Pair | None = None
         rater: str | None = None
         try:
-            # First: where the pair cannot be read, the rater still says whose rating lacks a row.
+            # Read first: without the pair, the rater still names the rating that lacks a row.
             rater = name_of(record["rater_index"], "rater_index")
             report, kind = _report_of(record, rows, found)
             pair = (name_of(report["study_id"], "study_id"), kind)
@@ -202,7 +202,7 @@ def read_radevalx(folder: str | Path) -> RatedPairs:
     """Read the pairs of RadEvalX: one candidate a study, one count of two radiologists together.
 
     An empty cell is read as no error of that category: the release leaves most cells empty and
-    does not say what that means. `notes` tells how many there were.
+    does not say what that means. `notes` has their number.
 
     Raises: InvalidTable where a file is absent or has other columns.
     """
@@ -258,7 +258,7 @@ class Version:
     """The columns of one version.
 
     Attributes:
-        candidate: columns that tell the candidates of a study apart; the last is the annotator's.
+        candidate: columns that distinguish the candidates of a study; the last is the annotator's.
         unchanged: what an unchanged line has for its correction.
     """
 

@@ -47,7 +47,7 @@ from vlscore.evaluation.ratings.sheet_files import KEY
 from vlscore.evaluation.ratings.sheet_reading import read_sheets
 
 ONE_RATER = "rater"
-# Read where the table has them, needed where a user names another column.
+# Read where the table has them; required where a user names another column.
 _IF_THERE = ("rater", "category", "significant", "reference", "candidate", "image")
 
 
@@ -57,7 +57,7 @@ class RatingColumns:
 
     Attributes:
         study: id of the study.
-        candidate_id: tells the candidates of a study apart, as the name of a generator.
+        candidate_id: distinguishes the candidates of a study, such as the name of a generator.
         rater: name of the rater; a table without it has one rater.
         ratings: columns of numbers, one a dimension that was rated; with `category`, one column of
             error counts.
@@ -103,7 +103,7 @@ def read_table(
 
     Raises:
         InvalidTable: the file cannot be read, lacks columns, or no rating in it can be used.
-        InvalidSetting: a meaning that there is not.
+        InvalidSetting: an unknown meaning.
         A row that cannot be used raises nothing: it is in `bad`, with the reason.
     """
     path = Path(path)
@@ -131,7 +131,7 @@ class _Reader:
                 absent[role] = ""
         hint = ". Name the columns with the options of --help, or the layout with --layout"
         missing_columns(path, found, needed, hint)
-        # An empty name is a column that is not there.
+        # An empty name is a column that the table lacks.
         self._columns, self._root = replace(columns, **absent), root
         if self._columns.category and (len(columns.ratings) > 1 or columns.by_rater):
             raise InvalidSetting(
@@ -145,7 +145,7 @@ class _Reader:
             return builder.refuse(number, record)
         names = self._columns
         pair: Pair | None = None
-        # Where the rater cannot be read, every rating of the pair is in doubt.
+        # If the rater cannot be read, each rating of the pair may lack this row.
         rater: str | None = None
         try:
             for name, value in record.items():

@@ -43,7 +43,7 @@ from vlscore.evaluation.alignment.tables import (
     draw_alignment,
     write_csv,
 )
-from vlscore.evaluation.command_settings import AlignmentSettings, check_elsewhere
+from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings, check_elsewhere
 from vlscore.evaluation.row_chunks import ChunkWriter
 from vlscore.evaluation.study_vectors import images_of
 from vlscore.metrics import (
@@ -67,7 +67,6 @@ from vlscore.stats import (
 # Pairs of one chunk where nothing is embedded; else batches.
 _TEXTS_IN_CHUNK = 1000
 COMPOSITE = "composite.json"
-TOLD = "in-sample upper bound"
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ class _AlignmentJob:
         if scorer is not None:
             check_inputs(scorer, self.pairs)
             if scorer.plan.needs_fit and self.pairs.references is not None:
-                # To all references, whichever of them a chunk holds.
+                # Fitted to all references, so that no number depends on the chunks.
                 scorer = self._scorer = scorer.fit(self.pairs.references)
         values, lower = settings.values, settings.lower_is_better
         self._read: list[MeasuredMetric] = []
@@ -225,7 +224,7 @@ class _AlignmentJob:
         check_elsewhere(values, lower, (metric.name for metric in self._read), computed)
 
     def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
+        """Return the settings that must match before a stopped run can be resumed."""
         scorer, studies, settings = self._scorer, self._studies, self._settings
         values = settings.values
         return {
@@ -300,8 +299,8 @@ class _AlignmentJob:
         texts = [texts_of(self.pairs, row) for row in range(len(self.pairs))]
         if composite is None or not (seen := composite.has_seen(self.pairs.studies, texts)):
             return found
-        self.notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {TOLD}")
-        return replace(found, name=f"{found.name} ({TOLD})")
+        self.notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}")
+        return replace(found, name=f"{found.name} ({IN_SAMPLE})")
 
     def _inputs(self, rows: range) -> list[Path]:
         if self.pairs.images is None or not self._scorer or not self._scorer.plan.needs.images:
@@ -313,6 +312,8 @@ class _AlignmentJob:
         wanted = set(self.pairs.studies)
         found, bad = images_of(studies, wanted)
         self.notes += studies.notes
+        if self._scorer is not None and (embedder := self._scorer.embedder) is not None:
+            self.notes += embedder.notes
         self.notes += [f"{studies.path}, row {r.row}: {r.reason}" for r in bad if r.id in wanted]
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
@@ -330,7 +331,7 @@ def _direction_note(result: Alignment, pairs: RatedPairs) -> list[str]:
     if not any(tau.high < 0 for tau in taus):
         return []
     return [
-        f"every metric agrees negatively with the ratings, which are taken for {pairs.meaning}: "
+        f"every metric agrees negatively with the ratings, which are read as {pairs.meaning}: "
         f"are they {other}? Then give --ratings-are {other}"
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 from vlscore.core import flat, plain, record_cells
 from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
 from vlscore.evaluation.alignment.fitted import CompositeFit
+from vlscore.evaluation.command_settings import IN_SAMPLE
 from vlscore.stats import (
     Interval,
     TextTable,
@@ -23,9 +24,9 @@ from vlscore.stats import (
 
 _HEADLINES = 2
 _AGREEMENT = (
-    "Larger is more agreement with the mean of the raters. 95 % bootstrap intervals over studies; "
-    "beside them tau_b over pairs, as papers publish it, which is too narrow where a study has "
-    "several candidates. n: pairs with a value and a rating."
+    "Larger is more agreement with the mean of the raters. 95 % bootstrap intervals over studies. "
+    "Those of tau_b over pairs, as papers publish it, are too narrow where a study has several "
+    "candidates. n: pairs with a value and a rating."
 )
 _DIFFERENCES = (
     "tau_b of the first metric less that of the other, on the n pairs that both have; 95 % "
@@ -33,8 +34,8 @@ _DIFFERENCES = (
     "(Benjamini-Hochberg). differences.csv has every pair of metrics."
 )
 _RATERS = (
-    "tau_b with each rater alone, 95 % bootstrap interval over studies, n pairs behind it. Read it "
-    "beside the raters' tau_b with each other."
+    "tau_b with each rater alone, 95 % bootstrap interval over studies, n pairs behind it. "
+    "Compare it with the raters' tau_b with each other."
 )
 _CEILINGS = (
     "tau_b of raters. between two: mean over all pairs of raters. one against the others: mean "
@@ -42,7 +43,7 @@ _CEILINGS = (
     "mean that values without ties can have. n: pairs that two raters rated."
 )
 _RANKINGS = (
-    "One comparison is two candidates of one study as one rater sees them. same: better, worse or "
+    "One comparison is one rater's order of two candidates of one study. same: better, worse or "
     "equal for both. right: of the n decided comparisons, where the rater prefers one; a tie of "
     "the metric counts one half. 95 % bootstrap intervals over studies."
 )
@@ -171,7 +172,7 @@ def composite_table(fit: CompositeFit) -> TextTable:
         for each in sorted(composite.inputs, key=lambda each: -each.weight)
     ]
     rows.append(("composite, cross-validated", "", interval(fit.cross_validated), count))
-    rows.append(("composite (in-sample upper bound)", "", interval(fit.told), count))
+    rows.append((f"composite ({IN_SAMPLE})", "", interval(fit.told), count))
     caption = (
         f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
         "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "

@@ -48,7 +48,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     find_baseline,
 )
 from vlscore.evaluation.row_chunks import (
-    bad_rows_of,
+    RunOfRows,
     chunks_of_kind,
     csv_of,
     join_failures,
@@ -57,7 +57,7 @@ from vlscore.evaluation.row_chunks import (
     write_arrays,
 )
 from vlscore.retrieval import QueryBatch, QueryTable
-from vlscore.stats import FAILURES, Run, TextTable, markdown, with_mark
+from vlscore.stats import FAILURES, TextTable, markdown, with_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -72,7 +72,7 @@ _SHOWN_WORDS = 30
 
 
 @dataclass(frozen=True)
-class BaselineRun(Run):
+class BaselineRun(RunOfRows):
     """Candidates of a baseline: candidates.jsonl, summary.json, tables.md and failures.csv.
 
     A row of candidates.jsonl has id, candidate, what the table of studies has of reference,
@@ -86,11 +86,6 @@ class BaselineRun(Run):
     def candidates(self) -> Path:
         """Return the table of candidates, which `vlscore evaluate` and `compare` read."""
         return self.folder / CANDIDATES
-
-    @property
-    def bad_rows(self) -> list[BadRow]:
-        """Return rows without a candidate."""
-        return bad_rows_of(self)
 
     @property
     def signatures(self) -> list[str]:
@@ -168,7 +163,8 @@ def baseline(
             raise InvalidTable(f"{table.path}: no row has a candidate; {run.first_reason()}")
         folder.finish(run.write, rows=folder.rows)
 
-    return BaselineRun.make(out, key, compute, overwrite=overwrite, notes=table.notes)
+    notes = table.notes if embedder is None else (*table.notes, *embedder.notes)
+    return BaselineRun.make(out, key, compute, overwrite=overwrite, notes=notes)
 
 
 def _studies(

@@ -117,6 +117,8 @@ class ComparisonJob:
             computed=[name for metric in self.signatures for name in metric.columns],
         )
         self.notes = list(self.systems.notes)
+        if self._image_table is not None and scorer is not None and scorer.embedder is not None:
+            self.notes += scorer.embedder.notes
         self._scorer = scorer
         self._policy = scorer.text_policy if scorer is not None else TextPolicy()
         self._references = [self._reference(k) for k in range(len(ids))]
@@ -129,7 +131,7 @@ class ComparisonJob:
         }
         self._candidates: dict[str, Sequence[str | None]] = dict(self.systems.candidates)
         self._baselines: dict[str, Sequence[str | None]] = {}
-        # Before any of them is read, so that one that is replaced meanwhile is noticed later.
+        # Recorded before any image is read, so that a file replaced meanwhile is noticed later.
         self.images = stamps(
             path
             for found in self.systems.images.values()
@@ -141,7 +143,7 @@ class ComparisonJob:
             self._add_baselines()
 
     def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
+        """Return the settings that must match before a stopped run can be resumed."""
         images = self._image_table
         return {
             "systems": {
@@ -269,7 +271,7 @@ class ComparisonJob:
         return {name: found[name] for name in (*self._candidates, *self._baselines)}
 
     def _texts(self, values: Mapping[str, SystemValues]) -> dict[str, TextFacts]:
-        """Return what the candidates of every system are like."""
+        """Return facts about the candidates of every system as texts."""
         known = {same_words(text) for text in self._references if text is not None}
         known |= {same_words(text) for text in self._train or ()}
         facts = {}
@@ -296,7 +298,7 @@ class ComparisonJob:
         """Compute missing values, system by system: the embedder then remembers the references."""
         assert self._scorer is not None
         if self._scorer.embedder is not None:
-            # Vectors differ in the last digit with their batch: a stop must not show in it.
+            # Vectors differ in the last digit with their batch: a stop must not change the batch.
             self._scorer.embedder.engine.forget()
         studies = self.systems.studies[rows]
         found = {}
@@ -330,7 +332,7 @@ class ComparisonJob:
         usable = [text for text in self._references if text is not None]
         pool = self._train if self._train is not None else usable
         count = len(self._references)
-        # First: it says what is wrong where there are no reports to take.
+        # First, because it raises a clear error where there are no reports.
         drawn = random_reports(self._references, self._train, self._settings.seed)
         report, times = constant_report(pool)
         whose = "of the training table" if self._train is not None else "of the references"
@@ -343,7 +345,7 @@ class ComparisonJob:
         if self._train is None:
             self.notes.append(
                 "baselines take the references of the studies that are compared, which no system "
-                "has seen; a training table makes them fair"
+                "was trained on; name a training table for a fair comparison"
             )
         if self._image_table is None:
             self.notes.append(

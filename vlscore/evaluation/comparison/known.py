@@ -34,7 +34,7 @@ _INDEX = "index"
 
 @dataclass(eq=False)
 class _KnownBlock:
-    """The numbers of one system in one metric: (n, columns + statistics), and why some lack."""
+    """Numbers of one system in one metric: (n, columns + statistics), and why some are missing."""
 
     numbers: NDArray[np.float64]
     failures: dict[int, str]
@@ -99,7 +99,7 @@ def check_extension(folder: Path, before: Mapping[str, Any], now: Mapping[str, A
     changed = []
     for name in sorted(set(before["systems"]) & set(now["systems"])):
         if before["systems"][name] != now["systems"][name]:
-            changed.append(f"the table of {name} is another")
+            changed.append(f"the table of {name} has changed")
     for name in sorted(set(before["metrics"]) & set(now["metrics"])):
         old, new = (Signature.parse(key["metrics"][name]) for key in (before, now))
         if old != new:
@@ -108,7 +108,7 @@ def check_extension(folder: Path, before: Mapping[str, Any], now: Mapping[str, A
     if images[0] != images[1] and None not in (images[0][0], images[1][0]):
         changed.append("the images are read from another table or folder")
     if before.get("values") and now.get("values") and before["values"] != now["values"]:
-        changed.append("the table of values is another")
+        changed.append("the table of values has changed")
     if changed:
         raise InvalidSetting(
             f"{folder} holds the results of another run, which differs: {'; '.join(changed)}. "
@@ -166,12 +166,12 @@ def read_numbers(
     same = {name for name, entry in run.key["systems"].items() if key["systems"].get(name) == entry}
     with np.load(run.file(NUMBERS), allow_pickle=False) as content:
         index = json.loads(content[_INDEX].tobytes())
-        # With one table unchanged, the references of all are: tables are refused where they differ.
+        # If one table is unchanged, so are all references: tables with others are refused.
         if not same or index["ids"] != [study.id for study in studies]:
             return known
         if run.key["baselines"] and key["baselines"]:
-            # That of the nearest image depends on the encoder, which no text metric's signature
-            # names: its texts may be others.
+            # The nearest image depends on the encoder, which no signature of a text metric names:
+            # its report may be another one.
             same |= {CONSTANT, NORMAL, RANDOM}
         has_same_images = all(run.key[n] == key[n] for n in ("images_sha256", "image_root"))
         # Where a file was replaced, all numbers of images are computed anew: no row may hold

@@ -36,11 +36,11 @@ _ENDS = re.compile(r"[.!?][\"'\u2019\u201d)\]]*$")
 
 @dataclass(frozen=True)
 class TextFacts:
-    """Of the candidates of one system; shares are between 0 and 1.
+    """Facts about the candidates of one system as texts; shares are between 0 and 1.
 
     Attributes:
         count: of candidates.
-        empty: how many say nothing.
+        empty: number of empty candidates.
         mean_words: words of a candidate, split at blanks.
         distinct: share of different candidates among all.
         verbatim: share that equals some reference of the table, or some report of the training
@@ -209,7 +209,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that the tables show.
+    """Results of a comparison, from which all tables are made.
 
     Attributes:
         studies: how many were compared.
@@ -218,7 +218,7 @@ class Comparison:
         texts: system -> what its candidates are like.
         failed: system -> metric -> studies without a value, where there are some.
         signatures: metric -> what its numbers depend on.
-        notes: what a reader should know besides.
+        notes: notes for the reader, one sentence each.
         against: the system that is tested against each other one; None: every two are tested.
     """
 
@@ -377,7 +377,7 @@ def _described(
     support: Mapping[str, int] | None = None,
     left_out: Mapping[str, float] | None = None,
 ) -> Measured:
-    """Return a number with what its quantity says of it."""
+    """Return a number with the facts of its quantity."""
     return Measured(
         quantity.name,
         quantity.metric,

@@ -198,7 +198,7 @@ class GivenMetric:
         name: of the column.
         higher_is_better: direction.
         values: system -> (n,) values of the studies, nan where there is none.
-        signature: says which file they came from.
+        signature: names the file that they were read from.
     """
 
     name: str

@@ -128,7 +128,7 @@ class Systems:
 def open_sources(
     given: Sequence[str | Path], columns: ColumnNames | None = None
 ) -> tuple[Source, ...]:
-    """Open what a user gave: tables, or folders of `vlscore evaluate`; "name=path" names a system.
+    """Open the systems of a user: tables, or folders of `vlscore evaluate`; "name=path" names one.
 
     Raises: InvalidTable, InvalidSetting.
     """
@@ -239,7 +239,7 @@ def _same_but_blanks(first: _Read, other: _Read, name: str) -> bool:
 
 
 def _note_of_blanks(first: _Read, other: _Read) -> str:
-    """Return what to know where references differ in blanks alone; empty where they do not."""
+    """Return a note where references differ in blanks alone; empty where they do not."""
     differing = [
         name
         for name, study in other.studies.items()
@@ -350,7 +350,7 @@ def _entry(run: FinishedRun, read: Callable[[], T]) -> T:
 
 
 def patients_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:
-    """Return whose each study is, from the first table that has the column.
+    """Return the patient of each study, from the first table that has the column.
 
     A study without an entry is a patient of its own.
 

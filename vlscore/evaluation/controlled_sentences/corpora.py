@@ -1,4 +1,4 @@
-"""Controlled corpora: does a metric tell sentences that agree from sentences that do not?
+"""Controlled corpora: does a metric separate sentences that agree from sentences that do not?
 
 Pino 2022 (thesis, section 5.3; github.com/pdpino/medical-ai, nlp_in_chexpert_groups): sentences are
 grouped by what they say of one observation. A metric compares candidates of one group with
@@ -189,7 +189,7 @@ def _reads_findings(metric: Metric) -> bool:
 
 
 def refuse_images(scorer: Scorer, why: str) -> None:
-    """Raise InvalidSetting where a metric looks at images."""
+    """Raise InvalidSetting where a metric uses images."""
     if scorer.plan.needs.images:
         named = ", ".join(str(metric) for metric in scorer.metrics if metric.uses_image)
         raise InvalidSetting(

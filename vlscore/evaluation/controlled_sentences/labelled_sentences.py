@@ -1,4 +1,4 @@
-"""Sentences grouped by what they say of an observation: read by our rules, or labelled by others.
+"""Sentences grouped by the polarity of an observation: read by our rules, or labelled by others.
 
 Labels are those of the CheXpert labeller: 1 stated, -1 uncertain, 0 denied, and -2 here where the
 observation is not mentioned.
@@ -37,7 +37,7 @@ OWN_RULES = "rules of vlscore.findings"
 
 @dataclass(frozen=True, eq=False)
 class LabelledSentences:
-    """n distinct sentences and what each says of some observations.
+    """n distinct sentences, and the label of each for some observations.
 
     Attributes:
         sentences: distinct texts.
@@ -70,10 +70,10 @@ class LabelledSentences:
 def label_sentences(
     reports: Iterable[str], observations: Sequence[str] | None = None
 ) -> LabelledSentences:
-    """Return the distinct sentences of reports, each labelled by our rules, read by itself.
+    """Return the distinct sentences of reports, each labelled alone by our rules.
 
     Args: observations: names of CheXpert's, in any spelling; default: OBSERVATIONS.
-    Raises: InvalidSetting for an observation that there is not.
+    Raises: InvalidSetting for an unknown observation.
     """
     chosen = _chosen(observations, [name for name in CHEXPERT_LABELS if name != "No Finding"])
     found: dict[str, dict[str, int | None]] = {}
@@ -153,7 +153,7 @@ def write_labelled(path: Path, sentences: LabelledSentences) -> None:
 
 
 def _chosen(wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """Return names as they are known, from names in any spelling."""
+    """Return the registered names for names in any spelling."""
     spelt = {plain_name(name): name for name in known}
     found = []
     for name in OBSERVATIONS if wanted is None else wanted:

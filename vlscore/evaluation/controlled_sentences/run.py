@@ -1,7 +1,4 @@
-"""The tables of controlled corpora, as they are printed and pasted.
-
-Controlled corpora and the stress test over a file, into a folder of results.
-"""
+"""Controlled corpora and the stress test on a file, in a resumable folder of results."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -20,7 +17,7 @@ from vlscore.core import (
 )
 from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport
-from vlscore.evaluation.command_settings import Sampling
+from vlscore.evaluation.command_settings import IN_SAMPLE, Sampling
 from vlscore.evaluation.controlled_sentences.corpora import (
     SIDES,
     TASKS,
@@ -56,9 +53,6 @@ _STRESS = (
     "matters; - where the latter is not clearly above 0. mistaken: share of reports where leaving "
     "denials out costs as much or more."
 )
-
-
-TOLD = "in-sample upper bound"
 
 
 def headline_tables(found: Controlled, stress: Stress | None) -> list[TextTable]:
@@ -137,7 +131,7 @@ def stress_table(stress: Stress) -> TextTable:
 
 
 def _named(metric: str, told: frozenset[str]) -> str:
-    return f"{metric} ({TOLD})" if metric in told else metric
+    return f"{metric} ({IN_SAMPLE})" if metric in told else metric
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ class ControlledRun(Run):
 
     Attributes:
         result, stress: the numbers; None where the run had ended before. `stress` is also None
-            where sentences were given, not reports.
+            where the input was sentences, not reports.
     """
 
     content_file = "controlled.json"

@@ -1,8 +1,8 @@
 """The stress test of Pino 2022, section 5.2: unmentioned against negative.
 
-A report that leaves its denials unmentioned says the same of what the patient has. A metric should
-hardly move when a candidate leaves out denials that the reference has, or adds some that it has
-not; it should move where a pathology is left out.
+A report that leaves its denials unmentioned describes the same findings of the patient. A metric
+should hardly change when a candidate leaves out denials that the reference has, or adds some that
+it has not; it should change where a pathology is left out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from vlscore.evaluation.controlled_sentences.corpora import (
 )
 from vlscore.evaluation.row_chunks import both
 from vlscore.metrics import Scorer
-from vlscore.perturb import perturb
+from vlscore.perturb import perturb_report
 from vlscore.stats import Interval, bootstrap, bootstrap_mean
 
 Values = NDArray[np.float64]
@@ -36,7 +36,7 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class StressResult:
-    """Result of one metric for reports that leave something out.
+    """Result of one metric on reports that leave something out.
 
     Attributes:
         metric: its name.
@@ -87,7 +87,7 @@ def unmention_test(
     on_progress: OnProgress | None = None,
     on_phase: OnPhase = no_phase,
 ) -> Stress:
-    """Leave denials, or a pathology, out of reports, and see what each metric makes of it.
+    """Leave denials, or a pathology, out of reports, and measure how each metric changes.
 
     Denials are left out as the perturbation kind unmention-negatives does, a pathology as
     remove-pathology does.
@@ -110,7 +110,7 @@ def unmention_test(
         if len(chosen) == most:
             continue
         kinds = ("unmention-negatives", "remove-pathology")
-        found = {p.kind: p.perturbed for p in perturb(report, kinds, seed, study_id=name)}
+        found = {p.kind: p.perturbed for p in perturb_report(report, kinds, seed, study_id=name)}
         if len(found) < len(kinds):
             continue
         versions = {

@@ -32,7 +32,7 @@ _SAME = {"txt": "sections of reports", "excl": "what was excluded"}
 
 @dataclass(frozen=True)
 class Material:
-    """Reports to be judged, not named yet, and the images of their studies."""
+    """Reports to judge, before they have names, and the images of their studies."""
 
     items: Sequence[SheetItem]
     notes: Sequence[str]
@@ -128,7 +128,7 @@ def open_oracles(given: Sequence[str | Path]) -> dict[str, FinishedRun]:
 
 
 def _made_of(run: FinishedRun) -> dict[str, Any]:
-    """Return what must be equal for oracles to have had the same choice."""
+    """Return the settings that oracles must share to have chosen from the same reports."""
     signature = Signature.parse(run.key["signature"])
     return {
         "the table of studies": run.key["table_sha256"],
@@ -181,7 +181,7 @@ def reports_of_oracles(
     Args:
         found: name -> oracle, from `open_oracles`.
         studies: the table that was searched for, where it has moved.
-        image_root, films: as of `make_sheets`.
+        image_root, films: as of `ratings_make`.
     """
     references = _references(found, studies)
     images = _images(found, studies, image_root, films)

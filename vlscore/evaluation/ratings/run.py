@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import ResumableFolder, __version__, file_digest, plain, run_record, write_json
-from vlscore.data import BadRow
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.ratings.questions import DIMENSIONS, ERRORS, PREFERRED
@@ -21,8 +20,8 @@ from vlscore.evaluation.ratings.rater_agreement import (
     strengths,
 )
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets, read_filled
-from vlscore.evaluation.row_chunks import bad_rows_of, csv_of
-from vlscore.stats import FAILURES, Run, TextTable, interval, number, write_tables
+from vlscore.evaluation.row_chunks import RunOfRows, csv_of
+from vlscore.stats import FAILURES, TextTable, interval, number, write_tables
 
 RATINGS, COUNTED, COMPARISONS, RANKS = "ratings.csv", "counts.csv", "comparisons.csv", "ranks.csv"
 AGREEMENT, SYSTEMS, CONTENT = "agreement.csv", "systems.csv", "ratings.json"
@@ -31,8 +30,8 @@ _TABLES = ("tables.md", "tables.tex")
 
 
 @dataclass(frozen=True)
-class RatingsRun(Run):
-    """A reading study that was read, and its files.
+class RatingsRun(RunOfRows):
+    """Answers of a reading study, and the files made from them.
 
     counts.csv and ratings.csv (of preferences: ranks.csv and comparisons.csv) are tables that
     `vlscore align` reads; agreement.csv, systems.csv, ratings.json, tables.md, tables.tex and
@@ -54,18 +53,13 @@ class RatingsRun(Run):
     rows = "systems"
 
     @property
-    def bad_rows(self) -> list[BadRow]:
-        """Return rows of sheets that could not be used."""
-        return bad_rows_of(self)
-
-    @property
     def align_with(self) -> list[str]:
         """Return commands that compare metrics with these ratings, one a table."""
         found: list[str] = self.content["align_with"]
         return found
 
 
-def read_reading_study(
+def ratings_read(
     folder: str | Path,
     out: str | Path,
     *,
@@ -74,7 +68,7 @@ def read_reading_study(
     seed: int = 0,
     overwrite: bool = False,
 ) -> RatingsRun:
-    """Read the sheets of a folder that `make_sheets` made, and write what the raters say.
+    """Read the sheets of a folder that `ratings_make` made, and write the raters' answers.
 
     Systems are ranked by how often raters prefer them, by Bradley and Terry's model with Davidson's
     ties. Preferences are the answers, or follow from the ratings: of two reports of one study, the
@@ -135,7 +129,7 @@ class _ReadingStudy:
         self._asks = {question.ask for question in filled.questions}
 
     def write(self, place: Path, out: Path) -> dict[str, Any]:
-        """Write all files, and return what is in run.json."""
+        """Write all files, and return the content of run.json."""
         agreements = list(self._agreements())
         ranked = [
             each for name, members in self._groups.items() for each in self._ranked(name, members)

@@ -1,4 +1,4 @@
-"""Files of a reading study: sheets as csv and xlsx, and the key that says what the items are.
+"""Files of a reading study: sheets as csv and xlsx, and the key that names the system of each item.
 
 A folder holds a sheet for each rater, `sheet-NAME.csv`, `.xlsx` or `.html`, with a row for each
 item: a reference and a report to be judged, or a reference and two reports to be compared. Which
@@ -39,7 +39,7 @@ _SIDE, _RATERS = "side", "raters"
 
 @dataclass(frozen=True)
 class SheetItem:
-    """A report to be judged once, whoever wrote or chose it.
+    """Report that raters judge once, although several systems may have written or chosen it.
 
     Attributes:
         name: what raters read.
@@ -58,7 +58,7 @@ class SheetItem:
 
     @property
     def pairs(self) -> list[Pair]:
-        """Return (study, candidate) of everyone whose report it is."""
+        """Return (study, candidate) of every system that wrote or chose it."""
         return [(self.study, candidate) for candidate in self.candidates]
 
     @property
@@ -116,7 +116,7 @@ def sheet_rows(items: Iterable[AnyItem], questions: Sequence[Question]) -> Itera
 
 
 def write_csv_sheet(path: Path, items: Iterable[AnyItem], questions: Sequence[Question]) -> None:
-    """Write an empty sheet; nothing in it says whose report is shown."""
+    """Write an empty sheet; it does not name the systems."""
     with atomic_write(path) as stream:
         csv.writer(stream).writerows(sheet_rows(items, questions))
 
@@ -153,7 +153,7 @@ def write_xlsx_sheet(path: Path, items: Iterable[AnyItem], questions: Sequence[Q
 
 
 def _without_times(content: bytes) -> bytes:
-    """Return an archive with the same files and no times of their making."""
+    """Return an archive with the same files, without the times of their creation."""
     made = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as given,
@@ -175,7 +175,7 @@ def _without_times(content: bytes) -> bytes:
 
 
 def read_sheet(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Yield (number, row) of a sheet, counted from 1 below the headings; a text says what is wrong.
+    """Yield (number, row) of a sheet, counted from 1 below the headings; a text is an error.
 
     Raises: InvalidTable where the file cannot be read; MissingDependency for xlsx without openpyxl.
     """
@@ -219,7 +219,7 @@ def _openpyxl() -> Any:
 
 
 def write_key(path: Path, items: Iterable[AnyItem]) -> None:
-    """Write what the items are, and who is asked."""
+    """Write the key: the systems of each item, and its raters."""
     with atomic_write(path) as stream:
         writer = csv.writer(stream)
         writer.writerow([*_KEY_COLUMNS, _SIDE, _RATERS])
@@ -265,13 +265,13 @@ def read_key(path: Path) -> dict[str, AnyItem]:
 
 
 def write_questions(path: Path, questions: Sequence[Question]) -> None:
-    """Write what raters are asked."""
+    """Write the questions for raters."""
     content = {"questions": [question.to_dict() for question in questions]}
     write_json(path, content)
 
 
 def read_questions(folder: Path) -> list[Question]:
-    """Return what the raters of a folder are asked; without a file, numbers of errors.
+    """Return the questions of a folder; without a file, numbers of errors.
 
     Raises: InvalidTable where the file cannot be used.
     """

@@ -91,14 +91,14 @@ The sheets hold patients' data: do not pass them on.
 
 @dataclass(frozen=True)
 class RatingSheets:
-    """Sheets that were made.
+    """Result of `ratings_make`.
 
     Attributes:
         folder: with the sheets, key.csv, questions.json, instructions.md and run.json.
         sheets: name of the rater -> the first of the sheets that were made for that rater.
         items: reports to be judged, or comparisons.
         studies: of which they are.
-        notes: what a user should know besides.
+        notes: notes for the user, one sentence each.
         unchanged: the same sheets had been made before.
     """
 
@@ -145,7 +145,7 @@ class _Wanted:
         return [KEY, QUESTIONS, INSTRUCTIONS, *sheets]
 
 
-def make_sheets(
+def ratings_make(
     sources: Sequence[str | Path],
     out: str | Path,
     *,
@@ -165,11 +165,11 @@ def make_sheets(
     Equal reports of a study are judged once. Names of items do not show where they come from, and
     each rater's sheet has an order of its own. A study's reports go to the same raters, so that
     every rater reads every system equally often; of two reports, each system's is report A for a
-    rater as often as report B, but for one. `read_ratings` and `read_reading_study` read the
+    rater as often as report B, but for one. `read_ratings` and `ratings_read` read the
     folder when the sheets are filled in.
 
     Args:
-        sources: tables of candidates, one a system, or folders of `find_oracles`, of one table of
+        sources: tables of candidates, one a system, or folders of `oracle`, of one table of
             studies and one index; as they are or as "name=path".
         out: folder for the results.
         raters: their names.
@@ -298,7 +298,7 @@ def _instructions(wanted: _Wanted) -> str:
 
 
 def _made_before(out: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what was noted of the same sheets; raise InvalidSetting where there are others."""
+    """Return the record of the same sheets; raise InvalidSetting where there are others."""
     earlier = finished_run(out)
     if earlier is None and not (out / KEY).exists():
         return None
@@ -312,7 +312,7 @@ def _made_before(out: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _named(chosen: Sequence[SheetItem], wanted: _Wanted) -> list[AnyItem]:
-    """Return the items of the studies that are drawn, named in an order that shows nothing."""
+    """Return the items of the drawn studies, named in a random order, which hides the systems."""
     rng = np.random.default_rng(wanted.seed)
     studies = list(dict.fromkeys(item.study for item in chosen))
     if wanted.sample is not None and wanted.sample < len(studies):

@@ -42,7 +42,7 @@ class FilledSheets:
     Attributes:
         pairs: ratings of the reports; of preferences, each system's rank in its study.
         preferences: the comparisons; empty where reports were rated one by one.
-        questions: what was asked.
+        questions: questions that raters were asked.
         sheets: name of a sheet -> (items that are answered, items that were asked).
     """
 
@@ -58,7 +58,7 @@ def read_sheets(folder: str | Path) -> RatedPairs:
 
 
 def read_filled(folder: str | Path) -> FilledSheets:
-    """Return what the sheets of a folder say, with the items unblinded by its key.
+    """Read the sheets of a folder; its key names the system of each item.
 
     A row without an answer is not rated yet. In any other row, an empty number of errors is 0, and
     an empty rating of a dimension is missing. Reports are read from the key, because a program for
@@ -210,7 +210,7 @@ class _Reading:
                 self.preferences.append(Preference(item.study, rater, *names, sign * answer))
 
     def add_ranks(self) -> None:
-        """Give the builder a rank a system, study and rater; 1 is the best, ties share a rank.
+        """Add a rank a system, study and rater to the builder; 1 is the best, ties share a rank.
 
         A rater's ranks of a study need all comparisons of the study.
         """

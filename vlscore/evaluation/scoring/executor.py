@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Rows of a chunk where nothing is embedded.
 _TEXTS_IN_CHUNK = 1000
-# So many rows that all fail for one reason are no accident of the data.
+# If so many rows all fail for one reason, the settings are wrong, not the data.
 _ALL_ALIKE = 100
 
 Row = Study | BadRow
@@ -76,7 +76,7 @@ class Computing(Protocol):
     """Computer of the chunks of a job: this process, several processes, or a cluster."""
 
     def chunks(self, job: Job) -> Iterator[ComputedChunk]:
-        """Yield the chunks, in the order of the rows; the same bytes whoever computes them."""
+        """Yield the chunks, in the order of the rows; every class yields the same bytes."""
         ...
 
 
@@ -264,7 +264,7 @@ def require_same_images(run: FinishedRun, *, must_know: bool = False) -> None:
 
     A file that is gone replaces nothing.
 
-    Args: must_know: refuse a run, too, whose details do not say which files it read.
+    Args: must_know: also refuse a run whose details do not name the files that it read.
     Raises: InvalidSetting naming the first file with another content.
     """
     how = "Choose another output folder, or give --overwrite to compute all rows anew"

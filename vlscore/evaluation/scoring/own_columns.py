@@ -59,7 +59,7 @@ class OwnColumns:
     Attributes:
         keep: columns that are copied into the scores.
         by: columns of which every value has a table of its own.
-        patient: the column that says whose study a row is; None: every study counts for itself.
+        patient: column with the patient of a study; None: every study counts for itself.
     """
 
     keep: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class OwnValues:
         return [f"\0{k}" if column[k] is None else str(column[k]) for k in rows]
 
     def count_patients(self) -> int | None:
-        """Return how many patients there are; None where no column says."""
+        """Return how many patients there are; None without a column of patients."""
         if self.columns.patient is None:
             return None
         column = self.values[self.columns.patient]
@@ -178,7 +178,7 @@ class _SubgroupRows:
 
 
 def summary_of(tables: Tables, metrics: Metrics, own: OwnValues | None) -> Summary:
-    """Summarise the rows of a run; intervals resample patients where a column says who is who."""
+    """Summarise the rows of a run; intervals resample patients where a column names them."""
     summary = summarise(tables(), metrics)
     if own is None or own.columns.patient is None:
         return summary

@@ -51,7 +51,7 @@ class Shared:
             if found is None:
                 break
             yield found
-        # A process that has no further chunk says so once; the rest have none either.
+        # A process sends once that it has no further chunk; the others have none either.
         for other in range(1, processes.count):
             if other != source:
                 processes.receive(other)
@@ -79,7 +79,7 @@ class Shared:
 def serve_evaluation(
     table: StudyTable, scorer: Scorer, processes: Processes, *, workers: int = 0
 ) -> None:
-    """Compute what the first process asks for; in every other process, where it calls `evaluate`.
+    """Compute chunks for the first process, which calls `evaluate`; for every other process.
 
     Args: table, scorer, workers: as of `evaluate`, and the same in all processes.
     Raises: ProcessLost where the first process has ended.
@@ -98,7 +98,7 @@ def serve_evaluation(
 def when_all_are_ready(
     processes: Processes, prepare: Callable[[], T], facts: Callable[[T], dict[str, Any]]
 ) -> T | None:
-    """Return the result of `prepare` when all processes have theirs; None if the first failed.
+    """Return the result of `prepare` once it has ended in all processes; None if the first failed.
 
     Args: facts: what must be equal in all processes, as json holds it.
     Raises: in the first process, the VLScoreError of `prepare`, of this process or another;

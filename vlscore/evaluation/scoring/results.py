@@ -73,7 +73,7 @@ def support_table(summary: Summary) -> TextTable:
 
 
 def summary_text(summary: Summary, width: int = 80, *, every: bool = True) -> str:
-    """Return the table, what else to know of the run, and the signatures.
+    """Return the table, further facts of the run, and the signatures.
 
     Args: every: False: of each metric only the mean of its first number, and its first value of
         the whole corpus.
@@ -230,7 +230,7 @@ def check_format(format: str) -> str:
 def layout_of(scorer: Scorer) -> ColumnLayout:
     """Return the columns that a scorer's rows have.
 
-    Of the triangle, each metric brings what it looks at itself: columns are the same whether
+    Of the triangle's numbers, each metric adds those that it uses: columns are the same whether
     metrics are computed at once or one after the other.
     """
     described: set[str] = set()

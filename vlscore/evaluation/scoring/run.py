@@ -229,7 +229,7 @@ def _own_columns_in(out: str | Path) -> OwnColumns:
     try:
         finished = finished_run(out)
     except ChecksumMismatch:
-        return OwnColumns()  # Whoever opens the folder says what is damaged.
+        return OwnColumns()  # The code that opens the folder reports the damage.
     return OwnColumns() if finished is None else OwnColumns.of_key(finished.key)
 
 
@@ -282,7 +282,7 @@ class _EvaluationJob:
         self._annotated_before = scorer.plan.annotations.to_dict()
 
     def key(self) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed."""
+        """Return the settings that must match before a stopped run can be resumed."""
         root, beside = self._studies.root, self._studies.path.parent
         return {
             "table_sha256": self._studies.sha256,
@@ -385,11 +385,13 @@ class _EvaluationJob:
             *self._studies.notes,
             *headings_note(summary.references_with_headings, summary.rows),
         )
-        if self._scorer.embedder is not None:
+        if (embedder := self._scorer.embedder) is not None:
             # Imports torch, which metrics of texts do without.
             from vlscore.embedding import training_notes
 
-            notes = (*notes, *training_notes(self._scorer.embedder, self._studies.sha256))
+            if self._scorer.plan.needs.images:
+                notes = (*notes, *embedder.notes)
+            notes = (*notes, *training_notes(embedder, self._studies.sha256))
         call_notes = (*notes, *_note_of_patients(record))
         return replace(result, call_notes=call_notes)
 

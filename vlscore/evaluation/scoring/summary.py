@@ -54,7 +54,7 @@ def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Sch
 
 
 def chunk_schema(metrics: Sequence[Metric], geometry: Iterable[str]) -> pa.Schema:
-    """Return columns of a chunk: those of the scores, and what the end of the run needs besides."""
+    """Return columns of a chunk: those of the scores, and what the end of the run needs."""
     schema = columns_schema(metrics, geometry)
     for metric in metrics:
         if metric.statistics:

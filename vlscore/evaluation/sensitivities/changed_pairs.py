@@ -135,12 +135,12 @@ class EmbeddedPairs:
     """Embeddings of n pairs.
 
     Attributes:
-        images: (n, d), of each pair's study; None where none were given.
+        images: (n, d), of each pair's study; None without images.
         originals, perturbed: (n, d), of the reports.
         failures: position of a pair -> why it has no embeddings.
         truncated: how many distinct reports the encoder did not read to the end.
         signature: what the embeddings depend on.
-        C: constant of VLScore; None where nobody stated one.
+        C: constant of VLScore; None where it is unknown.
         studies: embeddings of the images by study, for showing a pair another image.
     """
 
@@ -169,7 +169,7 @@ def embed_pairs(
     C: float | None = None,
     workers: int = 0,
 ) -> EmbeddedPairs:
-    """Embed every pair; what fails is listed, never raised.
+    """Embed every pair; failures are listed, never raised.
 
     Args:
         images: by study id, or embedded already; None where only texts are compared.

@@ -140,7 +140,7 @@ def _images_of_others(pairs: Sequence[Pair], embedded: EmbeddedPairs, seed: int)
     if len(studies) < 2:
         raise InvalidSetting("swapping images needs two studies at least")
     shuffled = np.random.default_rng(seed).permutation(len(studies)).tolist()
-    # Along the cycle of a shuffled order, nobody gets their own.
+    # Each study gets the image of the next one in a shuffled cycle, so none gets its own.
     donor = {
         studies[here]: studies[there]
         for here, there in zip(shuffled, [*shuffled[1:], shuffled[0]], strict=True)
@@ -224,7 +224,7 @@ def _within_studies(
 
 
 def _small_tau_b(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Return tau_b of a handful of values; nan where one of the variables is constant."""
+    """Return tau_b of few values; nan where one of the variables is constant."""
     in_x, in_y = (np.sign(values[:, None] - values[None]) for values in (x, y))
     ordered = float(np.abs(in_x).sum() * np.abs(in_y).sum())
     return float((in_x * in_y).sum()) / ordered**0.5 if ordered > 0 else float("nan")

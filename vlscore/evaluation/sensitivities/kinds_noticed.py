@@ -85,7 +85,7 @@ class Contrast:
         significant_drop, control_drop: mean drops of the two kinds, whose difference is delta.
         pairs, control_pairs: how many were scored.
         ratio: mean drop of the significant kind over that of the control; nan where the interval
-            of the control's holds 0, because a number divided by almost nothing says nothing.
+            of the control's holds 0, because a ratio to a number near 0 means nothing.
         auc: probability that a significant change drops further than a control's.
         test, p_value: Wilcoxon's test over the studies that have both kinds, where those are at
             least half of all studies compared; else Mann-Whitney's. On means per study.

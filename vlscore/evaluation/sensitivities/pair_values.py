@@ -86,7 +86,7 @@ def chosen_metrics(
         if reason is not None:
             raise InvalidSetting(
                 f"{metric} cannot be computed: {reason}. Give the studies' images (--studies) and "
-                "an encoder (--encoder), as far as they are absent"
+                "an encoder (--encoder), as far as they are missing"
             )
     Plan(found).require()
     return list(found), {}

@@ -272,6 +272,8 @@ class _SensitivityJob:
         self._selected, self._unselected = select_pairs(pairs, policy)
         self._C, self._settings, self._studies = C, settings, studies
         self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
+        if studies is not None and embedder is not None:
+            self._notes += embedder.notes
         self._metrics: list[Metric] = []
         self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
@@ -281,7 +283,7 @@ class _SensitivityJob:
     def choose(self, names: Any) -> None:
         """Choose the metrics; raise InvalidSetting, MissingDependency if one cannot run."""
         self._metrics, self._left_out = chosen_metrics(names, self._example())
-        # To all pairs, whichever of them a chunk holds.
+        # Fitted to all pairs, so that no number depends on the chunks.
         there = [p for k, p in enumerate(self._selected) if k not in self._unselected]
         self._fits = fit_metrics(there, self._metrics)
         self.signatures = {
@@ -298,7 +300,7 @@ class _SensitivityJob:
         check_elsewhere(values, lower, read, map(str, self._metrics))
 
     def key(self, format: str) -> dict[str, Any]:
-        """Return what must be equal for a stopped run to be resumed, besides the pairs."""
+        """Return the settings, not the pairs, that must match before a run can be resumed."""
         settings, studies, embedder = self._settings, self._studies, self._embedder
         values = settings.values
         lower = sorted(settings.lower_is_better)
@@ -376,7 +378,7 @@ class _SensitivityJob:
         pairs = [p for k, p in enumerate(self._selected) if k not in self._unselected]
         embedded = embed_pairs(pairs, self._embedder, studies, C=self._C)
         chosen = [m for m in self._metrics if m.uses_embeddings and m.uses_image]
-        # Cosine cannot move: it shows what a metric of texts looks like in the same table.
+        # Cosine cannot change: it shows in the same table how a metric of texts behaves.
         control = [m for m in self._metrics if m.name == "cosine"] or [find_metric("cosine")]
         return image_swap(
             pairs,
@@ -392,7 +394,7 @@ class _SensitivityJob:
         if self._embedder is None:
             return pair_values(pairs, self._metrics, text=text, fits=self._fits), 0
         shown = studies if self._studies is not None else None
-        # What a chunk holds may not depend on whether the chunks before it were computed just now.
+        # A chunk's values must not depend on whether earlier chunks were computed in this call.
         self._embedder.engine.forget()
         embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
         return pair_values(

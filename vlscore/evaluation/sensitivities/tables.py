@@ -34,9 +34,9 @@ from vlscore.stats import (
 )
 
 _CONTRAST = (
-    "Δ: difference of the mean drops beside it, 95 % bootstrap interval over studies. ratio: of "
-    "these drops, where the control's is surely not 0. AUC: chance that the significant change "
-    "drops further. p: Wilcoxon or Mann-Whitney (sensitivity.json says which), adjusted "
+    "Δ: difference of the two mean drops, 95 % bootstrap interval over studies. ratio: of these "
+    "drops, where the interval of the control's excludes 0. AUC: chance that the significant "
+    "change drops further. p: Wilcoxon or Mann-Whitney (sensitivity.json says which), adjusted "
     "(Benjamini-Hochberg). n: pairs of the change and of the control."
 )
 _SWAP = (

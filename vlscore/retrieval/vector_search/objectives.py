@@ -332,7 +332,7 @@ for _target, _aliases in (
         SearchTarget(
             "image-gain-distance",
             ("image", "reference"),
-            "smallest distance from the point between them that the image's weight says",
+            "smallest distance from the point between them that the image's weight sets",
         ),
         (),
     ),

@@ -26,7 +26,7 @@ Found = TypeVar("Found", Tensor, tuple[Tensor, Tensor])
 
 # Largest size of a table of every report with every place of every image (256 MiB; a loss makes
 # several such tables). Larger tables are recomputed instead of stored.
-_MOST_KEPT = 1 << 26
+_MOST_STORED = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class LocalFeatures:
         """
         lengths: list[int] = self.is_word.sum(1).tolist()
         reports = [words[:count] for words, count in zip(self.words, lengths, strict=True)]
-        if len(self) * self.patches.numel() <= _MOST_KEPT:
+        if len(self) * self.patches.numel() <= _MOST_STORED:
             return [compare(words) for words in reports]
         return [checkpoint(compare, words, use_reentrant=False) for words in reports]
 

@@ -102,7 +102,7 @@ class BuildResult(Run):
         return self.index.to_pandas()
 
 
-def build_index(
+def index_build(
     table: str | Path,
     out: str | Path,
     embedder: StudyEmbedder,
@@ -159,7 +159,7 @@ def build_index(
         return job.extend(base, None)
 
 
-def add_to_index(
+def index_add(
     table: str | Path,
     path: str | Path,
     embedder: StudyEmbedder,
