@@ -17,7 +17,7 @@ from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
 from vlscore.metrics import RuleJudge
 from vlscore.pages import report
 from vlscore.pages.result_folder import ResultFolder
-from vlscore.pages.sentence_shares import _scorer_of
+from vlscore.pages.sentence_maps import _scorer_of
 
 
 class _Elements(HTMLParser):
