@@ -26,8 +26,12 @@ import torch
 from vlscore.core import Recent
 from vlscore.encoders import check_device, inference, is_short_of_memory
 from vlscore.errors import VLScoreError
-from vlscore.metrics.networks.green_question import ReportPair, read_template
-from vlscore.metrics.networks.model_files import load_model, load_tokenizer
+from vlscore.metrics.networks.model_files import (
+    ReportPair,
+    load_model,
+    load_tokenizer,
+    read_template,
+)
 
 SIGNIFICANT, INSIGNIFICANT = "Clinically Significant Errors", "Clinically Insignificant Errors"
 MATCHED = "Matched Findings"

@@ -9,9 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from vlscore.core import Recent
 from vlscore.metrics.networks.chexbert_network import CheXbert, CheXbertAnnotation
 from vlscore.metrics.networks.green_model import GreenJudge
-from vlscore.metrics.networks.green_question import QUESTION
 from vlscore.metrics.networks.model_bert import Precision
-from vlscore.metrics.networks.model_files import files_of_model
+from vlscore.metrics.networks.model_files import QUESTION, files_of_model
 from vlscore.metrics.networks.radgraph_network import RadGraph, RadGraphAnnotation
 from vlscore.metrics.networks.ratescore_network import RaTEEntity, RaTEReader
 
