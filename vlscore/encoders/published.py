@@ -167,9 +167,11 @@ class PublishedEncoder(JointEncoder):
             cls.card = card_of(cls.name)
             cls.variants = tuple(entry_of(cls.name).variants)
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, variant: str | None = None) -> None:
         super().__init__()
         self.tokenizer = tokenizer
+        if variant is not None:
+            self.card = card_of(self.name, variant)
 
     @classmethod
     def load(
@@ -196,9 +198,7 @@ class PublishedEncoder(JointEncoder):
         tensors = [load_checkpoint(path) for path in paths]
         pieces = cls.read_tokenizer(tokenizer, paths[-1])
         with without_initialisation():
-            encoder = cls(pieces)
-        if variant is not None:
-            encoder.card = card_of(cls.name, variant)
+            encoder = cls(pieces, variant)
         labelled: dict[str, Tensor] = {}
         for part, path, found in zip(cls.parts, paths, tensors, strict=True):
             target: nn.Module = encoder.get_submodule(part.module)

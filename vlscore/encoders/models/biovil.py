@@ -289,8 +289,8 @@ class BiovilEncoder(PublishedEncoder):
     vocabulary_size = CXR_BERT_VOCABULARY
     backbone: ClassVar[type[Backbone] | type[TemporalBackbone]] = Backbone
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = ResizeCropPipeline(self.card.image_size)
         self.image_tower = BiovilImageTower(self.backbone())
         self.report_tower = BiovilReportTower()

@@ -70,8 +70,8 @@ class ChexzeroEncoder(PublishedEncoder):
     name = "chexzero"
     parts = (Part("clip"),)
 
-    def __init__(self, tokenizer: ClipTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: ClipTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = CanvasPipeline()
         self.clip = open_clip.CLIP(
             embed_dim=DIM,

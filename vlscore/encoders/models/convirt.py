@@ -62,8 +62,8 @@ class ConvirtEncoder(PublishedEncoder):
     name = "convirt"
     parts = (Part(unused=("bert_model.pooler.*",)),)
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = StretchPipeline()
         self.bert_model = bert_base(CLINICAL_BERT_VOCABULARY)
         self.bert_l1 = nn.Linear(_BERT_WIDTH, _BERT_WIDTH)

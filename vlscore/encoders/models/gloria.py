@@ -171,8 +171,8 @@ class GloriaFamily(PublishedEncoder):
 
     stable_name = "vlscore.encoders.gloria:GloriaFamily"
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = PadCropPipeline()
         self.text_encoder = LastFourLayers()
 
@@ -196,8 +196,8 @@ class GloriaEncoder(GloriaFamily):
     prefix = "gloria."
     parts = (Part(unused=("*text_encoder.model.pooler.*",)),)
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.img_encoder = EnlargedResNet()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:

@@ -34,8 +34,8 @@ class LimitrEncoder(GloriaFamily):
     )
     has_lateral_tower = True
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.img_encoder_f = EnlargedResNet()
         self.img_encoder_l = EnlargedResNet()
 

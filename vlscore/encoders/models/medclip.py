@@ -186,8 +186,8 @@ class _MedclipFamily(PublishedEncoder):
     parts = (Part(unused=("text_model.model.pooler.*", "logit_scale")),)
     image_tower: ClassVar[type[nn.Module]]
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = SquareCanvasPipeline()
         self.vision_model = self.image_tower()
         self.text_model = MedclipReportTower()

@@ -216,8 +216,8 @@ class _MgcaFamily(PublishedEncoder):
     image_tower: ClassVar[type[MgcaResNetTower] | type[VisionTransformerTower]]
     tower_suffix: ClassVar[str] = "_q"
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__(tokenizer)
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = PadCropPipeline()
         self.img_encoder = self.image_tower()
         self.text_encoder = MgcaReportTower()
