@@ -21,8 +21,9 @@ from vlscore.metrics.networks.model_files import (
     files_of_model,
     load_model,
     load_tokenizer,
+    stamps_of,
 )
-from vlscore.metrics.networks.remembered import device_of_annotators, stamps
+from vlscore.metrics.networks.remembered import device_of_annotators
 from vlscore.metrics.provider import name_and_digest
 
 # Fields of a request that a local model obeys; others would silently do nothing.
@@ -263,7 +264,7 @@ class SchemaConstraint:
 
 def remembered_local(folder: Path, at_once: int) -> LocalModel:
     """Return a local model; it is loaded again only if a file has changed."""
-    return _local(check_model_folder(folder), stamps(*files_of_model(folder)), at_once)
+    return _local(check_model_folder(folder), stamps_of(*files_of_model(folder)), at_once)
 
 
 @lru_cache(maxsize=1)

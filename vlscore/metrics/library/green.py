@@ -187,8 +187,6 @@ GREEN = Metric(
     "language model counts them",
     higher_is_better=True,
     bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
     citation="Ostmeier et al. 2024, GREEN, EMNLP Findings",
     parameters=(
         Parameter(

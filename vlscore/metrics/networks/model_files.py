@@ -112,6 +112,21 @@ def files_of_model(folder: Path) -> list[Path]:
     return sorted({path for name in _PARTS for path in folder.glob(name) if path.is_file()})
 
 
+# Path, time and size of each file: they differ after a change.
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def stamps_of(*places: Path) -> Stamp:
+    """Return path, time and size of a file, or of a folder's files, to detect a change."""
+    files = [
+        file
+        for place in places
+        for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
+        if file.is_file()
+    ]
+    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+
+
 def load_model(kind: str, folder: Path, **settings: Any) -> Any:
     """Load a model for inference.
 
