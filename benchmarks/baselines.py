@@ -27,13 +27,12 @@ with FOLDER/iu/studies.jsonl, FOLDER/iu/images and FOLDER/generated/*.jsonl
 import argparse
 import json
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from data import CVT2DISTILGPT2, GENERATED, SQUARED_FILMS
-from machine import describe_machine, publish
+from machine import describe_machine, publish, timed
 
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
@@ -213,23 +212,14 @@ def _speed(place: Path) -> str:
 
     def rate(source: str) -> float:
         settings = BaselineSettings(labels=source)
-        return count / _seconds(
-            lambda: baseline(
-                "templates", table, place / f"s-{Path(source).stem}", settings=settings
-            )
-        )
+        out = place / f"s-{Path(source).stem}"
+        return count / timed(lambda: baseline("templates", table, out, settings=settings))[0]
 
     return (
         f"Templates, {count:,} studies, one core: {rate(str(labels)):,.0f} studies a second with "
         f"the labels of a table, {rate('reference'):,.0f} with labels that are extracted from "
         "references."
     )
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 def _frontal(row: dict[str, Any]) -> str | None:

@@ -14,21 +14,16 @@ Run: python benchmarks/cache_warm.py --vocabulary VOCAB [--studies 48] [--out FI
 
 import argparse
 import json
-import os
-import resource
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from image_preprocessing import chest, jpeg
-from machine import describe_machine, publish
+from machine import describe_machine, publish, timed_command
 
 from vlscore.data import corrupt, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
@@ -64,19 +59,6 @@ def write_tables(folder: Path, studies: int) -> dict[str, Path]:
     return tables
 
 
-def timed(table: Path, out: Path, checkpoint: Path, *options: str) -> tuple[float, float]:
-    """(seconds of the processor, seconds of the clock) of one command."""
-    command = [sys.executable, "-m", "vlscore", "evaluate", table, "--out", out, "--quiet"]
-    command += ["--encoder", "limitr", "--weights", checkpoint, "--workers", "1", *options]
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent, time.perf_counter() - began
-
-
 def work_of(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((out / "run.json").read_text())["work"]
     return found
@@ -93,9 +75,9 @@ def main() -> None:
         folder = Path(name)
         checkpoint = write_checkpoint(folder, options.vocabulary)
         tables = write_tables(folder, options.studies)
-        times: dict[str, list[tuple[float, float]]] = {}
+        times: dict[str, list[tuple[float, ...]]] = {}
         for turn in range(options.rounds):
-            os.environ["VLSCORE_CACHE"] = str(folder / f"cache{turn}")
+            cache = folder / f"cache{turn}"
             for run, table, extra in (
                 ("without a cache", "first", ("--no-cache",)),
                 ("cold", "first", ()),
@@ -103,8 +85,9 @@ def main() -> None:
                 ("second generator", "second", ()),
             ):
                 out = folder / f"{run}{turn}"
-                spent = timed(tables[table], out, checkpoint, *extra)
-                times.setdefault(run, []).append(spent)
+                command = ["-m", "vlscore", "evaluate", tables[table], "--out", out, "--quiet"]
+                command += ["--encoder", "limitr", "--weights", checkpoint, "--workers", 1, *extra]
+                times.setdefault(run, []).append(timed_command(command, cache)[::-1])
             cold, warm = (folder / f"{run}{turn}" for run in ("cold", "warm"))
             for file in ("scores.parquet", "summary.json", "details.parquet", "failures.csv"):
                 if (cold / file).read_bytes() != (warm / file).read_bytes():

@@ -29,15 +29,13 @@ import importlib.util
 import json
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from machine import describe_machine
+from machine import describe_machine, timed
 
 from vlscore.core import atomic_write
 from vlscore.data import Provenance, Radiograph
@@ -111,12 +109,6 @@ def checkpoints(
             yield name, write_checkpoint(name, manifests, Path(folder))
 
 
-def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.process_time()
-    result = call()
-    return time.process_time() - start, result
-
-
 def measure(encoder: JointEncoder, load_seconds: float) -> str:
     """One row of the table."""
     generator = np.random.default_rng(0)
@@ -127,7 +119,7 @@ def measure(encoder: JointEncoder, load_seconds: float) -> str:
     reports = [
         " ".join(f"w{word}" for word in generator.integers(0, 20_000, WORDS)) for _ in range(BATCH)
     ]
-    preprocessing, pixels = seconds(lambda: torch.stack([encoder.preprocess(f) for f in films]))
+    preprocessing, pixels = timed(lambda: torch.stack([encoder.preprocess(f) for f in films]))
     tokens = encoder.tokenize(reports)
     image_times: dict[str, list[float]] = {"fp32": [], "bf16": []}
     report_times: dict[str, list[float]] = {"fp32": [], "bf16": []}
@@ -135,8 +127,8 @@ def measure(encoder: JointEncoder, load_seconds: float) -> str:
     for turn in range(ROUNDS + 1):
         for precision in ("fp32", "bf16"):
             with inference(encoder.device, precision):
-                for_images, i = seconds(lambda: encoder.embed_images(pixels))
-                for_reports, g = seconds(lambda: encoder.embed_reports(tokens))
+                for_images, i = timed(lambda: encoder.embed_images(pixels))
+                for_reports, g = timed(lambda: encoder.embed_reports(tokens))
             areas[precision] = triangle_area(i.float(), g.float(), g.float().roll(-1, dims=0))
             if turn:
                 image_times[precision].append(for_images)
@@ -183,7 +175,7 @@ def main() -> None:
     wanted = [name for name in options.only or LAYOUTS if name not in done]
     for name, path in checkpoints(given, options.manifests, wanted):
         load_encoder(name, weights=path, tokenizer=options.tokenizer)
-        spent, encoder = seconds(
+        spent, encoder = timed(
             lambda n=name, p=path: load_encoder(n, weights=p, tokenizer=options.tokenizer)
         )
         lines.append(measure(encoder, spent))

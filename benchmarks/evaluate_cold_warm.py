@@ -26,18 +26,15 @@ Run: python benchmarks/evaluate_cold_warm.py [--studies 1000] [--rounds 3] [--ou
 import argparse
 import csv
 import json
-import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from machine import describe_machine, publish
+from machine import describe_machine, publish, timed_command
 from torch import nn
 
 from vlscore.data import render
@@ -108,23 +105,6 @@ def write_studies(folder: Path, count: int) -> tuple[Path, Path]:
     return tables[0], tables[1]
 
 
-def timed(command: list[str], cache: Path) -> tuple[float, float]:
-    """Seconds of a process, by the clock on the wall and of processors."""
-    before = os.times()
-    began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, *command],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "VLSCORE_CACHE": str(cache)},
-    )
-    seconds, after = time.perf_counter() - began, os.times()
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
-    spent = after.children_user + after.children_system
-    return seconds, spent - before.children_user - before.children_system
-
-
 def evaluation(table: Path, weights: Path, out: Path, *more: str) -> list[str]:
     options = ["--encoder", "limitr", "--weights", str(weights), "--C", "20", "--quiet", *more]
     return ["-m", "vlscore", "evaluate", str(table), "--out", str(out), "--format", "csv", *options]
@@ -178,7 +158,7 @@ def largest_difference(loop_file: Path, scores: Path) -> float:
 def drift(table: Path, weights: Path, out: Path, cache: Path) -> str:
     """What bfloat16 changes, as `--check-precision` finds it."""
     options = ["--precision", "bf16", "--check-precision"]
-    timed(evaluation(first_rows(table, CHECKED), weights, out, *options), cache)
+    timed_command(evaluation(first_rows(table, CHECKED), weights, out, *options), cache)
     check = json.loads((out / "run.json").read_text())["precision_check"]
     area = next(each for each in check["drifts"] if each["number"] == "area")
     return (
@@ -219,7 +199,7 @@ def main() -> None:
         for cache in caches.values():
             # The digest of the checkpoint becomes known, as after any earlier run.
             one = evaluation(first_rows(first, 1), mapped, folder / f"one_{cache.name}")
-            timed(one, cache)
+            timed_command(one, cache)
         if "bf16" in kinds:
             changes = drift(first, mapped, folder / "drift", caches["bf16"])
         for turn in range(options.rounds):
@@ -239,7 +219,7 @@ def main() -> None:
                 call = evaluation(first, mapped, out, "--precision", "bf16")
                 arms["bf16"] = (call, caches["bf16"])
             for name, (command, cache) in arms.items():
-                times.setdefault(name, []).append(timed(command, cache))
+                times.setdefault(name, []).append(timed_command(command, cache))
                 print(name, times[name][-1], flush=True)
         for name, kind in kinds.items():
             rates[name].append(rate_of_product(kind))

@@ -9,14 +9,9 @@ too. The median of three rounds counts.
 """
 
 import argparse
-import os
 import re
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import machine
@@ -35,16 +30,6 @@ def tutorial() -> tuple[list[str], list[list[str]]]:
     return tables, [words for words in commands if words[0] in STEPS]
 
 
-def seconds_of(words: list[str], folder: Path) -> tuple[float, float]:
-    """Run a command in a folder; return its wall and its processor seconds."""
-    environment = {**os.environ, "VLSCORE_CACHE": str(folder / "cache")}
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, "-m", "vlscore", *words]
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
-    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def main() -> None:
     """Run the tutorial, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -56,7 +41,13 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             for file, table in zip(("first.csv", "second.csv"), tables, strict=True):
                 (Path(name) / file).write_text(table, encoding="utf-8")
-            rounds.append([seconds_of(words, Path(name)) for words in commands])
+            folder = Path(name)
+            rounds.append(
+                [
+                    machine.timed_command(["-m", "vlscore", *words], folder / "cache", folder)
+                    for words in commands
+                ]
+            )
     lines = ["| command | then there is | wall, s | processor, s |", "|---|---|---:|---:|"]
     for number, words in enumerate(commands):
         wall, used = (statistics.median(each[number][k] for each in rounds) for k in (0, 1))

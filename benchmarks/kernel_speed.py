@@ -13,11 +13,10 @@ import argparse
 import math
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from machine import describe_machine, publish
+from machine import describe_machine, publish, timed
 
 from vlscore.metrics import triangle_area
 
@@ -47,12 +46,6 @@ def loop_over_the_kernel(i: torch.Tensor, g: torch.Tensor, r: torch.Tensor) -> l
     return [triangle_area(*triple).item() for triple in zip(i, g, r, strict=True)]
 
 
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
@@ -64,9 +57,9 @@ def main() -> None:
 
     vectorised, python, kernel = [], [], []
     for _ in range(ROUNDS):
-        vectorised.append(seconds(lambda: triangle_area(i, g, r)) / N)
-        python.append(seconds(lambda: loop_in_python(*few)) / LOOPED)
-        kernel.append(seconds(lambda: loop_over_the_kernel(*few)) / LOOPED)
+        vectorised.append(timed(lambda: triangle_area(i, g, r), time.perf_counter)[0] / N)
+        python.append(timed(lambda: loop_in_python(*few), time.perf_counter)[0] / LOOPED)
+        kernel.append(timed(lambda: loop_over_the_kernel(*few), time.perf_counter)[0] / LOOPED)
 
     reference = torch.tensor(loop_in_python(*few), dtype=torch.float64)
     difference = ((triangle_area(*few) - reference).abs() / reference).max().item()

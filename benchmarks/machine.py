@@ -1,9 +1,14 @@
-"""What every benchmark's report needs: a line on the machine and the day, and a way out."""
+"""What benchmarks share: a line on the machine and the day, clocks, and a way out."""
 
 import datetime
 import os
 import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -26,3 +31,34 @@ def publish(report: str, out: Path | None) -> None:
     if out is not None:
         with atomic_write(out) as stream:
             stream.write(report)
+
+
+def timed(
+    work: Callable[[], Any], clock: Callable[[], float] = time.process_time
+) -> tuple[float, Any]:
+    """Return the seconds that a call takes, of the processor or by another clock; its result."""
+    began = clock()
+    result = work()
+    return clock() - began, result
+
+
+def timed_command(
+    words: Sequence[object], cache: Path, folder: Path | None = None
+) -> tuple[float, float]:
+    """Run Python with these words; return its seconds by the clock, and of processors.
+
+    Args:
+        cache: folder of the cache.
+        folder: where the process runs; default: here.
+
+    Raises: SystemExit with the messages of a process that failed.
+    """
+    command = [sys.executable, *map(str, words)]
+    environment = {**os.environ, "VLSCORE_CACHE": str(cache)}
+    before, began = os.times(), time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
+    seconds, after = time.perf_counter() - began, os.times()
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+    spent = after.children_user + after.children_system
+    return seconds, spent - before.children_user - before.children_system

@@ -18,13 +18,12 @@ Run: OMP_NUM_THREADS=1 python benchmarks/oracle_exact.py [--rounds 5] [--out FIL
 import argparse
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import faiss
 import numpy as np
 import torch
-from machine import describe_machine, publish
+from machine import describe_machine, publish, timed
 
 from vlscore.retrieval import Corpus, Line, search
 
@@ -55,12 +54,6 @@ def numpy_loop(vectors: np.ndarray, images: np.ndarray, references: np.ndarray) 
         residual = from_i - along * edge
         winners.append(int((residual * residual).sum(1).argmin()))
     return winners
-
-
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -97,11 +90,13 @@ def main() -> None:
     for _ in range(options.rounds):
         for _ in range(TURNS):
             # The first after the loop finds cold caches: not the product that counts.
-            times["other"].append(seconds(other_product))
-            times["product"].append(seconds(bare_product))
-            times["exact"].append(seconds(exact))
-        times["faiss"].append(seconds(lambda: flat.search(queries, K)))
-        looped = seconds(lambda: numpy_loop(vectors, images[:LOOPED], references[:LOOPED]))
+            times["other"].append(timed(other_product, time.perf_counter)[0])
+            times["product"].append(timed(bare_product, time.perf_counter)[0])
+            times["exact"].append(timed(exact, time.perf_counter)[0])
+        times["faiss"].append(timed(lambda: flat.search(queries, K), time.perf_counter)[0])
+        looped, _ = timed(
+            lambda: numpy_loop(vectors, images[:LOOPED], references[:LOOPED]), time.perf_counter
+        )
         times["loop"].append(looped * Q / LOOPED)
     winners = numpy_loop(vectors, images[:LOOPED], references[:LOOPED])
     agreed = int((exact()[:LOOPED, 0] == winners).sum())

@@ -27,14 +27,12 @@ import argparse
 import json
 import random
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from data import INDIANA_REPORTS
-from machine import describe_machine, publish
+from machine import describe_machine, publish, timed
 from torch import Tensor
 
 from vlscore.data import clean_limitr
@@ -74,13 +72,7 @@ def fixed(encoder: LimitrEncoder, texts: list[str], length: int) -> Tensor:
     return torch.cat(found)
 
 
-def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.process_time()
-    result = call()
-    return time.process_time() - start, result
-
-
-def timed(tokenizer: WordPieceTokenizer, distinct: list[str], rounds: int) -> list[str]:
+def timings(tokenizer: WordPieceTokenizer, distinct: list[str], rounds: int) -> list[str]:
     torch.manual_seed(0)
     encoder = LimitrEncoder(tokenizer).eval().requires_grad_(False)
     sample = random.Random(0).sample(distinct, SAMPLE)
@@ -93,7 +85,7 @@ def timed(tokenizer: WordPieceTokenizer, distinct: list[str], rounds: int) -> li
     vectors: dict[str, Tensor] = {}
     for _ in range(rounds):
         for way, call in ways.items():
-            spent, vectors[way] = seconds(call)
+            spent, vectors[way] = timed(call)
             times[way].append(1000 * spent / len(vectors[way]))
     median = {way: statistics.median(found) for way, found in times.items()}
     lines = [
@@ -177,7 +169,7 @@ def main() -> None:
         describe_machine(),
         data,
         "",
-        *(timed(tokenizer, distinct, options.rounds) if options.rounds else NOT_TIMED),
+        *(timings(tokenizer, distinct, options.rounds) if options.rounds else NOT_TIMED),
         "",
         *counted(tokenizer, texts, distinct),
     ]

@@ -17,13 +17,11 @@ Run: python benchmarks/text_pooling.py [--out benchmarks/results/text_pooling.md
 
 import argparse
 import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from authors_way import add_up_pieces
-from machine import describe_machine, publish
+from machine import describe_machine, publish, timed
 from torch import Tensor
 
 from vlscore.encoders import Tokens
@@ -49,20 +47,14 @@ def batch(lengths: list[int]) -> Tokens:
     return Tokens.padded(rows, max_tokens=POSITIONS, pad=PAD, pad_to=POSITIONS)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
 def measure(name: str, tokens: Tokens) -> str:
     generator = torch.Generator().manual_seed(0)
     shape = (*tokens.ids.shape, DIM)
     layers = [torch.randn(shape, generator=generator) for _ in range(LAYERS)]
     loop, pooled = [], []
     for _ in range(ROUNDS):
-        loop.append(seconds(lambda: pool_by_words(layers, tokens.ids)))
-        pooled.append(seconds(lambda: pool_report(layers, tokens.mask)))
+        loop.append(timed(lambda: pool_by_words(layers, tokens.ids))[0])
+        pooled.append(timed(lambda: pool_report(layers, tokens.mask))[0])
     expected, found = pool_by_words(layers, tokens.ids), pool_report(layers, tokens.mask)
     error = ((found - expected).norm(dim=1) / expected.norm(dim=1)).max().item()
     slow, fast = statistics.median(loop), statistics.median(pooled)

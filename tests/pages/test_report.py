@@ -17,7 +17,7 @@ from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
 from vlscore.metrics import RuleJudge
 from vlscore.pages import report
 from vlscore.pages.result_folder import ResultFolder
-from vlscore.pages.sentence_shares import _scorer_of
+from vlscore.pages.sentence_maps import _scorer_of
 
 
 class _Elements(HTMLParser):
@@ -260,9 +260,9 @@ def test_without_the_option_no_film_is_read(embedded, tmp_path):
 
 
 def test_films_leave_room_for_the_rest(embedded, tmp_path, monkeypatch):
-    from vlscore.pages import films
+    from vlscore.pages import report_page
 
-    monkeypatch.setattr(films, "FILM_BYTES", 1)
+    monkeypatch.setattr(report_page, "FILM_BYTES", 1)
     made = report(embedded, out=tmp_path / "p.html", films=True)
     assert list(cases_of(made.path)["films"]) == [str(worst(cases_of(made.path)))]
     assert "The films of 2 cases are left out" in made.notes[-1]

@@ -2,8 +2,7 @@
 
 `ResumableFolder` holds the folder's lock, so that one run at a time writes it, and stores finished
 chunks (`chunks`) until the results are written together (`finish`). `run_record` adds what is
-needed
-to repeat a run: versions, command and time.
+needed to repeat a run: versions, command and time.
 """
 
 import contextlib
@@ -79,8 +78,6 @@ T = TypeVar("T")
 
 # Called with the numbers of rows that are done, and of those that failed.
 OnProgress = Callable[[int, int], None]
-
-
 # Called at the beginning of each phase with (what is done, how many in all, None if unknown);
 # returns what to call with the numbers done.
 OnPhase = Callable[[str, int | None], OnProgress]

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from vlscore.core import from_cell
-from vlscore.data import rows as rexrank
 from vlscore.data.study import is_missing
 from vlscore.errors import InvalidTable
 
@@ -337,7 +336,7 @@ def _json_list(path: Path) -> list[Any]:
         content = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise InvalidTable(f"{path}: is not valid json ({error}); {advice}") from None
-    if rexrank.is_manifest(content):
+    if is_manifest(content):
         if content.twice:
             raise InvalidTable(f"{path}: names {_quoted(sorted(content.twice)[:5])} twice")
         return list(_manifest(content))
@@ -348,7 +347,7 @@ def _json_list(path: Path) -> list[Any]:
 
 
 def _manifest(content: _JsonObject) -> Iterator[Any]:
-    for entry, row in zip(content.values(), rexrank.rows_of(content), strict=True):
+    for entry, row in zip(content.values(), rows_of(content), strict=True):
         made = row
         if isinstance(entry, _JsonObject):
             made = _JsonObject(row)

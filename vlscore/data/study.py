@@ -209,9 +209,8 @@ class SeenIds:
     """Ids and the row in which each appeared first.
 
     An id is compared by 128 bits of its digest: among a billion ids, the chance that two are
-        confused
-    is 1 in 10^21. The digests lie in an open hash table of plain numbers, because a set of Python
-    texts would take several times the memory, and tables have millions of rows.
+    confused is 1 in 10^21. The digests lie in an open hash table of plain numbers, because a set of
+    Python texts would take several times the memory, and tables have millions of rows.
     """
 
     def __init__(self) -> None:

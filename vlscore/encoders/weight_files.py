@@ -165,8 +165,7 @@ def vocabulary_file(
     """Find the vocabulary of a tokenizer.
 
     The order of search is: `tokenizer`, a file, a folder or the id of a hub repository (only then
-        the
-    hub is used); the checkpoint's folder; the hub's cache of `hub_id`.
+    the hub is used); the checkpoint's folder; the hub's cache of `hub_id`.
 
     Args:
         names: possible names of the file, in order of preference.

@@ -5,6 +5,7 @@ from .lexicon import CHEXPERT_LABELS as CHEXPERT_LABELS
 from .lexicon import Lexicon as Lexicon
 from .lexicon import SeverityLevel as SeverityLevel
 from .lexicon import load_lexicon as load_lexicon
+from .lexicon import read_lexicon as read_lexicon
 from .lexicon import severity_level as severity_level
 from .types import UNCERTAIN as UNCERTAIN
 from .types import UNMENTIONED as UNMENTIONED

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from vlscore.data import split_sentences
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
-from vlscore.findings import context as classify
 from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.context import Sections, find_denials
 from vlscore.findings.layout import PLAIN, Setting, divide, ends_block, is_detail, with_details
@@ -139,7 +138,7 @@ def _category(
 ) -> tuple[Category, Rule | None]:
     states_finding = any(f.status is Status.CURRENT for f in findings)
     for piece in pieces:
-        pattern = classify.pattern_category(piece.tokens, piece.found, states_finding, lexicon)
+        pattern = context.pattern_category(piece.tokens, piece.found, states_finding, lexicon)
         if pattern is not None:
             return pattern
     clinical = findings or any("subject" in p.found or "normal" in p.found for p in pieces)

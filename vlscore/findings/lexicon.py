@@ -212,13 +212,17 @@ class Lexicon:
     trie: PhraseTrie = field(repr=False)
 
 
-def _read(folder: Path, name: str) -> dict[str, Any]:
-    path = folder / f"{name}.toml"
+def read_lexicon(path: Path, what: str = "lexicon") -> dict[str, Any]:
+    """Return the content of a TOML file.
+
+    Args: what: word for the file in messages.
+    Raises: InvalidLexicon where it is missing or not TOML.
+    """
     try:
         with path.open("rb") as stream:
             return tomllib.load(stream)
     except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: this lexicon does not exist") from error
+        raise InvalidLexicon(f"{path}: this {what} does not exist") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
 
@@ -351,7 +355,7 @@ def _load_further(
 ) -> None:
     """Add the findings, phrases and triggers of one more file."""
     known = set(subjects)
-    data = _read(path.parent, path.stem)
+    data = read_lexicon(path)
     _load_triggers(path.name, data.get("trigger", ()), trie)
     for entry in data["observation"]:
         name = entry["name"]
@@ -379,19 +383,23 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
     Raises: InvalidLexicon naming file and entry.
     """
     folder = resource_path("perturbations", "lexicons") if folder is None else folder
+
+    def read(name: str) -> dict[str, Any]:
+        return read_lexicon(folder / f"{name}.toml")
+
     trie = PhraseTrie()
     try:
-        observations, normal_of = _load_observations(_read(folder, "observations"), trie)
-        context = _read(folder, "context")
+        observations, normal_of = _load_observations(read("observations"), trie)
+        context = read("context")
         _load_triggers("context.toml", context["trigger"], trie)
         for layer in ("lookalike", "unanswered"):
             _add(trie, layer, context[layer]["phrases"], layer)
-        _load_places(_read(folder, "location"), trie)
-        scales = _load_scales(_read(folder, "severity"), trie)
-        _load_changes(_read(folder, "change"), trie)
-        headings, priority = _load_sentences(_read(folder, "sentences"), trie)
-        grammar = _load_grammar(_read(folder, "grammar"))
-        statements = _read(folder, "coverage")
+        _load_places(read("location"), trie)
+        scales = _load_scales(read("severity"), trie)
+        _load_changes(read("change"), trie)
+        headings, priority = _load_sentences(read("sentences"), trie)
+        grammar = _load_grammar(read("grammar"))
+        statements = read("coverage")
         coverage = load_coverage(statements, observations, normal_of["normal"])
         if further is not None:
             _load_further(further, observations, normal_of["normal"], trie)

@@ -118,27 +118,25 @@ def _singular(word: str) -> str:
 _forms = _Forms()
 
 
-def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
-    """Tokens of text[start:end], with places in `text`.
+def tokenize(text: str) -> list[Token]:
+    """Tokens of a text, with their places in it.
 
-    Words are lower-cased and brought to the singular and to American
-    spelling; a hyphen or slash inside a word
-    ("air-space", "and/or") separates two words and leaves no token of its own; masks (`___`)
-    read as `xxxx`.
+    Words are lower-cased and brought to the singular and to American spelling; a hyphen or slash
+    inside a word ("air-space", "and/or") separates two words and leaves no token of its own; masks
+    (`___`) read as `xxxx`.
 
     >>> [t.form for t in tokenize("No air-space opacities, 2.5 cm.")]
     ['no', 'air', 'space', 'opacity', ',', '2.5', 'cm', '.']
     """
-    end = len(text) if end is None else end
     tokens = []
-    for match in _TOKEN.finditer(text, start, end):
+    for match in _TOKEN.finditer(text):
         word = match[0]
         first, last = match.span()
         initial = word[0]
         if (
             initial in "-/"
-            and start < first
-            and last < end
+            and first > 0
+            and last < len(text)
             and text[first - 1].isalnum()
             and text[last].isalnum()
         ):

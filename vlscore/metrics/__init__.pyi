@@ -58,7 +58,7 @@ from .networks.green_model import GreenAnswer as GreenAnswer
 from .networks.green_model import GreenJudge as GreenJudge
 from .networks.green_model import UnreadableAnswer as UnreadableAnswer
 from .networks.green_model import read_green_answer as read_green_answer
-from .networks.green_question import ReportPair as ReportPair
+from .networks.model_files import ReportPair as ReportPair
 from .networks.radgraph_network import Entity as Entity
 from .networks.radgraph_network import RadGraph as RadGraph
 from .networks.radgraph_network import RadGraphAnnotation as RadGraphAnnotation

@@ -12,11 +12,10 @@ from torch import Tensor
 from vlscore.data import select, split_sentences
 from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.errors import InvalidSetting
-from vlscore.metrics.batch import Batch, EmbeddingTriples
+from vlscore.metrics.batch import Batch, EmbeddingTriples, items_of
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.one_call import shared_scorer
 from vlscore.metrics.scorer import Scorer
-from vlscore.metrics.scorer_inputs import items_of
 
 Values = NDArray[np.float64]
 

@@ -112,9 +112,9 @@ class Metric:
     description: str
     higher_is_better: bool
     bounds: Bounds
-    uses_image: bool
-    uses_reference: bool
-    citation: str
+    uses_image: bool = False
+    uses_reference: bool = True
+    citation: str = ""
     artefacts: tuple[str, ...] = ()
     inputs: tuple["str | Metric", ...] = ()
     passed: tuple[tuple[str, str, str], ...] = ()

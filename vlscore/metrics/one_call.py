@@ -15,6 +15,7 @@ import numpy as np
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import MetricValues
 from vlscore.metrics.metric import Metric
+from vlscore.metrics.networks.model_files import stamps_of
 from vlscore.metrics.plan import corpus_of_sums
 from vlscore.metrics.scorer import OnError, Scorer
 from vlscore.metrics.scores import Score, ScoreTable
@@ -92,10 +93,8 @@ def _stamps_of(options: Mapping[str, Any]) -> tuple[Any, ...]:
 
     So a checkpoint that was replaced on disk is loaded again.
     """
-    from vlscore.metrics.networks.remembered import stamps  # loads torch
-
     named = [options.get(name) for name in _FILES] + [os.environ.get("VLSCORE_WEIGHTS")]
-    return tuple(stamps(Path(each)) for each in named if isinstance(each, str | Path) and each)
+    return tuple(stamps_of(Path(each)) for each in named if isinstance(each, str | Path) and each)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from vlscore.core import Cache, Signature, __version__
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
-from vlscore.metrics.batch import Batch, Computed, EmbeddingTriples, MetricValues, Values, as_texts
+from vlscore.metrics.batch import (
+    Batch,
+    Computed,
+    EmbeddingTriples,
+    MetricValues,
+    Needs,
+    Values,
+    as_texts,
+)
 from vlscore.metrics.library.embedded import constant_of
 from vlscore.metrics.metric import EMBEDDINGS, Metric
 from vlscore.metrics.networks.model_files import KeptAnnotations
@@ -44,28 +52,6 @@ class Fit:
 
     def __str__(self) -> str:
         return f"{self.references}-references@{self.digest}"
-
-
-@dataclass(frozen=True)
-class Needs:
-    """Inputs that every study must have for a plan.
-
-    Attributes:
-        images, references, embeddings: whether any metric looks at them.
-        embedded_references: whether any metric looks at the references' embeddings.
-    """
-
-    images: bool
-    references: bool
-    embeddings: bool
-    embedded_references: bool
-
-    @property
-    def roles(self) -> set[str]:
-        """Return the columns that every row of a table must have, for `open_studies`."""
-        images = {"image"} if self.images else set()
-        references = {"reference"} if self.references else set()
-        return {"candidate"} | images | references
 
 
 class Plan:

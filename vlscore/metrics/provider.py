@@ -33,6 +33,7 @@ from vlscore.errors import (
 )
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Bounds, Metric
+from vlscore.metrics.networks.model_files import Stamp
 
 if TYPE_CHECKING:
     from vlscore.findings import ReportFindings
@@ -253,18 +254,13 @@ class ArtefactStore:
 
     def of(self, name: str, texts: Sequence[str]) -> list[Any]:
         """Return the artefact of each text, in order."""
-        found = self._recent.known(dict.fromkeys((name, text) for text in texts))
-        new = [text for text in dict.fromkeys(texts) if (name, text) not in found]
-        if new:
-            values = ARTEFACTS.find(name).make(new)
-            made = {(name, text): value for text, value in zip(new, values, strict=True)}
-            self._recent.add(made)
-            self.made += len(made)
-            found |= made
-        return [found[name, text] for text in texts]
 
+        def make(new: list[tuple[str, str]]) -> Sequence[Any]:
+            values = ARTEFACTS.find(name).make([text for _, text in new])
+            self.made += len(values)
+            return values
 
-_Stamp = tuple[tuple[str, int, int], ...]
+        return self._recent.values_of([(name, text) for text in texts], make)
 
 
 class LocalWeightsProvider(Provider):
@@ -365,7 +361,7 @@ def content_digest(
 
 
 @lru_cache(maxsize=16)
-def _digest(files: _Stamp, folder: str) -> str:
+def _digest(files: Stamp, folder: str) -> str:
     if [path for path, _, _ in files] == [folder]:
         return file_digest(folder)
     lines = [f"{Path(path).relative_to(folder)} {file_digest(path)}" for path, _, _ in files]
@@ -411,8 +407,6 @@ def text_metric(
             description=description,
             higher_is_better=higher_is_better,
             bounds=bounds,
-            uses_image=False,
-            uses_reference=True,
             citation=citation,
             provider=_FunctionProvider(function, version),
         )

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from vlscore.core import Cache, Signature, confirm, open_cache, warn_caller
 from vlscore.data import ImagePolicy, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
-from vlscore.metrics.batch import Batch, EmbeddingTriples, MetricValues
+from vlscore.metrics.batch import Batch, EmbeddingTriples, MetricValues, items_of
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.plan import Plan
 from vlscore.metrics.registry import find_metrics
-from vlscore.metrics.scorer_inputs import items_of
 from vlscore.metrics.scores import FLAGS, Score, ScoreTable, geometry
 
 if TYPE_CHECKING:

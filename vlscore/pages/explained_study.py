@@ -7,11 +7,9 @@ from typing import Any
 
 from vlscore.data import Study, select
 from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
-from vlscore.pages.marked_texts import judged_block
-from vlscore.pages.page_parts import CaseList, Column, RunView
+from vlscore.pages.page_parts import FILM_BYTES, TRIANGLE, CaseList, Column, RunView, add_films
 from vlscore.pages.report_page import ReportPage, write_page
-
-_TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
+from vlscore.pages.view_parts import judged_block
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,8 @@ class ExplainedStudy:
         block = judged_block(study.candidate or "", study.reference or "", errors)
         block.shares = self.explanation.to_dict()
         block.maps = self.maps if films else None
-        if set(_TRIANGLE) <= set(score.geometry):
-            block.triangle = [float(score.geometry[name]) for name in _TRIANGLE]
+        if set(TRIANGLE) <= set(score.geometry):
+            block.triangle = [float(score.geometry[name]) for name in TRIANGLE]
         numbers = {name: [float(value)] for name, value in score.values.items()}
         columns = [Column("study", is_text=True)]
         columns += [Column(name, is_main=True) for name in numbers]
@@ -91,8 +89,6 @@ class ExplainedStudy:
         view = RunView("One study", "explain", signatures=[str(self.explanation.signature)])
         view.cases = cases
         if films:
-            from vlscore.pages.films import FILM_BYTES, add_films
-
             add_films(view, [study], FILM_BYTES)
         return write_page(Path(path), [view])
 

@@ -6,10 +6,16 @@ from typing import Any
 
 from vlscore.data import BadRow, Study, open_reports
 from vlscore.errors import VLScoreError
-from vlscore.pages.marked_texts import changed_block, findings_block, judged_block
 from vlscore.pages.page_parts import Block, CaseList, Column, Forest, RunView
 from vlscore.pages.result_folder import ResultFolder
-from vlscore.pages.view_parts import PageOptions, interval_of, read_texts
+from vlscore.pages.view_parts import (
+    PageOptions,
+    changed_block,
+    findings_block,
+    interval_of,
+    judged_block,
+    read_texts,
+)
 
 
 def align_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from vlscore.core import OnProgress, __version__, atomic_write, no_progress, printable
 from vlscore.errors import InvalidSetting
-from vlscore.pages.page_parts import RunView
+from vlscore.pages.page_parts import FILM_BYTES, RunView, add_films
 from vlscore.pages.result_folder import ResultFolder
 from vlscore.pages.run_views import view_of
 from vlscore.pages.view_parts import PageOptions
@@ -106,12 +106,10 @@ def report(
         opened = ResultFolder.open(folder)
         view, studies = view_of(opened, options)
         if sentences and texts:
-            from vlscore.pages.sentence_shares import add_shares
+            from vlscore.pages.sentence_maps import add_shares
 
             add_shares(view, opened, studies, sentences, weights, maps=films)
         if films:
-            from vlscore.pages.films import FILM_BYTES, add_films
-
             films_so_far += add_films(view, studies, FILM_BYTES - films_so_far)
         views.append(view)
     path = Path(out) if out is not None else Path(folders[0]) / PAGE

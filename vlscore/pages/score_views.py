@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vlscore.data import Study
-from vlscore.pages.marked_texts import judged_block
-from vlscore.pages.page_parts import CaseList, Column, Forest, RunView
+from vlscore.pages.page_parts import TRIANGLE, CaseList, Column, Forest, RunView
 from vlscore.pages.result_folder import ResultFolder, open_table, studies_by_row
 from vlscore.pages.view_parts import (
     PageOptions,
     interval_of,
+    judged_block,
     judged_blocks,
     read_texts,
     studies_of,
@@ -17,7 +17,6 @@ from vlscore.pages.view_parts import (
 )
 from vlscore.stats import TextTable
 
-_TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
 # Columns of scores that say nothing of quality by themselves.
 _BESIDE = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
 _SUBGROUPS = "subgroups.csv"
@@ -119,9 +118,9 @@ def _warn(view: RunView, summary: Mapping[str, Any]) -> None:
 
 
 def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
-    if not set(_TRIANGLE) <= set(values):
+    if not set(TRIANGLE) <= set(values):
         return [None] * len(next(iter(values.values())))
-    rows = zip(*(values[name] for name in _TRIANGLE), strict=True)
+    rows = zip(*(values[name] for name in TRIANGLE), strict=True)
     return [list(row) if None not in row and row[1] > 0 else None for row in rows]
 
 

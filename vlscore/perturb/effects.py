@@ -77,7 +77,6 @@ _SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
 _STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
 _STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
 _SEEN = re.compile(r"\b(?:identified|seen|visuali[sz]ed|appreciated|noted|demonstrated)\b")
-_ELSEWHERE = re.compile(r"\b(?:see|below)\b")
 _UP = frozenset(("severe", "severely", "marked", "markedly", "large", "dense", "extensive"))
 
 

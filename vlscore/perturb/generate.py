@@ -16,7 +16,7 @@ from vlscore.core import resource_path
 from vlscore.findings import Category, Polarity, ReportFindings, Sentence
 from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
 from vlscore.perturb.effects import consistent
-from vlscore.perturb.lexicons import discourse, read_file
+from vlscore.perturb.lexicons import discourse, entry_of, read_file
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
 
@@ -47,18 +47,8 @@ class Recipe(NamedTuple):
 def recipe() -> Recipe:
     """Return the recipe in `perturbations/standard_normal.toml`."""
     table = read_file(resource_path("perturbations", "standard_normal.toml"))
-    topics = [
-        NormalTopic(
-            entry["name"],
-            frozenset(entry["denies"]),
-            frozenset(entry["settles"]),
-            entry["default"],
-        )
-        for entry in table["topic"]
-    ]
-    return Recipe(
-        tuple(topics), table["least_often"], table["most_words"], frozenset(table["without"])
-    )
+    topics = tuple(entry_of(NormalTopic, entry) for entry in table["topic"])
+    return entry_of(Recipe, table, topics=topics)
 
 
 class NormalSentences:

@@ -1,14 +1,14 @@
 """Lexicons under `perturbations/lexicons/` that only perturbations need, read and checked."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
+from vlscore.findings import read_lexicon
 
 
 class Discourse(NamedTuple):
@@ -73,10 +73,10 @@ class Equivalents(NamedTuple):
     """Phrases of one meaning, and the contexts in which they can replace each other."""
 
     phrases: tuple[str, ...]
-    not_instead: frozenset[str]
-    at: str | None
-    before: frozenset[str]
-    after: frozenset[str]
+    not_instead: frozenset[str] = frozenset()
+    at: str | None = None
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
 
 
 class FalseFinding(NamedTuple):
@@ -162,33 +162,49 @@ def read_file(path: Path) -> dict[str, Any]:
 
     Raises: InvalidLexicon where it is missing or not TOML, and later where it lacks an entry.
     """
-    try:
-        with path.open("rb") as stream:
-            return _LexiconTable(path, tomllib.load(stream))
-    except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: this lexicon does not exist") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
+    return _LexiconTable(path, read_lexicon(path))
+
+
+Entry = TypeVar("Entry", bound=tuple[Any, ...])
+
+
+def entry_of(kind: type[Entry], *tables: Mapping[str, Any], **made: Any) -> Entry:
+    """Return a NamedTuple whose fields are entries of the tables, as their types say.
+
+    Args:
+        tables: where a field is looked up, in this order; one that none has takes its default.
+        made: fields that are made of something else.
+
+    Raises: InvalidLexicon if the tables lack a field.
+    """
+    for name, hint in get_type_hints(kind).items():
+        if name in made:
+            continue
+        table = next((each for each in tables if name in each), tables[-1])
+        if name in table or name not in kind._field_defaults:  # type: ignore[attr-defined]
+            made[name] = _of_type(hint, table[name])
+    return kind(**made)
+
+
+def _of_type(hint: Any, value: Any) -> Any:
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Mapping:
+        return {key: _of_type(inner[1], each) for key, each in value.items()}
+    return origin(value) if origin in (frozenset, tuple) else value
 
 
 @cache
 def discourse() -> Discourse:
     """Rules of discourse.toml."""
     table = read_table("discourse")
-    return Discourse(
-        frozenset(table["anaphors"]),
-        frozenset(table["connectives"]),
-        _any_of(table["leaning"]),
-        frozenset(table["no_pathology"]),
-        _relatives(table["families"]),
-        _relatives(table["levels"]),
-        _relatives(table["kin"]),
-        frozenset(table["bones"]),
-        {name: frozenset(settled) for name, settled in table["settles"].items()},
-        frozenset(table["not_merely_denying"]),
-        _any_of(table["interpreting"]),
-        frozenset(table["foreign"]),
-        frozenset(table["english"]),
+    return entry_of(
+        Discourse,
+        table,
+        leaning=_any_of(table["leaning"]),
+        families=_relatives(table["families"]),
+        levels=_relatives(table["levels"]),
+        kin=_relatives(table["kin"]),
+        interpreting=_any_of(table["interpreting"]),
     )
 
 
@@ -210,21 +226,7 @@ def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
 def location_moves() -> LocationMoves:
     """Rules of location_moves.toml."""
     table = read_table("location_moves")
-    rules = table["rules"]
-    return LocationMoves(
-        table["sides"],
-        _options(table["zones"]),
-        {name: _options(zones) for name, zones in table["zones_of"].items()},
-        frozenset(rules["movable"]),
-        frozenset(rules["basal"]),
-        tuple(rules["zone_bound"]),
-        frozenset(rules["one_sided"]),
-        tuple(rules["only_one_side"]),
-    )
-
-
-def _options(table: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    return {words: tuple(options) for words, options in table.items()}
+    return entry_of(LocationMoves, table, table["rules"])
 
 
 @cache
@@ -236,23 +238,14 @@ def severity_changes() -> SeverityChanges:
         words = tuple(entry["to"])
         change = SeverityChange(words, tuple(entry.get("before_adjective", words)))
         changes.update(dict.fromkeys(entry["from"], change))
-    rules, amounts = table["rules"], table["amounts"]
-    return SeverityChanges(
-        changes,
-        frozenset(amounts["of"]),
-        amounts["to"],
-        frozenset(rules["opacity_words"]),
-        frozenset(rules["opaque"]),
-        frozenset(rules["degrees"]),
-        frozenset(rules["no_degree"]),
-        tuple(rules["degrees_not_before"]),
-        {name: frozenset(signs) for name, signs in table["signs"].items()},
-        frozenset(rules["apart"]),
-        frozenset(rules["copulas"]),
-        tuple(rules["not_beside"]),
-        tuple(rules["not_before"]),
-        tuple(rules["not_after"]),
-        frozenset(rules["adjectives"]),
+    amounts = table["amounts"]
+    return entry_of(
+        SeverityChanges,
+        {"signs": table["signs"]},
+        table["rules"],
+        changes=changes,
+        has_amount=frozenset(amounts["of"]),
+        amounts=amounts["to"],
     )
 
 
@@ -264,61 +257,29 @@ def noninformative() -> frozenset[str]:
 
 @cache
 def equivalents() -> tuple[Equivalents, ...]:
-    """Entry of equivalents.toml."""
-    return tuple(
-        Equivalents(
-            tuple(group["phrases"]),
-            frozenset(group.get("not_instead", ())),
-            group.get("at"),
-            frozenset(group.get("before", ())),
-            frozenset(group.get("after", ())),
-        )
-        for group in read_table("equivalents")["group"]
-    )
+    """Entries of equivalents.toml."""
+    return tuple(entry_of(Equivalents, group) for group in read_table("equivalents")["group"])
 
 
 @cache
 def false_findings() -> tuple[FalseFinding, ...]:
-    """Entry of false_findings.toml."""
-    return tuple(
-        FalseFinding(entry["observation"], tuple(entry["sentences"]), tuple(entry["unless"]))
-        for entry in read_table("false_findings")["finding"]
-    )
+    """Entries of false_findings.toml."""
+    return tuple(entry_of(FalseFinding, entry) for entry in read_table("false_findings")["finding"])
 
 
 @cache
 def denials() -> Denials:
     """Entry of statements.toml."""
-    table = read_table("statements")["negate"]
-    words = (frozenset(table[name]) for name in ("dropped", "kept", "more", "always_there"))
-    return Denials(table["openings"], *words)
+    return entry_of(Denials, read_table("statements")["negate"])
 
 
 @cache
 def assertions() -> Assertions:
     """Entry of statements.toml."""
-    table = read_table("statements")["affirm"]
-    words = (frozenset(table[name]) for name in ("dropped", "kept", "uncounted", "tails"))
-    return Assertions(table["openings"], *words)
+    return entry_of(Assertions, read_table("statements")["affirm"])
 
 
 @cache
 def comparisons() -> Comparisons:
     """Entry of statements.toml."""
-    table = read_table("statements")["compare"]
-    return Comparisons(
-        tuple(table["invented"]),
-        tuple(table["invented_for_lasting"]),
-        frozenset(table["lasting"]),
-        frozenset(table["old"]),
-        frozenset(table["adjectives"]),
-        frozenset(table["not_before"]),
-        frozenset(table["leading"]),
-        table["leading_rest"],
-        frozenset(table["besides"]),
-        frozenset(table["not_after"]),
-        table["shorter"],
-        tuple(table["only_openings"]),
-        tuple(table["only_without"]),
-        table["tails"],
-    )
+    return entry_of(Comparisons, read_table("statements")["compare"])

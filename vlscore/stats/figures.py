@@ -69,10 +69,15 @@ def check_drawable(name: str) -> None:
     Raises: InvalidSetting for an unknown format; MissingDependency without matplotlib.
     """
     check_format(name)
+    _matplotlib()
+
+
+def _matplotlib() -> Any:
     try:
-        import matplotlib.figure  # noqa: F401
+        import matplotlib.figure
     except ImportError as error:
         raise MissingDependency(_NEEDED) from error
+    return matplotlib
 
 
 def interval_of(content: Mapping[str, Any] | None) -> Interval:
@@ -92,11 +97,9 @@ def figure_style() -> Iterator[None]:
 
     Raises: MissingDependency if matplotlib is not installed.
     """
-    try:
-        import matplotlib
-        from cycler import cycler
-    except ImportError as error:
-        raise MissingDependency(_NEEDED) from error
+    matplotlib = _matplotlib()
+    from cycler import cycler
+
     style: Any = {**_STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
     with matplotlib.rc_context(style):
         yield
@@ -108,12 +111,9 @@ def new_figure(rows: float, columns: int = 1) -> Any:
     Args: columns: panels next to each other; one has the width of a column, more that of a page.
     Raises: MissingDependency if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependency(_NEEDED) from error
     width = _COLUMN if columns == 1 else _PAGE
-    return Figure(figsize=(width, 0.6 + _ROW * max(rows, 1)), layout="constrained")
+    size = (width, 0.6 + _ROW * max(rows, 1))
+    return _matplotlib().figure.Figure(figsize=size, layout="constrained")
 
 
 def save(figure: Any, path: str | Path) -> None:

@@ -4,8 +4,7 @@ The tests are SciPy's; here samples are checked, memory is bounded, and results 
 
 `paired_sums` compares several systems over the same studies: intervals, paired differences, and
 their tests. It works on sums over studies, so that means and corpus values (corpus BLEU, micro F1)
-are
-treated alike: a mean is the sum of values over the sum of ones.
+are treated alike: a mean is the sum of values over the sum of ones.
 """
 
 from collections.abc import Callable

@@ -19,7 +19,7 @@ from vlscore.metrics.networks.green_model import (
     explanation_removed,
     green_conversation,
 )
-from vlscore.metrics.networks.green_question import read_template
+from vlscore.metrics.networks.model_files import read_template
 from vlscore.metrics.networks.remembered import remembered_green
 
 GOLDEN = golden("green")

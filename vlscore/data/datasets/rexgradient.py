@@ -9,6 +9,7 @@ published as `deid_png.part00`, ...; joined and unpacked they are the folder `de
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from vlscore.data.datasets.dataset_base import (
@@ -48,25 +49,19 @@ class ReXGradient(Dataset):
         """Yield the studies part by part: train, valid, test, as far as the files are there."""
         found = False
         for part in _PARTS:
-            for name in (f"{part}_metadata_view_position.json", f"{part}_metadata.json"):
-                path = next(
-                    (
-                        p
-                        for p in (files.folder / "metadata" / name, files.folder / name)
-                        if p.is_file()
-                    ),
-                    None,
-                )
-                if path is None:
-                    continue
-                found = True
-                content = read_json(path)
-                if not isinstance(content, dict):
-                    raise InvalidTable(f"{path}: is no object, study -> its entry")
-                where = relative_name(path, files.folder)
-                for number, (id, entry) in enumerate(content.items(), start=1):
-                    yield _study(id, entry, part, where, number)
-                break
+            names = (f"{part}_metadata_view_position.json", f"{part}_metadata.json")
+            folders = (files.folder / "metadata", files.folder)
+            places = (folder / name for name in names for folder in folders)
+            path = next(filter(Path.is_file, places), None)
+            if path is None:
+                continue
+            found = True
+            content = read_json(path)
+            if not isinstance(content, dict):
+                raise InvalidTable(f"{path}: is no object, study -> its entry")
+            where = relative_name(path, files.folder)
+            for number, (id, entry) in enumerate(content.items(), start=1):
+                yield _study(id, entry, part, where, number)
         if not found:
             raise InvalidTable(
                 f"{files.folder}: has no metadata/train_metadata_view_position.json, nor that of "

@@ -1,7 +1,7 @@
 """Language models of transformers on this machine, whose answers are constrained to the schema."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
@@ -10,19 +10,20 @@ from typing import Any
 import torch
 
 from vlscore.core import __version__
-from vlscore.encoders import inference, is_short_of_memory
+from vlscore.encoders import inference
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, MissingDependency
 from vlscore.metrics.judge.judge_answers import answer_schema
 from vlscore.metrics.judge.judge_endpoint import QuestionFailed
 from vlscore.metrics.judge.judge_questions import JudgePrompt, JudgeQuestion, OnReply, Reply
-from vlscore.metrics.networks.green_model import precision_on
+from vlscore.metrics.networks.green_model import halving, precision_on
 from vlscore.metrics.networks.model_files import (
     check_model_folder,
     files_of_model,
     load_model,
     load_tokenizer,
+    stamps_of,
 )
-from vlscore.metrics.networks.remembered import device_of_annotators, stamps
+from vlscore.metrics.networks.remembered import device_of_annotators
 from vlscore.metrics.provider import name_and_digest
 
 # Fields of a request that a local model obeys; others would silently do nothing.
@@ -147,7 +148,9 @@ class LocalModel:
             for start in range(0, len(rows), self._at_once):
                 part = rows[start : start + self._at_once]
                 batch = [(questions[row], texts[row]) for row in part]
-                replies = self._answered(batch, prompt.max_tokens)
+                replies = halving(
+                    lambda some: self._generate(some, prompt.max_tokens), batch, self._device
+                )
                 for row, reply in zip(part, replies, strict=True):
                     on_reply(row, reply)
             return failures
@@ -173,20 +176,6 @@ class LocalModel:
         # A chat template writes the model's begin of text itself.
         is_plain = getattr(self._tokenizer, "chat_template", None) is None
         return self._tokenizer(list(texts), add_special_tokens=is_plain, **settings)
-
-    def _answered(self, batch: Sequence[tuple[JudgeQuestion, str]], most: int) -> Iterator[Reply]:
-        """Yield the reply to each question; halve the batch if memory is short."""
-        try:
-            yield from self._generate(batch, most)
-            return
-        except (MemoryError, RuntimeError) as error:
-            if len(batch) == 1 or not is_short_of_memory(error):
-                raise
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
-        middle = len(batch) // 2
-        yield from self._answered(batch[:middle], most)
-        yield from self._answered(batch[middle:], most)
 
     def _generate(self, batch: Sequence[tuple[JudgeQuestion, str]], most: int) -> list[Reply]:
         inputs = self._ids([text for _, text in batch], return_tensors="pt", padding=True)
@@ -263,7 +252,7 @@ class SchemaConstraint:
 
 def remembered_local(folder: Path, at_once: int) -> LocalModel:
     """Return a local model; it is loaded again only if a file has changed."""
-    return _local(check_model_folder(folder), stamps(*files_of_model(folder)), at_once)
+    return _local(check_model_folder(folder), stamps_of(*files_of_model(folder)), at_once)
 
 
 @lru_cache(maxsize=1)

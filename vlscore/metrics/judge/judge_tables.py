@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.errors import InvalidLexicon
-from vlscore.findings import Lexicon, load_lexicon
+from vlscore.findings import Lexicon, load_lexicon, read_lexicon
 
 FOLDER = Path(__file__).with_name("data")
 FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "words.toml")
@@ -118,14 +117,7 @@ def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
 
 
 def _read(folder: Path, name: str) -> dict[str, Any]:
-    path = folder / name
-    try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: this table of the rule judge does not exist") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
+    return read_lexicon(folder / name, "table of the rule judge")
 
 
 def _concept(entry: Mapping[str, Any]) -> Concept:

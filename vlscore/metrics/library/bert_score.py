@@ -274,8 +274,6 @@ BERT_SCORE = Metric(
     "one of the other report",
     higher_is_better=True,
     bounds=(None, 1.0),
-    uses_image=False,
-    uses_reference=True,
     reference_scores_best=True,
     citation="Zhang et al. 2020, BERTScore, ICLR",
     parameters=(

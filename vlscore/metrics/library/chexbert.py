@@ -164,8 +164,6 @@ CHEXBERT_F1 = Metric(
     "1 where it reads none in either",
     higher_is_better=True,
     bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
     citation=_CITATION,
     parameters=(
         Parameter(
@@ -210,8 +208,6 @@ CHEXBERT_SIMILARITY = Metric(
     description="cosine of CheXbert's vectors of [CLS], the s_emb of Yu et al. 2023",
     higher_is_better=True,
     bounds=(-1.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
     reference_scores_best=True,
     citation=f"{_CITATION}; Yu et al. 2023, Patterns",
     parameters=(WEIGHTS, VOCABULARY, PRECISION),

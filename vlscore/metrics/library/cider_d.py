@@ -126,8 +126,6 @@ CIDER_D = Metric(
     "length; document frequencies are those of the run's references",
     higher_is_better=True,
     bounds=(0.0, 10.0),
-    uses_image=False,
-    uses_reference=True,
     reference_scores_best=True,
     citation="Vedantam, Zitnick, Parikh 2015, CIDEr, CVPR (CIDEr-D); as pycocoevalcap computes it",
     parameters=(

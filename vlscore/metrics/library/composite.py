@@ -338,8 +338,6 @@ COMPOSITE = Metric(
     "written composite:FILE",
     higher_is_better=True,
     bounds=(None, None),
-    uses_image=False,
-    uses_reference=True,
     citation="in the manner of RadCliQ: Yu et al. 2023, Patterns",
     parameters=(Parameter("file", None, "what vlscore align --fit wrote", kind=str),),
     cost="model",

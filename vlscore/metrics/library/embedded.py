@@ -90,7 +90,6 @@ def _embedded(name: str, title: str, description: str, citation: str, **further:
         "higher_is_better": True,
         "bounds": (0.0, 1.0),
         "uses_image": True,
-        "uses_reference": True,
         "reference_scores_best": True,
     }
     return Metric(

@@ -82,8 +82,6 @@ FINDINGS_F1 = Metric(
     "neither states any",
     higher_is_better=True,
     bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
     artefacts=("chexpert-labels",),
     citation="Irvin et al. 2019, CheXpert, AAAI (labels); rules of vlscore.findings",
     parameters=(

@@ -13,12 +13,16 @@ import numpy as np
 from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.networks.model_files import (
+    ReportPair,
+    check_model_folder,
+    files_of_model,
+    read_template,
+)
 from vlscore.metrics.provider import LocalWeightsProvider, name_and_digest, weights_place
 
 if TYPE_CHECKING:
     from vlscore.metrics.networks.green_model import GreenAnswer
-    from vlscore.metrics.networks.green_question import ReportPair
-
 
 MODEL_VARIABLE = "VLSCORE_GREEN"
 # The categories of vlscore.metrics.networks.green_model, in the order of the answer's (a) to (f).
@@ -60,7 +64,6 @@ class GreenProvider(LocalWeightsProvider):
         if not len(batch):
             return Computed(list(found))
         from vlscore.metrics.networks.green_model import UnreadableAnswer, read_green_answer
-        from vlscore.metrics.networks.green_question import ReportPair
 
         failures: dict[int, VLScoreError] = {}
         pairs = [ReportPair(*pair) for pair in batch.pairs()]
@@ -90,8 +93,6 @@ class GreenProvider(LocalWeightsProvider):
                 raise MissingDependency(reason)
             return {"answers": name_and_digest(answers), "parser": f"green@{_RELEASED}"}
         from vlscore.metrics.networks.green_model import LONGEST, precision_on
-        from vlscore.metrics.networks.green_question import read_template
-        from vlscore.metrics.networks.model_files import files_of_model
         from vlscore.metrics.networks.remembered import device_of_annotators
 
         (model,) = self.present_files(metric)
@@ -104,9 +105,6 @@ class GreenProvider(LocalWeightsProvider):
         }
 
     def files(self, metric: Metric) -> tuple[Path, ...]:
-        from vlscore.metrics.networks.green_question import read_template
-        from vlscore.metrics.networks.model_files import check_model_folder
-
         what = "a folder with GREEN's language model, such as GREEN-radllama2-7b,"
         folder = check_model_folder(weights_place(metric, MODEL_VARIABLE, what, "model"))
         read_template(folder)
@@ -189,8 +187,6 @@ GREEN = Metric(
     "language model counts them",
     higher_is_better=True,
     bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
     citation="Ostmeier et al. 2024, GREEN, EMNLP Findings",
     parameters=(
         Parameter(

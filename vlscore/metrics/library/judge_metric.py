@@ -129,8 +129,6 @@ JUDGE = Metric(
     "rightly and wrongly; errors are found by rules, or by a language model; 1 without an error",
     higher_is_better=True,
     bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
     artefacts=("judge-statements",),
     citation="rules of vlscore; grades of errors after Huang et al. 2024, FineRadScore; "
     "categories of Yu et al. 2023, ReXVal",

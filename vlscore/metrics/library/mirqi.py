@@ -105,8 +105,6 @@ MIRQI = Metric(
     "only contradictions are errors: what is left out or invented is not",
     higher_is_better=True,
     bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
     artefacts=("finding-mentions",),
     citation="Zhang et al. 2020, When Radiology Report Generation Meets Knowledge Graph, AAAI; "
     "mentions by the rules of vlscore.findings",

@@ -157,8 +157,6 @@ def _metric(name: str, title: str, description: str, citation: str, *further: Ou
         description=description,
         higher_is_better=True,
         bounds=(0.0, 1.0),
-        uses_image=False,
-        uses_reference=True,
         citation=f"Jain et al. 2021, RadGraph, NeurIPS; {citation}",
         parameters=_PARAMETERS,
         further=further,

@@ -153,8 +153,6 @@ RATESCORE = Metric(
     higher_is_better=True,
     # Cosines of the published encoder are positive, and the number is then in [0, 1].
     bounds=(None, None),
-    uses_image=False,
-    uses_reference=True,
     citation="Zhao et al. 2024, RaTEScore, EMNLP",
     parameters=(
         Parameter(

@@ -132,7 +132,6 @@ def _grade(
         description=f"{description}; lower is easier, not better",
         higher_is_better=False,
         bounds=(low, None),
-        uses_image=False,
         uses_reference=False,
         citation=citation,
         parameters=parameters,

@@ -15,19 +15,26 @@ whose errors cannot be read gets 1. Here such an answer has no score, but an err
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from vlscore.core import Recent
 from vlscore.encoders import check_device, inference, is_short_of_memory
 from vlscore.errors import VLScoreError
-from vlscore.metrics.networks.green_question import ReportPair, read_template
-from vlscore.metrics.networks.model_files import load_model, load_tokenizer
+from vlscore.metrics.networks.model_files import (
+    ReportPair,
+    load_model,
+    load_tokenizer,
+    read_template,
+)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 SIGNIFICANT, INSIGNIFICANT = "Clinically Significant Errors", "Clinically Insignificant Errors"
 MATCHED = "Matched Findings"
@@ -200,24 +207,10 @@ class GreenJudge:
         rows = sorted((k for k, n in enumerate(lengths) if n < LONGEST), key=lambda k: lengths[k])
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]
-            answers = self._generated([texts[row] for row in part])
+            answers = halving(self._generate, [texts[row] for row in part], self._device)
             for row, answer in zip(part, answers, strict=True):
                 found[row] = explanation_removed(answer)
         return found
-
-    def _generated(self, texts: Sequence[str]) -> Iterator[str]:
-        """Yield the model's continuation of each text; halve the batch if memory is short."""
-        try:
-            yield from self._generate(texts)
-            return
-        except (MemoryError, RuntimeError) as error:
-            if len(texts) == 1 or not is_short_of_memory(error):
-                raise
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
-        middle = len(texts) // 2
-        yield from self._generated(texts[:middle])
-        yield from self._generated(texts[middle:])
 
     def _generate(self, texts: Sequence[str]) -> list[str]:
         batch = self._tokenizer(list(texts), return_tensors="pt", padding=True).to(self._device)
@@ -243,3 +236,22 @@ class GreenJudge:
 def precision_on(device: str) -> str:
     """Return the precision in which a kind of device, such as "cpu" or "cuda", runs the model."""
     return "fp16" if device == "cuda" else "fp32"
+
+
+def halving(
+    generate: Callable[[Sequence[Item]], Iterable[Result]],
+    batch: Sequence[Item],
+    device: torch.device,
+) -> Iterator[Result]:
+    """Yield what `generate` returns for each item of a batch; halve it if memory is short."""
+    try:
+        yield from generate(batch)
+        return
+    except (MemoryError, RuntimeError) as error:
+        if len(batch) == 1 or not is_short_of_memory(error):
+            raise
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    middle = len(batch) // 2
+    yield from halving(generate, batch[:middle], device)
+    yield from halving(generate, batch[middle:], device)

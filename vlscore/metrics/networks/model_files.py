@@ -1,19 +1,22 @@
 """Files of annotators (networks that read reports), and the cache of their annotations.
 
-The first part finds weights and vocabularies on this machine, and loads transformers models from
-their folders. Nothing is downloaded, and no code of a model is run.
+The first part finds weights and vocabularies on this machine, loads transformers models from their
+folders, and reads the words of GREEN's question. Nothing is downloaded, no code of a model is run,
+and torch is not imported, so that a list of metrics can say what is missing.
 
 The second part stores annotations between runs. They are in the same cache file as embeddings,
 under the SHA-256 of the report and everything else they depend on. The cache holds no word of a
 report: RadGraph's entities are stored as positions, and their words are taken from the report.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from vlscore.core import (
     Cache,
@@ -109,6 +112,21 @@ def files_of_model(folder: Path) -> list[Path]:
     return sorted({path for name in _PARTS for path in folder.glob(name) if path.is_file()})
 
 
+# Path, time and size of each file: they differ after a change.
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def stamps_of(*places: Path) -> Stamp:
+    """Return path, time and size of a file, or of a folder's files, to detect a change."""
+    files = [
+        file
+        for place in places
+        for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
+        if file.is_file()
+    ]
+    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+
+
 def load_model(kind: str, folder: Path, **settings: Any) -> Any:
     """Load a model for inference.
 
@@ -161,6 +179,56 @@ def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
         logging.set_verbosity(level)
         if has_bars:
             logging.enable_progress_bar()
+
+
+# The question that GREEN's model is asked: the user's own file in the model's folder.
+QUESTION = "green_prompt.txt"
+_RELEASED = "62ff3675597dd0994584f5b08cd33076bc5d74c72de27cf0124b0a9dac8aad0f"
+# Number of words of each report that the released code reads.
+_WORDS = 300
+
+
+class ReportPair(NamedTuple):
+    """Candidate and reference that the model compares."""
+
+    candidate: str
+    reference: str
+
+
+class Template(NamedTuple):
+    """Question about two reports: the text before, between and after them."""
+
+    before: str
+    between: str
+    behind: str
+
+    def filled(self, pair: ReportPair) -> str:
+        """Return the question about a pair, with the first words of each report, as released."""
+        reference, candidate = (" ".join(text.split()[:_WORDS]) for text in reversed(pair))
+        return f"{self.before}{reference}{self.between}{candidate}{self.behind}"
+
+
+def read_template(model: Path) -> tuple[Template, str]:
+    """Read the question from a model's folder; return it and its digest for signatures.
+
+    Raises: WeightsNotFound; IncompatibleCheckpoint if it has no placeholder for a report.
+    """
+    path = model / QUESTION
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise WeightsNotFound(
+            f"{model} has no {QUESTION}, the question that the model was trained on. Write it with "
+            "a clone of github.com/Stanford-AIMI/GREEN: from green_score.utils import make_prompt; "
+            f"open('{QUESTION}', 'w').write(make_prompt('{{reference}}', '{{candidate}}'))"
+        ) from None
+    parts = re.split(r"\{reference\}|\{candidate\}", content.decode("utf-8", "replace"))
+    if len(parts) != 3 or content.index(b"{reference}") > content.index(b"{candidate}"):
+        raise IncompatibleCheckpoint(
+            f"{path} must contain {{reference}} once, and after it {{candidate}} once"
+        )
+    digest = hashlib.sha256(content).hexdigest()
+    return Template(*parts), "green@d72c195" if digest == _RELEASED else digest[:12]
 
 
 # Function that returns the SHA-256 of each file of an annotator.

@@ -9,9 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from vlscore.core import Recent
 from vlscore.metrics.networks.chexbert_network import CheXbert, CheXbertAnnotation
 from vlscore.metrics.networks.green_model import GreenJudge
-from vlscore.metrics.networks.green_question import QUESTION
 from vlscore.metrics.networks.model_bert import Precision
-from vlscore.metrics.networks.model_files import files_of_model
+from vlscore.metrics.networks.model_files import QUESTION, Stamp, files_of_model, stamps_of
 from vlscore.metrics.networks.radgraph_network import RadGraph, RadGraphAnnotation
 from vlscore.metrics.networks.ratescore_network import RaTEEntity, RaTEReader
 
@@ -19,7 +18,6 @@ from vlscore.metrics.networks.ratescore_network import RaTEEntity, RaTEReader
 _REMEMBERED = 10_000
 
 Annotation = TypeVar("Annotation")
-_Stamp = tuple[tuple[str, int, int], ...]
 
 
 class _Reads(Protocol):
@@ -59,42 +57,31 @@ def remembered_chexbert(
     weights: Path, vocabulary: Path, precision: Precision = "fp32"
 ) -> RememberingAnnotator[CheXbertAnnotation]:
     """Return CheXbert from these files; it is loaded again only if one has changed."""
-    return _chexbert(weights, vocabulary, stamps(weights, vocabulary), precision)
+    return _chexbert(weights, vocabulary, stamps_of(weights, vocabulary), precision)
 
 
 def remembered_radgraph(
     weights: Path, vocabulary: Path, precision: Precision = "fp32"
 ) -> RememberingAnnotator[RadGraphAnnotation]:
     """Return RadGraph from these files; it is loaded again only if one has changed."""
-    return _radgraph(weights, vocabulary, stamps(weights, vocabulary), precision)
+    return _radgraph(weights, vocabulary, stamps_of(weights, vocabulary), precision)
 
 
 def remembered_ratescore(
     ner: Path, synonyms: Path
 ) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
     """Return RaTEScore's networks, reloaded only after a change, and their cache of entities."""
-    return _ratescore(ner, synonyms, stamps(*files_of_model(ner), *files_of_model(synonyms)))
+    return _ratescore(ner, synonyms, stamps_of(*files_of_model(ner), *files_of_model(synonyms)))
 
 
 def remembered_green(model: Path) -> GreenJudge:
     """Return GREEN's language model; it is loaded again only if a file has changed."""
-    return _green(model, stamps(*files_of_model(model), model / QUESTION))
-
-
-def stamps(*places: Path) -> _Stamp:
-    """Return path, time and size of a file, or of a folder's files, to detect a change."""
-    files = [
-        file
-        for place in places
-        for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
-        if file.is_file()
-    ]
-    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+    return _green(model, stamps_of(*files_of_model(model), model / QUESTION))
 
 
 @lru_cache(maxsize=1)
 def _chexbert(
-    weights: Path, vocabulary: Path, stamp: _Stamp, precision: Precision
+    weights: Path, vocabulary: Path, stamp: Stamp, precision: Precision
 ) -> RememberingAnnotator[CheXbertAnnotation]:
     return RememberingAnnotator(
         CheXbert(weights, vocabulary, device=device_of_annotators(), precision=precision)
@@ -103,7 +90,7 @@ def _chexbert(
 
 @lru_cache(maxsize=1)
 def _radgraph(
-    weights: Path, vocabulary: Path, stamp: _Stamp, precision: Precision
+    weights: Path, vocabulary: Path, stamp: Stamp, precision: Precision
 ) -> RememberingAnnotator[RadGraphAnnotation]:
     return RememberingAnnotator(
         RadGraph(weights, vocabulary, device=device_of_annotators(), precision=precision)
@@ -112,14 +99,14 @@ def _radgraph(
 
 @lru_cache(maxsize=1)
 def _ratescore(
-    ner: Path, synonyms: Path, stamp: _Stamp
+    ner: Path, synonyms: Path, stamp: Stamp
 ) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
     reader = RaTEReader(ner, synonyms, device=device_of_annotators())
     return reader, RememberingAnnotator(reader)
 
 
 @lru_cache(maxsize=1)
-def _green(model: Path, stamp: _Stamp) -> GreenJudge:
+def _green(model: Path, stamp: Stamp) -> GreenJudge:
     return GreenJudge(model, device=device_of_annotators())
 
 

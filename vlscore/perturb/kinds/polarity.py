@@ -1,7 +1,7 @@
 """Kinds of perturbation that add a finding, affirm a denied one, or deny an affirmed one."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from vlscore.findings import Category, Finding, Polarity, Sentence, extract
@@ -14,6 +14,7 @@ from vlscore.perturb.edits import (
     ErrorCategory,
     Expected,
     Meaning,
+    apply_edits,
     article_for,
     with_capital,
 )
@@ -144,10 +145,15 @@ def _stated(opening: str, named: str, tail: str) -> str:
 
 def _states(source: ReadReport, sentence: Sentence, finding: Finding, edit: Edit) -> bool:
     """Return whether the extractor reads the changed sentence as a statement of the finding."""
-    start = sentence.span.start
-    said = sentence.span.of(source.text)
-    said = said[: edit.start - start] + edit.replacement + said[edit.end - start :]
+    said = _said_after(source, sentence, [edit])
     return any(f.is_present and f.observation == finding.observation for f in extract(said))
+
+
+def _said_after(source: ReadReport, sentence: Sentence, edits: Sequence[Edit]) -> str:
+    """Return a sentence after edits of its characters."""
+    start = sentence.span.start
+    own = [edit._replace(start=edit.start - start, end=edit.end - start) for edit in edits]
+    return apply_edits(sentence.span.of(source.text), own)
 
 
 _WORDS = re.compile(r"[\w'-]+")
@@ -228,11 +234,7 @@ def _denies(
     source: ReadReport, sentence: Sentence, finding: Finding, edits: tuple[Edit, ...]
 ) -> bool:
     """Return whether the extractor reads the changed sentence as a denial of this finding only."""
-    start = sentence.span.start
-    said = sentence.span.of(source.text)
-    for edit in reversed(edits):
-        said = said[: edit.start - start] + edit.replacement + said[edit.end - start :]
-    found = extract(said).findings
+    found = extract(_said_after(source, sentence, edits)).findings
     return bool(found) and all(f.polarity is Polarity.NEGATIVE for f in found)
 
 
