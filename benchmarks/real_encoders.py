@@ -36,7 +36,7 @@ import importlib.util
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,17 @@ class Recipe:
     seeds: int = len(SEEDS)
 
 
+_FROM_IMAGENET = Recipe(
+    "convirt",
+    "convirt",
+    {"epochs": 8, "learning_rate": 1e-3, "loaded_rate": 0.1, "precision": "fp32"},
+    views=BOTH_VIEWS,
+    side=128,
+    imagenet=True,
+)
+# Objectives of papers beside ConVIRT's and SigLIP's.
+OTHERS = ("gloria", "limitr", "mgca", "biovil", "medclip")
+
 # In the order in which they were tried.
 CHOICES = {
     "findings_weight 1": Recipe("convirt", "convirt", {"findings_weight": 1.0}),
@@ -135,16 +146,10 @@ FINAL = {
     "judging": Recipe("judging", "judging", {"select": "loss"}),
     "convirt-views": Recipe("convirt", "convirt", views=BOTH_VIEWS),
     "convirt-findings": Recipe("convirt", "convirt", views=BOTH_VIEWS, reading="findings"),
-    "convirt-imagenet": Recipe(
-        "convirt",
-        "convirt",
-        {"epochs": 8, "learning_rate": 1e-3, "loaded_rate": 0.1, "precision": "fp32"},
-        views=BOTH_VIEWS,
-        reading="findings",
-        side=128,
-        imagenet=True,
-        seeds=1,
-    ),
+    "convirt-imagenet": replace(_FROM_IMAGENET, reading="findings", seeds=1),
+    "convirt-imagenet-words": _FROM_IMAGENET,
+    # The objectives of the other papers, as "convirt": their shape and settings are the papers'.
+    **{name: Recipe(name, name, seeds=1) for name in OTHERS},
 }
 CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
 

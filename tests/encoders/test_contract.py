@@ -22,6 +22,7 @@ from vlscore.encoders import (
     load_encoder,
 )
 from vlscore.encoders.blocks.tokenizers import ClipTokenizer
+from vlscore.encoders.models.ensemble import EnsembleEncoder
 from vlscore.encoders.models.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
 from vlscore.encoders.models.openclip_parts import CleaningWordPieces, OpenClipPipeline, build_model
 from vlscore.errors import BrokenContract
@@ -45,9 +46,10 @@ def make(name: str, folder: Path) -> JointEncoder:
     torch.manual_seed(0)
     if entry_of(name).weights.status == "bundled":
         return load_encoder(name)
-    if name == "small":
-        words = ["no", "pleural", "effusion", "left", "heart"]
-        return SmallEncoder.new(words).eval().requires_grad_(False)
+    small = [SmallEncoder.new(WORDS[:5], seed=seed) for seed in range(2)]
+    if name in ("small", "ensemble"):
+        found = small[0] if name == "small" else EnsembleEncoder(small)
+        return found.eval().requires_grad_(False)
     if name == "openclip":
         import open_clip
 

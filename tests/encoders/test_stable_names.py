@@ -14,6 +14,7 @@ ENCODER_NAMES = {
     "phantom": "vlscore.encoders.phantom:PhantomEncoder",
     "phantom-supervised": "vlscore.encoders.phantom_supervised:SupervisedPhantomEncoder",
     "small": "vlscore.encoders.small:SmallEncoder",
+    "ensemble": "vlscore.encoders.ensemble:EnsembleEncoder",
     "limitr": "vlscore.encoders.limitr:LimitrEncoder",
     "gloria": "vlscore.encoders.gloria:GloriaEncoder",
     "convirt": "vlscore.encoders.convirt:ConvirtEncoder",

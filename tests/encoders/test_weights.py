@@ -57,7 +57,7 @@ def test_every_encoder_says_where_its_weights_come_from():
         assert entry.status in ("bundled", "published", "unpublished")
         assert entry.obtain
         assert entry.status == "bundled" or entry.source != "-", name
-        assert entry.files or name in ("phantom", "phantom-supervised", "openclip")
+        assert entry.files or name in ("phantom", "phantom-supervised", "openclip", "ensemble")
 
 
 def test_limitr_has_no_weights_and_says_so():

@@ -102,7 +102,7 @@ def _filled(beginning: str, text: str, indent: int) -> list[str]:
 
 
 def _constant(value: float | None) -> str:
-    return _NONE if value is None else f"{value:g}"
+    return _NONE if value is None else f"{value:.5g}"
 
 
 def _yes_or_no(value: bool) -> str:

@@ -46,6 +46,7 @@ _OURS = (
     ("phantom", "small:PhantomEncoder", ()),
     ("phantom-supervised", "phantom_supervised:SupervisedPhantomEncoder", ()),
     ("small", "small:SmallEncoder", ()),
+    ("ensemble", "ensemble:EnsembleEncoder", ()),
     ("limitr", "limitr:LimitrEncoder", ()),
     ("gloria", "gloria:GloriaEncoder", ()),
     ("convirt", "convirt:ConvirtEncoder", ()),
