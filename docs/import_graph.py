@@ -144,15 +144,24 @@ class ImportGraph:
         return max((chain(module) for module in sorted(graph)), key=len)
 
     def drawing(self) -> str:
-        """The rooms from the top down, with what each imports directly; a Markdown table."""
+        """Return the rooms from the top down, with their direct imports, as a Markdown table.
+
+        It has no counts, so that a new file alone does not change the page.
+        """
         rooms = self.rooms()
-        lines = ["| room | imports | files | lines |", "|---|---|---:|---:|"]
+        lines = ["| room | imports |", "|---|---|"]
         for room in reversed(ROOMS):
-            below = [each for each in ROOMS if each in rooms[room]]
+            below = [f"`{each}`" for each in ROOMS if each in rooms[room]]
+            lines.append(f"| `{room}` | {', '.join(below) or '-'} |")
+        return "\n".join(lines)
+
+    def sizes(self) -> str:
+        """Return the files and lines of each room, one room a line."""
+        lines = []
+        for room in reversed(ROOMS):
             own = [path for module, path in self.files.items() if room_of(module) == room]
             count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in own)
-            shown = ", ".join(f"`{each}`" for each in below) or "-"
-            lines.append(f"| `{room}` | {shown} | {len(own)} | {round(count, -2)} |")
+            lines.append(f"{room}: {len(own)} files, {count} lines")
         return "\n".join(lines)
 
 
@@ -190,6 +199,7 @@ def main() -> None:
         PAGE.write_text(page_with(graph.drawing(), PAGE.read_text(encoding="utf-8")), "utf-8")
         return
     print(graph.drawing())
+    print(graph.sizes())
     print(f"imports past a front: {len(graph.past_fronts)} {graph.past_fronts[:5]}")
     print(f"circles of files: {graph.circles()}")
     chain = graph.longest_chain()

@@ -1,6 +1,8 @@
 """Checks of the contract of encoders, metrics and kinds of perturbation, also of a user's own.
 
-Each check raises BrokenContract with a list of everything that is wrong.
+`check_encoder`, `check_metric` and `check_kind` run all checks of a family and raise BrokenContract
+with a list of everything that is wrong. The contract test of a family in `tests/` calls them with
+every registered member. Data sets have `vlscore.data.check_dataset`, which needs a folder of files.
 
 >>> from vlscore.encoders import load_encoder
 >>> from vlscore.testing import check_encoder, check_kind, check_metric
@@ -76,7 +78,7 @@ EncoderCheck = Callable[[JointEncoder], None]
 
 
 def check_encoder(encoder: JointEncoder) -> None:
-    """Run every check of this module on an encoder, one's own or a published one.
+    """Run every check of encoders on one: your own or a published one, with weights loaded.
 
     Raises: BrokenContract, which lists everything that is wrong.
     """
@@ -183,31 +185,35 @@ def check_pipeline_travels(encoder: JointEncoder) -> None:
 
 
 def check_image_embeddings(encoder: JointEncoder) -> None:
-    """(n, d) float32, finite, as long as the card says, whatever the batch and the order."""
+    """Check that images become (n, d) float32, finite, the same in any batch and order."""
     pictures = [_radiograph(size) for size in ((300, 200), (1, 1), (180, 260))]
     together = encoder.encode_images(pictures)
     _check_embeddings(encoder, together, len(pictures))
     alone = encoder.encode_images(pictures[::-1], batch_size=1).flip(0)
     _check_close(encoder, alone, together, INDEPENDENCE, "images alone and in a batch")
     _require_of(
-        tuple(encoder.encode_images([]).shape) == (0, encoder.card.dim), encoder, "no images"
+        tuple(encoder.encode_images([]).shape) == (0, encoder.card.dim),
+        encoder,
+        "encode_images([]) does not have the shape (0, d)",
     )
 
 
 def check_report_embeddings(encoder: JointEncoder) -> None:
-    """(n, d) float32, finite, as long as the card says, whatever the batch and the order."""
+    """Check that reports become (n, d) float32, finite, the same in any batch and order."""
     together = _encode_named(encoder, ENCODER_REPORTS)
     _check_embeddings(encoder, together, len(ENCODER_REPORTS))
     _require_of(
         torch.equal(encoder.encode_reports(ENCODER_REPORTS), together),
         encoder,
-        "reports twice differ",
+        "two calls with the same reports give different embeddings",
     )
     alone = encoder.encode_reports(ENCODER_REPORTS[::-1], batch_size=1).flip(0)
     _check_close(encoder, alone, together, INDEPENDENCE, "reports alone and in a batch")
     none = encoder.encode_reports([])
     _require_of(
-        tuple(none.shape) == (0, encoder.card.dim), encoder, "no reports have no embeddings"
+        tuple(none.shape) == (0, encoder.card.dim),
+        encoder,
+        "encode_reports([]) does not have the shape (0, d)",
     )
 
 
@@ -221,7 +227,7 @@ def check_padding(encoder: JointEncoder) -> None:
 
 
 def check_unusual_reports(encoder: JointEncoder) -> None:
-    """Check that any characters can be embedded."""
+    """Check that texts of any characters can be embedded, also halves of surrogate pairs."""
     found = _encode_named(encoder, UNUSUAL_REPORTS)
     _check_embeddings(encoder, found, len(UNUSUAL_REPORTS))
 
@@ -322,7 +328,7 @@ _PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16")
 
 @lru_cache(maxsize=8)
 def _picture(height: int, width: int) -> NDArray[np.uint8]:
-    """Soft ribs on a gradient, from black to white."""
+    """Return an image of soft ribs on a gradient, from black to white."""
     rows, columns = np.linspace(0, 1, height)[:, None], np.linspace(0, 1, width)
     values = rows + 0.5 * np.sin(20 * columns + 5 * rows) + columns**2
     span = values.max() - values.min()
@@ -364,7 +370,7 @@ def _check_close(
 
 
 def row_error(found: Tensor | Sequence[float], expected: Tensor | Sequence[float]) -> float:
-    """Largest Euclidean distance of two rows, relative to the second.
+    """Return the largest Euclidean distance of two rows, relative to the second's norm.
 
     >>> row_error(torch.tensor([[3.0, 4.5]]), torch.tensor([[3.0, 4.0]]))
     0.1
@@ -402,7 +408,7 @@ MetricCheck = Callable[[Metric], None]
 
 
 def check_metric(metric: str | Metric) -> None:
-    """Run every check of this module on a metric.
+    """Run every check of metrics on one, by its name or as an object.
 
     Raises: BrokenContract, which lists everything that is wrong; MissingDependency where the
         metric cannot run here; UnknownName.
@@ -438,7 +444,7 @@ def metric_checks() -> tuple[MetricCheck, ...]:
 
 
 def check_columns(metric: Metric) -> None:
-    """Check for one finite number for each candidate and output."""
+    """Check that each candidate has one finite number for each output."""
     values = _values(metric, OTHERS, REFERENCES)
     for name, column in values.columns.items():
         _require(column.shape == (len(REFERENCES),), f"{name} has the shape {column.shape}")
@@ -593,7 +599,7 @@ def _says_otherwise(moves: bool, name: str) -> str:
 
 
 def _embedded(candidates: Sequence[str], references: Sequence[str]) -> EmbeddingTriples:
-    """Return an image lies near its reference; another text has nothing to do with either."""
+    """Return triples in which each image lies near its reference, and other texts far from both."""
     towards = np.random.default_rng(5).normal(size=_DIM) * 0.05
     r = np.array([_vector(text) for text in references]).reshape(-1, _DIM)
     g = np.array([_vector(text) for text in candidates]).reshape(-1, _DIM)
@@ -644,11 +650,11 @@ SLIPS = {
 
 
 def check_kind(kind: Kind, reports: Iterable[str] = KIND_REPORTS) -> None:
-    """Run every check of this module on a kind, one's own or one of ours.
+    """Run every check of kinds of perturbation on one: your own or a registered one.
 
     Args:
-        reports: texts to perturb; add some that the kind has something to change in, for a kind
-            that finds nothing is not tested by much.
+        reports: texts to perturb. Add texts in which your kind changes something: most checks are
+            about changes.
 
     Raises: BrokenContract, which lists everything that is wrong.
     """
@@ -660,7 +666,7 @@ def check_kind(kind: Kind, reports: Iterable[str] = KIND_REPORTS) -> None:
 
 
 def check_description(kind: Kind) -> None:
-    """Check the kind's description, which `--list-kinds` and the data set card show."""
+    """Check a kind's name and texts, which `vlscore perturb --list-kinds` and the card show."""
     name = getattr(kind, "name", "")
     _require(
         re.fullmatch(r"[a-z]+(?:-[a-z]+)*", name),
@@ -673,7 +679,8 @@ def check_description(kind: Kind) -> None:
     _require(kind.origin, "it has no origin, which says where it was published")
     _require(
         kind.nothing and not kind.nothing.endswith("."),
-        "`nothing` must say why a report allows no such change, without a period at the end",
+        "its attribute `nothing`, the reason why a report allows no such change, must be a text "
+        "without a period at the end",
     )
     _require(kind.expected in Expected, "`expected` must be significant or insignificant")
     _require(
@@ -691,7 +698,7 @@ def check_report(kind: Kind, report: str, seed: int = 0) -> list[Perturbation]:
         check_slips(perturbation)
     texts = [squeezed(perturbation.perturbed) for perturbation in found]
     _require(len(set(texts)) == len(texts), "two changes of a report are equal")
-    # A report is read once for all kinds: no kind may leave a trace that another, or a rerun, sees.
+    # A report is parsed once for all kinds: a kind that modifies it would change later results.
     fresh = ReadReport.read(report, default_standard_normal())
     for again in (read, fresh):
         _require(
@@ -702,7 +709,7 @@ def check_report(kind: Kind, report: str, seed: int = 0) -> list[Perturbation]:
         list(perturbations_of(fresh, kind, seed, 1, "s")) == found[:1],
         "its first change depends on how many are wanted",
     )
-    _require(found or why_nothing(read, kind), "it does not say why it finds nothing")
+    _require(found or why_nothing(read, kind), "it changes nothing and gives no reason")
     return found
 
 

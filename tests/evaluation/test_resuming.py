@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -27,6 +26,7 @@ from tests.evaluation.samples import (
     results_of,
     write_table,
 )
+from tests.killed_process import started
 from tests.metrics import own
 from vlscore.cli.command_line import app
 from vlscore.core import resource_path
@@ -214,11 +214,6 @@ def command_of(table, out):
     return [*command, "--metrics", "vlscore,bleu-1", "--workers", "0", "--batch-size", "1", "-q"]
 
 
-def start_evaluate(table, out):
-    command = [sys.executable, "-m", "vlscore", *command_of(table, out)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
 def test_the_command_killed_at_random_ends_with_the_same_bytes(tmp_path):
     records = [json.loads(line) for line in DEMO.read_text().splitlines()]
     rows = [
@@ -233,12 +228,13 @@ def test_the_command_killed_at_random_ends_with_the_same_bytes(tmp_path):
     rng.seed(seed)
     # Into the first chunks, and into the writing of the results.
     for sign in (out / ".parts" / "part-00000000", out / ".parts" / "final"):
-        process = start_evaluate(table, out)
-        while not sign.exists() and process.poll() is None:
+        process = started(command_of(table, out), tmp_path / "errors")
+        while not sign.exists() and process.is_alive():
             time.sleep(0.001)
         time.sleep(rng.random() * 0.1)
         process.kill()
-        assert process.wait() in (-signal.SIGKILL, 1), process.stderr.read()
+        process.join()
+        assert process.exitcode in (-signal.SIGKILL, 1), (tmp_path / "errors").read_text()
     for folder in (out, tmp_path / "whole"):
         done = CliRunner().invoke(app, command_of(table, folder))
         assert done.exit_code == 1, done.output

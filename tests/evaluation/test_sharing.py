@@ -5,12 +5,12 @@ import json
 import os
 import queue
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from tests.doubles import HashEncoder, KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
+from tests.killed_process import started
 from vlscore.cli.command_line import app
 from vlscore.core import Processes, ProcessLost, resource_path
 from vlscore.data import open_studies
@@ -305,18 +306,6 @@ def test_what_must_be_equal_tells_tables_and_scorers_apart(table, tmp_path):
 # --- torchrun -------------------------------------------------------------------------------------
 
 
-def start(*arguments, **environment):
-    """The command in two processes under torchrun."""
-    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
-    return subprocess.Popen(
-        [sys.executable, "-m", *torchrun, "vlscore", *arguments],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     """The bundled studies many times over; two rows cannot be used."""
@@ -355,9 +344,17 @@ def alone(demo):
 
 
 def test_torchrun_writes_and_says_what_one_process_does(demo, alone, tmp_path):
-    process = start("evaluate", str(demo), "--out", str(tmp_path / "two"), *OPTIONS)
-    stdout, stderr = process.communicate(timeout=300)
-    assert process.returncode == 1, stderr
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "vlscore"]
+    command = ["evaluate", str(demo), "--out", str(tmp_path / "two"), *OPTIONS]
+    done = subprocess.run(
+        [sys.executable, "-m", *torchrun, *command],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    stdout, stderr = done.stdout, done.stderr
+    assert done.returncode == 1, stderr
     assert results_of(tmp_path / "two") == results_of(alone[0])
     said = [line.replace(str(tmp_path / "two"), str(alone[0])) for line in stderr.splitlines()]
     for line in alone[1].splitlines():
@@ -367,40 +364,49 @@ def test_torchrun_writes_and_says_what_one_process_does(demo, alone, tmp_path):
     assert record["processes"] == 2
 
 
-def with_rank(rank, mark):
-    """The process of that number, by what its environment says."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            environment = (folder / "environ").read_bytes().split(b"\0")
-            if f"RANK={rank}".encode() in environment and f"MARK={mark}".encode() in environment:
-                return int(folder.name)
-    raise AssertionError(f"no process has rank {rank}")
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def start_two(command, folder):
+    """The command in two processes with the environment that torchrun gives."""
+    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    shared["MASTER_PORT"] = str(free_port())
+    with one_thread():
+        return [
+            started(command, folder / f"errors{rank}", RANK=rank, LOCAL_RANK=rank, **shared)
+            for rank in "01"
+        ]
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_ends_the_run_soon_and_the_next_call_goes_on(demo, alone, tmp_path, rank):
     out = tmp_path / "out"
     command = ("evaluate", str(demo), "--out", str(out), *OPTIONS)
-    process = start(*command, MARK=str(out))
+    processes = start_two(command, tmp_path)
+    left = processes[1 - rank]
     try:
         until = time.monotonic() + 240
         while not (out / ".parts" / "part-00000001").exists():
-            assert process.poll() is None
+            assert all(process.is_alive() for process in processes)
             assert time.monotonic() < until
             time.sleep(0.01)
-        os.kill(with_rank(rank, str(out)), signal.SIGKILL)
-        _, stderr = process.communicate(timeout=60)
+        processes[rank].kill()
+        left.join(60)
+        assert left.exitcode not in (None, 0)
     finally:
-        process.kill()
-    assert process.returncode != 0
-    said = stderr.partition("Traceback")[0]
+        for process in processes:
+            process.kill()
+            process.join()
+    assert processes[rank].exitcode == -signal.SIGKILL
+    said = (tmp_path / f"errors{1 - rank}").read_text().partition("Traceback")[0]
     if rank:
-        assert "stored in" in said, stderr
-        assert "The same command resumes" in said, stderr
+        assert "stored in" in said, said
+        assert "The same command resumes" in said, said
     else:
-        # What is said by whoever is left, unless torchrun was quicker.
-        assert "leads the run, has ended" in said or "exitcode: -9" in stderr
+        assert "leads the run, has ended" in said, said
     with one_thread():
         last = CliRunner().invoke(app, command)
     assert last.exit_code == 1, last.output

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.perturb.contract import assert_is_sound, assert_reads_well, made, read
+from tests.perturb.contract import BUILT_KINDS, assert_is_sound, assert_reads_well, made, read
 from tests.perturb.kinds.laws import broken
 from vlscore.data import Report, read_reports
 from vlscore.perturb import KINDS, Perturbation
@@ -36,7 +36,7 @@ def perturbations(reports: list[Report]) -> dict[str, list[Perturbation]]:
 
 def test_every_kind_finds_something_to_change(reports, perturbations):
     assert len(reports) == 192
-    assert {name for name, made in perturbations.items() if len(made) >= 10} == set(KINDS)
+    assert {name for name, made in perturbations.items() if len(made) >= 10} >= set(BUILT_KINDS)
 
 
 @pytest.mark.parametrize("name", KINDS)

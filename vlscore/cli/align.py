@@ -110,7 +110,7 @@ class RatedTextOptions:
         option(
             "--reports",
             "Table, or ReXrank's manifest, with the reports of the candidate NAME and their "
-            "references, where RATINGS has no reports. Once a candidate.",
+            "references, where RATINGS has no reports. Repeat it for each candidate.",
             "NAME=TABLE",
             TABLE,
         ),

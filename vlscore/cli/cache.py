@@ -23,9 +23,9 @@ _GIB, _MIB = 1 << 30, 1 << 20
 
 @cache.command(cls=GroupedCommand)
 def info() -> None:
-    """Print where the cache lies, how much it holds, and of what.
+    """Print where the cache is, how large it is, and what it stores.
 
-    VLSCORE_CACHE names another folder, or "off"; VLSCORE_CACHE_GIB says how much it may hold.
+    VLSCORE_CACHE names another folder, or is "off"; VLSCORE_CACHE_GIB is its largest size in GiB.
     """
     from vlscore.core import open_cache
     from vlscore.stats import TextTable
@@ -67,14 +67,14 @@ def info() -> None:
 def prune(
     gib: Annotated[
         float | None,
-        option("--to", "Keep so much at most.", "GIB", min=0.0),
+        option("--to", "Largest size after the command.", "GIB", min=0.0),
     ] = None,
-    everything: Annotated[bool, option("--all", "Keep nothing: delete the files.")] = False,
+    everything: Annotated[bool, option("--all", "Delete all files of the cache.")] = False,
 ) -> None:
-    """Throw away what was used longest ago.
+    """Delete the entries that were used longest ago.
 
-    Without --to, down to what VLSCORE_CACHE_GIB allows. --all deletes the files, damaged ones too;
-    do that while no run is using them.
+    Without --to, the cache shrinks to VLSCORE_CACHE_GIB. --all deletes the files, also damaged
+    ones; use it while no run is using them.
 
     Example: vlscore cache prune --to 2
     """
@@ -103,7 +103,7 @@ def prune(
 
 @cache.command(cls=GroupedCommand)
 def verify() -> None:
-    """Read every entry, and throw away those that are damaged; exit status 1 if there were any."""
+    """Read every entry, and delete damaged ones; the exit status is 1 if there were any."""
     from vlscore.core import open_cache
 
     cache = open_cache()

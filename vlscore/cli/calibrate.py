@@ -30,7 +30,7 @@ OthersOption = Annotated[
     int,
     option(
         "--others",
-        "Take as candidates so many references of other studies each, drawn at random, "
+        "Use N references of other studies, drawn at random, as the candidates of each study, "
         "instead of the column of candidates.",
         "N",
         min=0,
@@ -52,7 +52,7 @@ def calibrate(
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     others: OthersOption = 0,
     seed: Annotated[
-        int, option("--seed", "Of the others that are drawn, and of the bootstrap.", "N")
+        int, option("--seed", "Seed of the draw for --others, and of the bootstrap.", "N")
     ] = 0,
     table: TableOptions,
     encoding: ScorerOptions,
@@ -64,7 +64,7 @@ def calibrate(
 
     Prints the largest area of the table's triangles, which is how the paper defines C, and
     quantiles with intervals. C depends on the encoder and on how bad the candidates are: scores
-    can be compared only where it is the same.
+    can be compared only if C is the same.
 
     Example: vlscore calibrate studies.jsonl --encoder small --weights trained --write-card
     """

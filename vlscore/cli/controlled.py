@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = "bleu-4,rouge-l,findings-f1"
 
-ReportsOption = Annotated[int, option("--reports", "Most reports of the stress test.", "N", min=1)]
+ReportsOption = Annotated[
+    int, option("--reports", "Largest number of reports in the stress test.", "N", min=1)
+]
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -66,16 +68,16 @@ class SentenceOptions:
         bool,
         option(
             "--labelled",
-            "REPORTS has one sentence a row and one column an observation: 1 stated, 0 "
-            "denied, -1 uncertain, empty where it is not mentioned.",
+            "REPORTS has one sentence a row and one column an observation: 1 positive, 0 "
+            "negative, -1 uncertain, empty if it is not mentioned.",
         ),
     ] = False
     observations: Annotated[
         str,
         option(
             "--observations",
-            "With commas between them. Default: six of CheXpert's, or all columns that have "
-            "the name of one.",
+            "Observations, with commas. Default: six of CheXpert's, or with --labelled all "
+            "columns with the name of one.",
             "NAMES",
         ),
     ] = ""
@@ -94,7 +96,7 @@ class SentenceColumnOptions:
     text_column: TextColumnOption = None
     sentence_column: Annotated[
         str,
-        option("--sentence-column", "Column with the sentence, of --labelled.", "NAME", TABLE),
+        option("--sentence-column", "Column with the sentence, with --labelled.", "NAME", TABLE),
     ] = "sentence"
 
     def read(self, source: Path, sentences: SentenceOptions) -> "LabelledSentences | ReportTable":
@@ -133,11 +135,11 @@ def controlled(
 ) -> None:
     """Test metrics on sentences whose meaning is known.
 
-    Sentences of your reports are grouped by what they say of an observation: stated, uncertain,
-    denied, or not mentioned. Our own rules read that (`vlscore.findings`); with --labelled, others
-    have. Prints how well each metric separates sentences that agree from those that do not, and
-    the stress test: what a metric makes of a report that leaves its denials unmentioned, against
-    one that leaves out a pathology (Pino 2022). Writes its mean value for every two groups, too.
+    Sentences of your reports are grouped by their label for an observation: positive, uncertain,
+    negative, or not mentioned. The labels are those of our rules (`vlscore.findings`), or with
+    --labelled those of your table. Prints how well each metric separates sentences that agree
+    from those that do not, and the stress test: how much a report loses without its negative
+    sentences, and without a pathology (Pino 2022). Also writes the mean value for every two groups.
 
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
     """

@@ -49,12 +49,14 @@ class DatasetOptions:
 
     films: Annotated[
         Path | None,
-        option("--films", "Folder of the films, if it is another one.", "FOLDER"),
+        option("--films", "Folder of the films, if they are not in FOLDER.", "FOLDER"),
     ] = None
     reports: Annotated[
         Path | None,
         option(
-            "--reports", "Folder or .zip of the reports, if it is another one (MIMIC-CXR).", "PATH"
+            "--reports",
+            "Folder or .zip of the reports, if they are not in FOLDER (MIMIC-CXR).",
+            "PATH",
         ),
     ] = None
     split: Annotated[
@@ -76,19 +78,19 @@ class DatasetOptions:
     ] = None
     texts_only: Annotated[
         bool,
-        option("--texts-only", "Keep studies without a film."),
+        option("--texts-only", "Include studies without a film."),
     ] = False
     no_check: Annotated[
         bool,
         option(
-            "--no-check", "Take the films' paths as they are published, without a look at the disk."
+            "--no-check", "Write the films' paths as published; do not check that the files exist."
         ),
     ] = False
     relative: Annotated[
         bool,
         option(
             "--relative",
-            "Write paths from the films' folder on, to be given as --image-root later.",
+            "Write paths that start from the films' folder, which is later commands' --image-root.",
             panel=OUTPUT,
         ),
     ] = False

@@ -24,7 +24,7 @@ def draw(
         str,
         option(
             "--columns",
-            "Of a comparison: numbers that are drawn, with commas, as in bleu-4,rouge-l. Default: "
+            "For a comparison: numbers to draw, with commas, as in bleu-4,rouge-l. Default: "
             "the headline of every metric.",
             "NAMES",
             OUTPUT,

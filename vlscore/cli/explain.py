@@ -31,14 +31,14 @@ def explain(
         option("--page", "Also write an HTML page, which holds both reports.", "FILE", OUTPUT),
     ] = None,
     films: Annotated[
-        bool, option("--films", "The page shows the films too, shrunk.", panel=OUTPUT)
+        bool, option("--films", "Show the films on the page, too, shrunk.", panel=OUTPUT)
     ] = False,
     maps: Annotated[
         bool,
         option(
             "--maps",
-            "Where each sentence looks on the film, for encoders with local vectors, with a "
-            "check by deletion. A page shows it with --films.",
+            "Compute for each sentence a map of the film: where the two agree. Needs an encoder "
+            "with local vectors; each map has a check by deletion. --page shows maps with --films.",
         ),
     ] = False,
     encoding: ScorerOptions,

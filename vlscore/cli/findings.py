@@ -20,7 +20,7 @@ from vlscore.cli.progress import stopping
 from vlscore.findings import LabelPolicy
 
 FormatOption = Annotated[
-    str, option("--format", "Of the labels and findings: csv or jsonl.", "NAME")
+    str, option("--format", "Format of labels and findings: csv or jsonl.", "NAME")
 ]
 
 
@@ -69,7 +69,7 @@ def findings(
 
     With --against, compare these labels with labels that you have.
 
-    Writes labels.csv (one row a report; 1 stated, 0 denied, -1 uncertain, empty not mentioned),
+    Writes labels.csv (one row a report; 1 positive, 0 negative, -1 uncertain, empty not mentioned),
     findings.csv (one row a finding: observation, label, side, zones, severity, change, size, the
     words), failures.csv, and with --against agreement.csv and tables.md: precision, recall, F1 and
     n of each label, micro and macro.

@@ -87,9 +87,9 @@ def build(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Embed a corpus into an index; equal texts are embedded once and keep all their ids.
+    """Embed a corpus into an index; equal texts are embedded once, with all their ids.
 
-    Stopped or killed, the same command resumes. Rows that cannot be used are listed
+    After a stop or a kill, the same command resumes. Rows that cannot be used are listed
     in the index and on stderr, and the exit status is then 1 unless --keep-going is given.
 
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
@@ -129,7 +129,7 @@ def add(
     """Add another table to an index, with the encoder and policies it was built with.
 
     A text that is there already gets the new ids; only new texts are embedded. Searches that run
-    meanwhile see the old index. Stopped or killed, the same command resumes.
+    meanwhile use the old index. After a stop or a kill, the same command resumes.
 
     Example: vlscore index add more.jsonl --index train-index
     """
@@ -151,7 +151,7 @@ def add(
 
 @index.command(cls=GroupedCommand)
 def info(path: IndexArgument) -> None:
-    """Print what an index holds and what it was made with, without reading all of it.
+    """Print what is in an index and what it was made with, without reading all of it.
 
     Example: vlscore index info train-index
     """
@@ -188,10 +188,10 @@ def verify(
         ),
     ] = False,
     sample: Annotated[int, option("--sample", "Queries for --recall.", min=1)] = 200,
-    seed: Annotated[int, option("--seed", "Chooses those queries.")] = 0,
+    seed: Annotated[int, option("--seed", "Seed of the choice of these queries.")] = 0,
     effort: Annotated[
         int | None,
-        option("--effort", "As of `vlscore oracle`, for --recall.", min=1),
+        option("--effort", "Effort of the approximate search, as in `vlscore oracle`.", min=1),
     ] = None,
 ) -> None:
     """Read an index in full: sha256s, vectors, texts, ids, and the FAISS file's rows.

@@ -97,7 +97,7 @@ class LanguageModelOptions:
         int,
         option(
             "--in-flight",
-            "Most requests at once, or questions in a batch of a local model.",
+            "Largest number of requests at once, or of questions in a batch of a local model.",
             "N",
             MODEL,
             min=1,

@@ -367,14 +367,14 @@ ResamplesOption = Annotated[int, option("--resamples", "Resamples of the bootstr
 SeedOption = Annotated[int, option("--seed", "Seed of the bootstrap.", "N")]
 StudyColumnOption = Annotated[str, _rating_column("--study-column", "Column with the study.")]
 CandidateIdColumnOption = Annotated[
-    str, _rating_column("--candidate-id-column", "Column that tells candidates of a study apart.")
+    str, _rating_column("--candidate-id-column", "Column that identifies the candidate of a study.")
 ]
 RaterColumnOption = Annotated[str, _rating_column("--rater-column", "Column with the rater.")]
 RatingColumnsOption = Annotated[
     str,
     option(
         "--rating-columns",
-        "Columns of ratings, with commas: one, or one a dimension.",
+        "Columns of ratings, with commas: one, or one for each dimension.",
         "NAMES",
         TABLE,
     ),
@@ -383,7 +383,7 @@ RaterColumnsOption = Annotated[
     str,
     option(
         "--rater-columns",
-        "Instead, one column of ratings a rater, in a table with one row a candidate.",
+        "Columns of ratings, one for each rater, of a table with one row a candidate.",
         "NAMES",
         TABLE,
     ),
@@ -392,7 +392,10 @@ CategoryColumnOption = Annotated[
     str, _rating_column("--category-column", "Column with the kind of error that a row counts.")
 ]
 SignificantColumnOption = Annotated[
-    str, _rating_column("--significant-column", "Column that says whether these errors matter.")
+    str,
+    _rating_column(
+        "--significant-column", "Column that says whether these errors are significant."
+    ),
 ]
 
 

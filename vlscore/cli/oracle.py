@@ -80,9 +80,9 @@ def oracle(
     With --out, hits.jsonl has one study a line, hits.parquet (or .csv) one hit a row. Stop with
     Ctrl-C and start the same command again to resume.
 
-    The encoder is the index's, and --section and --precision must be as it was built. Started by
-    torchrun, each process searches its part of the corpus; for the same embeddings the result is
-    the same, bit for bit.
+    The encoder is that of the index; --section and --precision must be those with which the index
+    was built. Under torchrun, each process searches its part of the corpus; for the same embeddings
+    the result is the same, bit for bit.
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """

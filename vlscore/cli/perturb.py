@@ -40,7 +40,7 @@ StandardNormalOption = Annotated[
     Path | None,
     option(
         "--standard-normal",
-        "Text file with the report that stands for normal ones. Default: made from the "
+        "Text file with the standard normal report. Default: made from the "
         "table's own most common normal sentences.",
         "FILE",
     ),

@@ -27,13 +27,13 @@ StudiesOption = Annotated[
     Path | None,
     option(
         "--studies",
-        "Table with the images of the studies; of oracles, the table that was searched for, where "
-        "it has moved.",
+        "Table with the images of the studies; for oracles, the table that `vlscore oracle` read, "
+        "if it was moved.",
         "STUDIES",
         TABLE,
     ),
 ]
-SeedOption = Annotated[int, option("--seed", "Of the draw and of every order.", "N", min=0)]
+SeedOption = Annotated[int, option("--seed", "Seed of the draw and of every order.", "N", min=0)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,11 @@ class AskedOptions:
         ),
     ] = "errors"
     format: Annotated[
-        str, option("--format", "Of sheets: html, csv, xlsx, with commas.", "NAMES")
+        str, option("--format", "Formats of the sheets: html, csv, xlsx, with commas.", "NAMES")
     ] = "html"
     raters_per_study: Annotated[
         int | None,
-        option("--raters-per-study", "Raters who are asked about a study. Default: all.", "N"),
+        option("--raters-per-study", "Number of raters for each study. Default: all.", "N"),
     ] = None
     films: Annotated[
         bool,
@@ -89,15 +89,15 @@ def make(
 ) -> None:
     """Make blinded sheets on which raters judge the reports of systems.
 
-    Writes a sheet a rater, each in an order of its own, instructions, and key.csv, which alone says
-    whose report is shown: do not give it to raters. Equal reports of a study are judged once. A
-    study's reports go to the same raters.
+    Writes a sheet for each rater, each in another order, instructions, and key.csv, the only file
+    that names the system of each report: do not give it to raters. Equal reports of a study are
+    judged once. A study's reports go to the same raters.
 
-    An HTML page works in any browser without a network, keeps the answers until they are saved, and
-    saves them as a file: put it into the folder. Pages and sheets hold patients' data.
+    An HTML page works in any browser without a network, stores the answers until they are saved,
+    and saves them as a file: put it into the folder. Pages and sheets hold patients' data.
 
     `vlscore ratings read`, `vlscore align` and `vlscore failure-modes` read the folder when the
-    sheets are filled in. A folder that holds sheets is never written over.
+    sheets are filled in. A folder that has sheets is never overwritten.
 
     Example: vlscore ratings make ours.csv theirs.csv --raters ann,bob --sample 50 --out sheets
     """
@@ -163,7 +163,8 @@ def read(
         list[str] | None,
         option(
             "--group",
-            "Raters whose numbers are shown apart, such as clinicians=ann,bob. Once a group.",
+            "Raters whose numbers are shown separately, such as clinicians=ann,bob. Repeat it for "
+            "each group.",
             "NAME=RATERS",
         ),
     ] = None,
@@ -177,7 +178,7 @@ def read(
     ranks.csv), agreement.csv, systems.csv, ratings.json, tables.md, tables.tex and failures.csv.
 
     Systems are ranked by Bradley and Terry's model with ties; preferences that were not asked for
-    follow from the ratings of the same rater.
+    are derived from the ratings of the same rater.
 
     Example: vlscore ratings read sheets --group clinicians=ann,bob --group lay=carl --out read
     """

@@ -32,7 +32,7 @@ class ReportPageOptions:
         option(
             "--sentences",
             "Show what each sentence costs in the N studies with the worst score; with --films "
-            "also where it looks.",
+            "also maps of the film.",
             "N",
             OUTPUT,
             min=0,

@@ -35,8 +35,9 @@ def retrieval(
 ) -> None:
     """Test whether an encoder finds the report of each image.
 
-    Prints R@1, R@5, R@10 and the median rank, both ways, with intervals. Ties count as chance
-    would break them; equal reports are one, and any study's copy of it is a right answer.
+    Prints R@1, R@5, R@10 and the median rank, both ways, with intervals. Ties count with the
+    expected value of a random order. Equal reports count as one, right for the images of all its
+    studies.
 
     With --out, the numbers are written as retrieval.json and retrieval.md. Stop with Ctrl-C and
     start the same command again to resume.

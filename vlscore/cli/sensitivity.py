@@ -55,7 +55,7 @@ FigureOption = Annotated[
     str | None,
     option(
         "--figure",
-        "Format of the figures: png, svg or pdf. Default: png, where matplotlib is there.",
+        "Format of the figures: png, svg or pdf. Default: png, if matplotlib is installed.",
         "NAME",
         OUTPUT,
     ),
@@ -94,7 +94,7 @@ def sensitivity(
     Prints how much each kind of change lowers each metric. The folder also has the tables of the
     VLScore paper: removed sentences (Table 2), changed words (Table 3), standard normal reports
     (Figure 2); and every value. --swap-images shows how much scores and ranks move when the image
-    is another study's, or black. Metrics are compared on the changes that all have values for.
+    is another study's, or black. Metrics are compared on the changes for which all have values.
 
     Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
     """

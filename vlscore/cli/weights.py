@@ -38,9 +38,9 @@ def fetch(
 ) -> None:
     """Download an encoder's checkpoint and vocabulary from the Hugging Face hub.
 
-    They go into the hub's own cache (HF_HOME), where vlscore finds them; HF_HUB_OFFLINE is heeded.
-    Of encoders that are on no hub only the vocabulary is fetched: the exit status is then 1, and
-    what is left to do is printed.
+    They go into the hub's own cache (HF_HOME), where vlscore finds them; HF_HUB_OFFLINE is
+    respected. Of encoders that are on no hub only the vocabulary is downloaded; the command then
+    prints what you must do, and the exit status is 1.
 
     Example: vlscore weights fetch biovil
     """
@@ -61,19 +61,19 @@ def verify(
     path: Annotated[Path, typer.Argument(help="Checkpoint, or a folder of checkpoints.")],
     encoder: Annotated[
         str | None,
-        option("--encoder -e", "Load it as this encoder too, and print what signatures show."),
+        option("--encoder -e", "Also load it as this encoder, and print what signatures show."),
     ] = None,
     tokenizer: Annotated[
         Path | None,
         option("--tokenizer", "Folder or vocabulary file, with --encoder."),
     ] = None,
 ) -> None:
-    """Read a checkpoint safely and whole, and say what is in it.
+    """Read a checkpoint safely to its end, and print what is in it.
 
-    Fails where it would run code, lies about its content, is cut off, or bears the name of a
-    published file without having its checksum. The digest is of the tensors alone and does not
-    change when the file is converted. The checksum of which signatures show the first digits is
-    of digest, vocabulary and preprocessing together: with --encoder both are printed.
+    Fails if the file would run code, is truncated, describes its own content wrongly, or has the
+    name of a published file and another checksum. The digest is of the tensors alone and does not
+    change when the file is converted. Signatures show the first digits of a checksum, which is of
+    digest, vocabulary and preprocessing together; --encoder prints both.
 
     Example: vlscore weights verify chexpert_resnet50.ckpt -e gloria
     """
@@ -103,13 +103,14 @@ def verify(
 @weights.command(cls=GroupedCommand)
 def path(
     name: Annotated[
-        str | None, typer.Argument(help="Encoder. Default: the folder of all.", show_default=False)
+        str | None,
+        typer.Argument(help="Encoder. Default: the folder of all encoders.", show_default=False),
     ] = None,
 ) -> None:
-    """Print the folder in which checkpoints are looked for without --weights.
+    """Print the folder that is searched for checkpoints without --weights.
 
-    An encoder's checkpoint belongs into a folder of its name there. VLSCORE_WEIGHTS, a folder or
-    a file, comes first.
+    Put an encoder's checkpoint there, into a folder with the encoder's name. VLSCORE_WEIGHTS, a
+    folder or a file, is searched first.
 
     Example: d="$(vlscore weights path gloria)"; mkdir -p "$d"; cp chexpert_resnet50.ckpt "$d"
     """
@@ -129,8 +130,8 @@ def convert(
 ) -> None:
     """Write a checkpoint's tensors as safetensors, which every library reads without pickle.
 
-    Keys, values and the digest stay as they are. A file named as the published one, but for the
-    ending, is found and preferred.
+    Keys, values and the digest stay as they are. A file with the name of the published one and
+    the ending .safetensors is found without --weights, and preferred to the published one.
 
     Example: vlscore weights convert chexpert_resnet50.ckpt chexpert_resnet50.safetensors
     """

@@ -4,6 +4,7 @@ from .datasets.dataset_base import Film as Film
 from .datasets.dataset_base import Omission as Omission
 from .datasets.dataset_base import OmissionReason as OmissionReason
 from .datasets.dataset_files import DatasetFiles as DatasetFiles
+from .datasets.dataset_files import table_rows as table_rows
 from .datasets.dataset_writing import DatasetSummary as DatasetSummary
 from .datasets.dataset_writing import dataset as dataset
 from .datasets.registry import DATASETS as DATASETS

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import resource_path
-from vlscore.errors import IncompatibleCheckpoint
+from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,18 @@ class CardFile:
 
 @cache
 def entry_of(name: str) -> CardFile:
-    """Read the card file of one encoder; `name` is the file's name."""
-    with resource_path("weights", "cards", f"{name}.toml").open("rb") as stream:
+    """Read the card file of one encoder; `name` is the file's name.
+
+    Raises: InvalidSetting if there is no such file.
+    """
+    try:
+        path = resource_path("weights", "cards", f"{name}.toml")
+    except FileNotFoundError:
+        raise InvalidSetting(
+            f"the encoder {name} has no card: write weights/cards/{name}.toml, whose fields "
+            "weights/cards/README.md explains"
+        ) from None
+    with path.open("rb") as stream:
         table: dict[str, Any] = tomllib.load(stream)
     weights, variants = table.pop("weights"), table.pop("variants", {})
     # Facts without a value are absent in the file.

@@ -102,7 +102,7 @@ class Metric:
             about something else; the contract then tests it.
         cost: "free", "model" if a neural network runs, "paid" if a service charges money.
             Metrics that are not free run only if the user names them.
-        provider: the `Provider` of a user's own metric; None for a metric of vlscore.
+        provider: the `Provider` that computes it.
         title: name as papers print it, as in "BLEU-4"; empty: the name in the registry.
         headline: the one number that represents the metric in a table of systems: the name of a
             corpus value, as "corpus" for BLEU; empty: the mean of the first number.

@@ -138,7 +138,7 @@ class Provider(ABC):
 def provider_of(metric: Metric) -> Provider:
     """Return the provider of a metric.
 
-    Raises: InvalidSetting if a metric has no provider, or one that is not a Provider.
+    Raises: UnknownName if a metric has no provider; InvalidSetting if it is not a Provider.
     """
     if metric.provider is None:
         raise UnknownName(

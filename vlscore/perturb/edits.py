@@ -24,7 +24,9 @@ class PerturbationSettings:
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    seed: int = setting(0, "Decides every choice.", "N", more="So do `study_id` and the kind.")
+    seed: int = setting(
+        0, "Seed of every choice.", "N", more="The choice also depends on `study_id` and the kind."
+    )
     kinds: Any = setting(  # noqa: RUF009 - it makes a field
         None,
         'Separated by commas, as in "remove-pathology,change-location". Default: all.',
@@ -32,7 +34,9 @@ class PerturbationSettings:
         more="Names of `KINDS`, package.module:MyKind, or kinds of your own as objects.",
         typed=tuple[str, ...] | None,
     )
-    per_report: int = setting(1, "Most changes of each kind from one report.", "N", least=1)
+    per_report: int = setting(
+        1, "Largest number of changes of each kind from one report.", "N", least=1
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -17,12 +17,13 @@ class Kind(ABC):
     """Base class of a kind of perturbation; `perturb` takes its objects, or "package.module:NAME".
 
     Attributes:
-        name: as users type it.
-        description: one sentence for `--help` and the data set card.
-        expected: whether a good metric should notice.
-        category: ReXVal's error category, or None.
-        origin: where the kind comes from.
-        nothing: why a report may allow no such change, in words for the user.
+        name: name in the registry, as in "change-location".
+        description: one sentence for `vlscore perturb --list-kinds` and the data set card.
+        expected: whether a good metric should notice the change.
+        category: ReXVal's error category; None if the change is no error.
+        origin: publication that describes the kind; default: "vlscore".
+        nothing: reason why a report allows no such change, as skipped.jsonl prints it: "no word is
+            spelled otherwise in America". No capital, no period at the end.
     """
 
     name: ClassVar[str]
@@ -34,7 +35,12 @@ class Kind(ABC):
 
     @abstractmethod
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
-        """Changes that the report allows, in an order that `chance` alone decides."""
+        """Yield the changes that the report allows, in an order that `chance` alone decides.
+
+        Args:
+            source: the report, with its findings and sentences; it must not be modified.
+            chance: source of every random choice, such as `chance.shuffled(places)`.
+        """
 
 
 class NeedsStandardNormal(Kind):

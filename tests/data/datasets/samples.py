@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from vlscore.data import DATASETS
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -285,7 +287,7 @@ def padchest(folder: Path) -> Sample:
     return Sample(folder)
 
 
-def rexgradient(folder: Path) -> Sample:
+def rexgradient_160k(folder: Path) -> Sample:
     def entry(findings: Any, paths: list[str], views: list[Any]) -> dict[str, Any]:
         return {"id": "x", "PatientID": "GRDN1", "AccessionNumber": "GRDN2",
                 "StudyInstanceUid": "1.2.826", "PatientSex": "F", "PatientAge": "072Y",
@@ -328,15 +330,9 @@ def rexrank(folder: Path) -> Sample:
     return Sample(folder / "test.json", films=folder / "files" / "deep")
 
 
+# Each data set has a function above with its name: `mimic_cxr_jpg` makes that of mimic-cxr-jpg.
 SAMPLES: dict[str, Callable[[Path], Sample]] = {
-    "mimic-cxr-jpg": mimic_cxr_jpg,
-    "mimic-cxr": mimic_cxr,
-    "iu-openi": iu_openi,
-    "iu-kaggle": iu_kaggle,
-    "r2gen": r2gen,
-    "squared-films": squared_films,
-    "chexpert-plus": chexpert_plus,
-    "padchest": padchest,
-    "rexgradient-160k": rexgradient,
-    "rexrank": rexrank,
+    name: found
+    for name in DATASETS.names()
+    if (found := globals().get(name.replace("-", "_"))) is not None
 }

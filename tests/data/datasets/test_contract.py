@@ -22,7 +22,7 @@ from vlscore.errors import BrokenContract, InvalidSetting, InvalidTable, Unknown
 
 
 def test_every_data_set_has_a_sample():
-    assert list(SAMPLES) == DATASETS.names()
+    assert list(SAMPLES) == DATASETS.names(), "write a function of its name in samples.py"
 
 
 @pytest.mark.parametrize("name", SAMPLES)

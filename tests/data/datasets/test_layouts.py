@@ -14,7 +14,7 @@ from tests.data.datasets.samples import (
     openi_reports,
     padchest,
     r2gen,
-    rexgradient,
+    rexgradient_160k,
     rexrank,
     squared_films,
     table,
@@ -241,7 +241,7 @@ def test_padchest(tmp_path):
 
 
 def test_rexgradient(tmp_path):
-    sample = rexgradient(tmp_path / "rex")
+    sample = rexgradient_160k(tmp_path / "rex")
     studies, left = parts(read_dataset("rexgradient", sample.folder))
     place = "deid_png/GRDN1/GRDN2/studies/1.2.826/series/1/instances"
     first = studies["pGRDN1_aGRDN2_s1.2.826"]

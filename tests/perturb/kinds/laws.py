@@ -224,4 +224,4 @@ LAWS: dict[str, Callable[[Perturbation], bool]] = {
 
 def broken(perturbations: Iterable[Perturbation]) -> list[Perturbation]:
     """Those that do to the words what their kind must not."""
-    return [p for p in perturbations if not LAWS[p.kind](p)]
+    return [p for p in perturbations if p.kind in LAWS and not LAWS[p.kind](p)]

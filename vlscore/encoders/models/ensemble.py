@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -85,6 +86,9 @@ class EnsembleEncoder(JointEncoder):
             raise WeightsNotFound(f"{weights} is no folder of an ensemble, which has {_HOLDS}")
         return cls([SmallEncoder.load(path.parent) for path in found]).eval()
 
+    def _encoders(self) -> list[SmallEncoder]:
+        return cast(list[SmallEncoder], list(self.members))
+
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         """Return the tokens of all tokenizers, one after the other, each behind a mark."""
         each = [tokenizer(reports) for tokenizer in self._tokenizers]
@@ -107,14 +111,14 @@ class EnsembleEncoder(JointEncoder):
         return [Tokens.padded(of, max_tokens=MAX_TOKENS).to(device) for of in rows]
 
     def embed_images(self, pixels: Tensor) -> Tensor:
-        return _joined([member.embed_images(pixels) for member in self.members])
+        return _joined([each.embed_images(pixels) for each in self._encoders()])
 
     def embed_lateral_images(self, pixels: Tensor) -> Tensor:
-        return _joined([member.embed_lateral_images(pixels) for member in self.members])
+        return _joined([each.embed_lateral_images(pixels) for each in self._encoders()])
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         each = self._apart(tokens)
-        members = zip(self.members, self._kind_of, strict=True)
+        members = zip(self._encoders(), self._kind_of, strict=True)
         return _joined([member.embed_reports(each[kind]) for member, kind in members])
 
 

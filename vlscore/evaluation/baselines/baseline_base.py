@@ -37,7 +37,7 @@ class BaselineSettings:
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    seed: int = setting(0, "Of random choices.", "N", least=0)
+    seed: int = setting(0, "Seed of random choices.", "N", least=0)
     first: int = setting(100, "Frequent words or sentences that are drawn from.", "N", least=1)
     by_section: bool = setting(False, "Draw sentences of findings and of impression separately.")
     labels: str = setting(
@@ -49,7 +49,7 @@ class BaselineSettings:
     threshold: float = setting(0.5, "Probability in that table from which on a label is present.")
     style: str = setting(
         STYLES[0],
-        "Of templates: grouped (a sentence for several labels) or single.",
+        "Style of templates: grouped (a sentence for several labels) or single.",
         "NAME",
         choices=STYLES,
     )
