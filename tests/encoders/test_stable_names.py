@@ -59,7 +59,7 @@ def _subclasses(kind: type) -> set[type]:
 def test_pipelines_have_the_names_of_the_first_version():
     import vlscore.training.training_pairs  # the last pipeline's file
 
-    assert vlscore.training.training_pairs.KeptPixels
+    assert vlscore.training.training_pairs.StoredPixels
     for _name, encoder in ENCODERS.items():
         assert encoder
     assert {stable_name(kind) for kind in _subclasses(ImagePipeline)} == PIPELINE_NAMES

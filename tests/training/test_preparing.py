@@ -11,7 +11,7 @@ from tests.training.toys import write_table
 from vlscore.data import ImagePolicy, Provenance, Radiograph, TextPolicy
 from vlscore.errors import ChecksumMismatch, InvalidSetting, UnreadableImage
 from vlscore.training import training_pairs as preparing
-from vlscore.training.training_pairs import KeptPixels, prepare
+from vlscore.training.training_pairs import StoredPixels, prepare
 
 
 def _rows(table):
@@ -50,7 +50,7 @@ def test_lateral_views_are_kept_beside_the_frontal_ones(lateral_table, tmp_path)
 )
 def test_the_shorter_side_is_shrunk_and_never_enlarged(height, width, kept):
     pixels = np.linspace(0, 1, height * width, dtype=np.float32).reshape(height, width)
-    found = KeptPixels(10)(Radiograph(pixels, Provenance("array", 8), "x"))
+    found = StoredPixels(10)(Radiograph(pixels, Provenance("array", 8), "x"))
     assert found.shape == (1, *kept)
     assert abs(found.float().mean() / 255 - 0.5) < 0.01
 
@@ -58,7 +58,7 @@ def test_the_shorter_side_is_shrunk_and_never_enlarged(height, width, kept):
 def test_a_strip_is_no_radiograph():
     strip = Radiograph(np.zeros((10, 70), np.float32), Provenance("array", 8), "strip.png")
     with pytest.raises(UnreadableImage, match=r"strip.png has 70 x 10 pixels"):
-        KeptPixels(10)(strip)
+        StoredPixels(10)(strip)
 
 
 def test_bad_rows_are_listed_and_lose_no_other(tmp_path):
@@ -128,13 +128,13 @@ def test_pairs_that_were_changed_are_noticed(table, tmp_path):
 def test_after_a_stop_no_image_is_decoded_again(table, pairs, tmp_path, monkeypatch):
     monkeypatch.setattr(preparing, "_ROWS_IN_CHUNK", 5)
     made = []
-    pipeline = KeptPixels.__call__
+    pipeline = StoredPixels.__call__
 
     def counting(self, radiograph):
         made.append(radiograph.name)
         return pipeline(self, radiograph)
 
-    monkeypatch.setattr(KeptPixels, "__call__", counting)
+    monkeypatch.setattr(StoredPixels, "__call__", counting)
 
     def stop(done, failed):
         if done >= 10:

@@ -15,7 +15,7 @@ from vlscore.encoders.blocks.efficientnet_lite import EfficientNetLite
 from vlscore.errors import BrokenContract, InvalidSetting
 from vlscore.training import Start
 from vlscore.training import start as starts
-from vlscore.training.loop import asked_to_stop
+from vlscore.training.loop import stop_requests
 from vlscore.training.start import own_copy
 from vlscore.training.training_pairs import prepare
 
@@ -147,7 +147,7 @@ def test_training_does_not_write_to_the_memory_that_was_given():
 
 def test_a_signal_asks_once_and_stops_the_second_time():
     before = signal.getsignal(signal.SIGTERM)
-    with asked_to_stop() as is_stopped:
+    with stop_requests() as is_stopped:
         assert not is_stopped()
         os.kill(os.getpid(), signal.SIGTERM)
         assert is_stopped()

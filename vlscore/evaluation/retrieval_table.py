@@ -239,7 +239,7 @@ def _embed(
             # Rows that all fail are written with the first that does not: if none follows, the
             # run has no result, and leaves no files.
             for each in waiting:
-                _keep(each, folder)
+                _write_chunk(each, folder)
             waiting.clear()
         on_progress(done, failed)
     if waiting:
@@ -249,7 +249,7 @@ def _embed(
         )
 
 
-def _keep(batch: QueryBatch, folder: ResumableFolder) -> None:
+def _write_chunk(batch: QueryBatch, folder: ResumableFolder) -> None:
     assert batch.images is not None
     assert batch.references is not None
     rows = {

@@ -64,7 +64,7 @@ def content_of(sentence: Sentence, text: str) -> Content | None:
     if not is_prose or not (sentence.findings or sentence.denials):
         return None
     facts = {_fact(finding, text) for finding in sentence.findings}
-    kept = [fact for fact in facts if not any(_says_more(other, fact) for other in facts)]
+    kept = [fact for fact in facts if not any(_is_more_specific(other, fact) for other in facts)]
     return tuple(sorted(kept)), tuple(sorted({denial.scope for denial in sentence.denials}))
 
 
@@ -182,7 +182,7 @@ def _grade(finding: Finding) -> str:
     return "below" if level.rank < middle else "above" if level.rank > middle else "at"
 
 
-def _says_more(one: Fact, other: Fact) -> bool:
+def _is_more_specific(one: Fact, other: Fact) -> bool:
     """Return whether one mention of an observation has all attributes of the other, and more."""
     if one == other:
         return False

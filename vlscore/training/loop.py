@@ -3,7 +3,7 @@
 - `Training` runs the steps, and decides when training ends and which weights are the result.
 - `Validation` measures loss and retrieval on held-out pairs.
 - `measure_constant` measures C of VLScore on held-out pairs after training.
-- `asked_to_stop` ends a run between two steps on Ctrl-C, or if a cluster stops the process.
+- `stop_requests` ends a run between two steps on Ctrl-C, or if a cluster stops the process.
 """
 
 import math
@@ -42,7 +42,7 @@ from vlscore.training.training_pairs import Pairs, Preparation
 
 
 @contextmanager
-def asked_to_stop() -> Iterator[Callable[[], bool]]:
+def stop_requests() -> Iterator[Callable[[], bool]]:
     """Provide a function that returns whether Ctrl-C or the cluster has requested a stop.
 
     The current step is finished, and the state stored, before. A second Ctrl-C stops at once.
@@ -345,7 +345,7 @@ class Training:
             stopped = self.is_stopped()
             is_due = ended or stopped or time.monotonic() - kept > self.keep_seconds
             if self.journal is not None and is_due:
-                self.journal.keep(progress, self._trained)
+                self.journal.store(progress, self._trained)
                 kept = time.monotonic()
             if ended:
                 break
@@ -387,7 +387,7 @@ class Training:
         self.processes.copy_from_first([score])
         after = progress.validated(float(score), validated.row())
         if after.best_step == progress.step and self.journal is not None:
-            self.journal.keep_best(after, self.encoder)
+            self.journal.store_best(after, self.encoder)
         return after
 
     def _log_step(self, step: int, rate: float, norm: float, parts: dict[str, float]) -> None:

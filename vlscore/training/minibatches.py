@@ -156,14 +156,14 @@ class BatchSource:
         )
 
     def _pixels(self, pair: int, epoch: int | None) -> Tensor:
-        return self._seen(self.pairs.frontal(pair), pair, epoch, 0)
+        return self._augmented(self.pairs.frontal(pair), pair, epoch, 0)
 
     def _lateral_pixels(self, pair: int, epoch: int | None) -> Tensor:
         grey = self.pairs.lateral(pair)
         assert grey is not None
-        return self._seen(grey, pair, epoch, 1)
+        return self._augmented(grey, pair, epoch, 1)
 
-    def _seen(self, grey: Grey, pair: int, epoch: int | None, view: int) -> Tensor:
+    def _augmented(self, grey: Grey, pair: int, epoch: int | None, view: int) -> Tensor:
         if epoch is not None:
             change: Augmentation = self._augmentation
             grey = change(grey, self._chance(epoch, pair, view))

@@ -29,9 +29,9 @@ from vlscore.training.loop import (
     OnStep,
     Training,
     Validation,
-    asked_to_stop,
     measure_constant,
     split,
+    stop_requests,
 )
 from vlscore.training.minibatches import BatchSource, Rows
 from vlscore.training.objective import Objective
@@ -51,7 +51,7 @@ from vlscore.training.state import (
     card_of_run,
     check_can_be_saved,
     facts_of,
-    keep_state,
+    remove_other_states,
     save_result,
     write_failures,
 )
@@ -281,7 +281,7 @@ class _TrainingJob:
             **options,
         )
         # Only from here on, because a stop during decoding needs no step to be finished first.
-        with asked_to_stop() as training.is_stopped:
+        with stop_requests() as training.is_stopped:
             progress = training.run()
         record: dict[str, Any] = {}
         if folder is not None and training.journal is not None:
@@ -319,7 +319,7 @@ class _TrainingJob:
                 )
 
             record = folder.finish(write, rows=progress.step - journal.base)
-            keep_state(self.out, state["files"])
+            remove_other_states(self.out, state["files"])
         self.processes.wait()
         if folder is None:
             return TrainingRun(self.out, {}, {})
@@ -347,7 +347,7 @@ class _TrainingJob:
             return TrainingRun(self.out, {}, {}, unchanged=True)
         # A stopped run with more epochs needs its states.
         if not is_unfinished(self.out):
-            keep_state(self.out, folder.record.get(STATE, {}).get("files", ()))
+            remove_other_states(self.out, folder.record.get(STATE, {}).get("files", ()))
         return TrainingRun.of(folder, self._notes(), unchanged=True, resumed_from=0)
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:

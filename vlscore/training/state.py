@@ -117,7 +117,7 @@ class Journal:
         if run.previous is not None:
             self._earlier = run.previous.record[STATE]
         elif not run.rows:
-            keep_state(run.out, ())
+            remove_other_states(run.out, ())
 
     @property
     def base(self) -> int:
@@ -142,7 +142,7 @@ class Journal:
             if not self._anew:
                 raise
             self._run.begin_anew()
-            keep_state(self._run.out, ())
+            remove_other_states(self._run.out, ())
             return Progress()
 
     def _progress(self) -> Progress:
@@ -164,14 +164,14 @@ class Journal:
         return Progress(**note["progress"])
 
     def log(self, name: str, row: Mapping[str, Any]) -> None:
-        """Add one row to a log, which the next `keep` stores."""
+        """Add one row to a log, which the next `store` writes."""
         self._lines[name].append(json_line(row))
 
-    def keep_best(self, progress: Progress, encoder: nn.Module) -> None:
+    def store_best(self, progress: Progress, encoder: nn.Module) -> None:
         """Store the weights of the best validation."""
         self._write(best_file(progress), encoder.state_dict())
 
-    def keep(self, progress: Progress, trained: Trained) -> None:
+    def store(self, progress: Progress, trained: Trained) -> None:
         """Store the state of the run, from which it is resumed after a kill."""
         self._write(state_file(progress), trained.tensors(), progress)
         names = [state_file(progress)]
@@ -184,7 +184,7 @@ class Journal:
                 (place / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         self._lines = {name: [] for name in LOGS}
         # The state of the finished run that this one continues remains until this one ends.
-        keep_state(self._run.out, [*names, *self._earlier.get("files", ())])
+        remove_other_states(self._run.out, [*names, *self._earlier.get("files", ())])
 
     def write_logs(self, place: Path) -> None:
         """Write every log with rows as a table, including the rows of stopped calls."""
@@ -243,7 +243,7 @@ def read_best(out: Path, progress: Progress) -> dict[str, Tensor]:
     return load_file(out / FOLDER / best_file(progress))
 
 
-def keep_state(out: Path, names: Collection[str]) -> None:
+def remove_other_states(out: Path, names: Collection[str]) -> None:
     """Remove all stored states except some files."""
     folder = out / FOLDER
     with writing(out):

@@ -58,7 +58,7 @@ class Towers:
             each = batch.texts_of_a_pair
             own = range(len(batch.tokens))[(rows.start or 0) * each : rows.stop * each]
             reports = vars(self.encoder.report_features(batch.tokens.take(own).to(device)))
-            reports, copies = _apart(reports, each)
+            reports, copies = _split_copies(reports, each)
         found = {"images": _wide(images["vectors"]), "reports": _wide(reports["vectors"])}
         if self._local:
             local = {**images, **reports}
@@ -88,7 +88,7 @@ class Towers:
         return self.encoder.study_features(frontal, lateral, there.to(device))
 
 
-def _apart(reports: dict[str, Any], each: int) -> tuple[dict[str, Any], Tensor]:
+def _split_copies(reports: dict[str, Any], each: int) -> tuple[dict[str, Any], Tensor]:
     """Split off every `each`-th text's features; return (n, each - 1, d) vectors of the others."""
     vectors = reports["vectors"].unflatten(0, (-1, each))
     own = {name: x if x is None or each == 1 else x[::each] for name, x in reports.items()}

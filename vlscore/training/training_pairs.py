@@ -151,7 +151,7 @@ _MOST_ELONGATED = 6
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class KeptPixels(ImagePipeline):
+class StoredPixels(ImagePipeline):
     """Pipeline to uint8 (1, height, width), scaled by area to a shorter side of `side` pixels."""
 
     stable_name = "vlscore.training.preparing:KeptPixels"
@@ -313,7 +313,7 @@ def _decode(
     done = run.rows
     failed = sum(chunk.note["failed"] for chunk in run.chunks())
     on_progress(done, failed)
-    pipeline = KeptPixels(preparation.side)
+    pipeline = StoredPixels(preparation.side)
     with ImageDecoder(pipeline, preparation.image_policy, workers) as decoder:
         rows = itertools.islice(iter(preparation.table), done, None)
         begun = (_begin(row, preparation, decoder) for row in rows)
@@ -321,7 +321,7 @@ def _decode(
             decoded = [_finish(row) for row in chunk]
             errors = [row["error"] for row, _ in decoded if "error" in row]
             if not done and not keep_going:
-                _refuse_if_all_alike(decoded, errors)
+                _refuse_if_all_fail(decoded, errors)
             files = [file for row in chunk for file in row.files]
             with run.append(len(chunk), {"failed": len(errors)}, inputs=files) as place:
                 with (place / PIXELS).open("wb") as stream:
@@ -379,7 +379,7 @@ def _finish(row: _Row) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
     return {"row": row.row, "id": row.id, "error": row.error}, []
 
 
-def _refuse_if_all_alike(decoded: list[tuple[dict[str, Any], Any]], errors: list[str]) -> None:
+def _refuse_if_all_fail(decoded: list[tuple[dict[str, Any], Any]], errors: list[str]) -> None:
     kinds = {error.partition(": ")[2] or error for error in errors}
     if len(decoded) < _ALL_ALIKE or len(errors) < len(decoded) or len(kinds) > 1:
         return

@@ -89,7 +89,7 @@ def fit_composite(
         pairs=len(y),
         studies=len(set(studies)),
         ridge=ridge,
-        seen=_seen(pairs, there),
+        seen=_study_digests(pairs, there),
     )
     finite = np.isfinite([validated.estimate, validated.low, validated.high])
     if finite.all():
@@ -248,7 +248,7 @@ def _folds(studies: Sequence[str], seed: int) -> list[NDArray[np.bool_]]:
     return [numbers == k for k in range(count)]
 
 
-def _seen(pairs: RatedPairs, there: NDArray[np.bool_]) -> frozenset[str]:
+def _study_digests(pairs: RatedPairs, there: NDArray[np.bool_]) -> frozenset[str]:
     found: set[str] = set()
     for row in np.flatnonzero(there):
         found |= digests_of(pairs.studies[row], *texts_of(pairs, int(row)))

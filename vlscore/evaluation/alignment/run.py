@@ -203,9 +203,9 @@ class _AlignmentJob:
         self.began = time.monotonic()
         self.notes = list(pairs.notes)
         self.pairs, self._studies, self._settings = pairs, studies, settings
+        self._scorer = scorer
         if studies is not None:
             self.pairs = pairs.with_images(self._images(studies))
-        self._scorer = scorer
         self._columns = columns_named(scorer.metrics if scorer is not None else (), columns)
         if scorer is not None:
             check_inputs(scorer, self.pairs)

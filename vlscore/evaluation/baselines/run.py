@@ -315,7 +315,7 @@ class _BaselineJob:
             source = _BaselineSource(source.baseline, source.policy, None, 0)
         for batch in source.batches(table, self.done):
             rows = list(islice(studies, batch.rows))
-            lines, failures, note = self._taken(rows, batch)
+            lines, failures, note = self._candidates_of(rows, batch)
             with self._folder.append(batch.rows, note, batch.inputs) as place:
                 (place / CANDIDATES).write_bytes("".join(lines).encode("utf-8"))
                 (place / FAILURES).write_bytes(csv_of(failures).encode("utf-8"))
@@ -326,7 +326,7 @@ class _BaselineJob:
         self.done += rows
         self.failed += note["failed"]
 
-    def _taken(
+    def _candidates_of(
         self, rows: Sequence[Study | BadRow], batch: QueryBatch
     ) -> tuple[list[str], list[tuple[int, str | None, str]], dict[str, Any]]:
         """Return lines of candidates.jsonl, failures, and the note of a chunk."""

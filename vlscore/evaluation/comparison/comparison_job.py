@@ -55,7 +55,7 @@ from vlscore.evaluation.comparison.system_values import (
     SystemValues,
     compute_values,
     read_chunk,
-    read_given,
+    read_elsewhere,
     write_chunk,
 )
 from vlscore.evaluation.comparison.systems import (
@@ -109,7 +109,7 @@ class ComparisonJob:
         column = settings.patient_column
         self._patients = None if column is None else patients_of(column, sources, ids)
         self.signatures = _signatures(sources, scorer, settings.baselines)
-        self.given, self._notes_of_given = read_given(
+        self.given, self._notes_of_elsewhere = read_elsewhere(
             settings.values,
             [source.name for source in sources],
             ids,
@@ -192,7 +192,7 @@ class ComparisonJob:
     def _compared(self, found: Mapping[str, SystemValues], begin: OnPhase) -> Comparison:
         """Return intervals, tests and notes of the values of all systems."""
         settings = self._settings
-        self.notes += self._notes_of_given
+        self.notes += self._notes_of_elsewhere
         if self._patients is not None:
             self.notes.append(
                 f"intervals and tests resample and permute the {len(set(self._patients))} patients "

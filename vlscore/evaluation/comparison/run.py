@@ -133,7 +133,7 @@ def compare(
         columns: other names of columns in the tables.
         image_root: folder that image paths start from; default: that of their table.
         baselines, train, values, lower_is_better: see `ComparisonSettings`; `values` is read as by
-            `read_given`.
+            `read_elsewhere`.
         resamples, permutations, seed, ignore_blanks, patient_column, against: see there.
         table: how the one table is printed; also of a run that has ended.
         figure: "png", "svg" or "pdf": also draw the table's numbers, their paired differences

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from vlscore.core import OnProgress, Signature, no_progress
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
+from vlscore.evaluation.comparison.system_values import MetricElsewhere, NumberLayout, SystemValues
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Combine,
@@ -242,7 +242,7 @@ def compare_values(
     texts: Mapping[str, TextFacts],
     signatures: Mapping[Metric, Signature],
     *,
-    given: Sequence[GivenMetric] = (),
+    given: Sequence[MetricElsewhere] = (),
     notes: Sequence[str] = (),
     resamples: int = 2000,
     permutations: int = 9999,
@@ -273,7 +273,7 @@ def compare_values(
     measured: list[Measured] = []
     tested: list[Tested] = []
     elsewhere = {each.name for each in given}
-    quantities = chain(_quantities(numbers, layout), _given_quantities(given, names))
+    quantities = chain(_quantities(numbers, layout), _quantities_elsewhere(given, names))
     for done, quantity in enumerate(quantities):
         on_progress(done, sum(each.count == 0 for each in measured))
         whose = list(range(len(names)))
@@ -316,7 +316,7 @@ def compare_values(
     )
 
 
-def count_numbers(metrics: Iterable[Metric], given: Sequence[GivenMetric] = ()) -> int:
+def count_numbers(metrics: Iterable[Metric], given: Sequence[MetricElsewhere] = ()) -> int:
     """Return how many numbers `compare_values` computes of every system."""
     return sum(len(m.columns) + len(m.corpus) for m in metrics) + len(given)
 
@@ -357,7 +357,9 @@ def _quantities(numbers: NDArray[np.float64], layout: NumberLayout) -> Iterator[
             )
 
 
-def _given_quantities(given: Sequence[GivenMetric], names: Sequence[str]) -> Iterator[_Quantity]:
+def _quantities_elsewhere(
+    given: Sequence[MetricElsewhere], names: Sequence[str]
+) -> Iterator[_Quantity]:
     """Yield the numbers of metrics computed elsewhere; a baseline has no values of them."""
     for each in given:
         count = len(next(iter(each.values.values())))

@@ -191,7 +191,7 @@ def _embed(
 
 
 @dataclass(frozen=True, eq=False)
-class GivenMetric:
+class MetricElsewhere:
     """One column of a table of values.
 
     Attributes:
@@ -207,14 +207,14 @@ class GivenMetric:
     signature: str
 
 
-def read_given(
+def read_elsewhere(
     path: str | Path | None,
     systems: Collection[str],
     studies: Sequence[str],
     *,
     lower_is_better: Collection[str] = (),
     computed: Collection[str] = (),
-) -> tuple[list[GivenMetric], list[str]]:
+) -> tuple[list[MetricElsewhere], list[str]]:
     """Read metrics, and notes, from a table of one row a system and study, one column a metric.
 
     Directions and cells that are no numbers are treated as `ValueColumns` does.
@@ -261,6 +261,7 @@ def read_given(
         )
     signature = str(columns.signature)
     metrics = [
-        GivenMetric(name, columns.is_higher_better(name), values[name], signature) for name in names
+        MetricElsewhere(name, columns.is_higher_better(name), values[name], signature)
+        for name in names
     ]
     return metrics, columns.notes("system and study compared")

@@ -26,7 +26,7 @@ from vlscore.evaluation.comparison.comparison_figures import FIGURE_FILES
 from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
 from vlscore.evaluation.comparison.paper_table import paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
-from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
+from vlscore.evaluation.comparison.system_values import MetricElsewhere, NumberLayout, SystemValues
 from vlscore.evaluation.methods_section import METHODS, REFERENCES
 from vlscore.metrics import Metric
 from vlscore.stats import (
@@ -223,7 +223,7 @@ def write_results(
     values: Mapping[str, SystemValues],
     studies: Sequence[Study],
     signatures: Mapping[Metric, Signature],
-    given: Sequence[GivenMetric] = (),
+    given: Sequence[MetricElsewhere] = (),
     images: Stamps | None = None,
 ) -> None:
     """Write every result file into a folder.
@@ -310,7 +310,7 @@ def _write_values(
     values: Mapping[str, SystemValues],
     studies: Sequence[Study],
     signatures: Mapping[Metric, Signature],
-    given: Sequence[GivenMetric],
+    given: Sequence[MetricElsewhere],
 ) -> None:
     """Write one row a system and study; the metadata has the signatures."""
     layout = NumberLayout(tuple(signatures))

@@ -172,13 +172,13 @@ def controlled_corpora(
         separations,
         scorer.signatures,
         {str(metric): metric.higher_is_better for metric in scorer.metrics},
-        told_the_answer(scorer) if sentences.labelled_by == OWN_RULES else frozenset(),
+        metrics_of_own_rules(scorer) if sentences.labelled_by == OWN_RULES else frozenset(),
         left_out,
         failures,
     )
 
 
-def told_the_answer(scorer: Scorer) -> frozenset[str]:
+def metrics_of_own_rules(scorer: Scorer) -> frozenset[str]:
     """Return the metrics that read texts by the rules of `vlscore.findings`, directly or not."""
     return frozenset(str(metric) for metric in scorer.metrics if _reads_findings(metric))
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, OnProgress, no_phase, plain
 from vlscore.evaluation.controlled_sentences.corpora import (
+    metrics_of_own_rules,
     pair_values,
     refuse_images,
-    told_the_answer,
 )
 from vlscore.evaluation.row_chunks import both
 from vlscore.metrics import Scorer
@@ -137,7 +137,7 @@ def unmention_test(
         }
         results.append(_result(str(metric), metric.sign, of_metric, resamples, seed))
         resampling(len(results), 0)
-    return Stress(len(chosen), len(seen), results, told_the_answer(scorer))
+    return Stress(len(chosen), len(seen), results, metrics_of_own_rules(scorer))
 
 
 def _result(

@@ -319,7 +319,7 @@ def _named(chosen: Sequence[SheetItem], wanted: _Wanted) -> list[AnyItem]:
         studies = [studies[k] for k in rng.permutation(len(studies))[: wanted.sample]]
     drawn = set(studies)
     kept = [item for item in chosen if item.study in drawn]
-    raters = _asked(sorted(drawn), wanted)
+    raters = _raters_of(sorted(drawn), wanted)
     if wanted.compares:
         return _compared(kept, raters, wanted, rng)
     digits = len(str(len(kept)))
@@ -329,7 +329,7 @@ def _named(chosen: Sequence[SheetItem], wanted: _Wanted) -> list[AnyItem]:
     ]
 
 
-def _asked(studies: Sequence[str], wanted: _Wanted) -> dict[str, tuple[str, ...]]:
+def _raters_of(studies: Sequence[str], wanted: _Wanted) -> dict[str, tuple[str, ...]]:
     """Return the raters of each study; loads differ by one study at most.
 
     Of raters who have equally much to do, those are asked who met the others least often.

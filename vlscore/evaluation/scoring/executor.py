@@ -129,7 +129,7 @@ def compute_rows(
     chunks = ChunkWriter(folder, on_progress)
     found = computing.chunks(replace(job, skip=chunks.done))
     if stops_if_alike and not chunks.done:
-        found = _unless_all_alike(found)
+        found = _refuse_if_all_fail(found)
     for rows, images in found:
         failed = len(rows) - int(rows[REASONS].null_count)
         with chunks.append(len(rows), failed, images) as place:
@@ -155,7 +155,7 @@ def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> 
     return ComputedChunk(_scored(chunk, scorer, schema), images)
 
 
-def _unless_all_alike(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChunk]:
+def _refuse_if_all_fail(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChunk]:
     """Yield the chunks once a row has a value or fails for another reason than the first."""
     held: list[ComputedChunk] = []
     kinds: set[str] = set()

@@ -127,7 +127,7 @@ class OwnValues:
                 column.append(None if isinstance(record, str) else _text(record.get(name)))
         return cls(columns, values, places)
 
-    def beside(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    def added_to(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Yield the rows with these columns added."""
         for table in tables:
             rows = self._places_of(table)

@@ -363,8 +363,8 @@ class _EvaluationJob:
 
         def write(place: Path) -> dict[str, Any]:
             own = OwnValues.read(self._own, self._studies) if self._own.names else None
-            beside = tables if own is None else (lambda: own.beside(tables()))
-            write_results(place, beside, layout, self._format, self._own.names)
+            widened = tables if own is None else (lambda: own.added_to(tables()))
+            write_results(place, widened, layout, self._format, self._own.names)
             summary = summary_of(tables, layout.metrics, own)
             write_json(place / SUMMARY, summary.to_dict())
             if own is not None and self._own.by:

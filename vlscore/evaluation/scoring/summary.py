@@ -333,9 +333,9 @@ def summarise(
             for metric, signature in metrics
         },
         common=_common([str(metric) for metric, _ in metrics], joined),
-        candidates_truncated=_if_there(counts, "candidate_truncated", there),
-        references_truncated=_if_there(counts, "reference_truncated", there),
-        foot_far_outside=_if_there(counts, "foot", there) if looks_at_triangle else None,
+        candidates_truncated=_count_of(counts, "candidate_truncated", there),
+        references_truncated=_count_of(counts, "reference_truncated", there),
+        foot_far_outside=_count_of(counts, "foot", there) if looks_at_triangle else None,
         empty_candidates=counts["empty_candidate"],
         candidates_say_missing=counts["candidate_says_missing"],
         references_say_missing=counts["reference_says_missing"],
@@ -416,7 +416,7 @@ def _common(
     return {name: float(joined[name][rows].mean()) if rows.any() else None for name in names}
 
 
-def _if_there(counts: dict[str, int], name: str, there: set[str]) -> int | None:
+def _count_of(counts: dict[str, int], name: str, there: set[str]) -> int | None:
     return counts[name] if name in there else None
 
 

@@ -277,7 +277,7 @@ class _SensitivityJob:
         self._metrics: list[Metric] = []
         self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
-        self._given: list[PairValues] = []
+        self._elsewhere: list[PairValues] = []
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
@@ -294,9 +294,9 @@ class _SensitivityJob:
         """Read values that were computed elsewhere, where there are some."""
         values, lower = self._settings.values, self._settings.lower_is_better
         if values is not None:
-            self._given, notes = read_pair_values(values, self._pairs, lower_is_better=lower)
+            self._elsewhere, notes = read_pair_values(values, self._pairs, lower_is_better=lower)
             self._notes += notes
-        read = (str(each.metric) for each in self._given)
+        read = (str(each.metric) for each in self._elsewhere)
         check_elsewhere(values, lower, read, map(str, self._metrics))
 
     def key(self, format: str) -> dict[str, Any]:
@@ -357,8 +357,8 @@ class _SensitivityJob:
             PairValues(metric, self.signatures[metric], arrays[k, 0], arrays[k, 1])
             for k, metric in enumerate(self._metrics)
         ]
-        values += self._given
-        failures = all_failures(self._given)
+        values += self._elsewhere
+        failures = all_failures(self._elsewhere)
         failures |= {k: error for _, found in parts for k, error in found.items()}
         result = sensitivity_of_values(
             self._pairs,

@@ -262,7 +262,7 @@ class Oracle:
     def _found(
         self, row: int, vector: Array, images: Array | None, references: Array | None, query: int
     ) -> Found:
-        g, i, r = vector[None], _given(images, query), _given(references, query)
+        g, i, r = vector[None], _vector_of(images, query), _vector_of(references, query)
         foot = height = area = distance = np.nan
         if r is not None:
             distance = float(norm(g - r)[0])
@@ -291,7 +291,9 @@ class Oracle:
 
     def _with_ranks(self, found: list[list[Found]], references: Array) -> list[list[Found]]:
         # Without a reference a query has no distances to its hits.
-        ranked = [hits if _given(references, q) is not None else [] for q, hits in enumerate(found)]
+        ranked = [
+            hits if _vector_of(references, q) is not None else [] for q, hits in enumerate(found)
+        ]
         distances = [[hit.distance for hit in hits] for hits in ranked]
         counts = self.shards.add(nearer(self.corpus, np.nan_to_num(references), distances))
         return [
@@ -399,7 +401,7 @@ def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float
     return sum(len(t & f) for t, f in pairs) / total if total else float("nan")
 
 
-def _given(vectors: Array | None, query: int) -> Array | None:
+def _vector_of(vectors: Array | None, query: int) -> Array | None:
     """Return (d,) float64 of one query; None if it has no such vector."""
     if vectors is None or not np.isfinite(vectors[query]).all():
         return None

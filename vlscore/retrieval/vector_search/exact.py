@@ -42,14 +42,14 @@ class Shortlist:
             self._limit = _ceiling(minima, self._keys.shape[1])
         query, column, small = _below(tiles, minima, self._limit)
         if len(query):
-            self._keep(*_side_by_side(small, column + start, query, len(keys)))
+            self._add(*_side_by_side(small, column + start, query, len(keys)))
         if tiled < keys.shape[1]:
             rest = keys[:, tiled:]
             rows = torch.arange(start + tiled, start + keys.shape[1], device=keys.device)
-            self._keep(rest, rows.expand_as(rest))
+            self._add(rest, rows.expand_as(rest))
         self._is_empty = False
 
-    def _keep(self, keys: Tensor, rows: Tensor) -> None:
+    def _add(self, keys: Tensor, rows: Tensor) -> None:
         """Update the shortlist with keys and rows (q, m); an infinite key marks an empty entry."""
         all_keys = torch.cat([self._keys, keys], 1)
         all_rows = torch.cat([self._rows, torch.where(keys < torch.inf, rows, -1)], 1)
