@@ -30,6 +30,8 @@ def test_a_small_encoder_has_the_words_of_the_reports():
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
     assert any(not torch.equal(value, states[2][name]) for name, value in states[0].items())
     assert start.stored_side == 256
+    with pytest.warns(DeprecationWarning, match="now called stored_side"):
+        assert start.kept_side == 256
     large = Start(side=320)
     assert large.small(["Large heart."], 1).image_pipeline.side == 320
     assert large.stored_side == round(320 * 8 / 7)
