@@ -2,7 +2,7 @@
 
 Source: Dawidowicz, Hirsch, Tal 2024: C is the largest area among the studies of ReXVal.
 
-Writing a measured C into the card of an encoder's folder.
+`write_constant` writes a measured C into the card of an encoder's folder.
 """
 
 import math

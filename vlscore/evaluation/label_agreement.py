@@ -1,4 +1,4 @@
-"""Labels that were made elsewhere: by a labeller, or by hand.
+"""Agreement of labels with those of another source: a labeller, or people.
 
 Precision, recall and F1 of labels, with intervals over reports.
 """

@@ -1,6 +1,6 @@
 """Rows of a table, computed chunk by chunk into a resumable folder, in constant memory.
 
-Every command that works through rows goes this way: `ChunkWriter` counts rows and failures and
+Every command over the rows of a table uses it: `ChunkWriter` counts rows and failures and
 reports progress; a chunk holds arrays (`write_arrays`), or parts of result files (`RowFiles`).
 """
 

@@ -1,7 +1,4 @@
-"""Time of each stage of an evaluation on this machine, and advice on how to make it faster.
-
-What would make an evaluation faster, as far as measurements of its stages show it.
-"""
+"""Time of each stage of an evaluation on this machine, and advice on how to make it faster."""
 
 import math
 import os

@@ -1,8 +1,9 @@
 """Agreement of metrics with raters: correlations, tests between metrics, the raters' own ceiling.
 
-Every number is oriented so that larger means more agreement: values and ratings are turned by their
-direction first. Intervals resample whole studies, and pairs as papers publish it, with the same
-draws for every metric and rating. A pair that a metric has no value for counts for the others.
+Every number is oriented so that larger means more agreement: values and ratings change their sign
+where smaller is better. Intervals resample whole studies; those that resample pairs, as papers do,
+are there too. All metrics and ratings use the same draws. A pair without a value of one metric
+counts for the other metrics.
 """
 
 from collections.abc import Mapping, Sequence

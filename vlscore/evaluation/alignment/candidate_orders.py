@@ -1,4 +1,4 @@
-"""Small cases with a known order of candidates: which metrics put them in it.
+"""Small cases with a known order of candidates: which metrics agree with it.
 
 RadJudge (rajpurkarlab/CRIMSON, folder RadJudge; Baharoon et al. 2026, arXiv 2603.06183) is such a
 set of thirty: a json object with "RANKING_TESTS", a list of categories, each with `category` and

@@ -1,11 +1,11 @@
-"""Failure modes of metrics: which errors the reports have that a metric takes for the best.
+"""Failure modes of metrics: errors in the reports that a metric scores best.
 
 Yu et al. 2023 (Patterns), "Failure modes of metrics": for every study, the report of a corpus that
 a metric scores best is that metric's oracle report. Radiologists count its errors by category. A
-metric whose oracle reports have many errors of a category does not see that category. In a rated
+metric whose oracle reports have many errors of a category does not detect that category. In a rated
 set the oracle is the candidate: ReXVal's candidates are called by the metrics that found them.
 
-Failure modes of a rated set into a folder of results.
+`failure_modes` writes those of a rated set into a folder of results.
 """
 
 import time

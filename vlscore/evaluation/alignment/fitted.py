@@ -1,10 +1,10 @@
 """Fitting a composite of metrics to raters, in the manner of RadCliQ-v1 (Yu et al. 2023).
 
-Each metric is turned by its direction and normalised to mean 0 and deviation 1 over the pairs, and
-so are the ratings. Weights that are not negative and sum to 1 minimise the mean squared error, plus
-a pull towards equal weights, which cross-validation chooses: with few pairs the metrics, which are
-all alike, would otherwise share the weight by chance. Nested cross-validation that leaves out whole
-studies estimates the agreement with raters.
+Each metric changes its sign where smaller is better, and is normalised to mean 0 and deviation 1
+over the pairs, and so are the ratings. Weights that are not negative and sum to 1 minimise the mean
+squared error, plus a pull towards equal weights, which cross-validation chooses: with few pairs the
+metrics, which are all alike, would otherwise share the weight by chance. Nested cross-validation
+that leaves out whole studies estimates the agreement with raters.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Rated pairs as plain data: candidate reports and their ratings.
 
-Gathering ratings row by row into RatedPairs; every reader of a layout ends here.
+Every reader of a layout adds its ratings, row by row, to the builder of RatedPairs.
 """
 
 import hashlib

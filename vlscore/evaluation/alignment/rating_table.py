@@ -1,6 +1,6 @@
-"""Ratings in any table with named columns.
+"""Reader of ratings in any table with named columns, and the list of layouts with their readers.
 
-Which layout a rated set has, and its reader; a new layout is one file and one line.
+A new layout is one file, and one line in `LAYOUTS`.
 """
 
 from collections.abc import Callable, Iterator

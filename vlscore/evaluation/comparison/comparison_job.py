@@ -344,8 +344,8 @@ class ComparisonJob:
         self._baselines = {CONSTANT: [report] * count, NORMAL: [normal] * count, RANDOM: drawn}
         if self._train is None:
             self.notes.append(
-                "baselines take the references of the studies that are compared, which no system "
-                "was trained on; name a training table for a fair comparison"
+                "baselines take the references of the compared studies, which the systems do not "
+                "know; name a training table for a fair comparison"
             )
         if self._image_table is None:
             self.notes.append(

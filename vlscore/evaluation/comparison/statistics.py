@@ -1,6 +1,6 @@
 """Statistics of a comparison: facts about the texts, numbers of every system, and tests.
 
-The numbers of a comparison: every system, every difference, over the same studies.
+All systems and differences are computed over the same studies.
 """
 
 import math

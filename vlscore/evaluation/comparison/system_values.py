@@ -1,6 +1,6 @@
 """Values of systems for some studies: computed, with each reference embedded once, or read.
 
-Read are chunks, and tables of values that were computed elsewhere.
+Values are read from chunks, or from tables of values computed elsewhere.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Tables and finished evaluations of several systems, joined into one set of studies.
 
-What does not match is refused.
+Tables whose studies or references differ are refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,14 +1,15 @@
 """Controlled corpora: does a metric separate sentences that agree from sentences that do not?
 
 Pino 2022 (thesis, section 5.3; github.com/pdpino/medical-ai, nlp_in_chexpert_groups): sentences are
-grouped by what they say of one observation. A metric compares candidates of one group with
-references of another; a good one gives its best values where the groups are the same. The area
-under the ROC curve says how well its values separate pairs that agree on whether the finding is
-there (stated or uncertain, against denied or unmentioned) from pairs that do not.
+grouped by the label of one observation. A metric compares candidates of one group with references
+of another; a good one gives its best values where the groups are the same. The area under the ROC
+curve measures how well its values separate pairs that agree on whether the finding is there (stated
+or uncertain, against denied or unmentioned) from pairs that do not.
 
-Departures from his code, each for a reason: a sentence is not compared with itself, for that says
-nothing; areas take as many pairs that agree as pairs that do not, which changes no expectation and
-needs fewer pairs; a cell is the mean of its pairs' values, where he has the corpus value of BLEU.
+Departures from his code, each for a reason: a sentence is not compared with itself, because that is
+no evidence; areas take as many pairs that agree as pairs that do not, which changes no expectation
+and needs fewer pairs; a cell is the mean of its pairs' values, where he has the corpus value of
+BLEU.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

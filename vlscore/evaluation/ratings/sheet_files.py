@@ -1,8 +1,8 @@
 """Files of a reading study: sheets as csv and xlsx, and the key that names the system of each item.
 
 A folder holds a sheet for each rater, `sheet-NAME.csv`, `.xlsx` or `.html`, with a row for each
-item: a reference and a report to be judged, or a reference and two reports to be compared. Which
-study an item is of, and whose report it is, is in `key.csv` alone.
+item: a reference and a report to be judged, or a reference and two reports to be compared. Only
+`key.csv` names the study of an item, and the systems of its reports.
 """
 
 import base64

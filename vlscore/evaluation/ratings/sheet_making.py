@@ -1,4 +1,4 @@
-"""Blinded, randomised, balanced sheets for raters: of systems' reports, or of what metrics chose.
+"""Blinded, randomised, balanced sheets for raters: reports of systems, or those that metrics chose.
 
 Yu et al. 2023 (Patterns): for every study each metric chooses the report of a corpus that it scores
 best, and radiologists, who do not know which metric it was, count the errors of these reports.

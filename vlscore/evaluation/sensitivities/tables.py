@@ -1,7 +1,4 @@
-"""The tables of the sensitivity benchmark and of swapped images.
-
-Figures, where matplotlib is installed.
-"""
+"""Tables of the sensitivity benchmark and of swapped images; figures, which need matplotlib."""
 
 import math
 from collections.abc import Mapping, Sequence

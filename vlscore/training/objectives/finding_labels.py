@@ -1,7 +1,7 @@
 """Findings of the reports as a second aim of training, in addition to any objective.
 
 A few thousand pairs are too few to learn from reports alone which parts of an image matter. The
-findings that `vlscore.findings` extracts from the training reports say it directly, and need no
+findings that `vlscore.findings` extracts from the training reports name them directly, and need no
 further data.
 """
 
