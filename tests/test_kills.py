@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -483,3 +484,14 @@ def test_no_command_is_missing() -> None:
     missing = {name for name, each in known.items() if _names_a_place(each)} - walked
     assert missing <= OTHERS.keys(), missing - OTHERS.keys()
     assert missing >= {"orders", "pair", "report"}
+
+
+def test_a_function_that_writes_results_is_called_like_its_command() -> None:
+    """`vlscore index build` calls `vlscore.retrieval.index_build`."""
+    rooms = ("data", "perturb", "retrieval", "evaluation", "training", "pages")
+    offered = {name for room in rooms for name in import_module(f"vlscore.{room}").__all__}
+    writing = {scenario.command for scenario in SCENARIOS.values()}
+    writing |= {"dataset", "draw", "methods", "pair", "report"}
+    # A former name, and a command that only converts a checkpoint.
+    writing -= {"rating-sheets", "weights convert"}
+    assert {command for command in writing if re.sub("[ -]", "_", command) not in offered} == set()
