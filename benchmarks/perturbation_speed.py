@@ -1,11 +1,11 @@
 """Claim: one core makes all kinds of perturbation of at least 10,000 reports a minute.
 
 Protocol: reports drawn by the bundled phantom generator, then those of --table in random order; one
-thread; processor time, so that other work on the machine counts little; medians of rounds, in
-each of which three things are timed: (1) `perturb`, the whole command from a jsonl file to
-the written data set, with its first pass that makes the standard normal report; (2) `perturb_report`
-with all kinds on reports in memory; (3) reading reports, and then kind by kind, one change a
-report, on what was read, the order of kinds turned by one every round. Every timing takes reports of its own,
+thread; processor time, so that other work on the machine counts little; medians of rounds, in each
+of which three things are timed: (1) `perturb`, the whole command from a jsonl file to the written
+data set, with its first pass that makes the standard normal report; (2) `perturb_report` with all
+kinds on reports in memory; (3) reading reports, and then kind by kind, one change a report, on what
+was read, the order of kinds turned by one every round. Every timing takes reports of its own,
 because what a sentence says is remembered; sentences that reports share are read once, as in any
 run. One report is perturbed before the clock starts, to load the lexicons. The table of the
 committed result is `data.INDIANA_REPORTS`, which the project may not carry: `data.py` says where it
