@@ -30,7 +30,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vlscore.core import warn_caller
+from vlscore.core import described, warn_caller
 from vlscore.encoders import (
     Bert,
     JointEncoder,
@@ -298,9 +298,10 @@ _STORED_SCALE = 8 / 7
 _LEAST_STORED = 256
 
 
+@described
 @dataclass(frozen=True, eq=False)
 class Start(StartSettings):
-    """Start of a training: `StartSettings`, checked, and the encoder that they make.
+    """Encoder to train, and its start weights; `opened` and `small` make the encoder.
 
     Raises: InvalidSetting if settings contradict each other.
     """
