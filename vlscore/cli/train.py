@@ -33,7 +33,7 @@ LEARNING, HELD_OUT = "Learning", "Validation"
 
 
 def _config(context: typer.Context, path: Path | None) -> Path | None:
-    """Settings of a file take the place of defaults; what the command line says goes before."""
+    """Take defaults from a file of settings; options of the command line have priority."""
     if path is None or context.resilient_parsing:
         return None
     from vlscore.training import read_config
@@ -63,8 +63,8 @@ ConfigOption = Annotated[
     Path | None,
     option(
         "--config",
-        "TOML file with any of these options, as in batch_size = 256; options given here "
-        "go before it. Every result has one, training.toml, which repeats its run.",
+        "TOML file with any of these options, as in batch_size = 256; the command line "
+        "has priority. Every result has one, training.toml, which repeats its run.",
         "FILE",
         is_eager=True,
         callback=_config,

@@ -52,7 +52,7 @@ class StartSettings:
     )
     weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Checkpoint of the whole encoder to go on from.",
+        "Checkpoint of the whole encoder to start from.",
         "PATH",
         more="As in `load_encoder`.",
         panel=START,
@@ -60,15 +60,15 @@ class StartSettings:
     )
     tokenizer: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Its vocabulary file or folder. Default: next to the weights.",
+        "Vocabulary of the report tower: file or folder. Default: next to the weights.",
         "PATH",
         panel=START,
         typed=Path | None,
     )
     image_weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Of a published layout's image tower: ResNet-50 as torchvision has it, for "
-        "instance; of small towers: EfficientNet-Lite0. Default: random.",
+        "Weights of the image tower: of a published layout, ResNet-50 as torchvision has it, "
+        "for instance; of small towers, EfficientNet-Lite0. Default: random.",
         "PATH",
         more="See `new_encoder`. A new small encoder with image weights has EfficientNet-Lite0 as "
         "its image trunk.",
@@ -77,16 +77,17 @@ class StartSettings:
     )
     text_weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
+        "Weights of the report tower of a published layout: folder of a BERT, such as "
+        "Bio_ClinicalBERT. Default: random.",
         "PATH",
-        more="For published layouts alone; see `new_encoder`.",
+        more="See `new_encoder`.",
         panel=START,
         typed=Path | None,
     )
     style: str | None = setting(
         None,
-        "Of small towers: whose pooling and normalisation they follow, by the objective's "
-        "name. Default: siglip.",
+        "Of small towers: the objective whose paper's pooling and normalisation they use. "
+        "Default: siglip.",
         "NAME",
         panel=START,
     )
@@ -177,7 +178,8 @@ class TrainingSettings:
     )
     frozen_norms: bool = setting(
         False,
-        "Batch norms keep their statistics: for small batches, and to go on from a checkpoint.",
+        "Batch norms do not update their statistics: for small batches, or to start from a "
+        "checkpoint.",
         more="If they change, a pair's vector depends on its micro-batch, as in the authors' code "
         "of the published layouts.",
         panel=LEARNING,
