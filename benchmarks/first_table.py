@@ -8,7 +8,6 @@ too. The median of three rounds counts.
     python benchmarks/first_table.py --out benchmarks/results/first_table.md
 """
 
-import argparse
 import re
 import statistics
 import tempfile
@@ -32,9 +31,7 @@ def tutorial() -> tuple[list[str], list[list[str]]]:
 
 def main() -> None:
     """Run the tutorial, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path)
-    out = parser.parse_args().out
+    out = machine.out_of(__doc__)
     tables, commands = tutorial()
     rounds = []
     for _ in range(ROUNDS):

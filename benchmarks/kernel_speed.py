@@ -9,14 +9,12 @@ medians. The largest relative difference between the results is printed beside t
 Run: python benchmarks/kernel_speed.py [--out benchmarks/results/kernel_speed.md]
 """
 
-import argparse
 import math
 import statistics
 import time
-from pathlib import Path
 
 import torch
-from machine import describe_machine, publish, timed
+from machine import describe_machine, out_of, publish, timed
 
 from vlscore.metrics import triangle_area
 
@@ -47,9 +45,7 @@ def loop_over_the_kernel(i: torch.Tensor, g: torch.Tensor, r: torch.Tensor) -> l
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path)
-    out = parser.parse_args().out
+    out = out_of(__doc__)
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
     i, g, r = torch.randn(3, N, D, generator=generator)

@@ -1,5 +1,6 @@
 """What benchmarks share: a line on the machine and the day, clocks, and a way out."""
 
+import argparse
 import datetime
 import os
 import platform
@@ -23,6 +24,14 @@ def describe_machine() -> str:
         f"{os.cpu_count()}-core {platform.machine()} ({capability}), torch {torch.__version__}, "
         f"Python {platform.python_version()}, load average {load:.1f}, {datetime.date.today()}."
     )
+
+
+def out_of(description: str) -> Path | None:
+    """Return the file that `--out` names, of a script without other options."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--out", type=Path)
+    found: Path | None = parser.parse_args().out
+    return found
 
 
 def publish(report: str, out: Path | None) -> None:

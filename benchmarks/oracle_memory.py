@@ -7,14 +7,13 @@ warm-up on 100 rows that loads the libraries. Printed: growth of the process's p
 Run: OMP_NUM_THREADS=1 python benchmarks/oracle_memory.py [--out FILE]
 """
 
-import argparse
 import re
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import torch
-from machine import describe_machine, publish
+from machine import describe_machine, out_of, publish
 
 from vlscore.retrieval import Corpus, Line, search
 
@@ -34,9 +33,7 @@ def find(vectors: np.ndarray, images: np.ndarray, references: np.ndarray) -> Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path)
-    out = parser.parse_args().out
+    out = out_of(__doc__)
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     images, references = rng.standard_normal((2, Q, D)).astype(np.float32)

@@ -13,14 +13,13 @@ build --approximate` and `vlscore oracle --mode approximate` set them.
 Run: OMP_NUM_THREADS=1 python benchmarks/oracle_recall.py [--out FILE]
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 
 import faiss
 import numpy as np
 import torch
-from machine import describe_machine, publish
+from machine import describe_machine, out_of, publish
 
 from vlscore.retrieval import ApproximateIndex, Corpus, Oracle, build_approximate, recall
 
@@ -77,9 +76,7 @@ def at_points(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path)
-    out = parser.parse_args().out
+    out = out_of(__doc__)
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
     lines = [

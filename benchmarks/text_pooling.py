@@ -15,13 +15,11 @@ in the Euclidean norm.
 Run: python benchmarks/text_pooling.py [--out benchmarks/results/text_pooling.md]
 """
 
-import argparse
 import statistics
-from pathlib import Path
 
 import torch
 from authors_way import add_up_pieces
-from machine import describe_machine, publish, timed
+from machine import describe_machine, out_of, publish, timed
 from torch import Tensor
 
 from vlscore.encoders import Tokens
@@ -62,9 +60,7 @@ def measure(name: str, tokens: Tokens) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path)
-    out = parser.parse_args().out
+    out = out_of(__doc__)
     torch.set_num_threads(1)
     mixed = [20 + 77 * n // (BATCH - 1) for n in range(BATCH)]
     with torch.inference_mode():

@@ -34,14 +34,14 @@ class Given(Provider):
 def given(monkeypatch):
     stand = Given()
     own = {name.split("(")[0] for name in INPUTS}
-    from vlscore.metrics import plan
-    from vlscore.metrics.library import composite, radcliq
+    from vlscore.metrics import plan, registry
+    from vlscore.metrics.library import composite
 
     def provider(metric, usual=plan.provider_of):
         return stand if metric.name in own else usual(metric)
 
     monkeypatch.setattr(plan, "provider_of", provider)
-    for module in (radcliq, composite):
+    for module in (registry, composite):
         monkeypatch.setattr(module, "provider_of", provider)
 
 

@@ -87,7 +87,8 @@ class Metric:
         description: one sentence.
         higher_is_better: direction of the first number.
         bounds: its smallest and largest possible value, None if there is no bound.
-        uses_image, uses_reference: what the value depends on besides the candidate.
+        uses_image, uses_reference: what the value depends on besides the candidate; by default the
+            reference alone.
         citation: where it was published.
         artefacts: what must be made of texts or images first, once for all metrics: "embeddings",
             or the name of an `Artefact` (`vlscore.metrics.provider`).

@@ -238,3 +238,11 @@ def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
         }
         found[name] = find_metric(name)(**given)
     return found
+
+
+def missing_inputs(metric: Metric) -> list[str]:
+    """Return what the metrics from which a metric is computed lack here, each after its name."""
+    reasons = {
+        given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
+    }
+    return [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]

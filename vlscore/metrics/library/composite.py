@@ -21,7 +21,7 @@ from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider, one_column, provider_of
-from vlscore.metrics.registry import inputs_of, metric_from_file
+from vlscore.metrics.registry import inputs_of, metric_from_file, missing_inputs
 
 FORMAT = "vlscore composite 1"
 _LARGEST_FILE = 4 << 20
@@ -312,11 +312,7 @@ class CompositeProvider(Provider):
     def missing(self, metric: Metric) -> str | None:
         if self.composite is None:
             return "it needs a file: composite:FILE, as `vlscore align --fit RATING` writes one"
-        reasons = {
-            given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
-        }
-        absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
-        return "; ".join(absent) or None
+        return "; ".join(missing_inputs(metric)) or None
 
     def facts(self, metric: Metric) -> dict[str, Any]:
         composite = self._composite(metric)

@@ -18,8 +18,8 @@ from vlscore.errors import MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.library.chexbert import PRECISION
 from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.provider import Provider, one_column, provider_of
-from vlscore.metrics.registry import inputs_of
+from vlscore.metrics.provider import Provider, one_column
+from vlscore.metrics.registry import missing_inputs
 
 # In the order of the regressions.
 INPUTS = (
@@ -98,10 +98,7 @@ class RadCliQProvider(Provider):
         return Computed(one_column(values).columns, failures=failures)
 
     def missing(self, metric: Metric) -> str | None:
-        reasons = {
-            given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
-        }
-        absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+        absent = missing_inputs(metric)
         if not absent:
             return None
         own = ", ".join(f"{name}=PATH" for name in _places(metric))
