@@ -78,9 +78,7 @@ def test_every_file_of_cards_is_an_encoder():
 
 
 def test_an_encoder_without_a_card_names_the_file_to_write():
-    with pytest.raises(
-        InvalidSetting, match=r"has no card: write weights/cards/absent\.toml"
-    ):
+    with pytest.raises(InvalidSetting, match=r"has no card: write weights/cards/absent\.toml"):
         entry_of("absent")
 
 
