@@ -56,7 +56,7 @@ class StartSettings:
     )
     weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Checkpoint of the whole encoder to go on from.",
+        "Checkpoint of a whole encoder to start from.",
         "PATH",
         more="As in `load_encoder`.",
         panel=START,
@@ -64,15 +64,15 @@ class StartSettings:
     )
     tokenizer: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Its vocabulary file or folder. Default: next to the weights.",
+        "Vocabulary file, or folder, of the report tower. Default: next to the weights.",
         "PATH",
         panel=START,
         typed=Path | None,
     )
     image_weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Of a published layout's image tower: ResNet-50 as torchvision has it, for "
-        "instance; of small towers: EfficientNet-Lite0. Default: random.",
+        "Weights of the image tower: for a published layout ResNet-50 as torchvision has it, for "
+        "instance; for small towers EfficientNet-Lite0. Default: random.",
         "PATH",
         more="See `new_encoder`. A new small encoder with image weights has EfficientNet-Lite0 as "
         "its image trunk.",
@@ -81,7 +81,8 @@ class StartSettings:
     )
     text_weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
+        "Weights of a published layout's report tower: the folder of a BERT such as "
+        "Bio_ClinicalBERT. Default: random.",
         "PATH",
         more="For published layouts alone; see `new_encoder`.",
         panel=START,
@@ -89,21 +90,21 @@ class StartSettings:
     )
     style: str | None = setting(
         None,
-        "Of small towers: whose pooling and normalisation they follow, by the objective's "
-        "name. Default: siglip.",
+        "Pooling and normalisation of small towers, by the name of the objective that has "
+        "them. Default: siglip.",
         "NAME",
         panel=START,
     )
     side: int | None = setting(
         None,
-        "Of small towers: side in pixels of the square that enters, a multiple of 32, or of "
-        "64 with --image-weights. Default: 128.",
+        "Side in pixels of the images of small towers, a multiple of 32, or of 64 with "
+        "--image-weights. Default: 128.",
         "PIXELS",
         panel=START,
     )
     reading: str | None = setting(
         None,
-        "Of small towers: what the report tower reads, words, or findings that `vlscore "
+        "What the report tower of small towers reads: words, or findings that `vlscore "
         "findings` extracts. Default: words.",
         "NAME",
         panel=START,
@@ -135,14 +136,14 @@ class TrainingSettings:
     )
     learning_rate: float = setting(
         1e-4,
-        "AdamW's, at its largest.",
+        "Largest learning rate of AdamW.",
         "NUMBER",
         more="It is reached at the end of the warm-up.",
         panel=LEARNING,
     )
     loaded_rate: float = setting(
         1.0,
-        "Rate of the weights that were loaded, as a share of the learning rate.",
+        "Learning rate of the weights that were loaded, as a share of --learning-rate.",
         "SHARE",
         more="Below 1, they change more slowly than weights that start from random numbers.",
         panel=LEARNING,
@@ -150,7 +151,7 @@ class TrainingSettings:
     )
     weight_decay: float = setting(
         0.05,
-        "AdamW's, of matrices.",
+        "Weight decay of AdamW, for matrices.",
         "NUMBER",
         more="Biases, norms and temperatures have none.",
         panel=LEARNING,
@@ -158,7 +159,7 @@ class TrainingSettings:
     )
     warm_up: float = setting(
         0.05,
-        "Share of the steps in which the rate rises; then cosine.",
+        "Share of the steps in which the learning rate rises; after them it falls by a cosine.",
         "SHARE",
         more="The rate rises from 0, and falls to 0 along the cosine.",
         panel=LEARNING,
@@ -181,21 +182,24 @@ class TrainingSettings:
     )
     frozen_norms: bool = setting(
         False,
-        "Batch norms keep their statistics: for small batches, and to go on from a checkpoint.",
+        "Do not change the statistics of batch norms: for small batches, and where the training "
+        "starts from a checkpoint.",
         more="If they change, a pair's vector depends on its micro-batch, as in the authors' code "
         "of the published layouts.",
         panel=LEARNING,
     )
     augmentation: str = setting(
         "none",
-        "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
+        "Augmentation of images: none, light, or the name of a paper. No recipe mirrors an image, "
+        "so left stays left.",
         "NAME",
         more="The recipes are in `vlscore.training.augmentation`.",
         panel=LEARNING,
     )
     sentences: str = setting(
         "all",
-        "Of a report: all, shuffled, or one drawn anew.",
+        "Sentences of a report that are read: all, all in random order (shuffled), or one drawn "
+        "in each epoch (one).",
         "NAME",
         panel=LEARNING,
         choices=SENTENCES,
@@ -217,7 +221,7 @@ class TrainingSettings:
     )
     validation_share: float = setting(
         0.05,
-        "Of the studies, held out.",
+        "Share of the studies held out.",
         "SHARE",
         more="Not used with a validation table.",
         panel=HELD_OUT,
@@ -234,12 +238,12 @@ class TrainingSettings:
     )
     patience: int = setting(
         0,
-        "Validations without a better one until it ends; 0: never.",
+        "End after so many validations without a better one; 0: never.",
         "N",
         panel=HELD_OUT,
         least=0,
     )
-    seed: int = setting(0, "Of all that is drawn.", "N", panel=LEARNING, least=0)
+    seed: int = setting(0, "Seed of all random choices.", "N", panel=LEARNING, least=0)
 
     def __post_init__(self) -> None:
         check_settings(self)
