@@ -281,8 +281,9 @@ def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) ->
         first = ", ".join(result.first_guessed(_NAMED)) + (", ..." if guessed > _NAMED else "")
         echo(
             f"note: {guessed} {'studies have' if guessed > 1 else 'study has'} several images, and "
-            f"no column or header names the frontal one ({first}); the first was used. "
-            "--views mean uses all; a column of views names the view of each",
+            f"neither a column nor a DICOM header states their views ({first}): the first image "
+            "was used as the frontal one. State the views in a column (--view-column), or use all "
+            "images with --views mean",
             err=True,
         )
     if summary.failed:

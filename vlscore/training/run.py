@@ -41,7 +41,7 @@ from vlscore.training.objectives.finding_labels import (
     finding_labels,
 )
 from vlscore.training.registry import find_objective
-from vlscore.training.settings import TrainingSettings, config_of, write_config
+from vlscore.training.settings import TrainingSettings, write_config
 from vlscore.training.start import Start, own_copy
 from vlscore.training.state import (
     CONFIG,
@@ -303,7 +303,7 @@ class _TrainingJob:
             def write(place: Path) -> dict[str, Any]:
                 write_config(
                     place / CONFIG,
-                    config_of(self.preparation, self.validation, self.start, self.settings),
+                    _config_of(self.preparation, self.validation, self.start, self.settings),
                     comment=note_on_parts(parts),
                 )
                 save_result(place, encoder, card_of_run(encoder, facts, calibration))
@@ -475,3 +475,35 @@ def too_few(pairs: int, size: int) -> str:
 def _device(device: str | None, processes: TrainingProcesses) -> torch.device:
     found = processes.own_device(device)
     return check_device(found or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def _config_of(
+    preparation: Preparation,
+    validation: Preparation | None,
+    start: Start,
+    settings: TrainingSettings,
+) -> dict[str, Any]:
+    """Return every setting of a run by the name of its option."""
+    columns = preparation.table.columns.to_dict()
+    paths = {
+        "studies": preparation.table.path,
+        "image_root": preparation.table.root,
+        "validation": None if validation is None else validation.table.path,
+        "weights": start.weights,
+        "tokenizer": start.tokenizer,
+        "image_weights": start.image_weights,
+        "text_weights": start.text_weights,
+    }
+    return {
+        **{name: None if path is None else Path(path).resolve() for name, path in paths.items()},
+        **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
+        "group_column": preparation.group_column,
+        "image_policy": preparation.image_policy.signature(),
+        "section": preparation.text_policy.section_of("reference"),
+        "views": preparation.views,
+        "encoder": start.name,
+        "style": start.style,
+        "side": start.side,
+        "reading": start.reading,
+        **settings.to_dict(),
+    }

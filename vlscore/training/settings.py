@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vlscore.core import (
     atomic_write,
@@ -27,10 +27,6 @@ from vlscore.core import (
 )
 from vlscore.encoders import encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
-
-if TYPE_CHECKING:
-    from vlscore.training.start import Start
-    from vlscore.training.training_pairs import Preparation
 
 PRECISIONS = ("fp32", "bf16")
 SENTENCES = ("all", "shuffled", "one")
@@ -342,38 +338,6 @@ def write_config(path: Path, values: Mapping[str, Any], *, comment: str | None =
         stream.writelines(
             f"{name} = {_written(value)}\n" for name, value in values.items() if value is not None
         )
-
-
-def config_of(
-    preparation: "Preparation",
-    validation: "Preparation | None",
-    start: "Start",
-    settings: TrainingSettings,
-) -> dict[str, Any]:
-    """Return every setting of a run by the name of its option."""
-    columns = preparation.table.columns.to_dict()
-    paths = {
-        "studies": preparation.table.path,
-        "image_root": preparation.table.root,
-        "validation": None if validation is None else validation.table.path,
-        "weights": start.weights,
-        "tokenizer": start.tokenizer,
-        "image_weights": start.image_weights,
-        "text_weights": start.text_weights,
-    }
-    return {
-        **{name: None if path is None else Path(path).resolve() for name, path in paths.items()},
-        **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
-        "group_column": preparation.group_column,
-        "image_policy": preparation.image_policy.signature(),
-        "section": preparation.text_policy.section_of("reference"),
-        "views": preparation.views,
-        "encoder": start.name,
-        "style": start.style,
-        "side": start.side,
-        "reading": start.reading,
-        **settings.to_dict(),
-    }
 
 
 def _written(value: Any) -> str:
