@@ -23,8 +23,14 @@ findings`), "reads words": words. Extraction and phantom phrasings are of one pr
 can say that the one was written without knowledge of the other; docs/real.md has the same
 comparison on reports and ratings of others. The tables below the first are of the first encoder.
 
-With --stages the two towers start from those of the bundled encoder, which saw pairs alone (10,000
-scenes of seed 1), and learn one after the other: judging_stages.py.
+"in one run": `vlscore train --objective judging --style judging --select loss`, from random
+numbers. "in stages" (--stages): the towers start from those of the encoder `phantom`, which saw
+pairs alone (the same 10,000 scenes), and learn one after the other: judging_stages.py.
+
+An earlier version learned from 4,000 scenes with a fixed image trunk. On the seeds 101 to 103 it
+reached tau .83 and prefers true .88; with seeing replaced by the truth, .87 and .93. So the image
+tower now learns as a whole, with light augmentation, from 10,000 scenes, and the report tower for
+longer. The held-out phrasings are those of the earlier test; nobody looked at which are misread.
 
 One kind of change left out: report towers alone (the first stage) that read findings, one without
 each kind and one with all. Test: 300 scenes with one error of that kind in a held-out phrasing,
@@ -37,6 +43,7 @@ sentence holds which; area under the curve by which `vlscore.explain` finds the 
 among the candidate's, and those without an answer among the reference's.
 
 Run: python benchmarks/judging_encoder.py FOLDER [--out benchmarks/results/judging_encoder.md]
+The committed page: --stages --steps 2500 --epochs 24 --whole 20 --tested 200 --kind-steps 100
 """
 
 import argparse
@@ -113,9 +120,9 @@ def prepared(folder: Path, part: str, side: int) -> Preparation:
     return Preparation(table, side=side)
 
 
-def train_one(folder: Path, seed: int, epochs: int) -> StudyEmbedder:
-    """The encoder of pairs and copies, trained unless it is there."""
-    out = folder / f"judging-{seed}"
+def train_one(folder: Path, seed: int, epochs: int, reading: str) -> StudyEmbedder:
+    """Return the encoder of one `vlscore train`, trained unless it is there."""
+    out = folder / f"judging-{reading}-{seed}"
     settings = TrainingSettings(
         objective="judging",
         epochs=epochs,
@@ -123,6 +130,7 @@ def train_one(folder: Path, seed: int, epochs: int) -> StudyEmbedder:
         learning_rate=2e-3,
         weight_decay=0.02,
         warm_up=0.08,
+        augmentation="light",
         precision="bf16",
         select="loss",
         seed=seed,
@@ -131,7 +139,7 @@ def train_one(folder: Path, seed: int, epochs: int) -> StudyEmbedder:
         prepared(folder, "train", SIDE),
         out,
         settings,
-        Start(style="judging"),
+        Start(style="judging", reading=reading),
         validation=prepared(folder, "validation", SIDE),
         pairs=folder / "pairs",
         device="cpu",
@@ -409,7 +417,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tested", type=int, default=400, help="scenes of each test seed")
-    parser.add_argument("--stages", action="store_true", help="train in stages, in less time")
+    parser.add_argument("--stages", action="store_true", help="train in stages")
     parser.add_argument(
         "--readings", nargs="+", default=["findings", "words"], help="with --stages"
     )
@@ -422,16 +430,15 @@ def main() -> None:
     draw(options.folder / "validation", VALIDATION, HELD_OUT)
     vectors = options.folder / "vectors"
     vectors.mkdir(exist_ok=True)
-    if options.stages:
-        own_encoders = {
-            f"judging, reads {reading}: {SIGNAL}": train_staged(
-                options.folder, options.steps, options.epochs, reading
-            )
-            for reading in options.readings
-        }
-    else:
-        one = train_one(options.folder, options.seed, options.epochs)
-        own_encoders = {f"judging, reads words: {SIGNAL}": one}
+    own_encoders = {}
+    for reading in options.readings if options.stages else ():
+        own_encoders[f"judging in stages, reads {reading}: {SIGNAL}"] = train_staged(
+            options.folder, options.steps, options.epochs, reading
+        )
+    for reading in options.readings[:1] if options.whole or not options.stages else ():
+        own_encoders[f"judging in one run, reads {reading}: {SIGNAL}"] = train_one(
+            options.folder, options.seed, options.whole or options.epochs, reading
+        )
     name, judging = next(iter(own_encoders.items()))
     embedders = {
         **own_encoders,

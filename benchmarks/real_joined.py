@@ -16,7 +16,10 @@ from real_data import open_encoder
 from vlscore.embedding import StudyEmbedder
 
 # Encoders of both views that read words, and findings.
-BOTH_READINGS = "convirt-views", "convirt-findings"
+BOTH_READINGS = {
+    "both readings": ("convirt-views", "convirt-findings"),
+    "both readings from ImageNet": ("convirt-imagenet-words", "convirt-imagenet"),
+}
 
 
 def trained(work: Path) -> dict[str, list[Path]]:
@@ -35,9 +38,9 @@ def joined_encoders(work: Path) -> dict[str, Path]:
     """
     found = trained(work)
     groups = {name: folders for name, folders in found.items() if len(folders) > 1}
-    readings = [folder for name in BOTH_READINGS for folder in found.get(name, [])]
-    if all(name in found for name in BOTH_READINGS):
-        groups["both readings"] = readings
+    for title, names in BOTH_READINGS.items():
+        if all(name in found for name in names):
+            groups[title] = [folder for name in names for folder in found[name]]
     return dict(join(name, folders, work / "joined") for name, folders in groups.items())
 
 
