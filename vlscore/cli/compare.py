@@ -148,8 +148,7 @@ def compare(
 def _print(
     result: "ComparisonRun", out: Path, paper: TableSettings, printing: PrintOptions
 ) -> None:
-    """Print the one table, what else fits on a screen, and the values that are lacking."""
-    say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
+    """Print the table, what else fits on a screen, the notes, and the values that are lacking."""
     if result.taken_up:
         echo(f"{result.taken_up} columns of the earlier comparison were used again", err=True)
     if printing.as_json:
@@ -159,6 +158,8 @@ def _print(
         show_tables(tables, result.signatures, result.folder, "tables.md")
         folder = result.folder
         echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
+    # Below the table: a reader looks for the numbers first.
+    say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     if result.failed:
         failures = result.first_failures(GROUPED_FAILURES)
         named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]

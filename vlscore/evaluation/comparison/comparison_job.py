@@ -336,11 +336,12 @@ class ComparisonJob:
         drawn = random_reports(self._references, self._train, self._settings.seed)
         report, times = constant_report(pool)
         whose = "of the training table" if self._train is not None else "of the references"
-        self.notes.append(
-            f"{CONSTANT} is the most frequent {whose}, {times} of {len(pool)}: {report!r}"
-        )
         normal = standard_normal_of(pool)
-        self.notes.append(f"{NORMAL} is the standard normal report {whose}: {normal!r}")
+        # Without the texts: reports are patients' data, and notes reach the logs of a cluster.
+        self.notes.append(
+            f"{CONSTANT} is the most frequent report {whose} ({times} of {len(pool)} have it), "
+            f"{NORMAL} their most frequent normal sentences"
+        )
         self._baselines = {CONSTANT: [report] * count, NORMAL: [normal] * count, RANDOM: drawn}
         if self._train is None:
             self.notes.append(
