@@ -54,7 +54,7 @@ stroke-dasharray="5 5"/>
         _text(end - 60, y + 26, ["reference", *_lines(row["reference"], 58)], "#00734f"),
         _text(foot + 16, top - 2, ["candidate", *_lines(row["candidate"], 34)], "#b04a00"),
         _text(foot + 8, y - 8, [f"foot {score.foot:.3f}"], "#555"),
-        _text(x + 190, y - 40, [f"area T = {score.area:.3f}"], "#222", bold=True),
+        _text(x + 176, y - 40, [f"area T = {score.area:.3f}"], "#222", bold=True),
         _text(
             WIDTH - 14,
             y - 40,
