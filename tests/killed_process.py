@@ -13,7 +13,11 @@ from typing import Any
 # commands of tests do. It computes nothing itself, so that its forks are sound.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
-    ["torch", "torch.distributed", "scipy.stats", "pyarrow.parquet", "tests.killed_process"]
+    [
+        *("tests.killed_process", "torch", "torch.distributed", "scipy.stats", "pyarrow.parquet"),
+        *("pydicom", "sacrebleu", "vlscore.cli.evaluate", "vlscore.evaluation.scoring.run"),
+        *("vlscore.encoders.models.small", "vlscore.metrics.scorer", "vlscore.data.images.read"),
+    ]
 )
 
 

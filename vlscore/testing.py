@@ -188,7 +188,7 @@ def check_image_embeddings(encoder: JointEncoder) -> None:
     """Check that images become (n, d) float32, finite, the same in any batch and order."""
     pictures = [_radiograph(size) for size in ((300, 200), (1, 1), (180, 260))]
     together = encoder.encode_images(pictures)
-    _check_embeddings(encoder, together, len(pictures))
+    _check_embeddings(encoder, together, len(pictures), "images")
     alone = encoder.encode_images(pictures[::-1], batch_size=1).flip(0)
     _check_close(encoder, alone, together, INDEPENDENCE, "images alone and in a batch")
     _require_of(
@@ -201,7 +201,7 @@ def check_image_embeddings(encoder: JointEncoder) -> None:
 def check_report_embeddings(encoder: JointEncoder) -> None:
     """Check that reports become (n, d) float32, finite, the same in any batch and order."""
     together = _encode_named(encoder, ENCODER_REPORTS)
-    _check_embeddings(encoder, together, len(ENCODER_REPORTS))
+    _check_embeddings(encoder, together, len(ENCODER_REPORTS), "reports")
     _require_of(
         torch.equal(encoder.encode_reports(ENCODER_REPORTS), together),
         encoder,
@@ -229,7 +229,7 @@ def check_padding(encoder: JointEncoder) -> None:
 def check_unusual_reports(encoder: JointEncoder) -> None:
     """Check that texts of any characters can be embedded, also halves of surrogate pairs."""
     found = _encode_named(encoder, UNUSUAL_REPORTS)
-    _check_embeddings(encoder, found, len(UNUSUAL_REPORTS))
+    _check_embeddings(encoder, found, len(UNUSUAL_REPORTS), "unusual reports")
 
 
 def check_truncation(encoder: JointEncoder) -> None:
@@ -349,15 +349,22 @@ def _long_report(encoder: JointEncoder, tail: str) -> str:
     return "No pleural effusion is seen. " * encoder.card.max_tokens + tail
 
 
-def _check_embeddings(encoder: JointEncoder, found: Tensor, count: int) -> None:
+def _check_embeddings(encoder: JointEncoder, found: Tensor, count: int, what: str) -> None:
     shape = (count, encoder.card.dim)
-    _require_of(tuple(found.shape) == shape, encoder, f"embeddings have shape {tuple(found.shape)}")
-    _require_of(found.dtype == torch.float32, encoder, f"embeddings are {found.dtype}")
-    _require_of(found.device.type == "cpu", encoder, f"embeddings are on {found.device}")
-    _require_of(bool(found.isfinite().all()), encoder, "embeddings are not finite")
-    unit = bool(((found.norm(dim=1) - 1).abs() <= _UNIT_LENGTH).all())
+    of = f"embeddings of {what}"
+    _require_of(tuple(found.shape) == shape, encoder, f"{of} have shape {tuple(found.shape)}")
+    _require_of(found.dtype == torch.float32, encoder, f"{of} are {found.dtype}")
+    _require_of(found.device.type == "cpu", encoder, f"{of} are on {found.device}")
+    _require_of(bool(found.isfinite().all()), encoder, f"{of} are not finite")
     if encoder.card.normalised:
-        _require_of(unit, encoder, "embeddings have not the unit length that the card states")
+        lengths = found.norm(dim=1)
+        wrong = ((lengths - 1).abs() > _UNIT_LENGTH).nonzero()[:, 0].tolist()
+        _require_of(
+            not wrong,
+            encoder,
+            f"{of} do not have the unit length that the card states: "
+            + ", ".join(f"number {k} of {count} has {lengths[k]:.4g}" for k in wrong[:3]),
+        )
 
 
 def _check_close(

@@ -10,6 +10,7 @@ import pytest
 from vlscore.cli.encoders import card_text, cards_text
 from vlscore.core import resource_path
 from vlscore.encoders import encoder_card, encoder_cards, entry_of
+from vlscore.errors import InvalidSetting
 
 COMMANDS = [
     ("encoders",),
@@ -74,6 +75,11 @@ def test_every_file_of_cards_is_an_encoder():
     folder = resource_path("weights", "cards")
     files = {path.stem for path in folder.glob("*.toml")}
     assert files == {card.name for card in encoder_cards()}
+
+
+def test_an_encoder_without_a_card_names_the_file_to_write():
+    with pytest.raises(InvalidSetting, match=r"has no card: write weights/cards/absent\.toml"):
+        entry_of("absent")
 
 
 def test_cards_are_complete():

@@ -190,7 +190,7 @@ def failures(encoder: JointEncoder) -> str:
     [
         (lambda: Unlike(licence=""), "has no licence"),
         (lambda: Unlike(C=-1.0), "card's C is -1.0"),
-        (lambda: Unlike(dim=9), r"embeddings have shape"),
+        (lambda: Unlike(dim=9), "embeddings of images have shape"),
         (lambda: Unlike(normalised=True), "unit length"),
         (lambda: Unlike(max_tokens=5), "it reads 12 tokens, but its card says 5"),
         (lambda: Unlike().train(), "training mode"),

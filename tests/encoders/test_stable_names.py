@@ -62,7 +62,8 @@ def test_pipelines_have_the_names_of_the_first_version():
     assert vlscore.training.training_pairs.StoredPixels
     for _name, encoder in ENCODERS.items():
         assert encoder
-    assert {stable_name(kind) for kind in _subclasses(ImagePipeline)} == PIPELINE_NAMES
+    # A later pipeline needs no entry: nothing was stored under another name of it.
+    assert {stable_name(kind) for kind in _subclasses(ImagePipeline)} >= PIPELINE_NAMES
 
 
 def test_annotators_have_the_names_of_the_first_version():

@@ -72,7 +72,7 @@ EngineOption = Annotated[
     str,
     option(
         "--engine",
-        "What computes: local, this machine; or ray, the Ray cluster that RAY_ADDRESS "
+        "Where to compute: local, on this machine; or ray, on the Ray cluster that RAY_ADDRESS "
         "names, else one on this machine (pip install 'vlscore[ray]').",
         "NAME",
         ENCODER,
@@ -129,7 +129,7 @@ class PrecisionCheckOptions:
     ] = False
     check_studies: Annotated[
         int,
-        option("--check-studies", "Studies of that check.", "N", ENCODER, min=2),
+        option("--check-studies", "Number of studies for --check-precision.", "N", ENCODER, min=2),
     ] = 100
 
     def check(

@@ -63,8 +63,8 @@ ConfigOption = Annotated[
     Path | None,
     option(
         "--config",
-        "TOML file with any of these options, as in batch_size = 256; the command line "
-        "has priority. Every result has one, training.toml, which repeats its run.",
+        "TOML file with any of these options, as in batch_size = 256; options on the command "
+        "line have priority. Every result has such a file, training.toml, which repeats its run.",
         "FILE",
         is_eager=True,
         callback=_config,
@@ -80,8 +80,8 @@ class ComputeOptions:
         int,
         option(
             "--micro-batch",
-            "Most pairs in the towers at once; 0 for all. It bounds memory, at a third more time, "
-            "and takes no negatives away.",
+            "Largest number of pairs in the towers at once; 0 for all. It bounds memory, takes a "
+            "third more time, and removes no negatives.",
             "N",
             LEARNING,
             min=0,
@@ -199,7 +199,7 @@ def train(
     decoded once. A row without an image that can be read, or without a report, is listed in
     failures.csv and left out, and the exit status is 1 unless --keep-going is given.
 
-    The folder is a checkpoint then: `vlscore evaluate ... --encoder small --weights FOLDER`. It
+    The folder is then a checkpoint: `vlscore evaluate ... --encoder small --weights FOLDER`. It
     also has training.toml (all settings), log.csv (loss of every step), validation.csv (retrieval)
     and run.json (digests of the data, versions).
 

@@ -212,10 +212,10 @@ class Sampling:
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    references: int = setting(50, "Most references behind a number.", "N", least=2)
-    candidates: int = setting(20, "Most candidates for each reference.", "N", least=1)
+    references: int = setting(50, "Largest number of references behind a number.", "N", least=2)
+    candidates: int = setting(20, "Largest number of candidates for each reference.", "N", least=1)
     resamples: int = setting(1000, "Resamples of the bootstrap.", "N", least=_LEAST_RESAMPLES)
-    seed: int = setting(0, "Of everything random.", "N")
+    seed: int = setting(0, "Seed of all random choices.", "N")
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -52,7 +52,7 @@ class StartSettings:
     )
     weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Checkpoint of the whole encoder to start from.",
+        "Checkpoint of a whole encoder to start from.",
         "PATH",
         more="As in `load_encoder`.",
         panel=START,
@@ -60,15 +60,15 @@ class StartSettings:
     )
     tokenizer: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Vocabulary of the report tower: file or folder. Default: next to the weights.",
+        "Vocabulary file, or folder, of the report tower. Default: next to the weights.",
         "PATH",
         panel=START,
         typed=Path | None,
     )
     image_weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Weights of the image tower: of a published layout, ResNet-50 as torchvision has it, "
-        "for instance; of small towers, EfficientNet-Lite0. Default: random.",
+        "Weights of the image tower: for a published layout ResNet-50 as torchvision has it, for "
+        "instance; for small towers EfficientNet-Lite0. Default: random.",
         "PATH",
         more="See `new_encoder`. A new small encoder with image weights has EfficientNet-Lite0 as "
         "its image trunk.",
@@ -77,7 +77,7 @@ class StartSettings:
     )
     text_weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Weights of the report tower of a published layout: folder of a BERT, such as "
+        "Weights of a published layout's report tower: the folder of a BERT such as "
         "Bio_ClinicalBERT. Default: random.",
         "PATH",
         more="See `new_encoder`.",
@@ -86,21 +86,21 @@ class StartSettings:
     )
     style: str | None = setting(
         None,
-        "Of small towers: the objective whose paper's pooling and normalisation they use. "
-        "Default: siglip.",
+        "Pooling and normalisation of small towers, by the name of the objective that has "
+        "them. Default: siglip.",
         "NAME",
         panel=START,
     )
     side: int | None = setting(
         None,
-        "Of small towers: side in pixels of the square that enters, a multiple of 32, or of "
-        "64 with --image-weights. Default: 128.",
+        "Side in pixels of the images of small towers, a multiple of 32, or of 64 with "
+        "--image-weights. Default: 128.",
         "PIXELS",
         panel=START,
     )
     reading: str | None = setting(
         None,
-        "Of small towers: what the report tower reads, words, or findings that `vlscore "
+        "What the report tower of small towers reads: words, or findings that `vlscore "
         "findings` extracts. Default: words.",
         "NAME",
         panel=START,
@@ -132,14 +132,14 @@ class TrainingSettings:
     )
     learning_rate: float = setting(
         1e-4,
-        "AdamW's, at its largest.",
+        "Largest learning rate of AdamW.",
         "NUMBER",
         more="It is reached at the end of the warm-up.",
         panel=LEARNING,
     )
     loaded_rate: float = setting(
         1.0,
-        "Rate of the weights that were loaded, as a share of the learning rate.",
+        "Learning rate of the weights that were loaded, as a share of --learning-rate.",
         "SHARE",
         more="Below 1, they change more slowly than weights that start from random numbers.",
         panel=LEARNING,
@@ -147,7 +147,7 @@ class TrainingSettings:
     )
     weight_decay: float = setting(
         0.05,
-        "AdamW's, of matrices.",
+        "Weight decay of AdamW, for matrices.",
         "NUMBER",
         more="Biases, norms and temperatures have none.",
         panel=LEARNING,
@@ -155,7 +155,7 @@ class TrainingSettings:
     )
     warm_up: float = setting(
         0.05,
-        "Share of the steps in which the rate rises; then cosine.",
+        "Share of the steps in which the learning rate rises; after them it falls by a cosine.",
         "SHARE",
         more="The rate rises from 0, and falls to 0 along the cosine.",
         panel=LEARNING,
@@ -178,22 +178,24 @@ class TrainingSettings:
     )
     frozen_norms: bool = setting(
         False,
-        "Batch norms do not update their statistics: for small batches, or to start from a "
-        "checkpoint.",
+        "Do not change the statistics of batch norms: for small batches, and where the training "
+        "starts from a checkpoint.",
         more="If they change, a pair's vector depends on its micro-batch, as in the authors' code "
         "of the published layouts.",
         panel=LEARNING,
     )
     augmentation: str = setting(
         "none",
-        "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
+        "Augmentation of images: none, light, or the name of a paper. No recipe mirrors an image, "
+        "so left stays left.",
         "NAME",
         more="The recipes are in `vlscore.training.augmentation`.",
         panel=LEARNING,
     )
     sentences: str = setting(
         "all",
-        "Of a report: all, shuffled, or one drawn anew.",
+        "Sentences of a report that are read: all, all in random order (shuffled), or one drawn "
+        "in each epoch (one).",
         "NAME",
         panel=LEARNING,
         choices=SENTENCES,
@@ -215,7 +217,7 @@ class TrainingSettings:
     )
     validation_share: float = setting(
         0.05,
-        "Of the studies, held out.",
+        "Share of the studies held out.",
         "SHARE",
         more="Not used with a validation table.",
         panel=HELD_OUT,
@@ -232,12 +234,12 @@ class TrainingSettings:
     )
     patience: int = setting(
         0,
-        "Validations without a better one until it ends; 0: never.",
+        "End after so many validations without a better one; 0: never.",
         "N",
         panel=HELD_OUT,
         least=0,
     )
-    seed: int = setting(0, "Of all that is drawn.", "N", panel=LEARNING, least=0)
+    seed: int = setting(0, "Seed of all random choices.", "N", panel=LEARNING, least=0)
 
     def __post_init__(self) -> None:
         check_settings(self)
