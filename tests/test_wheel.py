@@ -47,7 +47,7 @@ def wheel(built: Path) -> Path:
 
 
 def test_the_wheel_is_small_and_has_what_commands_read(wheel: Path) -> None:
-    assert wheel.stat().st_size < 12e6
+    assert wheel.stat().st_size < 17e6
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {name.split("/")[0] for name in names} == {"vlscore", f"{wheel.stem[:13]}.dist-info"}
