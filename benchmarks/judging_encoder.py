@@ -43,7 +43,8 @@ sentence holds which; area under the curve by which `vlscore.explain` finds the 
 among the candidate's, and those without an answer among the reference's.
 
 Run: python benchmarks/judging_encoder.py FOLDER [--out benchmarks/results/judging_encoder.md]
-The committed page: --stages --steps 2500 --epochs 24 --whole 20 --tested 200 --kind-steps 100
+The committed page: --stages --readings findings --steps 2500 --epochs 24 --whole 20 --tested 200
+--kind-steps 100
 """
 
 import argparse
@@ -418,6 +419,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tested", type=int, default=400, help="scenes of each test seed")
     parser.add_argument("--stages", action="store_true", help="train in stages")
+    parser.add_argument(
+        "--whole", type=int, default=0, help="with --stages: epochs of one run beside; 0: none"
+    )
     parser.add_argument(
         "--readings", nargs="+", default=["findings", "words"], help="with --stages"
     )

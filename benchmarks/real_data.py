@@ -40,7 +40,7 @@ _AT_ONCE = 64
 FRONTAL, BOTH_VIEWS = "first-frontal", "frontal+lateral"
 # Folder of the decoded training films, for each policy of views.
 PAIRS = {FRONTAL: "pairs", BOTH_VIEWS: "pairs-lateral"}
-# The encoders take 96 pixels; the stored films are a little larger, for rotations.
+# Most encoders take 96 pixels; the stored films are a little larger, for rotations.
 KEPT = 112
 
 # Findings that the coders coded in at least 20 training studies, and that one film can show.
@@ -120,6 +120,10 @@ class RealData:
         """Return the path of a part's table."""
         return self.work / f"iu_{part}.jsonl"
 
+    def pairs_name(self, views: str) -> str:
+        """Return the name of the folder of decoded training films."""
+        return PAIRS[views] if self.side == KEPT else f"{PAIRS[views]}-{self.side}"
+
     def make_tables(self) -> None:
         """Write a table for each part, and the films in their proportions, unless they exist."""
         if all(self.table(part).is_file() for part in PARTS):
@@ -143,7 +147,7 @@ class RealData:
         """Return a part with its films of both views, which are decoded once."""
         # `train` looks for the validation pairs beside those of the training table.
         ends = {TRAIN: "", CHOOSE: "-validation"}
-        folder = PAIRS[BOTH_VIEWS] + ends.get(name, f"-{name}")
+        folder = self.pairs_name(BOTH_VIEWS) + ends.get(name, f"-{name}")
         pairs = prepare(self.preparation(name, views=BOTH_VIEWS), self.work / folder)
         lines = self.table(name).read_text(encoding="utf-8").splitlines()
         mesh = {row["id"]: row["mesh"] or "" for row in map(json.loads, lines)}

@@ -24,6 +24,7 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
 - Report vectors alone: tau_b of RadPref's candidates, 95 % bootstrap intervals over its cases; no
   encoder saw a report or a rating of it. The extraction of findings is also part of `judge`, which
   was tuned on 25 of the 50 cases: the last columns have the others.
+- Larger films: "convirt" with 224 pixels instead of 96, seed 0.
 - Learning curve: the same settings with 1/8, 1/4 and 1/2 of the training pairs, the same number
   of steps per pair.
 
@@ -53,7 +54,6 @@ from real_data import (
     CHOOSE,
     CONCEPTS,
     FRONTAL,
-    PAIRS,
     REPORT,
     TRAIN,
     WORK,
@@ -154,6 +154,8 @@ FINAL = {
     # The objectives of the other papers, as "convirt": their shape and settings are the papers'.
     **{name: Recipe(name, name, seeds=1) for name in OTHERS},
 }
+# The films for these are stored with more pixels.
+SIDES = {224: (256, Recipe("convirt", "convirt", side=224))}
 CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
 
 
@@ -172,7 +174,7 @@ def fit_table(
     """Train one encoder on the studies of a table, validated on those of another."""
     if (out / "run.json").is_file() and (out / "card.json").is_file():
         return out
-    name = PAIRS[recipe.views]
+    name = data.pairs_name(recipe.views)
     if table != data.table(TRAIN):
         name = f"{name}-{table.stem}"
     settings = TrainingSettings(
@@ -234,6 +236,8 @@ def train_all(data: RealData, seeds: Sequence[int]) -> None:
         fit(data, recipe, data.work / "choices" / name.replace(" ", "-"), 0)
     for share, recipe in CURVE.items():
         fit(data, recipe, data.work / "curve" / f"{share:g}", 0)
+    for side, (stored, recipe) in SIDES.items():
+        fit(replace(data, side=stored), recipe, data.work / "sides" / str(side), 0)
 
 
 # ---------------------------------------------------------------- measures
@@ -445,6 +449,17 @@ def measured_joined(data: RealData, train_part: Part, part: Part) -> dict[str, l
     return found
 
 
+def measured_sides(data: RealData) -> dict[str, list[Measured]]:
+    """Return the numbers of the encoders of larger films, on films stored for them."""
+    found = {}
+    for side, (stored, _) in SIDES.items():
+        folder, larger = data.work / "sides" / str(side), replace(data, side=stored)
+        if (folder / "card.json").is_file():
+            parts = larger.part(TRAIN), larger.part(REPORT)
+            found[f"{side} pixels"] = measured_in([folder], *parts, REPORT)
+    return found
+
+
 def report_agreement(data: RealData, folders: dict[str, Sequence[Path]]) -> TextTable | None:
     """Return how the cosine of report vectors agrees with RadPref's raters, if RadPref is there."""
     place = data.data / "radpref"
@@ -515,6 +530,7 @@ def all_tables(data: RealData) -> list[TextTable]:
     choices, final, curve = (
         {k: v for k, v in each.items() if v} for each in (choices, final, curve)
     )
+    sides = {f"{SIDE} pixels": final["convirt"][:1], **measured_sides(data)}
     pixels = {"32 x 32 pixels": [pixel_probe(train_part, report)]}
     probed = {n: [m.image_probe for m in each] for n, each in {**final, **joined}.items()}
     others = {n: each for n, each in probed.items() if n in OTHERS}
@@ -554,6 +570,12 @@ def all_tables(data: RealData) -> list[TextTable]:
             {name: [m.image_probe for m in each] for name, each in curve.items()},
             report,
         ),
+        retrieval_table("Larger films: retrieval (part report)", sides),
+        areas_table(
+            "Larger films: findings read in image vectors (part report)",
+            {name: [m.image_probe for m in each] for name, each in sides.items()},
+            report,
+        ),
         retrieval_table("What each choice brought: retrieval (part choose)", choices),
         areas_table(
             "What each choice brought: findings read in image vectors (part choose)",
@@ -572,6 +594,7 @@ def settings_table(data: RealData) -> TextTable:
         **{f"encoders/{name}-seed0": recipe for name, recipe in FINAL.items()},
         **{f"choices/{name.replace(' ', '-')}": recipe for name, recipe in CHOICES.items()},
         **{f"curve/{share:g}": recipe for share, recipe in CURVE.items()},
+        **{f"sides/{side}": recipe for side, (_, recipe) in SIDES.items()},
     }
     for name, recipe in recipes.items():
         folder, took = data.work / name, data.work / f"{name}-took.json"

@@ -27,7 +27,7 @@ def tables(tmp_path_factory):
         for k in range(STUDIES):
             stream.write(json.dumps({**rows[k % 35], "id": str(k)}) + "\n")
     settings = SourceSettings(text_column="reference")
-    index_build(table, folder / "index", StudyEmbedder("phantom", device="cpu"), settings)
+    index_build(table, folder / "index", StudyEmbedder(device="cpu"), settings)
     return studies, folder / "index"
 
 
@@ -48,7 +48,7 @@ def test_sigkill_costs_an_oracle_the_chunk_in_work_and_nothing_else(tables, tmp_
     """Python goes on with what the command began."""
     studies, index = tables
     kill_after_first_chunk(tmp_path / "killed", "oracle", studies, "--index", index)
-    embedder = StudyEmbedder("phantom", device="cpu")
+    embedder = StudyEmbedder(device="cpu")
     went_on = oracle(studies, tmp_path / "killed", index, embedder)
     whole = oracle(studies, tmp_path / "whole", index, embedder)
     assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
@@ -59,7 +59,7 @@ def test_sigkill_costs_an_oracle_the_chunk_in_work_and_nothing_else(tables, tmp_
 def test_sigkill_costs_a_retrieval_the_chunk_in_work_and_nothing_else(tables, tmp_path):
     studies, _ = tables
     kill_after_first_chunk(tmp_path / "killed", "retrieval", studies)
-    embedder = StudyEmbedder("phantom", device="cpu")
+    embedder = StudyEmbedder(device="cpu")
     went_on = retrieval(studies, tmp_path / "killed", embedder)
     whole = retrieval(studies, tmp_path / "whole", embedder)
     assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
