@@ -209,7 +209,7 @@ READERS = {
     "core.store": NO_NAMES,
     "data.datasets.dataset_files": TABLE,
     "data.datasets.r2gen": TABLE,
-    "data.datasets.rexgradient": TABLE,
+    "data.datasets.rex": TABLE,
     "data.images.gdcm_child": PIPE,
     "data.phantom.scene": SHIPPED,
     "data.report_pairs": TABLE,
