@@ -2,8 +2,6 @@ from .batch import Batch as Batch
 from .batch import Computed as Computed
 from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import MetricValues as MetricValues
-from .elsewhere import ValueColumns as ValueColumns
-from .elsewhere import known_metric as known_metric
 from .explaining import Explanation as Explanation
 from .explaining import SentenceShare as SentenceShare
 from .explaining import explain as explain
@@ -111,3 +109,5 @@ from .similarity import segment_distance as segment_distance
 from .similarity import sides as sides
 from .similarity import triangle_area as triangle_area
 from .similarity import vlscore as vlscore
+from .value_columns import ValueColumns as ValueColumns
+from .value_columns import known_metric as known_metric

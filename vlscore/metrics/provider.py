@@ -33,13 +33,12 @@ from vlscore.errors import (
 )
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Bounds, Metric
-from vlscore.metrics.networks.model_files import Stamp
+from vlscore.metrics.networks.model_files import Annotation, RememberingAnnotator, Stamp
 
 if TYPE_CHECKING:
     from vlscore.findings import ReportFindings
     from vlscore.metrics.judge.statements import ReportStatements
     from vlscore.metrics.networks.model_bert import Precision
-    from vlscore.metrics.networks.remembered import Annotation, RememberingAnnotator
 
 
 class Provider(ABC):
@@ -290,8 +289,8 @@ class LocalWeightsProvider(Provider):
         return self.conventions(metric)
 
     def annotated(
-        self, annotator: "RememberingAnnotator[Annotation]", metric: Metric, batch: Batch
-    ) -> "list[Annotation]":
+        self, annotator: RememberingAnnotator[Annotation], metric: Metric, batch: Batch
+    ) -> list[Annotation]:
         """Annotate the candidates, then the references.
 
         Annotations that the cache holds are taken from there.

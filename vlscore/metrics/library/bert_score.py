@@ -6,7 +6,6 @@ zero similarities, so that a pair's number would depend on the other pairs of th
 """
 
 import contextlib
-import hashlib
 import io
 import json
 import math
@@ -25,7 +24,7 @@ from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.words import ReferenceCounts
 from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import Provider
+from vlscore.metrics.provider import Provider, content_digest
 
 _BATCH = 32
 _WEIGHTS = "*.safetensors"
@@ -250,15 +249,9 @@ def _load(folder: Path, layer: int, digest: str) -> _Loaded:
 
 
 def _digest(folder: Path) -> str:
-    """Return the digest of weights, settings and tokenizer; read again only after a change."""
+    """Return the digest of weights, settings and tokenizer."""
     files = sorted({*folder.glob(_WEIGHTS), *folder.glob("*.json"), *folder.glob("*.txt")})
-    return _digest_of(tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files))
-
-
-@lru_cache(maxsize=4)
-def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
-    lines = "\n".join(f"{path.name} {file_digest(path)}" for path, _, _ in files)
-    return hashlib.sha256(lines.encode()).hexdigest()[:12]
+    return content_digest(folder, files)[:12]
 
 
 def _prepared(text: str, metric: Metric) -> str:

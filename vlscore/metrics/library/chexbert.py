@@ -65,7 +65,7 @@ class CheXbertProvider(LocalWeightsProvider):
                 [np.empty(0) for _ in metric.columns],
                 np.empty((0, metric.statistics)) if metric.statistics else None,
             )
-        from vlscore.metrics.networks.remembered import remembered_chexbert
+        from vlscore.metrics.networks.chexbert_network import remembered_chexbert
 
         assert batch.references is not None
         annotator = remembered_chexbert(*self.files(metric), precision_of(metric))

@@ -122,7 +122,7 @@ class RadGraphProvider(LocalWeightsProvider):
         if not len(batch):
             return Computed([np.empty(0) for _ in metric.columns])
         from vlscore.metrics.library import radgraph as agreement
-        from vlscore.metrics.networks.remembered import remembered_radgraph
+        from vlscore.metrics.networks.radgraph_network import remembered_radgraph
 
         assert batch.references is not None
         annotator = remembered_radgraph(*self.files(metric), precision_of(metric))

@@ -32,7 +32,14 @@ from vlscore.metrics.networks.model_bert import (
     part_of,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import json_content, json_entry, radgraph_files
+from vlscore.metrics.networks.model_files import (
+    RememberingAnnotator,
+    device_of_annotators,
+    json_content,
+    json_entry,
+    loaded_once,
+    radgraph_files,
+)
 from vlscore.metrics.networks.radgraph_archive import RadGraphFiles, read_radgraph
 
 Splitting = Literal["radgraph", "radgraph-xl"]
@@ -471,3 +478,13 @@ class RadGraph:
 
 def _read_as(word: str) -> str:
     return word[1:] if word in _STROKED else word
+
+
+@loaded_once(lambda weights, vocabulary, precision: (weights, vocabulary))
+def remembered_radgraph(
+    weights: Path, vocabulary: Path, precision: Precision
+) -> RememberingAnnotator[RadGraphAnnotation]:
+    """Return RadGraph from these files; it is loaded again only if one has changed."""
+    return RememberingAnnotator(
+        RadGraph(weights, vocabulary, device=device_of_annotators(), precision=precision)
+    )
