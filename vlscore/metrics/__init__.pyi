@@ -8,9 +8,6 @@ from .explaining import explain as explain
 from .explaining import explain_with as explain_with
 from .judge.corrections import CorrectedReport as CorrectedReport
 from .judge.corrections import apply_corrections as apply_corrections
-from .judge.grading import JudgeCase as JudgeCase
-from .judge.grading import Patient as Patient
-from .judge.grading import patient_of as patient_of
 from .judge.judge_answers import UnusableAnswer as UnusableAnswer
 from .judge.judge_answers import answer_schema as answer_schema
 from .judge.judge_endpoint import ENDPOINT as ENDPOINT
@@ -27,9 +24,12 @@ from .judge.judgement import SIGNIFICANT as SIGNIFICANT
 from .judge.judgement import WEIGHTS as WEIGHTS
 from .judge.judgement import AnswerCounts as AnswerCounts
 from .judge.judgement import ErrorItem as ErrorItem
+from .judge.judgement import JudgeCase as JudgeCase
 from .judge.judgement import Judgement as Judgement
 from .judge.judgement import Outcome as Outcome
+from .judge.judgement import Patient as Patient
 from .judge.judgement import Quote as Quote
+from .judge.judgement import patient_of as patient_of
 from .judge.judgement import rating as rating
 from .judge.model_judge import ModelJudge as ModelJudge
 from .judge.model_judge import find_judge_model as find_judge_model
@@ -78,13 +78,13 @@ from .plan import usable_metrics as usable_metrics
 from .provider import Provider as Provider
 from .provider import one_column as one_column
 from .provider import provider_of as provider_of
-from .provider import text_metric as text_metric
 from .registry import METRICS as METRICS
 from .registry import find_metric as find_metric
 from .registry import find_metrics as find_metrics
 from .registry import metric_from_file as metric_from_file
 from .registry import named_as_in_papers as named_as_in_papers
 from .registry import register as register
+from .registry import text_metric as text_metric
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC
 from .scorer import Item as Item
 from .scorer import Scorer as Scorer

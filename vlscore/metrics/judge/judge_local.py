@@ -166,9 +166,9 @@ class LocalModel:
                 messages, tokenize=False, add_generation_prompt=True
             )
         except Exception as error:  # templates raise errors of many kinds
-            said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise IncompatibleCheckpoint(
-                f"{self._folder}: its chat template refuses the conversation: {said}"
+                f"{self._folder}: its chat template refuses the conversation: {reason}"
             ) from None
         return text
 

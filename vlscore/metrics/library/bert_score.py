@@ -118,7 +118,7 @@ class BertScoreProvider(Provider):
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         folder = _folder(metric)
-        stated = {
+        facts = {
             "model": f"{folder.name}@{_digest(folder)}",
             "layer": str(self._layer(metric)),
             # Number of word pieces of a text that are used; bert-score cuts off the rest.
@@ -126,8 +126,8 @@ class BertScoreProvider(Provider):
         }
         path = self._baseline_path(metric)
         if path is not None:
-            stated["rescale"] = f"{path.name}@{file_digest(path)[:8]}"
-        return stated
+            facts["rescale"] = f"{path.name}@{file_digest(path)[:8]}"
+        return facts
 
     def _loaded(self, metric: Metric) -> _Loaded:
         self._module("bert_score")
@@ -233,9 +233,9 @@ def _load(folder: Path, layer: int, digest: str) -> _Loaded:
         )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     spaced = {"add_prefix_space": True} if kind in _BYTE_PAIR_MODELS else {}
-    said = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(printed):
             tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=False, **spaced)
             model = get_model(str(folder), layer)
     except (OSError, ValueError, RuntimeError) as error:

@@ -1,6 +1,6 @@
 """GREEN: matched findings / (matched findings + significant errors), by a language model.
 
-The model runs on this machine, or a table supplies answers that it gave elsewhere.
+The model runs on this machine, or a table has the answers that it gave before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -169,8 +169,8 @@ def _read_answers(path: Path) -> Mapping[_Pair, str | VLScoreError]:
         if isinstance(record, str):
             raise InvalidTable(f"{path}, row {number}: {record}")
         candidate, reference, answer = (str(record.get(name) or "") for name in names)
-        key, said = _key(candidate, reference), explanation_removed(answer)
-        if found.setdefault(key, said) != said:
+        key, text = _key(candidate, reference), explanation_removed(answer)
+        if found.setdefault(key, text) != text:
             raise InvalidTable(
                 f"{path}, row {number}: an earlier row has another answer about the same two "
                 "reports"

@@ -108,7 +108,7 @@ _PARAMETERS = (
     Parameter(
         "vocabulary",
         None,
-        "vocab.txt of the BERT that the model stands on; default: beside the archive",
+        "vocab.txt of the BERT that the model uses; default: beside the archive",
         kind=str,
     ),
     PRECISION,

@@ -90,10 +90,9 @@ def check_place(path: Path) -> None:
         )
 
 
-_CONFIG = "config.json"
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spm.model", "vocab.txt", "vocab.json")
-_PARTS = (_CONFIG, *_WEIGHTS, *_TOKENIZERS, "*.json", "merges.txt")
+_PARTS = (CONFIG, *_WEIGHTS, *_TOKENIZERS, "*.json", "merges.txt")
 
 
 def check_model_folder(place: str | Path) -> Path:
@@ -104,8 +103,8 @@ def check_model_folder(place: str | Path) -> Path:
     folder = Path(place).expanduser()
     if not folder.is_dir():
         raise WeightsNotFound(f"{folder}: there is no such folder of a transformers model")
-    if not (folder / _CONFIG).is_file():
-        raise WeightsNotFound(f"{folder} has no {_CONFIG}: name the folder of a model")
+    if not (folder / CONFIG).is_file():
+        raise WeightsNotFound(f"{folder} has no {CONFIG}: name the folder of a model")
     for what, names in (("weights", _WEIGHTS), ("tokenizer", _TOKENIZERS)):
         if not any(next(folder.glob(name), None) for name in names):
             raise WeightsNotFound(f"{folder} has no {what}: it must contain {' or '.join(names)}")
@@ -213,9 +212,9 @@ def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
             str(folder), local_files_only=True, trust_remote_code=False, **settings
         )
     except Exception as error:  # transformers and the libraries below it raise errors of many kinds
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise IncompatibleCheckpoint(
-            f"transformers cannot load {folder} as {kind.__name__}: {said}"
+            f"transformers cannot load {folder} as {kind.__name__}: {reason}"
         ) from error
     finally:
         logging.set_verbosity(level)
@@ -277,7 +276,7 @@ def read_template(model: Path) -> tuple[Template, str]:
 Digests = Callable[[], Mapping[str, str]]
 
 
-class KeptAnnotator(Protocol):
+class CacheableAnnotator(Protocol):
     """Protocol of an annotator whose annotations can be cached.
 
     Attributes:
@@ -297,7 +296,7 @@ class KeptAnnotator(Protocol):
 
 
 @dataclass
-class KeptAnnotations:
+class AnnotationCache:
     """Cache of annotations between runs, with counts of its use.
 
     Attributes:
@@ -319,7 +318,7 @@ class KeptAnnotations:
 
     def annotated(
         self,
-        annotator: KeptAnnotator,
+        annotator: CacheableAnnotator,
         files: Digests,
         reports: Sequence[str],
     ) -> dict[str, Any]:
@@ -348,7 +347,7 @@ class KeptAnnotations:
             found |= read
         return found
 
-    def _space(self, annotator: KeptAnnotator, files: Digests) -> Space | None:
+    def _space(self, annotator: CacheableAnnotator, files: Digests) -> Space | None:
         if self.cache is None:
             return None
         kind = type(annotator)
