@@ -50,7 +50,7 @@ from vlscore.core import open_cache
 from vlscore.encoders.blocks import bert as linear
 from vlscore.metrics import RadGraph
 from vlscore.metrics.networks.model_bert import groups_of_like_length, tokens_at_once
-from vlscore.metrics.networks.model_files import KeptAnnotations
+from vlscore.metrics.networks.model_files import AnnotationCache
 from vlscore.stats import TextTable
 
 PACKAGE = "the package"
@@ -155,8 +155,8 @@ def file_runs(
 ) -> Runs:
     digests = {"weights": "0", "vocabulary": "0"}
 
-    def read(annotator: Any, cache: Path) -> KeptAnnotations:
-        kept = KeptAnnotations(open_cache(cache))
+    def read(annotator: Any, cache: Path) -> AnnotationCache:
+        kept = AnnotationCache(open_cache(cache))
         for texts in files:
             kept.annotated(annotator, lambda: digests, texts)
         return kept

@@ -55,7 +55,7 @@ from vlscore.core import atomic_write
 from vlscore.embedding import EmbeddingEngine, PendingPixels
 from vlscore.embedding.batches import by_length
 from vlscore.encoders import Tokens, WordPieceTokenizer, inference, load_encoder
-from vlscore.encoders.blocks import resnet as resnet_trunk
+from vlscore.encoders.blocks import convolutional
 from vlscore.encoders.models.limitr import LimitrEncoder
 from vlscore.metrics import triangle_area
 from vlscore.retrieval import Corpus, Oracle
@@ -185,7 +185,7 @@ class Stages:
     def resnet(self) -> Iterator[Row]:
         seconds, work = self._images(self.encoder.embed_images)
         yield self._of_product("ResNet-50 at 299", work / seconds, ">= 25 % (any)")
-        with mock.patch.object(resnet_trunk, "_normalised", _folded({})):
+        with mock.patch.object(convolutional, "_normalised", _folded({})):
             seconds, _ = self._images(self.encoder.embed_images)
         yield self._of_product("ResNet-50 at 299, folded", work / seconds, ">= 25 % (any)")
 

@@ -114,7 +114,7 @@ def test_a_bad_row_is_named_and_the_status_tells(command, tmp_path):
     assert "5 reports" in done.stdout
     assert "2 rows could not be used:" in done.stderr
     assert "row 6 (s6): no text in report" in done.stderr
-    assert "row 7 (s1): id 's1' stands at row 1 already" in done.stderr
+    assert "row 7 (s1): id 's1' is already in row 1" in done.stderr
     assert str(out / "skipped.jsonl") in done.stderr
     bad = [record for record in read_jsonl(out / "skipped.jsonl") if "reason" in record]
     assert [record["row"] for record in bad] == [6, 7]

@@ -5,8 +5,8 @@ import torch
 
 from tests.tolerances import TWO_VECTORS
 from vlscore.encoders import Bert, unchanging_weights
-from vlscore.encoders.blocks import resnet as resnet_trunk
-from vlscore.encoders.blocks.resnet import ResNet50, feature_maps
+from vlscore.encoders.blocks import convolutional
+from vlscore.encoders.blocks.convolutional import ResNet50, feature_maps
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one segment", "two segments"])
@@ -111,13 +111,13 @@ def test_the_trunk_is_that_of_torchvision():
 @torch.inference_mode()
 def test_filters_are_folded_once_while_weights_stay_and_anew_afterwards(monkeypatch):
     folded = []
-    fold = resnet_trunk._folded
+    fold = convolutional._folded
 
     def counting(convolution, norm):
         folded.append(convolution)
         return fold(convolution, norm)
 
-    monkeypatch.setattr(resnet_trunk, "_folded", counting)
+    monkeypatch.setattr(convolutional, "_folded", counting)
     torch.manual_seed(0)
     trunk = ResNet50().eval()
     pixels = torch.rand(2, 3, 64, 64)

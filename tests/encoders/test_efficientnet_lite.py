@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vlscore.encoders.blocks.efficientnet_lite import EfficientNetLite, timm_names
+from vlscore.encoders.blocks.convolutional import EfficientNetLite, timm_names
 
 TOP = ("conv_head", "bn2.", "classifier")
 

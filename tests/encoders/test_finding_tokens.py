@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from vlscore.encoders import READINGS, SmallEncoder
-from vlscore.encoders.blocks.finding_tokens import FindingTokenizer
-from vlscore.encoders.blocks.tokenizers import STOP
+from vlscore.encoders.blocks.word_tokenizers import STOP, FindingTokenizer
 from vlscore.errors import InvalidSetting
 from vlscore.training import Start
 

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from tests.encoders.goldens import DATA, row_error
 from vlscore.core import resource_path
 from vlscore.encoders import load_encoder
-from vlscore.encoders.blocks.tokenizers import MAX_TOKENS, PAD, STOP, WordTokenizer, split_sentences
+from vlscore.encoders.blocks.word_tokenizers import (
+    MAX_TOKENS,
+    PAD,
+    STOP,
+    WordTokenizer,
+    split_token_ids,
+)
 from vlscore.errors import ChecksumMismatch
 
 
@@ -116,7 +122,7 @@ words = st.sampled_from(["no", "left", "effusion", ".", ";", "\n", "ångström",
 @given(st.lists(st.lists(words, max_size=70).map(" ".join), min_size=1, max_size=5))
 def test_sentences_hold_every_word_once_and_in_order(reports):
     tokens = WordTokenizer(["no", "left", "effusion"])(reports)
-    sentences, owner = split_sentences(tokens.ids)
+    sentences, owner = split_token_ids(tokens.ids)
     for row in range(len(reports)):
         expected = [k for k in tokens.ids[row].tolist() if k not in (PAD, STOP)]
         found = [k for k in sentences[owner == row].flatten().tolist() if k != PAD]

@@ -38,7 +38,8 @@ def table(tmp_path):
 @pytest.fixture
 def forgetful(monkeypatch):
     """Forgets what is remembered in memory, and notes what the networks are asked."""
-    from vlscore.metrics.networks import remembered as memory
+    from vlscore.metrics.networks.chexbert_network import remembered_chexbert
+    from vlscore.metrics.networks.radgraph_network import remembered_radgraph
 
     asked = []
     for kind in (RadGraph, CheXbert):
@@ -52,8 +53,8 @@ def forgetful(monkeypatch):
         )
 
     def forget():
-        memory._radgraph.cache_clear()
-        memory._chexbert.cache_clear()
+        remembered_radgraph.cache_clear()
+        remembered_chexbert.cache_clear()
         asked.clear()
         return asked
 

@@ -68,7 +68,7 @@ def _annotated(monkeypatch, **classes):
             return found
 
     monkeypatch.setattr(
-        "vlscore.metrics.networks.remembered.remembered_chexbert", lambda *_: Stand()
+        "vlscore.metrics.networks.chexbert_network.remembered_chexbert", lambda *_: Stand()
     )
     monkeypatch.setattr(chexbert_provider.CheXbertProvider, "files", lambda *_: (None, None))
     monkeypatch.setattr(chexbert_provider.CheXbertProvider, "conventions", lambda *_: {})

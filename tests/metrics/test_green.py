@@ -87,7 +87,9 @@ class _Stand:
 
 @pytest.fixture
 def stand(monkeypatch):
-    monkeypatch.setattr("vlscore.metrics.networks.remembered.remembered_green", lambda *_: _Stand())
+    monkeypatch.setattr(
+        "vlscore.metrics.networks.green_model.remembered_green", lambda *_: _Stand()
+    )
     monkeypatch.setattr(GreenProvider, "files", lambda *_: ())
     monkeypatch.setattr(GreenProvider, "conventions", lambda *_: {"model": "stand"})
 

@@ -234,7 +234,7 @@ def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
     assert "no text in report" in reasons[3]
     assert "holds a int, not a text" in reasons[4]
     assert "json" in reasons[5].lower()
-    assert "id 'a' stands at row 1 already" in reasons[6]
+    assert "id 'a' is already in row 1" in reasons[6]
     assert "surrogate" in reasons[7]
     assert 'column "id" holds a list' in reasons[8]
     written = [skipped for skipped in records(made.folder, SKIPPED_FILE) if "reason" in skipped]

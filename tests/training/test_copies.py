@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vlscore.data import sample_studies
-from vlscore.encoders.blocks.tokenizers import pretokenize
+from vlscore.encoders.blocks.word_tokenizers import pretokenize
 from vlscore.errors import InvalidSetting
 from vlscore.findings import extract
 from vlscore.training.copies import SIGNIFICANT, ReportCopies, find_copies

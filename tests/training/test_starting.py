@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel
 
 from vlscore.encoders import Bert, SwinTiny, find_encoder, load_encoder
 from vlscore.encoders.blocks import bert as bert_tower
-from vlscore.encoders.blocks.resnet import resnet50_trunk
+from vlscore.encoders.blocks.convolutional import ResNet50
 from vlscore.encoders.cards import card_of
 from vlscore.encoders.models import mgca
 from vlscore.errors import (
@@ -171,7 +171,7 @@ def trunk_file(parts, tmp_path_factory):
     """Writes image weights that differ from ResNet-50's."""
 
     def write(change) -> Path:
-        tensors = change(resnet50_trunk().state_dict())
+        tensors = change(ResNet50().state_dict())
         path = tmp_path_factory.mktemp("wrong") / "wrong.pth"
         torch.save(tensors, path)
         return path
@@ -211,7 +211,7 @@ def test_image_weights_that_do_not_fit(change, message, parts, trunk_file):
 
 
 def test_text_weights_that_do_not_fit(parts, tmp_path):
-    torch.save(resnet50_trunk().state_dict(), tmp_path / "resnet.pth")
+    torch.save(ResNet50().state_dict(), tmp_path / "resnet.pth")
     with pytest.raises(IncompatibleCheckpoint, match="holds no BERT with transformers' names"):
         new_encoder("convirt", tokenizer=parts / "bert", text_weights=tmp_path / "resnet.pth")
     settings = BertConfig(vocab_size=7, num_hidden_layers=LAYERS, intermediate_size=16)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder, write_table
 from vlscore.encoders import SmallEncoder
-from vlscore.encoders.blocks.efficientnet_lite import EfficientNetLite
+from vlscore.encoders.blocks.convolutional import EfficientNetLite
 from vlscore.errors import BrokenContract, InvalidSetting
 from vlscore.training import Start
 from vlscore.training import start as starts

@@ -192,7 +192,8 @@ def split_sections(report: str) -> ReportSections:
         name = _known_name(title)
         if name is None and starts[-1][0] in _DIVISIBLE:
             continue
-        starts.append((name or _name_by_views(title), header.start(), header.end()))
+        by_views = "findings" if _VIEWS.search(title) else title
+        starts.append((name or by_views, header.start(), header.end()))
     ends = [*(start for _, start, _ in starts[1:]), len(report)]
     found = [_section(name, report, a, b) for (name, _, a), b in zip(starts, ends, strict=True)]
     return ReportSections(tuple(s for s in found if s.text or s.name != "preamble"))
@@ -202,10 +203,6 @@ def _known_name(title: str) -> str | None:
     if title in _NAME_OF:
         return _NAME_OF[title]
     return next((word for word in _MAIN_WORDS if word in title), None)
-
-
-def _name_by_views(title: str) -> str:
-    return "findings" if _VIEWS.search(title) else title
 
 
 def _section(name: str, report: str, start: int, end: int) -> Section:

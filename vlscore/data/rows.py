@@ -52,11 +52,11 @@ def rows_of(content: Mapping[str, Any]) -> Iterator[Any]:
 
 def _row(study: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"id": study}
-    said = [
+    sections = [
         f"{title}: {entry[name]}" for title, name in _SECTIONS if not is_missing(entry.get(name))
     ]
     if any(name in entry for _, name in _SECTIONS):
-        row["reference"] = "\n".join(said)
+        row["reference"] = "\n".join(sections)
     elif "report" in entry:
         row["reference"] = entry["report"]
     if "model_prediction" in entry:

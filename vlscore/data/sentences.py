@@ -169,20 +169,13 @@ def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
         return _CAPITALISED.match(after) is not None
     if word in _BEFORE_NUMBER and after[:1].isdigit():
         return False
-    if (
-        word.removeprefix("q").isdigit()
-        and len(word) <= 3
-        and _is_item_number(report, begin, before, after)
-    ):
+    # Digits at the beginning number an item of a list.
+    is_number = word.removeprefix("q").isdigit() and len(word) <= 3 and bool(after)
+    if is_number and before is not None and not report[begin : before.start()].strip():
         return False
     # A single capital is an initial ("J. Smith") unless a new sentence begins after a real word.
     is_initial = len(word) == 1 and word.isalpha() and report[stop.start() - 1].isupper()
     return not (is_initial and after[:1].isupper())
-
-
-def _is_item_number(report: str, begin: int, number: re.Match[str] | None, after: str) -> bool:
-    """Return True if the digits before a period number a list item and end no sentence."""
-    return number is not None and not report[begin : number.start()].strip() and bool(after)
 
 
 def _append(found: list[SentenceSpan], report: str, start: int, end: int) -> None:

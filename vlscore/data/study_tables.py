@@ -93,7 +93,7 @@ class Table(ABC, Generic[Row]):
             if seen is not None and not isinstance(row, BadRow):
                 first = seen.first_row(row.id, number)
                 if first != number:
-                    reason = f"id {row.id!r} stands at row {first} already; ids must be unique"
+                    reason = f"id {row.id!r} is already in row {first}; ids must be unique"
                     yield BadRow(number, row.id, reason)
                     continue
             yield row

@@ -3,11 +3,11 @@ from .base import JointEncoder as JointEncoder
 from .base import Tokens as Tokens
 from .blocks.bert import Bert as Bert
 from .blocks.bert import in_bfloat16 as in_bfloat16
-from .blocks.efficientnet_lite import timm_names as timm_names
+from .blocks.convolutional import timm_names as timm_names
 from .blocks.tokenizers import WordPieceTokenizer as WordPieceTokenizer
 from .blocks.tokenizers import read_json as read_json
 from .blocks.tokenizers import refuse_code as refuse_code
-from .blocks.tokenizers import vocabulary_of as vocabulary_of
+from .blocks.word_tokenizers import vocabulary_of as vocabulary_of
 from .cards import EncoderCard as EncoderCard
 from .cards import PublishedWeights as PublishedWeights
 from .cards import entry_of as entry_of

@@ -303,7 +303,7 @@ def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) 
     return empty.set_(storage.bytes, offset if count else 0, tuple(size), tuple(stride))
 
 
-def _dimensions(value: Any) -> tuple[Any, ...]:
+def _dimensions(value: Any = (), *_: Any) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list) or len(value) > _MOST_DIMENSIONS:
         raise _FalseDescriptionError("describes a tensor without storage, size and stride")
     return tuple(value)
@@ -324,10 +324,6 @@ def _ordered_dict(items: Any = (), *_: Any) -> Any:
     return OrderedDict(_with_plain_keys(pairs))
 
 
-def _size(items: Any = (), *_: Any) -> tuple[Any, ...]:
-    return _dimensions(items)
-
-
 def _with_plain_keys(pairs: Any) -> list[tuple[Any, Any]]:
     # Hashing deeply nested tuples can take for ever, and no tensor has such a name.
     return [(key, value) for key, value in pairs if isinstance(key, _PLAIN_KEYS)]
@@ -339,7 +335,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
     "torch._tensor._rebuild_from_type_v2": _rebuild_subclass,
-    "torch.Size": _size,
+    "torch.Size": _dimensions,
     "collections.OrderedDict": _ordered_dict,
 }
 
@@ -469,7 +465,7 @@ class _Legacy:
         self._path = path
         self._file = file
         self._mapped = _ByteReader(path)
-        self._said: dict[str, tuple[torch.dtype, int]] = {}
+        self._described: dict[str, tuple[torch.dtype, int]] = {}
         self._places: dict[str, tuple[int, int]] = {}
 
     def load(self) -> Any:
@@ -493,7 +489,7 @@ class _Legacy:
         raise UnsafeCheckpoint(f"{self._path} refers to storage {key} before its content")
 
     def _note(self, key: str, dtype: torch.dtype, count: int) -> Storage:
-        if self._said.setdefault(key, (dtype, count)) != (dtype, count) or (
+        if self._described.setdefault(key, (dtype, count)) != (dtype, count) or (
             not 0 <= count * dtype.itemsize <= self._mapped.size
         ):
             raise UnsafeCheckpoint(
@@ -510,13 +506,13 @@ class _Legacy:
             raise UnsafeCheckpoint(f"{self._path} does not list its storages; it was not loaded")
         position = self._file.tell()
         for key in keys:
-            dtype, said = self._said[key]
-            length = said * dtype.itemsize
+            dtype, described = self._described[key]
+            length = described * dtype.itemsize
             count = self._mapped.content(position, _COUNT.size)
             position += _COUNT.size
-            if count != _COUNT.pack(said) or position + length > self._mapped.size:
+            if count != _COUNT.pack(described) or position + length > self._mapped.size:
                 raise UnsafeCheckpoint(
-                    f"{self._path}: storage {key} should have {said} numbers of {dtype}, but "
+                    f"{self._path}: storage {key} should have {described} numbers of {dtype}, but "
                     "has others; it is cut off or damaged"
                 )
             self._places[key] = position, length

@@ -26,6 +26,7 @@ from vlscore.errors import ChecksumMismatch, UnknownName, WeightsNotFound
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SECONDS_TO_CONNECT = 5.0
+_OFFLINE = "is the network there, and HF_HUB_OFFLINE unset? HF_ENDPOINT names a mirror"
 
 
 def is_hub_id(name: str) -> bool:
@@ -79,22 +80,15 @@ def download(hub_id: str, name: str, *, revision: str | None = None) -> Path:
     if found is not None:
         return found
     if constants.HF_HUB_OFFLINE or not _is_reachable(constants.ENDPOINT):
-        raise WeightsNotFound(
-            f"{name} could not be had from huggingface.co/{hub_id}: {reason_offline()}"
-        )
+        raise WeightsNotFound(f"{name} could not be had from huggingface.co/{hub_id}: {_OFFLINE}")
     try:
         with _hushed():
             return Path(hf_hub_download(hub_id, name, revision=revision))
     except Exception as error:  # the hub library raises many unrelated types
         raise WeightsNotFound(
             f"{name} could not be had from huggingface.co/{hub_id} ({type(error).__name__}): "
-            f"{reason_offline()}"
+            f"{_OFFLINE}"
         ) from None
-
-
-def reason_offline() -> str:
-    """Return advice for a hub that cannot be reached."""
-    return "is the network there, and HF_HUB_OFFLINE unset? HF_ENDPOINT names a mirror"
 
 
 def _is_reachable(endpoint: str) -> bool:
@@ -175,7 +169,7 @@ def vocabulary_file(
     if tokenizer is not None:
         return _given_vocabulary(tokenizer, names)
     found = _vocabulary_in(beside if beside.is_dir() else beside.parent, names)
-    found = found or _cached_vocabulary(hub_id, names)
+    found = found or next((path for n in names if (path := cached_file(hub_id, n))), None)
     if found is None:
         raise WeightsNotFound(
             f"no {' or '.join(names)} is next to {beside}; give the vocabulary of "
@@ -219,10 +213,6 @@ def _given_vocabulary(tokenizer: str | Path, names: Sequence[str]) -> Path:
 
 def _vocabulary_in(folder: Path, names: Sequence[str]) -> Path | None:
     return next((folder / n for n in names if (folder / n).is_file()), None)
-
-
-def _cached_vocabulary(hub_id: str, names: Sequence[str]) -> Path | None:
-    return next((found for n in names if (found := cached_file(hub_id, n))), None)
 
 
 HOME_VARIABLE = "VLSCORE_WEIGHTS"
@@ -367,7 +357,7 @@ def fetch(name: str) -> Fetched:
         if vocabulary is None:
             raise WeightsNotFound(
                 f"its vocabulary could not be had from huggingface.co/{entry.vocabulary}: "
-                f"{reason_offline()}"
+                f"{_OFFLINE}"
                 + ("" if entry.hub else f". The checkpoint is on no hub: {_by_hand(entry)}")
             )
         paths.append(vocabulary)

@@ -18,7 +18,7 @@ from vlscore.core import Signature, warn_caller
 from vlscore.data import images_in
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.networks.model_files import KeptAnnotations
+from vlscore.metrics.networks.model_files import AnnotationCache
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Batch:
     artefacts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]] = field(default_factory=dict)
     values: Mapping[str | Metric, "MetricValues"] = field(default_factory=dict)
     fitted: Any = None
-    annotations: KeptAnnotations = field(default_factory=KeptAnnotations)
+    annotations: AnnotationCache = field(default_factory=AnnotationCache)
 
     def __post_init__(self) -> None:
         lengths = {"candidates": len(self.candidates)}
@@ -314,7 +314,7 @@ def _images(image: Any, texts: set[int]) -> list[Any] | None:
     if len(shape) != 3 or len(texts) != 1 or shape[0] not in texts:
         return None
     is_colour = shape[0] in (1, 3, 4)
-    if is_colour and _channels_are_equal(image):
+    if is_colour and bool((image == image[:1]).all()):
         return None
     if is_colour and shape[0] > 1 and shape[2] not in (3, 4):
         raise InvalidStudy(
@@ -323,7 +323,3 @@ def _images(image: Any, texts: set[int]) -> list[Any] | None:
             "image once for each text"
         )
     return [image[k] for k in range(shape[0])]
-
-
-def _channels_are_equal(image: Any) -> bool:
-    return bool((image == image[:1]).all())

@@ -28,8 +28,8 @@ from vlscore.metrics.batch import (
 )
 from vlscore.metrics.library.embedded import constant_of
 from vlscore.metrics.metric import EMBEDDINGS, Metric
-from vlscore.metrics.networks.model_files import KeptAnnotations
-from vlscore.metrics.provider import ARTEFACTS, ArtefactStore, Provider, provider_of
+from vlscore.metrics.networks.model_files import AnnotationCache
+from vlscore.metrics.provider import ARTEFACTS, ArtefactStore, Provider, provider_of, why_missing
 from vlscore.metrics.registry import METRICS, find_metrics, inputs_of
 
 # Number of references to which a metric is fitted in one call.
@@ -80,7 +80,7 @@ class Plan:
         self.metrics = find_metrics(metrics)
         self.steps = _in_order(self.metrics)
         self._text = text
-        self.annotations = KeptAnnotations(cache)
+        self.annotations = AnnotationCache(cache)
         self._providers: dict[Metric, Provider] = {m: provider_of(m) for m in self.steps}
         self._artefacts = ArtefactStore()
         self._fitted = tuple(m for m in self.steps if self._providers[m].is_fitted(m))
@@ -135,8 +135,8 @@ class Plan:
         # The inputs of a metric are reported under its name, with its own parameters.
         for metrics in (self.metrics, self.steps):
             lacking = {metric: self._providers[metric].missing(metric) for metric in metrics}
-            if said := [f"{metric}: {reason}" for metric, reason in lacking.items() if reason]:
-                raise MissingDependency("; ".join(said))
+            if reasons := [f"{metric}: {reason}" for metric, reason in lacking.items() if reason]:
+                raise MissingDependency("; ".join(reasons))
 
     def signature(
         self, metric: Metric, embeddings: Signature | None = None, C: float | None = None
@@ -289,10 +289,7 @@ def usable_metrics(
     usable: list[Metric] = []
     left_out: dict[str, str] = {}
     for name, metric in METRICS.items():
-        try:
-            reason = provider_of(metric).missing(metric)
-        except VLScoreError as error:
-            reason = str(error)
+        reason = why_missing(metric)
         if metric.cost != "free":
             left_out[name] = f"it runs only if it is named, because {_COSTS[metric.cost]}"
         elif reason is not None:

@@ -6,7 +6,6 @@
 - `Artefact` is a name and a function from texts to one value each, for instance the findings of a
   report. `ArtefactStore` makes it once for every metric that needs it. A new artefact is a function
   and one line in this file. Embeddings, which need images too, come from the embedder instead.
-- `text_metric` makes a metric from a user's function of two texts.
 """
 
 import hashlib
@@ -32,14 +31,13 @@ from vlscore.errors import (
     WeightsNotFound,
 )
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.metric import Bounds, Metric
-from vlscore.metrics.networks.model_files import Stamp
+from vlscore.metrics.metric import Metric
+from vlscore.metrics.networks.model_files import Annotation, RememberingAnnotator, Stamp
 
 if TYPE_CHECKING:
     from vlscore.findings import ReportFindings
     from vlscore.metrics.judge.statements import ReportStatements
     from vlscore.metrics.networks.model_bert import Precision
-    from vlscore.metrics.networks.remembered import Annotation, RememberingAnnotator
 
 
 class Provider(ABC):
@@ -149,6 +147,14 @@ def provider_of(metric: Metric) -> Provider:
         kind = type(metric.provider).__name__
         raise InvalidSetting(f"{metric.name}: its provider must be a Provider, not a {kind}")
     return metric.provider
+
+
+def why_missing(metric: Metric) -> str | None:
+    """Return what a metric lacks on this machine, also if its provider raises that as an error."""
+    try:
+        return provider_of(metric).missing(metric)
+    except VLScoreError as error:
+        return str(error)
 
 
 def one_column(values: Any) -> Computed:
@@ -290,8 +296,8 @@ class LocalWeightsProvider(Provider):
         return self.conventions(metric)
 
     def annotated(
-        self, annotator: "RememberingAnnotator[Annotation]", metric: Metric, batch: Batch
-    ) -> "list[Annotation]":
+        self, annotator: RememberingAnnotator[Annotation], metric: Metric, batch: Batch
+    ) -> list[Annotation]:
         """Annotate the candidates, then the references.
 
         Annotations that the cache holds are taken from there.
@@ -366,72 +372,3 @@ def _digest(files: Stamp, folder: str) -> str:
         return file_digest(folder)
     lines = [f"{Path(path).relative_to(folder)} {file_digest(path)}" for path, _, _ in files]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-TextFunction = Callable[[str, str], float]
-
-
-def text_metric(
-    name: str,
-    description: str,
-    *,
-    bounds: Bounds = (None, None),
-    higher_is_better: bool = True,
-    version: str = "1",
-    citation: str = "",
-) -> Callable[[TextFunction], Metric]:
-    """Make a metric from a function (candidate, reference) -> number.
-
-    Args:
-        name: name in tables and signatures.
-        description: one sentence.
-        bounds: smallest and largest possible value.
-        higher_is_better: direction.
-        version: change it whenever the function returns other numbers; signatures contain it.
-        citation: where it was published.
-
-    Returns: a decorator that turns the function into the metric. If the function raises for a
-        candidate, this candidate has no value; the others are not affected.
-
-    >>> @text_metric("length-ratio", "words of the candidate for each of the reference")
-    ... def length_ratio(candidate, reference):
-    ...     return len(candidate.split()) / max(len(reference.split()), 1)
-    >>> from vlscore.metrics import compute
-    >>> compute([length_ratio], ["clear lungs"], ["The lungs are clear."])["length-ratio"].tolist()
-    [0.5]
-    """
-
-    def make(function: TextFunction) -> Metric:
-        return Metric(
-            name=name,
-            description=description,
-            higher_is_better=higher_is_better,
-            bounds=bounds,
-            citation=citation,
-            provider=_FunctionProvider(function, version),
-        )
-
-    return make
-
-
-class _FunctionProvider(Provider):
-    library = "own"
-
-    def __init__(self, function: TextFunction, version: str) -> None:
-        self._function, self._version = function, version
-
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        values = np.full(len(batch), np.nan)
-        failures: dict[int, VLScoreError] = {}
-        for row, (candidate, reference) in enumerate(batch.pairs()):
-            try:
-                values[row] = float(self._function(candidate, reference))
-            except Exception as error:  # a user's function may raise whatever it likes
-                failures[row] = VLScoreError(f"{metric.name}: {type(error).__name__}: {error}")
-        return Computed([values], failures=failures)
-
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        return {"own": self._version}

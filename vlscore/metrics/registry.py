@@ -1,6 +1,7 @@
 """Registry of metrics. A new metric is one file under `library` and one line here.
 
-A user's own metric has its provider as an attribute. `register(metric)` makes it known by name in
+A user's own metric has its provider as an attribute; `text_metric` makes one from a function of two
+texts. `register(metric)` makes it known by name in
 this process, an entry point of the group "vlscore.metrics" makes it known everywhere, and
 "package.module:METRIC" names it without either. `GROUPS` are names of several metrics, as in
 `-m text` or `-m bleu,image`.
@@ -12,10 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vlscore.core import Registry, plain_name, registered_name, split_call, split_names
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.metrics.metric import Metric
-from vlscore.metrics.provider import provider_of
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.metric import Bounds, Metric
+from vlscore.metrics.provider import Provider, provider_of, why_missing
 
 if TYPE_CHECKING:
     from vlscore.stats import TextTable
@@ -214,17 +218,11 @@ def _members_of(name: str) -> list[Metric] | None:
     group = GROUPS.get(plain_name(name))
     if group is None:
         return None
-    found = []
-    for metric in METRICS.values():
-        if metric.cost != "free" or not group[1](metric):
-            continue
-        try:
-            reason = provider_of(metric).missing(metric)
-        except VLScoreError as error:
-            reason = str(error)
-        if reason is None:
-            found.append(metric)
-    return found
+    return [
+        metric
+        for metric in METRICS.values()
+        if metric.cost == "free" and group[1](metric) and why_missing(metric) is None
+    ]
 
 
 def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
@@ -246,3 +244,72 @@ def missing_inputs(metric: Metric) -> list[str]:
         given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
     }
     return [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+
+
+TextFunction = Callable[[str, str], float]
+
+
+def text_metric(
+    name: str,
+    description: str,
+    *,
+    bounds: Bounds = (None, None),
+    higher_is_better: bool = True,
+    version: str = "1",
+    citation: str = "",
+) -> Callable[[TextFunction], Metric]:
+    """Make a metric from a function (candidate, reference) -> number.
+
+    Args:
+        name: name in tables and signatures.
+        description: one sentence.
+        bounds: smallest and largest possible value.
+        higher_is_better: direction.
+        version: change it whenever the function returns other numbers; signatures contain it.
+        citation: where it was published.
+
+    Returns: a decorator that turns the function into the metric. If the function raises for a
+        candidate, this candidate has no value; the others are not affected.
+
+    >>> @text_metric("length-ratio", "words of the candidate for each of the reference")
+    ... def length_ratio(candidate, reference):
+    ...     return len(candidate.split()) / max(len(reference.split()), 1)
+    >>> from vlscore.metrics import compute
+    >>> compute([length_ratio], ["clear lungs"], ["The lungs are clear."])["length-ratio"].tolist()
+    [0.5]
+    """
+
+    def make(function: TextFunction) -> Metric:
+        return Metric(
+            name=name,
+            description=description,
+            higher_is_better=higher_is_better,
+            bounds=bounds,
+            citation=citation,
+            provider=_FunctionProvider(function, version),
+        )
+
+    return make
+
+
+class _FunctionProvider(Provider):
+    library = "own"
+
+    def __init__(self, function: TextFunction, version: str) -> None:
+        self._function, self._version = function, version
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        values = np.full(len(batch), np.nan)
+        failures: dict[int, VLScoreError] = {}
+        for row, (candidate, reference) in enumerate(batch.pairs()):
+            try:
+                values[row] = float(self._function(candidate, reference))
+            except Exception as error:  # a user's function may raise whatever it likes
+                failures[row] = VLScoreError(f"{metric.name}: {type(error).__name__}: {error}")
+        return Computed([values], failures=failures)
+
+    def missing(self, metric: Metric) -> str | None:
+        return None
+
+    def facts(self, metric: Metric) -> dict[str, Any]:
+        return {"own": self._version}

@@ -44,7 +44,7 @@ from vlscore.data import (
 )
 from vlscore.data.phantom.phantom_pairs import scene_at, thumbnail
 from vlscore.encoders.blocks.pixels import standardise
-from vlscore.encoders.blocks.tokenizers import UNKNOWN, pretokenize
+from vlscore.encoders.blocks.word_tokenizers import UNKNOWN, pretokenize
 from vlscore.encoders.models.phantom_supervised import IMAGE_SIZE, SupervisedPhantomEncoder
 from vlscore.metrics import triangle_area
 from vlscore.stats import kendall_tau_b, largest_tau_b

@@ -147,8 +147,8 @@ def test_the_second_row_of_an_id_is_a_bad_row(tmp_path: Path, suffix: str) -> No
     for table in (open_studies(path), open_reports(path)):
         found = list(table)
         assert [isinstance(row, BadRow) for row in found] == [False, False, True, False, True]
-        assert found[2].reason == "id 's1' stands at row 1 already; ids must be unique"
-        assert found[4].reason == "id 's2' stands at row 2 already; ids must be unique"
+        assert found[2].reason == "id 's1' is already in row 1; ids must be unique"
+        assert found[4].reason == "id 's2' is already in row 2; ids must be unique"
     assert not any(isinstance(row, BadRow) for row in open_studies(path, unique=False))
     assert not any(isinstance(row, BadRow) for row in open_reports(path, unique=False))
 

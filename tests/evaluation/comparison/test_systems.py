@@ -75,7 +75,7 @@ def test_a_row_that_one_system_cannot_use_is_a_difference_with_its_reason(write)
 
 
 def test_an_id_that_stands_twice_is_refused(write):
-    with pytest.raises(InvalidTable, match=r"b\.jsonl, row 9: id 's0' stands at row 1 already"):
+    with pytest.raises(InvalidTable, match=r"b\.jsonl, row 9: id 's0' is already in row 1"):
         join(open_sources([write("a", ROWS), write("b", [*ROWS, ROWS[0]])]))
 
 

@@ -18,9 +18,9 @@ from vlscore.metrics.networks import green_model as green
 from vlscore.metrics.networks.green_model import (
     explanation_removed,
     green_conversation,
+    remembered_green,
 )
 from vlscore.metrics.networks.model_files import read_template
-from vlscore.metrics.networks.remembered import remembered_green
 
 GOLDEN = golden("green")
 PAIRS = [ReportPair(*pair) for pair in GOLDEN["reports"]]

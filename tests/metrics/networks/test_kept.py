@@ -9,7 +9,7 @@ import pytest
 from tests.metrics.networks.constructed import LONG, REPORTS, UNUSUAL
 from vlscore.core import Entry, open_cache
 from vlscore.metrics import CheXbert, RadGraph
-from vlscore.metrics.networks.model_files import KeptAnnotations, json_entry
+from vlscore.metrics.networks.model_files import AnnotationCache, json_entry
 
 TEXTS = [*REPORTS, *UNUSUAL, LONG]
 
@@ -43,11 +43,11 @@ def _as_plain(annotation):
 
 
 def test_a_second_run_reads_nothing_and_finds_the_same(annotator, tmp_path, never_read):
-    cold = KeptAnnotations(open_cache(tmp_path / "cache"))
+    cold = AnnotationCache(open_cache(tmp_path / "cache"))
     first = cold.annotated(annotator, files, [*TEXTS, *TEXTS])
     assert cold.to_dict() == {"reports_annotated": len(TEXTS), "annotations_from_cache": 0}
     never_read()
-    warm = KeptAnnotations(open_cache(tmp_path / "cache"))
+    warm = AnnotationCache(open_cache(tmp_path / "cache"))
     again = warm.annotated(annotator, files, TEXTS)
     assert warm.to_dict() == {"reports_annotated": 0, "annotations_from_cache": len(TEXTS)}
     for text in TEXTS:
@@ -55,7 +55,7 @@ def test_a_second_run_reads_nothing_and_finds_the_same(annotator, tmp_path, neve
 
 
 def test_only_what_is_new_is_read(annotator, tmp_path):
-    kept = KeptAnnotations(open_cache(tmp_path / "cache"))
+    kept = AnnotationCache(open_cache(tmp_path / "cache"))
     kept.annotated(annotator, files, TEXTS[:3])
     found = kept.annotated(annotator, files, TEXTS[:5])
     assert kept.to_dict() == {"reports_annotated": 5, "annotations_from_cache": 3}
@@ -64,7 +64,7 @@ def test_only_what_is_new_is_read(annotator, tmp_path):
 
 @pytest.mark.parametrize("change", ["weights", "vocabulary", "precision"])
 def test_other_weights_or_another_precision_is_read_anew(annotator, tmp_path, change, monkeypatch):
-    kept = KeptAnnotations(open_cache(tmp_path / "cache"))
+    kept = AnnotationCache(open_cache(tmp_path / "cache"))
     kept.annotated(annotator, files, TEXTS[:2])
     other = files() | ({change: "2" * 64} if change != "precision" else {})
     if change == "precision":
@@ -78,7 +78,7 @@ def test_without_a_cache_nothing_is_kept(annotator, tmp_path):
     def asked():
         raise AssertionError("digests were taken for nothing")
 
-    kept = KeptAnnotations()
+    kept = AnnotationCache()
     kept.annotated(annotator, asked, TEXTS[:2])
     kept.annotated(annotator, asked, TEXTS[:2])
     assert kept.to_dict() == {"reports_annotated": 4, "annotations_from_cache": 0}
@@ -86,12 +86,12 @@ def test_without_a_cache_nothing_is_kept(annotator, tmp_path):
 
 def test_a_damaged_entry_is_thrown_away_and_read_anew(annotator, tmp_path):
     cache = open_cache(tmp_path / "cache")
-    expected = KeptAnnotations(cache).annotated(annotator, files, TEXTS)
+    expected = AnnotationCache(cache).annotated(annotator, files, TEXTS)
     cache.embeddings.close()
     with sqlite3.connect(cache.embeddings.path) as db:
         db.execute("UPDATE entries SET value = zeroblob(length(value)) WHERE id = 2")
     db.close()
-    kept = KeptAnnotations(cache)
+    kept = AnnotationCache(cache)
     with pytest.warns(RuntimeWarning, match="1 damaged entries"):
         found = kept.annotated(annotator, files, TEXTS)
     assert kept.to_dict() == {
@@ -109,7 +109,7 @@ def test_a_damaged_entry_is_thrown_away_and_read_anew(annotator, tmp_path):
 
 def test_no_word_of_a_report_lies_in_the_cache(annotator, tmp_path):
     cache = open_cache(tmp_path / "cache")
-    KeptAnnotations(cache).annotated(annotator, files, TEXTS)
+    AnnotationCache(cache).annotated(annotator, files, TEXTS)
     cache.embeddings.close()
     held = b"".join(path.read_bytes() for path in (tmp_path / "cache").iterdir())
     assert b"annotations" in held

@@ -86,6 +86,6 @@ def test_the_same_reports_give_the_same_bits(radgraph):
 
 def test_pairs_taken_a_part_at_a_time_score_the_same(radgraph, monkeypatch):
     _, whole = radgraph.scores(REPORTS[-1:])
-    monkeypatch.setattr("vlscore.metrics.networks.radgraph_network._NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr("vlscore.metrics.networks.radgraph_model._NUMBERS_AT_ONCE", 1)
     _, parts = radgraph.scores(REPORTS[-1:])
     assert parts[0].relations.numpy() == pytest.approx(whole[0].relations.numpy(), abs=TOLERANCE)

@@ -10,7 +10,7 @@ import torch
 from tests.metrics.networks.constructed import golden, pack, radgraph_tensors
 from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
 from vlscore.metrics import RadGraph
-from vlscore.metrics.networks.radgraph_archive import read_radgraph
+from vlscore.metrics.networks.radgraph_model import read_radgraph
 
 
 @pytest.fixture

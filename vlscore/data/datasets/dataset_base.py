@@ -225,7 +225,7 @@ def sections_present(named: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def relative_name(path: Path, folder: Path) -> str:
-    """Return a file's path relative to a folder, with "/"; its name if it lies elsewhere."""
+    """Return a file's path relative to a folder, with "/"; its name if it is not below it."""
     try:
         return path.relative_to(folder).as_posix()
     except ValueError:

@@ -1,15 +1,19 @@
-"""MIMIC-CXR: DICOM films and free-text reports.
+"""MIMIC-CXR (DICOM films and free-text reports) and MIMIC-CXR-JPG (the same films as JPEG).
 
-The layout is described on PhysioNet (mimic-cxr 2.0.0 and 2.1.0, Johnson et al. 2019): films as
-`files/p10/p10000032/s50414267/DICOM_ID.dcm`, reports as `files/p10/p10000032/s50414267.txt` in
-`mimic-cxr-reports.zip`, and the list of films `cxr-record-list.csv.gz` (`subject_id`, `study_id`,
-`dicom_id`, `path`). The official split and the view positions are published with MIMIC-CXR-JPG
-alone; if its two tables are in the folder, they are used.
+The layout is described on PhysioNet (mimic-cxr and mimic-cxr-jpg, 2.0.0 and 2.1.0, Johnson et al.
+2019). MIMIC-CXR has films as `files/p10/p10000032/s50414267/DICOM_ID.dcm`, reports as
+`files/p10/p10000032/s50414267.txt` in `mimic-cxr-reports.zip`, and the list of films
+`cxr-record-list.csv.gz` (`subject_id`, `study_id`, `dicom_id`, `path`). The official split and the
+view positions are published with MIMIC-CXR-JPG alone; if its two tables are in the folder, they are
+used.
+
+MIMIC-CXR-JPG has films as `.../DICOM_ID.jpg`, `mimic-cxr-2.0.0-metadata.csv.gz` (`dicom_id`,
+`subject_id`, `study_id`, `ViewPosition`, `Rows`, `Columns`, ...) and `mimic-cxr-2.0.0-split.csv.gz`
+(`dicom_id`, `study_id`, `subject_id`, `split`). The reports are part of MIMIC-CXR.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from vlscore.data.datasets.dataset_base import (
     DAMAGED,
@@ -20,6 +24,7 @@ from vlscore.data.datasets.dataset_base import (
     DatasetStudy,
     Film,
     Omission,
+    StudyRows,
     relative_name,
     sections_of,
     split_named,
@@ -32,25 +37,6 @@ METADATA = "mimic-cxr-2.0.0-metadata.csv"
 SPLIT = "mimic-cxr-2.0.0-split.csv"
 _ARCHIVES = ("mimic-cxr-reports.zip", "mimic-cxr-reports")
 _KEYS = ("subject_id", "study_id", "dicom_id")
-
-PathOf = Callable[[Mapping[str, str]], str]
-
-
-@dataclass
-class MimicStudy:
-    """The films of one study as its tables list them.
-
-    Attributes:
-        patient: subject_id.
-        row: row of its first film.
-        films: films in the order of the table.
-        split: split of its first film.
-    """
-
-    patient: str
-    row: int
-    films: list[Film] = field(default_factory=list)
-    split: str | None = None
 
 
 class MimicCxr(Dataset):
@@ -70,19 +56,57 @@ class MimicCxr(Dataset):
     takes_reports = True
     film_suffixes = (".dcm", ".jpg", ".png")
 
+    listed_in: ClassVar[str] = RECORDS
+    published_suffix: ClassVar[str] = ".dcm"
+
     def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
-        """Yield the studies in the order of the list of films."""
-        table = files.needed_table(RECORDS)
-        return studies_of(files, table, (*_KEYS, "path"), self._path)
+        """Yield the studies in the order of the list of films.
 
-    @staticmethod
-    def _path(row: Mapping[str, str]) -> str:
-        return row.get("path") or film_path(row, ".dcm")
+        Raises: InvalidTable if a table, or the reports, are absent.
+        """
+        table = files.needed_table(self.listed_in)
+        needed = (*_KEYS, "path") if self.listed_in == RECORDS else _KEYS
+        texts = _report_texts(files)
+        facts = _facts(files)
+        found: dict[str, StudyRows] = {}
+        where = relative_name(table, files.folder)
+        for number, row in table_rows(table, needed):
+            if row is None:
+                yield Omission(where, number, None, "film", DAMAGED)
+                continue
+            if any(name not in row for name in _KEYS):
+                yield Omission(where, number, row.get("study_id"), "film", INCOMPLETE)
+                continue
+            own = {**facts.get(row["dicom_id"], {}), **row}
+            study = found.setdefault(row["study_id"], StudyRows(own, number))
+            sizes = (whole_number(own.get(name)) for name in ("Rows", "Columns"))
+            study.films.append(Film(self._path(row), own.get("ViewPosition"), *sizes))
+            # The split of the first film that has one.
+            if "split" in own:
+                study.first.setdefault("split", own["split"])
+        for id, each in found.items():
+            yield _with_report(id, each, where, texts)
+
+    def _path(self, row: Mapping[str, str]) -> str:
+        """Return the path of a film: the table's, else that of the layout."""
+        listed = row.get("path") if self.listed_in == RECORDS else None
+        folder = study_path(row["subject_id"], row["study_id"])
+        return listed or f"{folder}/{row['dicom_id']}{self.published_suffix}"
 
 
-def film_path(row: Mapping[str, str], suffix: str) -> str:
-    """Return the path of a film in MIMIC-CXR's layout."""
-    return f"{study_path(row['subject_id'], row['study_id'])}/{row['dicom_id']}{suffix}"
+class MimicCxrJpg(MimicCxr):
+    """Reads MIMIC-CXR-JPG's tables; see this file's docstring."""
+
+    name = "mimic-cxr-jpg"
+    description = "MIMIC-CXR-JPG: the films of MIMIC-CXR as JPEG, with split and views"
+    source = "https://physionet.org/content/mimic-cxr-jpg/2.1.0/"
+    needs = (
+        "mimic-cxr-2.0.0-metadata.csv.gz, mimic-cxr-2.0.0-split.csv.gz, files/; and MIMIC-CXR's "
+        "reports, in the folder or by --reports"
+    )
+    film_suffixes = (".jpg", ".png", ".jpeg")
+    listed_in = METADATA
+    published_suffix = ".jpg"
 
 
 def study_path(patient: str, study: str) -> str:
@@ -94,64 +118,27 @@ def study_path(patient: str, study: str) -> str:
     return f"files/p{patient[:2]}/p{patient}/s{study}"
 
 
-def studies_of(
-    files: DatasetFiles, table: Path, needed: Iterable[str], path_of: PathOf
-) -> Iterator[DatasetStudy | Omission]:
-    """Yield the studies whose films a table lists, with their reports.
-
-    Args:
-        table: table with one row a film.
-        needed: columns that it must have.
-        path_of: function that returns a film's path from its row.
-
-    Raises: InvalidTable if a table, or the reports, are absent.
-    """
-    texts = _report_texts(files)
-    facts = _facts(files)
-    found: dict[str, MimicStudy] = {}
-    where = relative_name(table, files.folder)
-    for number, row in table_rows(table, tuple(needed)):
-        if row is None:
-            yield Omission(where, number, None, "film", DAMAGED)
-            continue
-        if any(name not in row for name in _KEYS):
-            yield Omission(where, number, row.get("study_id"), "film", INCOMPLETE)
-            continue
-        own = {**facts.get(row["dicom_id"], {}), **row}
-        study = found.setdefault(row["study_id"], MimicStudy(row["subject_id"], number))
-        study.films.append(
-            Film(
-                path_of(row),
-                own.get("ViewPosition"),
-                whole_number(own.get("Rows")),
-                whole_number(own.get("Columns")),
-            )
-        )
-        study.split = study.split or split_named(own.get("split"))
-    for id, each in found.items():
-        yield _with_report(id, each, where, texts)
-
-
 def _with_report(
-    id: str, study: MimicStudy, where: str, texts: ReportTexts
+    id: str, study: StudyRows, where: str, texts: ReportTexts
 ) -> DatasetStudy | Omission:
-    name = f"{study_path(study.patient, id)}.txt"
+    patient = study.first["subject_id"]
+    name = f"{study_path(patient, id)}.txt"
     try:
         report = texts.read(name)
     except (OSError, ValueError) as error:
         return Omission(name, 0, id, "study", DAMAGED, type(error).__name__)
     if report is None:
-        return Omission(where, study.row, id, "study", REPORT_ABSENT, name)
+        return Omission(where, study.number, id, "study", REPORT_ABSENT, name)
     sections, from_last = sections_of(report)
     return DatasetStudy(
         id,
-        study.patient,
+        patient,
         tuple(study.films),
         sections,
         report.strip(),
-        study.split,
+        split_named(study.first.get("split")),
         file=where,
-        row=study.row,
+        row=study.number,
         from_last_paragraph=from_last,
     )
 

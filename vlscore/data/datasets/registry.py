@@ -43,16 +43,16 @@ DATASETS: Registry[Any] = Registry(
 )
 
 for _name, _target, _aliases in (
-    ("mimic-cxr-jpg", "mimic_cxr_jpg:MimicCxrJpg", ()),
+    ("mimic-cxr-jpg", "mimic_cxr:MimicCxrJpg", ()),
     ("mimic-cxr", "mimic_cxr:MimicCxr", ()),
-    ("iu-openi", "iu_openi:IuOpenI", ("open-i", "openi")),
-    ("iu-kaggle", "iu_kaggle:IuKaggle", ()),
+    ("iu-openi", "indiana:IuOpenI", ("open-i", "openi")),
+    ("iu-kaggle", "indiana:IuKaggle", ()),
     ("r2gen", "r2gen:R2Gen", ("iu-r2gen",)),
     ("squared-films", "squared_films:SquaredFilms", ()),
     ("chexpert-plus", "chexpert_plus:CheXpertPlus", ()),
     ("padchest", "padchest:PadChest", ()),
-    ("rexgradient-160k", "rexgradient:ReXGradient", ("rexgradient",)),
-    ("rexrank", "rexrank:ReXrankManifest", ()),
+    ("rexgradient-160k", "rex:ReXGradient", ("rexgradient",)),
+    ("rexrank", "rex:ReXrankManifest", ()),
 ):
     DATASETS.register(f"vlscore.data.datasets.{_target}", _name, aliases=_aliases)
 

@@ -124,7 +124,7 @@ def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any
     """
     rows, columns = int(dataset.Rows), int(dataset.Columns)
     allocated, signed = int(dataset.BitsAllocated), int(dataset.get("PixelRepresentation") or 0)
-    stated = {
+    facts = {
         "rows": rows,
         "columns": columns,
         "allocated": allocated,
@@ -136,7 +136,7 @@ def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any
     try:
         decoded = subprocess.run(
             [sys.executable, "-I", str(_CHILD)],
-            input=json.dumps(stated).encode() + b"\n" + frame,
+            input=json.dumps(facts).encode() + b"\n" + frame,
             capture_output=True,
             check=True,
             timeout=_TIMEOUT,

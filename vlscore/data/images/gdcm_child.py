@@ -13,10 +13,10 @@ import gdcm
 
 def main() -> None:
     """Decode standard input to standard output."""
-    stated = json.loads(sys.stdin.buffer.readline())
+    facts = json.loads(sys.stdin.buffer.readline())
     if hasattr(signal, "alarm"):
         # The parent process may have ended since.
-        signal.alarm(stated["seconds"])
+        signal.alarm(facts["seconds"])
     fragment = gdcm.Fragment()
     fragment.SetByteStringValue(sys.stdin.buffer.read())
     fragments = gdcm.SequenceOfFragments.New()
@@ -26,14 +26,14 @@ def main() -> None:
 
     image = gdcm.Image()
     image.SetNumberOfDimensions(2)
-    image.SetDimensions((stated["columns"], stated["rows"], 1))
+    image.SetDimensions((facts["columns"], facts["rows"], 1))
     image.SetDataElement(element)
     grey = gdcm.PhotometricInterpretation.GetPIType("MONOCHROME2")
     image.SetPhotometricInterpretation(gdcm.PhotometricInterpretation(grey))
-    syntax = gdcm.TransferSyntax.GetTSType(stated["syntax"])
+    syntax = gdcm.TransferSyntax.GetTSType(facts["syntax"])
     image.SetTransferSyntax(gdcm.TransferSyntax(syntax))
-    allocated, stored = stated["allocated"], stated["stored"]
-    image.SetPixelFormat(gdcm.PixelFormat(1, allocated, stored, stored - 1, stated["signed"]))
+    allocated, stored = facts["allocated"], facts["stored"]
+    image.SetPixelFormat(gdcm.PixelFormat(1, allocated, stored, stored - 1, facts["signed"]))
     # GDCM's wrapper returns bytes as text.
     sys.stdout.buffer.write(image.GetBuffer().encode("utf-8", "surrogateescape"))
 

@@ -110,7 +110,8 @@ def omit(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings]
     """
     if not shown:
         return None
-    stated = _without(shown, int(rng.integers(len(shown))))
+    position = int(rng.integers(len(shown)))
+    stated = shown[:position] + shown[position + 1 :]
     # Added to the shown findings, so that the addition is of a kind that the picture lacks.
     added = tuple(finding for finding in add_finding(rng, shown) if finding not in shown)
     return (stated, _sorted(stated + added)) if added else None
@@ -149,10 +150,6 @@ FORMS: dict[str, Callable[[np.random.Generator, Findings], tuple[Findings, Findi
     "states": state,
     "wrong-side": move,
 }
-
-
-def _without(findings: Findings, position: int) -> Findings:
-    return findings[:position] + findings[position + 1 :]
 
 
 def _replaced(findings: Findings, finding: PhantomFinding, side: str) -> Findings:

@@ -229,10 +229,10 @@ def _negatives(
     rng: np.random.Generator, present: set[str], split: Split, chance: float
 ) -> list[str]:
     true = [entry for entry in phrasings()["negative"] if present.isdisjoint(entry["absent"])]
-    said = [entry for entry in true if rng.random() < chance]
-    if not said and not present:
-        said = true[-1:]
-    return [_pick(rng, entry[split]) for entry in said]
+    chosen = [entry for entry in true if rng.random() < chance]
+    if not chosen and not present:
+        chosen = true[-1:]
+    return [_pick(rng, entry[split]) for entry in chosen]
 
 
 def _pick(rng: np.random.Generator, options: Sequence[str]) -> str:

@@ -142,7 +142,7 @@ _SPREAD = 0.02
 
 
 class Bert(nn.Module):
-    """BERT encoder: a vector for each word piece.
+    """BERT encoder: a vector for each word piece; by default of the size BERT-base.
 
     Args:
         pieces: size of the vocabulary.
@@ -271,17 +271,6 @@ class _ResidualOutput(nn.Module):
 
 CLINICAL_BERT_VOCABULARY = 28996
 CXR_BERT_VOCABULARY = 30522
-
-
-def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> Bert:
-    """A BERT-base encoder without its pooler (Devlin et al. 2019).
-
-    Args:
-        vocabulary: number of word pieces.
-        layers: number of transformer layers.
-        segments: number of segment (token type) embeddings.
-    """
-    return Bert(vocabulary, layers=layers, segments=segments)
 
 
 def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> Tensor:

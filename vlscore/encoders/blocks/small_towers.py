@@ -8,13 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from vlscore.encoders.blocks.tokenizers import (
+from vlscore.encoders.blocks.word_tokenizers import (
     LONGEST_SENTENCE,
     PAD,
     UNKNOWN,
     WordTokenizer,
     running_count,
-    split_sentences,
+    split_token_ids,
 )
 
 _PATCH = 4
@@ -140,7 +140,7 @@ class WordReader(nn.Module):
 
         Words come in the order of reports and of places in them; sentence ends are no words.
         """
-        sentences, owner = split_sentences(ids)
+        sentences, owner = split_token_ids(ids)
         if not len(sentences):
             return self.norm.weight.new_zeros(0, self.words.embedding_dim), owner
         distinct, which = torch.unique(sentences, dim=0, return_inverse=True)
@@ -178,7 +178,7 @@ def sentences_of_words(ids: Tensor) -> tuple[Tensor, Tensor]:
 
     Words come in the order of `WordReader`.
     """
-    sentences, owner = split_sentences(ids)
+    sentences, owner = split_token_ids(ids)
     sentence, _ = (sentences != PAD).nonzero(as_tuple=True)
     return sentence, owner
 

@@ -1,9 +1,8 @@
-"""Tokenizers: word pieces, tokenizer.json, CLIP's byte pairs, and words in sentences.
+"""Tokenizers of published encoders: word pieces, tokenizer.json, CLIP's byte pairs.
 
 * `WordPieceTokenizer` is BERT's over any vocabulary, the same under every version of transformers.
 * `JsonTokenizer` runs any tokenizer.json, without asking a library which code to use.
 * `ClipTokenizer` is CLIP's byte pair encoding, with the vocabulary that open_clip ships.
-* `WordTokenizer` gives words and sentence ends, for towers that read sentence by sentence.
 
 `read_json` and `refuse_code` read configurations as data.
 """
@@ -11,12 +10,11 @@
 import gzip
 import hashlib
 import json
-import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
@@ -85,6 +83,11 @@ def refuse_code(config: Any, source: str, *, depth: int = 0) -> None:
         inner = config.values() if isinstance(config, Mapping) else config
         for value in inner:
             refuse_code(value, source, depth=depth + 1)
+
+
+def _valid(text: str) -> str:
+    # A lone surrogate is no character, and the libraries below cannot be given one.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 _SPECIAL = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
@@ -163,9 +166,7 @@ class WordPieceTokenizer:
         return Tokens.padded(rows, max_tokens=max_tokens, pad=self.pad, pad_to=pad_to)
 
     def _encode(self, text: str) -> list[int]:
-        # A lone surrogate is no character, and the tokenizer below cannot be given one.
-        clean = text.encode("utf-8", "replace").decode("utf-8")
-        return self._tokenizer.encode(clean, add_special_tokens=False).ids
+        return self._tokenizer.encode(_valid(text), add_special_tokens=False).ids
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:
@@ -254,8 +255,7 @@ class JsonTokenizer:
         mask = torch.zeros_like(ids)
         full_lengths = torch.zeros(len(texts), dtype=torch.long)
         for row, text in enumerate(texts):
-            # A lone surrogate is no character, and the tokenizer below cannot be given one.
-            clean = self._clean(text.encode("utf-8", "replace").decode("utf-8"))
+            clean = self._clean(_valid(text))
             full_lengths[row] = len(self._whole.encode(clean).ids)
             kept = torch.tensor(self._cut.encode(clean).ids, dtype=torch.long)
             ids[row, : len(kept)], mask[row, : len(kept)] = kept, 1
@@ -348,125 +348,3 @@ def _check_merges(path: Path) -> None:
             raise ValueError("it has a line that is no pair")
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise IncompatibleCheckpoint(f"{path} is no list of merges: {error}") from None
-
-
-def _valid(text: str) -> str:
-    # A lone surrogate cannot be encoded in UTF-8, and pieces consist of UTF-8 bytes.
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-PAD, STOP, UNKNOWN = 0, 1, 2
-MAX_TOKENS = 384
-LONGEST_SENTENCE = 48
-
-_WORD = re.compile(r"\[unk\]|[^\W_]+|[.;!?\n]")
-STOPS = frozenset(".;!?\n")
-
-
-class WordTokenizer:
-    """Tokenizer of words and sentence ends; unknown words share hashed ids.
-
-    Attributes:
-        HASHED: number of ids that unknown words share; they follow PAD, STOP and UNKNOWN.
-    """
-
-    HASHED: ClassVar[int] = 256
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = list(words)
-        first = UNKNOWN + 1 + self.HASHED
-        self._ids = {word: first + k for k, word in enumerate(words)}
-        self.size = first + len(words)
-
-    @classmethod
-    def vocabulary_of(cls, reports: Sequence[str]) -> list[str]:
-        """Return the words of these reports, sorted."""
-        return vocabulary_of(reports)
-
-    def ids_of(self, report: str) -> list[int]:
-        """Return token ids; a report without words has one sentence end."""
-        return [self._id_of(token) for token in _WORD.findall(report.lower())] or [STOP]
-
-    def _id_of(self, token: str) -> int:
-        if token in STOPS:
-            return STOP
-        if token == "[unk]":
-            return UNKNOWN
-        known = self._ids.get(token)
-        if known is not None:
-            return known
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        return UNKNOWN + 1 + digest[0]
-
-    def __call__(self, reports: Sequence[str]) -> Tokens:
-        sequences = [self.ids_of(report) for report in reports]
-        longest = min(max(map(len, sequences), default=0), MAX_TOKENS)
-        ids = torch.full((len(sequences), longest), PAD, dtype=torch.long)
-        for row, sequence in enumerate(sequences):
-            kept = sequence[:longest]
-            ids[row, : len(kept)] = torch.tensor(kept)
-        full_lengths = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.long)
-        return Tokens(ids, (ids != PAD).long(), full_lengths)
-
-
-def pretokenize(report: str) -> list[str]:
-    """Split a report into words and sentence ends, from which a vocabulary is made."""
-    return _WORD.findall(report.lower())
-
-
-def vocabulary_of(reports: Sequence[str], *, at_least: int = 1) -> list[str]:
-    """Return the words that occur at least so often in these reports, sorted.
-
-    >>> vocabulary_of(["No effusion. No edema!", "[UNK] effusion"])
-    ['edema', 'effusion', 'no']
-    """
-    counts: dict[str, int] = {}
-    for report in reports:
-        for token in pretokenize(report):
-            counts[token] = counts.get(token, 0) + 1
-    words = counts.keys() - STOPS - {"[unk]"}
-    return sorted(word for word in words if counts[word] >= at_least)
-
-
-def read_vocabulary(path: Path) -> list[str]:
-    """Read the words of a vocabulary.json. Raises: IncompatibleCheckpoint."""
-    try:
-        words = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError("it is no list of words")
-        "\n".join(words).encode()
-    except (OSError, ValueError, RecursionError) as error:
-        raise IncompatibleCheckpoint(
-            f"{path} is no vocabulary: {str(error) or type(error).__name__}"
-        ) from None
-    return words
-
-
-def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Split token ids (n, L) into one row a sentence (m, longest), and its report (m,).
-
-    A sentence of more than 48 words is cut into pieces of 48.
-    """
-    is_word = (ids != PAD) & (ids != STOP)
-    number = torch.cumsum(ids == STOP, dim=1)
-    report = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
-    words, number, report = ids[is_word], number[is_word], report[is_word]
-    key = report * (ids.shape[1] + 1) + number
-    place = running_count(key)
-    piece = place // LONGEST_SENTENCE
-    starts = torch.ones_like(key, dtype=torch.bool)
-    starts[1:] = (key[1:] != key[:-1]) | (piece[1:] != piece[:-1])
-    row = torch.cumsum(starts, dim=0) - 1
-    longest = int(place.clamp(max=LONGEST_SENTENCE - 1).max()) + 1 if len(place) else 0
-    sentences = ids.new_full((int(starts.sum()), longest), PAD)
-    sentences[row, place % LONGEST_SENTENCE] = words
-    return sentences, report[starts]
-
-
-def running_count(key: Tensor) -> Tensor:
-    """Count, for each of sorted keys, the equal ones before it."""
-    position = torch.arange(len(key), device=key.device)
-    starts = torch.ones_like(key, dtype=torch.bool)
-    starts[1:] = key[1:] != key[:-1]
-    first = torch.where(starts, position, 0)
-    return position - torch.cummax(first, dim=0).values if len(key) else position

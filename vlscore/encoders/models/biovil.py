@@ -17,7 +17,8 @@ from torch.nn import functional
 
 from vlscore.data import Radiograph
 from vlscore.encoders.base import ImageFeatures, Tokens
-from vlscore.encoders.blocks.bert import CXR_BERT_VOCABULARY, bert_base, last_layer
+from vlscore.encoders.blocks.bert import CXR_BERT_VOCABULARY, Bert, last_layer
+from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50, as_places, feature_maps
 from vlscore.encoders.blocks.pixels import (
     Grey,
     LevelsPipeline,
@@ -26,7 +27,6 @@ from vlscore.encoders.blocks.pixels import (
     to_unit_range,
     too_elongated,
 )
-from vlscore.encoders.blocks.resnet import POOLED_WIDTH, as_places, feature_maps, resnet50_trunk
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -199,7 +199,7 @@ class Backbone(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = resnet50_trunk()
+        self.encoder = ResNet50()
 
     def forward(self, pixels: Tensor) -> Tensor:
         return feature_maps(self.encoder, pixels)[1]
@@ -212,7 +212,7 @@ class TemporalBackbone(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = resnet50_trunk()
+        self.encoder = ResNet50()
         self.backbone_to_vit = nn.Conv2d(POOLED_WIDTH, _TEMPORAL_WIDTH, kernel_size=1, bias=False)
         self.vit_pooler = TemporalPooler(_TEMPORAL_WIDTH)
         self.missing_previous_emb = nn.Parameter(torch.zeros(1, _TEMPORAL_WIDTH, 1, 1))
@@ -266,7 +266,7 @@ class BiovilReportTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.bert = bert_base(CXR_BERT_VOCABULARY)
+        self.bert = Bert(CXR_BERT_VOCABULARY)
         self.cls_projection_head = ReportHead()
 
     def forward(self, tokens: Tokens) -> Tensor:

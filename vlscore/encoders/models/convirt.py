@@ -12,10 +12,11 @@ from vlscore.data import Radiograph
 from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
-    bert_base,
+    Bert,
     last_layer,
     mean_over_tokens,
 )
+from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50
 from vlscore.encoders.blocks.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -25,7 +26,6 @@ from vlscore.encoders.blocks.pixels import (
     read_with_pillow,
     to_unit_range,
 )
-from vlscore.encoders.blocks.resnet import POOLED_WIDTH, resnet50_trunk
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -65,10 +65,10 @@ class ConvirtEncoder(PublishedEncoder):
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
         self.image_pipeline = StretchPipeline()
-        self.bert_model = bert_base(CLINICAL_BERT_VOCABULARY)
+        self.bert_model = Bert(CLINICAL_BERT_VOCABULARY)
         self.bert_l1 = nn.Linear(_BERT_WIDTH, _BERT_WIDTH)
         self.bert_l2 = nn.Linear(_BERT_WIDTH, DIM)
-        self.res_features = nn.Sequential(*list(resnet50_trunk().children())[:-1])
+        self.res_features = nn.Sequential(*list(ResNet50().children())[:-1])
         self.res_l1 = nn.Linear(POOLED_WIDTH, POOLED_WIDTH)
         self.res_l2 = nn.Linear(POOLED_WIDTH, DIM)
 

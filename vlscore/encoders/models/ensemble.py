@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from vlscore.encoders.base import JointEncoder, Tokens
-from vlscore.encoders.blocks.tokenizers import MAX_TOKENS
+from vlscore.encoders.blocks.word_tokenizers import MAX_TOKENS
 from vlscore.encoders.cards import CARD, card_of
 from vlscore.encoders.models.small import SmallEncoder
 from vlscore.errors import InvalidSetting, WeightsNotFound

@@ -10,20 +10,20 @@ from vlscore.data import clean_gloria
 from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
+    Bert,
     all_layers,
-    bert_base,
     sum_over_tokens,
 )
-from vlscore.encoders.blocks.pixels import PadCropPipeline
-from vlscore.encoders.blocks.resnet import (
+from vlscore.encoders.blocks.convolutional import (
     PATCH_WIDTH,
     POOLED_WIDTH,
+    ResNet50,
     as_places,
     enlarge_to_299,
     feature_maps,
     pool,
-    resnet50_trunk,
 )
+from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -55,7 +55,7 @@ class LastFourLayers(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = bert_base(CLINICAL_BERT_VOCABULARY)
+        self.model = Bert(CLINICAL_BERT_VOCABULARY)
 
     def last_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
         """Return (n, L, 768) for each of the last four layers."""
@@ -68,9 +68,10 @@ class LastFourLayers(nn.Module):
     def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> WordEmbeddings:
         """Embed each word: the sum over its pieces and over the last four layers."""
         states = torch.stack([layer.float() for layer in self.last_layers(tokens)]).sum(dim=0)
+        rows = zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True)
         return WordEmbeddings(
             add_up_words(states, tokens, tokenizer.continues_word),
-            [_words(tokenizer.pieces(row[:n])) for row, n in _rows(tokens)],
+            [_words(tokenizer.pieces(row[:n])) for row, n in rows],
         )
 
     def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
@@ -88,7 +89,7 @@ class EnlargedResNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = resnet50_trunk()
+        self.model = ResNet50()
         self.global_embedder = nn.Linear(POOLED_WIDTH, DIM)
         self.local_embedder = nn.Conv2d(PATCH_WIDTH, DIM, kernel_size=1, bias=False)
 
@@ -150,10 +151,6 @@ def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Te
     widest = int(counts.max()) if len(counts) else 0
     words = add_up_words(states, tokens, continues_word)[:, :widest]
     return words, torch.arange(widest, device=counts.device) < counts.unsqueeze(1)
-
-
-def _rows(tokens: Tokens) -> list[tuple[list[int], int]]:
-    return list(zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True))
 
 
 def _words(pieces: list[str]) -> list[str]:

@@ -19,13 +19,13 @@ from vlscore.data import Radiograph
 from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
+    Bert,
     all_layers,
-    bert_base,
     by_onednn,
     mean_over_tokens,
 )
+from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50
 from vlscore.encoders.blocks.pixels import Grey, LevelsPipeline, check_square, read_with_pillow
-from vlscore.encoders.blocks.resnet import POOLED_WIDTH, resnet50_trunk
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -139,7 +139,7 @@ class MedclipResNetTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = resnet50_trunk()
+        self.model = ResNet50()
         self.model.fc = nn.Linear(POOLED_WIDTH, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ class MedclipReportTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = bert_base(CLINICAL_BERT_VOCABULARY)
+        self.model = Bert(CLINICAL_BERT_VOCABULARY)
         self.projection_head = nn.Linear(_BERT_WIDTH, DIM, bias=False)
 
     def forward(self, tokens: Tokens) -> Tensor:

@@ -13,22 +13,22 @@ from vlscore.data import clean_mgca
 from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
+    Bert,
     all_layers,
     attention_of_first,
-    bert_base,
     by_onednn,
     last_layer,
 )
-from vlscore.encoders.blocks.pixels import PadCropPipeline
-from vlscore.encoders.blocks.resnet import (
+from vlscore.encoders.blocks.convolutional import (
     PATCH_WIDTH,
     POOLED_WIDTH,
+    ResNet50,
     as_places,
     enlarge_to_299,
     feature_maps,
     pool,
-    resnet50_trunk,
 )
+from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.models.gloria import words_of
 from vlscore.encoders.published import Part, PublishedEncoder
@@ -92,7 +92,7 @@ class MgcaResNetTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = resnet50_trunk()
+        self.model = ResNet50()
         self.global_embed = ProjectionHead(POOLED_WIDTH)
         self.local_embed = LocalHead(PATCH_WIDTH)
 
@@ -163,7 +163,7 @@ class MgcaReportTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = bert_base(CLINICAL_BERT_VOCABULARY, layers=6, segments=1)
+        self.model = Bert(CLINICAL_BERT_VOCABULARY, layers=6, segments=1)
         self.global_embed = ProjectionHead(_BERT_WIDTH)
         self.local_embed = LocalHead(_BERT_WIDTH)
 

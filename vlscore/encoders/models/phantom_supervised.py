@@ -10,7 +10,6 @@ of its sentences, in any order. Each tower has one extra coordinate, far from th
 modality gap that contrastive encoders have anyway, here of a fixed width.
 """
 
-import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,19 +21,20 @@ from vlscore.core import resource_path
 from vlscore.data import Radiograph
 from vlscore.encoders.base import JointEncoder, Tokens
 from vlscore.encoders.blocks.pixels import padded_square, standardise
-from vlscore.encoders.blocks.tokenizers import (
+from vlscore.encoders.blocks.tokenizers import read_json
+from vlscore.encoders.blocks.word_tokenizers import (
     LONGEST_SENTENCE,
     PAD,
     WordTokenizer,
-    read_json,
     read_vocabulary,
-    split_sentences,
+    split_token_ids,
 )
 from vlscore.encoders.cards import card_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.image_pipeline import ImagePipeline
+from vlscore.encoders.models.small import check_folder, digest_of_words
 from vlscore.encoders.published import fill, without_initialisation
-from vlscore.errors import ChecksumMismatch, WeightsNotFound
+from vlscore.errors import ChecksumMismatch
 
 IMAGE_SIZE = 128
 CONTENT_DIM = 190
@@ -111,7 +111,7 @@ class SupervisedReportTower(nn.Module):
         )
 
     def forward(self, ids: Tensor) -> Tensor:
-        sentences, owner = split_sentences(ids)
+        sentences, owner = split_token_ids(ids)
         total = self.words.weight.new_zeros(len(ids), CONTENT_DIM)
         if not len(sentences):
             return total
@@ -171,16 +171,10 @@ class SupervisedPhantomEncoder(JointEncoder):
             Path(weights) if weights is not None else resource_path("weights", "phantom-supervised")
         )
         model, listed, facts = (folder / name for name in _FILES)
-        absent = [path.name for path in (model, listed, facts) if not path.is_file()]
-        if absent:
-            raise WeightsNotFound(
-                f"{folder} is no folder of phantom-supervised: no {', '.join(absent)}. To "
-                "use a checkpoint of another encoder, name that one with encoder=... (--encoder)"
-            )
+        check_folder(folder, _FILES, "phantom-supervised")
         words = read_vocabulary(listed)
         stated = read_json(facts, "statement of phantom-supervised").get("sha256")
-        content = model.read_bytes()
-        checksum = hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
+        checksum = digest_of_words(model.read_bytes(), words)
         if checksum != stated:
             raise ChecksumMismatch(
                 f"{model}: the weights are not those that facts.json states; fetch the folder again"

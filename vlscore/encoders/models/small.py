@@ -20,8 +20,7 @@ from torch.nn import functional
 from vlscore.core import atomic_write, resource_path, write_json
 from vlscore.data import Radiograph
 from vlscore.encoders.base import ImageFeatures, JointEncoder, ReportFeatures, Tokens
-from vlscore.encoders.blocks.efficientnet_lite import CHANNELS, STRIDE, EfficientNetLite
-from vlscore.encoders.blocks.finding_tokens import FindingTokenizer
+from vlscore.encoders.blocks.convolutional import CHANNELS, STRIDE, EfficientNetLite
 from vlscore.encoders.blocks.pixels import padded_square, standardise
 from vlscore.encoders.blocks.small_towers import (
     ImageHead,
@@ -32,7 +31,13 @@ from vlscore.encoders.blocks.small_towers import (
     one_row_a_report,
     sentences_of_words,
 )
-from vlscore.encoders.blocks.tokenizers import MAX_TOKENS, WordTokenizer, read_json, read_vocabulary
+from vlscore.encoders.blocks.tokenizers import read_json
+from vlscore.encoders.blocks.word_tokenizers import (
+    MAX_TOKENS,
+    FindingTokenizer,
+    WordTokenizer,
+    read_vocabulary,
+)
 from vlscore.encoders.cards import CARD, EncoderCard, card_of, read_facts
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.image_pipeline import ImagePipeline
@@ -221,7 +226,7 @@ class SmallEncoder(JointEncoder):
             folder / CARD,
             {"encoder": "small", "settings": self.settings.to_dict()}
             | dict(card or {})
-            | {"sha256": _digest(content, words)},
+            | {"sha256": digest_of_words(content, words)},
         )
 
     @classmethod
@@ -239,7 +244,7 @@ class SmallEncoder(JointEncoder):
         """
         given = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
         model = (given.parent if given.is_file() else given) / MODEL
-        _check_folder(model.parent)
+        check_folder(model.parent, (MODEL, VOCABULARY, CARD), "a small encoder")
         words = read_vocabulary(model.with_name(VOCABULARY))
         path = model.with_name(CARD)
         facts = read_json(path, "card of a small encoder")
@@ -318,22 +323,24 @@ def _end(width: int, dim: int, *, bias: bool = True) -> nn.Module:
     return nn.Sequential(nn.ReLU(), nn.Linear(width, dim, bias=bias))
 
 
-def _check_folder(folder: Path) -> None:
-    absent = [name for name in (MODEL, VOCABULARY, CARD) if not (folder / name).is_file()]
+def check_folder(folder: Path, names: Sequence[str], what: str) -> None:
+    """Raise WeightsNotFound if a folder lacks one of an encoder's files."""
+    absent = [name for name in names if not (folder / name).is_file()]
     if absent:
         raise WeightsNotFound(
-            f"{folder} is no folder of a small encoder: no {', '.join(absent)}. To use a "
-            "checkpoint of another encoder, name that one with encoder=... (--encoder)"
+            f"{folder} is no folder of {what}: no {', '.join(absent)}. To use a checkpoint of "
+            "another encoder, name that one with encoder=... (--encoder)"
         )
 
 
-def _digest(content: bytes, words: Sequence[str]) -> str:
+def digest_of_words(content: bytes, words: Sequence[str]) -> str:
+    """Compute the hexadecimal sha256 of a weight file's content and a vocabulary."""
     return hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
 
 
 def _check_digest(facts: Mapping[str, Any], model: Path, words: Sequence[str]) -> None:
     stated = facts.get("sha256")
-    if stated is not None and stated != _digest(model.read_bytes(), words):
+    if stated is not None and stated != digest_of_words(model.read_bytes(), words):
         raise ChecksumMismatch(
             f"{model}: weights and vocabulary are not those that {CARD} states; copy the folder "
             "again, or train again"

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vlscore.findings import Span
-from vlscore.metrics.judge.grading import UNKNOWN, Patient
-from vlscore.metrics.judge.judgement import ErrorItem, Judgement
+from vlscore.metrics.judge.judgement import UNKNOWN, ErrorItem, Judgement, Patient
 from vlscore.metrics.judge.rules import RuleJudge
 
 _PASSES = 3
@@ -83,7 +82,7 @@ def _applied(text: str, judgement: Judgement) -> tuple[str, int, list[ErrorItem]
         edit = _smallest(text, error.line, error.correction)
         if edit in edits:
             continue
-        if any(_meet(edit[0], other) for other, _ in edits):
+        if any(edit[0].overlaps(other) or edit[0] == other for other, _ in edits):
             skipped.append(error)
         else:
             edits.append(edit)
@@ -113,7 +112,3 @@ def _smallest(text: str, line: Span, correction: str) -> tuple[Span, str]:
         last -= 1
     end = len(own) - last
     return Span(line.start + first, line.start + end), correction[first : len(correction) - last]
-
-
-def _meet(one: Span, other: Span) -> bool:
-    return one.overlaps(other) or one == other

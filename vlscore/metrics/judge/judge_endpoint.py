@@ -91,7 +91,7 @@ class EndpointModel:
 
     def facts(self, prompt: JudgePrompt) -> Mapping[str, str]:
         """Return model and endpoint."""
-        return {"model": _fact(self.model), "endpoint": self.url}
+        return {"model": re.sub(r"[|\n\r]", "_", self.model), "endpoint": self.url}
 
     def ask(
         self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
@@ -328,10 +328,6 @@ def _key(host: str) -> str:
             f"{KEY} contains characters that a key cannot have, such as a line break"
         )
     return key
-
-
-def _fact(text: str) -> str:
-    return "".join("_" if sign in "|\n\r" else sign for sign in text)
 
 
 def _run(work: Coroutine[Any, Any, Result]) -> Result:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,12 +18,12 @@ from vlscore.metrics.judge.judge_questions import JudgePrompt, JudgeQuestion, On
 from vlscore.metrics.networks.green_model import halving, precision_on
 from vlscore.metrics.networks.model_files import (
     check_model_folder,
+    device_of_annotators,
     files_of_model,
     load_model,
     load_tokenizer,
-    stamps_of,
+    loaded_once,
 )
-from vlscore.metrics.networks.remembered import device_of_annotators
 from vlscore.metrics.provider import name_and_digest
 
 # Fields of a request that a local model obeys; others would silently do nothing.
@@ -166,9 +166,9 @@ class LocalModel:
                 messages, tokenize=False, add_generation_prompt=True
             )
         except Exception as error:  # templates raise errors of many kinds
-            said = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise IncompatibleCheckpoint(
-                f"{self._folder}: its chat template refuses the conversation: {said}"
+                f"{self._folder}: its chat template refuses the conversation: {reason}"
             ) from None
         return text
 
@@ -250,11 +250,7 @@ class SchemaConstraint:
         return scores.masked_fill(allowed == 0, float("-inf"))
 
 
+@loaded_once(lambda folder, at_once: files_of_model(folder))
 def remembered_local(folder: Path, at_once: int) -> LocalModel:
     """Return a local model; it is loaded again only if a file has changed."""
-    return _local(check_model_folder(folder), stamps_of(*files_of_model(folder)), at_once)
-
-
-@lru_cache(maxsize=1)
-def _local(folder: Path, stamp: object, at_once: int) -> LocalModel:
     return LocalModel(folder, at_once)

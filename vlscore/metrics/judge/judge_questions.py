@@ -4,16 +4,15 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast, get_args
 
 from vlscore.data import SentenceSpan, is_encodable, split_sentences
 from vlscore.errors import InvalidReport, InvalidSetting
-from vlscore.metrics.judge.grading import JudgeCase, Patient
 from vlscore.metrics.judge.judge_answers import UnusableAnswer, read_answer
-from vlscore.metrics.judge.judgement import Judgement
+from vlscore.metrics.judge.judgement import JudgeCase, Judgement, Patient
 
 #: Which of the two reports the question shows first.
 Order = Literal["candidate-first", "reference-first"]
@@ -81,7 +80,7 @@ class JudgeQuestion:
         asked = prompt.again.replace("{error}", str(error)).strip()
         # An empty message is refused by some services.
         messages = (*self.messages, ("assistant", answer or "-"), ("user", asked))
-        return JudgeQuestion(messages, self.case, self.lines, self.true_lines)
+        return replace(self, messages=messages)
 
 
 def question_of(case: JudgeCase, prompt: JudgePrompt, order: Order) -> JudgeQuestion:
@@ -195,14 +194,7 @@ def _read_prompt(path: Path, name: str, time: int) -> JudgePrompt:
     if path == _SHIPPED:
         return prompt
     digest = hashlib.sha256(content).hexdigest()[:12]
-    return JudgePrompt(
-        f"{path.name.replace('|', '_')}@{digest}",
-        prompt.instructions,
-        prompt.again,
-        prompt.examples,
-        schema,
-        request,
-    )
+    return replace(prompt, name=f"{path.name.replace('|', '_')}@{digest}")
 
 
 def _example(entry: Mapping[str, Any]) -> tuple[JudgeCase, str]:

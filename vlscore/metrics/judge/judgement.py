@@ -1,12 +1,83 @@
-"""Judgements: the common result of every kind of judge, as plain values, and their scores."""
+"""What every kind of judge takes and returns: cases and judgements, with their scores.
 
+A case is a pair of reports and the patient.
+"""
+
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.findings import Span
 from vlscore.perturb import ErrorCategory
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """Age of the patient and indication of the examination.
+
+    Attributes:
+        age: years; None if unknown.
+        indication: reason for the examination; "" if unknown.
+
+    Raises: InvalidSetting for an age below 0 or above 130.
+    """
+
+    age: float | None = None
+    indication: str = ""
+
+    def __post_init__(self) -> None:
+        if self.age is not None and not 0 <= self.age <= 130:
+            raise InvalidSetting(f"an age must be 0 to 130 years, not {self.age!r}")
+
+
+UNKNOWN = Patient()
+
+
+class JudgeCase(NamedTuple):
+    """Candidate report, the reference it is judged against, and the patient."""
+
+    candidate: str
+    reference: str
+    patient: Patient = UNKNOWN
+
+
+# DICOM's age string (PS3.5, value representation AS).
+_DICOM = re.compile(r"(\d{1,3})([DWMY])", re.IGNORECASE)
+_YEARS = {"d": 1 / 365, "w": 7 / 365, "m": 1 / 12, "y": 1.0}
+
+
+def patient_of(age: Any, indication: Any, column: str = "age") -> Patient:
+    """Return the patient of one row; empty cells are unknown.
+
+    Args: column: of the age, for the message.
+
+    Raises: InvalidStudy where the age is neither a number of years nor a DICOM age.
+
+    >>> patient_of("018M", "Cough.").age
+    1.5
+    """
+    words = "" if indication is None or indication != indication else str(indication)
+    try:
+        return Patient(_years(age), words)
+    except (ValueError, InvalidSetting):
+        raise InvalidStudy(
+            f'column "{column}" holds {str(age)[:20]!r}: write years (72) or a DICOM age (072Y), '
+            "or leave the cell empty"
+        ) from None
+
+
+def _years(age: Any) -> float | None:
+    if age is None or isinstance(age, bool) or not str(age).strip():
+        return None
+    text = str(age).strip()
+    if (found := _DICOM.fullmatch(text)) is not None:
+        return int(found[1]) * _YEARS[found[2].lower()]
+    years = float(text)
+    return None if math.isnan(years) else years
+
 
 #: Grades of an error, after FineRadScore (Huang et al. 2024), whose four grades are 2 to 5.
 SEVERITIES: Mapping[int, str] = {

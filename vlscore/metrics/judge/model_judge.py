@@ -12,7 +12,6 @@ import numpy as np
 
 from vlscore.core import Cache, Entry, Recent, Space, open_cache
 from vlscore.errors import InvalidSetting, VLScoreError, WeightsNotFound
-from vlscore.metrics.judge.grading import UNKNOWN, JudgeCase, Patient
 from vlscore.metrics.judge.judge_answers import UnusableAnswer
 from vlscore.metrics.judge.judge_endpoint import DEFAULT_IN_FLIGHT, EndpointModel
 from vlscore.metrics.judge.judge_questions import (
@@ -26,7 +25,15 @@ from vlscore.metrics.judge.judge_questions import (
     question_of,
     request_fields,
 )
-from vlscore.metrics.judge.judgement import AnswerCounts, Judgement, Outcome, nothing_done
+from vlscore.metrics.judge.judgement import (
+    UNKNOWN,
+    AnswerCounts,
+    JudgeCase,
+    Judgement,
+    Outcome,
+    Patient,
+    nothing_done,
+)
 
 #: How often the model is asked about one pair, if its answers cannot be used.
 ATTEMPTS = 3
@@ -159,8 +166,8 @@ class _Questioning:
                     again = question.again(reply.text, error, self._judge.prompt)
                     self._next.append(again)
                     continue
-                said = f"the model gave no usable answer in {ATTEMPTS} attempts: {error}"
-                self._end(question.case, None, UnusableAnswer(said))
+                message = f"the model gave no usable answer in {ATTEMPTS} attempts: {error}"
+                self._end(question.case, None, UnusableAnswer(message))
 
     def _read(self, question: JudgeQuestion, reply: Reply) -> Judgement:
         if reply.is_cut:

@@ -1,30 +1,23 @@
 """Rule judge: errors of a candidate report, finding by finding, without a model."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
 from vlscore.findings import Category, Span
-from vlscore.metrics.judge.grading import (
-    UNKNOWN,
-    Grade,
-    JudgeCase,
-    Patient,
-    comparison_severity,
-    extent_severity,
-    grade_of,
-    milder,
-    place_severity,
-)
+from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
 from vlscore.metrics.judge.judgement import (
+    UNKNOWN,
     ErrorItem,
+    JudgeCase,
     Judgement,
     Outcome,
+    Patient,
     Quote,
     nothing_done,
 )
-from vlscore.metrics.judge.lines import LineCorrector, Part
 from vlscore.metrics.judge.statements import (
     Matching,
     Naming,
@@ -39,8 +32,22 @@ from vlscore.metrics.judge.statements import (
 )
 from vlscore.perturb import ErrorCategory
 
+#: Ranks of severity words up to "small" or "mild", and from "severe" or "large".
+_MILD, _SEVERE = 2, 6
+#: Ranks apart: "minimal" and "mild" by one, "mild" and "severe" by four.
+_SAME_GRADE, _FAR_GRADE = 1, 4
+#: Ratios of two measurements: as readers of one film differ, plainly another, far from it.
+_SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 #: Severity of an answer without any content: it would have to be written anew.
 _SILENCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Severity 1 to 5, with its reasons."""
+
+    severity: int
+    reason: str
 
 
 class RuleJudge:
@@ -143,36 +150,29 @@ class _ReportComparison:
             yield self._place(pair, grade, conflict)
         elif pair.naming is Naming.SAME:
             yield from self._position(pair)
-        if pair.naming is not Naming.COARSER and not self._is_device(reference):
+        if (
+            pair.naming is not Naming.COARSER
+            and not self._tables.concepts[reference.concept].device
+        ):
             worst = max(grade.severity, self._grade(candidate).severity)
             severity = extent_severity(candidate, reference, worst)
             if severity is not None:
                 yield self._extent(pair, severity)
         yield from self._comparison(pair)
 
-    def _is_device(self, statement: Statement) -> bool:
-        return self._tables.concepts[statement.concept].device
-
     def _title(self, statement: Statement) -> str:
         return self._tables.concepts[statement.concept].title
-
-    def _quotes(self, pair: StatementPair) -> tuple[Quote, Quote]:
-        return (
-            _quote(self._candidate.text, pair.candidate),
-            _quote(self._reference.text, pair.reference),
-        )
 
     def _paired(
         self, category: ErrorCategory, severity: int, pair: StatementPair, part: Part, reason: str
     ) -> ErrorItem:
-        candidate, reference = self._quotes(pair)
         line, correction = self._lines.corrected(pair, part)
         return ErrorItem(
             category,
             severity,
             self._title(pair.reference),
-            candidate,
-            reference,
+            _quote(self._candidate.text, pair.candidate),
+            _quote(self._reference.text, pair.reference),
             line,
             correction,
             reason,
@@ -180,13 +180,13 @@ class _ReportComparison:
 
     def _named(self, pair: StatementPair, grade: Grade) -> ErrorItem:
         true, stated = self._title(pair.reference), self._title(pair.candidate)
-        if pair.naming is Naming.COARSER:
-            grade = milder(grade, 1, "named less exactly")
-            reason = f"calls {true} {stated} ({grade.reason})"
-            return self._paired(ErrorCategory.OMITTED_FINDING, grade.severity, pair, "name", reason)
-        grade = milder(self._grade(pair.candidate), 2, "the reference names it less exactly")
+        category = ErrorCategory.OMITTED_FINDING
+        grade = milder(grade, 1, "named less exactly")
+        if pair.naming is Naming.MORE_EXACT:
+            category = ErrorCategory.FALSE_FINDING
+            grade = milder(self._grade(pair.candidate), 2, "the reference names it less exactly")
         reason = f"calls {true} {stated} ({grade.reason})"
-        return self._paired(ErrorCategory.FALSE_FINDING, grade.severity, pair, "name", reason)
+        return self._paired(category, grade.severity, pair, "name", reason)
 
     def _place(self, pair: StatementPair, grade: Grade, conflict: PlaceConflict) -> ErrorItem:
         severity = place_severity(grade, conflict)
@@ -215,7 +215,8 @@ class _ReportComparison:
         stated, true = pair.candidate.change, pair.reference.change
         if stated == true:
             return
-        severity = comparison_severity(stated, true)
+        # A clinician acts on what is new or has increased.
+        severity = 1 if {"new", "increased"}.isdisjoint({stated, true}) else 2
         if stated is None:
             category, reason = ErrorCategory.OMITTED_COMPARISON, f"does not say: {true}"
         else:
@@ -317,13 +318,74 @@ def _speaks(report: ReportStatements) -> bool:
 
 def _agree(candidate: Statement, reference: Statement) -> bool:
     """Return whether two statements may share a place: sides overlap, levels are not far apart."""
-    return place_conflict(candidate, reference) in (
-        None,
-        PlaceConflict.PART_OF_SIDES,
-        PlaceConflict.NEXT_LEVEL,
-    )
+    allowed = (None, PlaceConflict.PART_OF_SIDES, PlaceConflict.NEXT_LEVEL)
+    return place_conflict(candidate, reference) in allowed
 
 
 def _quote(text: str, statement: Statement) -> Quote:
     span = statement.quote(text)
     return Quote(span.of(text), span)
+
+
+def grade_of(statement: Statement, patient: Patient, tables: JudgeTables) -> Grade:
+    """Return the severity of missing or inventing a finding."""
+    concept = tables.concepts[statement.concept]
+    mild, plain, severe = concept.severity
+    severity, how = plain, ""
+    if statement.rank is not None and statement.rank <= _MILD:
+        severity, how = mild, f"{statement.grade} "
+    elif statement.rank is not None and statement.rank >= _SEVERE:
+        severity, how = severe, f"{statement.grade} "
+    if statement.position is not None and statement.position.level == "bad":
+        severity = tables.position_severity["bad", "good"]
+        how = "malpositioned "
+    reasons = [f"{how}{concept.title}"]
+    if statement.old:
+        severity -= 1
+        reasons.append("said to be old")
+    for rule in tables.patients:
+        if rule.applies(statement.concept, patient.age, patient.indication):
+            severity += rule.raised
+            reasons.append(rule.because)
+    return Grade(_bounded(severity), ", ".join(reasons))
+
+
+def _bounded(severity: int) -> int:
+    return max(1, min(5, severity))
+
+
+def milder(grade: Grade, steps: int, because: str) -> Grade:
+    """Return the grade some steps lower, with the reason added."""
+    return Grade(_bounded(grade.severity - steps), f"{grade.reason}, {because}")
+
+
+def place_severity(grade: Grade, conflict: PlaceConflict) -> int:
+    """Return the severity of a wrong place, from that of the finding."""
+    less = {
+        PlaceConflict.SIDE: 0,
+        PlaceConflict.PART_OF_SIDES: 1,
+        PlaceConflict.LEVEL: 1,
+        PlaceConflict.NEXT_LEVEL: 2,
+    }
+    return _bounded(grade.severity - less[conflict])
+
+
+def extent_severity(candidate: Statement, reference: Statement, worst: int) -> int | None:
+    """Return the severity of a wrong grade or size; None where they agree.
+
+    Args: worst: severity of missing the finding in its graver form.
+    """
+    if candidate.sizes and reference.sizes:
+        larger, smaller = sorted((candidate.sizes[0], reference.sizes[0]), reverse=True)
+        ratio = larger / smaller if smaller > 0 else float("inf")
+        if ratio <= _SAME_SIZE:
+            return None
+        if ratio <= _OTHER_SIZE:
+            return 1
+        return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
+    if candidate.rank is None or reference.rank is None:
+        return None
+    apart = abs(candidate.rank - reference.rank)
+    if apart <= _SAME_GRADE:
+        return None
+    return _bounded(worst if apart >= _FAR_GRADE else worst - 1)

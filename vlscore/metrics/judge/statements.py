@@ -20,7 +20,7 @@ from vlscore.findings import (
     extract,
     severity_level,
 )
-from vlscore.metrics.judge.judge_tables import Concept, JudgeTables, Position
+from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
 _REMEMBERED = 4096
 #: A sentence without a finding that begins like this refers to the finding before it.
@@ -151,9 +151,7 @@ def _statement(
 ) -> Statement:
     concept = _concept_of(text, sentence, finding, tables)
     level = severity_level(finding.severity, tables.lexicon) if finding.severity else None
-    position = None
-    if tables.concepts[concept].device:
-        position = _position(text, found, sentence, tables)
+    device, old = tables.concepts[concept].device, tables.concepts[concept].old
     return Statement(
         concept=concept,
         span=finding.span,
@@ -162,11 +160,11 @@ def _statement(
         levels=_levels(finding.zones),
         rank=None if level is None else level.rank,
         grade=finding.severity,
-        sizes=() if tables.concepts[concept].device else _sizes(text, finding),
+        sizes=() if device else _sizes(text, finding),
         change=None if finding.change is None else str(finding.change),
         doubtful=not finding.is_likely and finding.status is Status.CURRENT,
-        position=position,
-        old=_is_old(text, sentence, tables.concepts[concept]),
+        position=_position(text, found, sentence, tables) if device else None,
+        old=old is not None and bool(old.search(text, *sentence.span)),
         finding=finding,
         observations=frozenset((finding.observation,)),
     )
@@ -177,10 +175,6 @@ def _concept_of(text: str, sentence: Sentence, finding: Finding, tables: JudgeTa
         if refinement.pattern.search(text, finding.span.start, finding.span.end):
             return refinement.concept
     return tables.of_observation[finding.observation]
-
-
-def _is_old(text: str, sentence: Sentence, concept: Concept) -> bool:
-    return concept.old is not None and bool(concept.old.search(text, *sentence.span))
 
 
 def _sizes(text: str, finding: Finding) -> tuple[float, ...]:

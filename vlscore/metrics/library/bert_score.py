@@ -6,7 +6,6 @@ zero similarities, so that a pair's number would depend on the other pairs of th
 """
 
 import contextlib
-import hashlib
 import io
 import json
 import math
@@ -25,7 +24,7 @@ from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.words import ReferenceCounts
 from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import Provider
+from vlscore.metrics.provider import Provider, content_digest
 
 _BATCH = 32
 _WEIGHTS = "*.safetensors"
@@ -119,7 +118,7 @@ class BertScoreProvider(Provider):
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         folder = _folder(metric)
-        stated = {
+        facts = {
             "model": f"{folder.name}@{_digest(folder)}",
             "layer": str(self._layer(metric)),
             # Number of word pieces of a text that are used; bert-score cuts off the rest.
@@ -127,8 +126,8 @@ class BertScoreProvider(Provider):
         }
         path = self._baseline_path(metric)
         if path is not None:
-            stated["rescale"] = f"{path.name}@{file_digest(path)[:8]}"
-        return stated
+            facts["rescale"] = f"{path.name}@{file_digest(path)[:8]}"
+        return facts
 
     def _loaded(self, metric: Metric) -> _Loaded:
         self._module("bert_score")
@@ -234,9 +233,9 @@ def _load(folder: Path, layer: int, digest: str) -> _Loaded:
         )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     spaced = {"add_prefix_space": True} if kind in _BYTE_PAIR_MODELS else {}
-    said = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(printed):
             tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=False, **spaced)
             model = get_model(str(folder), layer)
     except (OSError, ValueError, RuntimeError) as error:
@@ -250,15 +249,9 @@ def _load(folder: Path, layer: int, digest: str) -> _Loaded:
 
 
 def _digest(folder: Path) -> str:
-    """Return the digest of weights, settings and tokenizer; read again only after a change."""
+    """Return the digest of weights, settings and tokenizer."""
     files = sorted({*folder.glob(_WEIGHTS), *folder.glob("*.json"), *folder.glob("*.txt")})
-    return _digest_of(tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files))
-
-
-@lru_cache(maxsize=4)
-def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
-    lines = "\n".join(f"{path.name} {file_digest(path)}" for path, _, _ in files)
-    return hashlib.sha256(lines.encode()).hexdigest()[:12]
+    return content_digest(folder, files)[:12]
 
 
 def _prepared(text: str, metric: Metric) -> str:

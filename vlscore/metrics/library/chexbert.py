@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import label_f1s, label_supports, share
+from vlscore.metrics.library.words import f1_precision_recall, label_f1s, label_supports
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import (
     LocalWeightsProvider,
@@ -65,7 +65,7 @@ class CheXbertProvider(LocalWeightsProvider):
                 [np.empty(0) for _ in metric.columns],
                 np.empty((0, metric.statistics)) if metric.statistics else None,
             )
-        from vlscore.metrics.networks.remembered import remembered_chexbert
+        from vlscore.metrics.networks.chexbert_network import remembered_chexbert
 
         assert batch.references is not None
         annotator = remembered_chexbert(*self.files(metric), precision_of(metric))
@@ -121,15 +121,11 @@ def _agreement(
         compared = (predicted != UNCERTAIN) & (wanted != UNCERTAIN)
     has, should = np.isin(predicted, positive), np.isin(wanted, positive)
     counts = [has & should & compared, has & ~should & compared, ~has & should & compared]
-    tp, fp, fn = (x.sum(1).astype(np.float64) for x in counts)
-    five = [x[:, _five()].sum(1).astype(np.float64) for x in counts]
-    columns = [
-        share(2 * tp, 2 * tp + fp + fn),
-        share(tp, tp + fp),
-        share(tp, tp + fn),
-        share(2 * five[0], 2 * five[0] + five[1] + five[2]),
-        truncated,
-    ]
+    of_all, of_five = (
+        f1_precision_recall(*(x[:, chosen].sum(1).astype(np.float64) for x in counts))
+        for chosen in _groups().values()
+    )
+    columns = [*of_all, of_five[0], truncated]
     return Computed(columns, np.hstack(counts).astype(np.float64))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from vlscore.core import __version__
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import label_f1s, label_supports, share
+from vlscore.metrics.library.words import f1_precision_recall, label_f1s, label_supports
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Provider
 
@@ -44,8 +44,7 @@ class FindingsProvider(Provider):
             extra = extra & _mentioned(references)
         tp, fp, fn = (x.sum(1).astype(np.float64) for x in (hits, extra, missed))
         statistics = np.hstack([hits, extra, missed]).astype(np.float64)
-        columns = [share(2 * tp, 2 * tp + fp + fn), share(tp, tp + fp), share(tp, tp + fn)]
-        return Computed(columns, statistics)
+        return Computed(f1_precision_recall(tp, fp, fn), statistics)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
         found, f1 = label_f1s(sums, _GROUPS)

@@ -1,10 +1,9 @@
 """GREEN: matched findings / (matched findings + significant errors), by a language model.
 
-The model runs on this machine, or a table supplies answers that it gave elsewhere.
+The model runs on this machine, or a table has the answers that it gave before.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,9 @@ from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.networks.model_files import (
     ReportPair,
     check_model_folder,
+    device_of_annotators,
     files_of_model,
+    loaded_once,
     read_template,
 )
 from vlscore.metrics.provider import LocalWeightsProvider, name_and_digest, weights_place
@@ -93,7 +94,6 @@ class GreenProvider(LocalWeightsProvider):
                 raise MissingDependency(reason)
             return {"answers": name_and_digest(answers), "parser": f"green@{_RELEASED}"}
         from vlscore.metrics.networks.green_model import LONGEST, precision_on
-        from vlscore.metrics.networks.remembered import device_of_annotators
 
         (model,) = self.present_files(metric)
         return {
@@ -115,11 +115,10 @@ class GreenProvider(LocalWeightsProvider):
     ) -> "Sequence[str | VLScoreError]":
         table = _table(metric)
         if table is None:
-            from vlscore.metrics.networks.remembered import remembered_green
+            from vlscore.metrics.networks.green_model import remembered_green
 
             return remembered_green(*self.files(metric)).answers(pairs)
-        stamp = table.stat()
-        known = _read_answers(table, stamp.st_mtime_ns, stamp.st_size)
+        known = _read_answers(table)
         absent = VLScoreError(f"{table} has no answer for these two reports")
         return [known.get(_key(pair.candidate, pair.reference), absent) for pair in pairs]
 
@@ -147,9 +146,9 @@ def _key(candidate: str, reference: str) -> _Pair:
     return " ".join(candidate.split()), " ".join(reference.split())
 
 
-@lru_cache(maxsize=2)
-def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLScoreError]:
-    """Read the answers of a table; read them again if the file has changed.
+@loaded_once(lambda path: (path,), room=2)
+def _read_answers(path: Path) -> Mapping[_Pair, str | VLScoreError]:
+    """Read the answers of a table.
 
     Raises: InvalidTable that names a missing column, or the row of a second answer.
     """
@@ -170,8 +169,8 @@ def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLSc
         if isinstance(record, str):
             raise InvalidTable(f"{path}, row {number}: {record}")
         candidate, reference, answer = (str(record.get(name) or "") for name in names)
-        key, said = _key(candidate, reference), explanation_removed(answer)
-        if found.setdefault(key, said) != said:
+        key, text = _key(candidate, reference), explanation_removed(answer)
+        if found.setdefault(key, text) != text:
             raise InvalidTable(
                 f"{path}, row {number}: an earlier row has another answer about the same two "
                 "reports"

@@ -46,7 +46,8 @@ class JudgeProvider(Provider):
             if isinstance(judged, VLScoreError):
                 failures[row] = judged
             else:
-                rows[row] = _row(score(judged), judged)
+                severities = (judged.sum, judged.maximum, judged.count, judged.significant)
+                rows[row] = (score(judged), *severities)
         return Computed(list(rows.T), failures=failures)
 
     def missing(self, metric: Metric) -> str | None:
@@ -69,7 +70,7 @@ class JudgeProvider(Provider):
             candidates, references = batch.artefacts["judge-statements"]
             pairs = zip(candidates, references, strict=True)
             return [self._rules.compare(candidate, reference) for candidate, reference in pairs]
-        from vlscore.metrics.judge.grading import JudgeCase
+        from vlscore.metrics.judge.judgement import JudgeCase
 
         judge = _model_judge(metric, batch.annotations.cache)
         if not judge.model.is_here:
@@ -108,16 +109,6 @@ def _model_judge(metric: Metric, cache: Cache | None) -> "ModelJudge":
         tuple(allowed_hosts()),
         requests_at_once(),
         cache,
-    )
-
-
-def _row(score: float, judgement: "Judgement") -> tuple[float, ...]:
-    return (
-        score,
-        judgement.sum,
-        judgement.maximum,
-        judgement.count,
-        judgement.significant,
     )
 
 

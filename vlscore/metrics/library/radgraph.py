@@ -108,7 +108,7 @@ _PARAMETERS = (
     Parameter(
         "vocabulary",
         None,
-        "vocab.txt of the BERT that the model stands on; default: beside the archive",
+        "vocab.txt of the BERT that the model uses; default: beside the archive",
         kind=str,
     ),
     PRECISION,
@@ -122,7 +122,7 @@ class RadGraphProvider(LocalWeightsProvider):
         if not len(batch):
             return Computed([np.empty(0) for _ in metric.columns])
         from vlscore.metrics.library import radgraph as agreement
-        from vlscore.metrics.networks.remembered import remembered_radgraph
+        from vlscore.metrics.networks.radgraph_network import remembered_radgraph
 
         assert batch.references is not None
         annotator = remembered_radgraph(*self.files(metric), precision_of(metric))

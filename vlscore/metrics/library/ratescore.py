@@ -74,7 +74,7 @@ class RaTEScoreProvider(LocalWeightsProvider):
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         if not len(batch):
             return Computed([np.empty(0) for _ in metric.columns])
-        from vlscore.metrics.networks.remembered import remembered_ratescore
+        from vlscore.metrics.networks.ratescore_network import remembered_ratescore
 
         assert batch.references is not None
         reader, reports = remembered_ratescore(*self.files(metric))

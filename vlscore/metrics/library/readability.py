@@ -9,7 +9,6 @@ is absent. So this file computes Dale-Chall from textstat's words, sentences and
 """
 
 from collections.abc import Callable, Iterable, Set
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.library.words import ReferenceCounts, has_corpus, how_to_get
 from vlscore.metrics.metric import Metric, Parameter
+from vlscore.metrics.networks.model_files import loaded_once
 from vlscore.metrics.provider import Provider, one_column
 
 _LANGUAGE = "en_US"
@@ -104,12 +104,8 @@ def _file(named: Any) -> Path:
     return path
 
 
+@loaded_once(lambda path: (path,), room=4)
 def _listed(path: Path) -> frozenset[str]:
-    return _read(path, path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=4)
-def _read(path: Path, changed: int) -> frozenset[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -136,6 +136,11 @@ def share(
     return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), of_nothing)
 
 
+def f1_precision_recall(tp: Values, fp: Values, fn: Values) -> list[NDArray[np.float64]]:
+    """Compute F1, precision and recall of each report from its counts; 1 for 0 / 0."""
+    return [share(2 * tp, 2 * tp + fp + fn), share(tp, tp + fp), share(tp, tp + fn)]
+
+
 def corpus_f1(tp: Values, fp: Values, fn: Values) -> NDArray[np.float64]:
     """Compute F1 from counts over a corpus; nan if neither candidates nor references have any."""
     return share(2 * tp, 2 * tp + fp + fn, np.nan)

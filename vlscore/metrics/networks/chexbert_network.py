@@ -24,7 +24,12 @@ from vlscore.metrics.networks.model_bert import (
     part_of,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import chexbert_files
+from vlscore.metrics.networks.model_files import (
+    RememberingAnnotator,
+    chexbert_files,
+    device_of_annotators,
+    loaded_once,
+)
 
 # In the order of the heads.
 OBSERVATIONS = (
@@ -151,3 +156,13 @@ class CheXbert:
                 found[rows] = self._bert(part.ids, part.mask)[:, 0].float().cpu()
             heads = [head(found.to(self._device)).cpu() for head in self._heads]
         return heads, found, tokens.truncated
+
+
+@loaded_once(lambda weights, vocabulary, precision: (weights, vocabulary))
+def remembered_chexbert(
+    weights: Path, vocabulary: Path, precision: Precision
+) -> RememberingAnnotator[CheXbertAnnotation]:
+    """Return CheXbert from these files; it is loaded again only if one has changed."""
+    return RememberingAnnotator(
+        CheXbert(weights, vocabulary, device=device_of_annotators(), precision=precision)
+    )

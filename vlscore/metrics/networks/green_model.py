@@ -27,9 +27,13 @@ from vlscore.core import Recent
 from vlscore.encoders import check_device, inference, is_short_of_memory
 from vlscore.errors import VLScoreError
 from vlscore.metrics.networks.model_files import (
+    QUESTION,
     ReportPair,
+    device_of_annotators,
+    files_of_model,
     load_model,
     load_tokenizer,
+    loaded_once,
     read_template,
 )
 
@@ -255,3 +259,9 @@ def halving(
     middle = len(batch) // 2
     yield from halving(generate, batch[:middle], device)
     yield from halving(generate, batch[middle:], device)
+
+
+@loaded_once(lambda model: (*files_of_model(model), model / QUESTION))
+def remembered_green(model: Path) -> GreenJudge:
+    """Return GREEN's language model; it is loaded again only if a file has changed."""
+    return GreenJudge(model, device=device_of_annotators())

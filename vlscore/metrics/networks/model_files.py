@@ -4,23 +4,28 @@ The first part finds weights and vocabularies on this machine, loads transformer
 folders, and reads the words of GREEN's question. Nothing is downloaded, no code of a model is run,
 and torch is not imported, so that a list of metrics can say what is missing.
 
-The second part stores annotations between runs. They are in the same cache file as embeddings,
-under the SHA-256 of the report and everything else they depend on. The cache holds no word of a
-report: RadGraph's entities are stored as positions, and their words are taken from the report.
+`loaded_once` leaves a model in memory until one of its files changes, and `RememberingAnnotator`
+the latest annotations.
+
+The last part stores annotations between runs. They are in the same cache file as embeddings, under
+the SHA-256 of the report and everything else they depend on. The cache holds no word of a report:
+RadGraph's entities are stored as positions, and their words are taken from the report.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache, wraps
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from threading import Lock
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from vlscore.core import (
     Cache,
     Entry,
+    Recent,
     Space,
     __version__,
     libraries,
@@ -85,10 +90,9 @@ def check_place(path: Path) -> None:
         )
 
 
-_CONFIG = "config.json"
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spm.model", "vocab.txt", "vocab.json")
-_PARTS = (_CONFIG, *_WEIGHTS, *_TOKENIZERS, "*.json", "merges.txt")
+_PARTS = (CONFIG, *_WEIGHTS, *_TOKENIZERS, "*.json", "merges.txt")
 
 
 def check_model_folder(place: str | Path) -> Path:
@@ -99,8 +103,8 @@ def check_model_folder(place: str | Path) -> Path:
     folder = Path(place).expanduser()
     if not folder.is_dir():
         raise WeightsNotFound(f"{folder}: there is no such folder of a transformers model")
-    if not (folder / _CONFIG).is_file():
-        raise WeightsNotFound(f"{folder} has no {_CONFIG}: name the folder of a model")
+    if not (folder / CONFIG).is_file():
+        raise WeightsNotFound(f"{folder} has no {CONFIG}: name the folder of a model")
     for what, names in (("weights", _WEIGHTS), ("tokenizer", _TOKENIZERS)):
         if not any(next(folder.glob(name), None) for name in names):
             raise WeightsNotFound(f"{folder} has no {what}: it must contain {' or '.join(names)}")
@@ -125,6 +129,43 @@ def stamps_of(*places: Path) -> Stamp:
         if file.is_file()
     ]
     return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+
+
+Parameters = ParamSpec("Parameters")
+Loaded = TypeVar("Loaded")
+
+
+def loaded_once(
+    files: Callable[..., Iterable[Path]], room: int = 1
+) -> Callable[[Callable[Parameters, Loaded]], Callable[Parameters, Loaded]]:
+    """Return a decorator of a function that reads files: its latest results stay in memory.
+
+    Args:
+        files: function of the same arguments that returns the files. If one of them has changed,
+            it is read again.
+        room: number of results that stay.
+    """
+
+    def decorate(load: Callable[Parameters, Loaded]) -> Callable[Parameters, Loaded]:
+        @lru_cache(maxsize=room)
+        def of_stamp(stamp: Stamp, *args: Any, **keywords: Any) -> Loaded:
+            return load(*args, **keywords)
+
+        @wraps(load)
+        def loaded(*args: Parameters.args, **keywords: Parameters.kwargs) -> Loaded:
+            return of_stamp(stamps_of(*files(*args, **keywords)), *args, **keywords)
+
+        loaded.cache_clear = of_stamp.cache_clear  # type: ignore[attr-defined]
+        return loaded
+
+    return decorate
+
+
+def device_of_annotators() -> str:
+    """Return the device on which annotators run: a GPU if there is one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def load_model(kind: str, folder: Path, **settings: Any) -> Any:
@@ -171,9 +212,9 @@ def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
             str(folder), local_files_only=True, trust_remote_code=False, **settings
         )
     except Exception as error:  # transformers and the libraries below it raise errors of many kinds
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise IncompatibleCheckpoint(
-            f"transformers cannot load {folder} as {kind.__name__}: {said}"
+            f"transformers cannot load {folder} as {kind.__name__}: {reason}"
         ) from error
     finally:
         logging.set_verbosity(level)
@@ -235,7 +276,7 @@ def read_template(model: Path) -> tuple[Template, str]:
 Digests = Callable[[], Mapping[str, str]]
 
 
-class KeptAnnotator(Protocol):
+class CacheableAnnotator(Protocol):
     """Protocol of an annotator whose annotations can be cached.
 
     Attributes:
@@ -255,7 +296,7 @@ class KeptAnnotator(Protocol):
 
 
 @dataclass
-class KeptAnnotations:
+class AnnotationCache:
     """Cache of annotations between runs, with counts of its use.
 
     Attributes:
@@ -277,7 +318,7 @@ class KeptAnnotations:
 
     def annotated(
         self,
-        annotator: KeptAnnotator,
+        annotator: CacheableAnnotator,
         files: Digests,
         reports: Sequence[str],
     ) -> dict[str, Any]:
@@ -306,7 +347,7 @@ class KeptAnnotations:
             found |= read
         return found
 
-    def _space(self, annotator: KeptAnnotator, files: Digests) -> Space | None:
+    def _space(self, annotator: CacheableAnnotator, files: Digests) -> Space | None:
         if self.cache is None:
             return None
         kind = type(annotator)
@@ -338,3 +379,43 @@ def json_content(entry: Entry) -> Any:
 @cache
 def _versions() -> dict[str, str | None]:
     return libraries()
+
+
+# Distinct reports in memory between batches: references repeat across generators.
+_REMEMBERED = 10_000
+
+Annotation = TypeVar("Annotation")
+
+
+class _Reads(Protocol):
+    def annotate(self, reports: Sequence[str]) -> Sequence[Any]: ...
+
+
+def _directly(annotator: _Reads, reports: Sequence[str]) -> Mapping[str, Any]:
+    return dict(zip(reports, annotator.annotate(reports), strict=True))
+
+
+class RememberingAnnotator(Generic[Annotation]):
+    """Annotator that caches the annotations of the reports used most recently."""
+
+    def __init__(self, annotator: _Reads) -> None:
+        self._annotator = annotator
+        self._known: Recent[str, Annotation] = Recent(_REMEMBERED)
+        self._lock = Lock()
+
+    def annotate(
+        self,
+        reports: Sequence[str],
+        way: Callable[[Any, Sequence[str]], Mapping[str, Any]] = _directly,
+    ) -> list[Annotation]:
+        """Return the annotation of each report, in order.
+
+        Args: way: function of the annotator and the distinct reports that are not in memory; it
+            returns the annotation of each.
+        """
+
+        def read(new: list[str]) -> Iterable[Annotation]:
+            return map(way(self._annotator, new).__getitem__, new)
+
+        with self._lock:
+            return self._known.values_of(reports, read)

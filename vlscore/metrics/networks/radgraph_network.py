@@ -3,37 +3,40 @@
 Jain et al. 2021, NeurIPS Datasets and Benchmarks. Annotations equal those of the package radgraph
 0.1.18 with the same archive; here many reports run at a time.
 
-- `words_of` splits a report into words as preprocess_reports of that package does.
-- `RadGraphModel` is the network: it scores spans of words as entities, and pairs of entities as
-  relations. It is DyGIE++ (Wadden et al. 2019, EMNLP) without coreference and events. Products of
-  concatenated vectors are computed part by part, with the same numbers up to float32 rounding: a
-  span's first layer is the sum of the products of its first word, its last word and its width,
-  each computed once per word rather than once per span.
-- `RadGraph` runs BERT and this network over reports.
+`words_of` splits a report into words as preprocess_reports of that package does. `RadGraph` runs
+BERT and the network of `radgraph_model` over reports.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vlscore.core import Entry
 from vlscore.encoders import WordPieceTokenizer, check_device, inference
-from vlscore.errors import IncompatibleCheckpoint
 from vlscore.metrics.networks.model_bert import (
     Precision,
-    bert_of,
     check_heads,
     groups_of_like_length,
-    part_of,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import json_content, json_entry, radgraph_files
-from vlscore.metrics.networks.radgraph_archive import RadGraphFiles, read_radgraph
+from vlscore.metrics.networks.model_files import (
+    RememberingAnnotator,
+    device_of_annotators,
+    json_content,
+    json_entry,
+    loaded_once,
+    radgraph_files,
+)
+from vlscore.metrics.networks.radgraph_model import (
+    RadGraphModel,
+    RadGraphScores,
+    read_radgraph,
+)
 
 Splitting = Literal["radgraph", "radgraph-xl"]
 
@@ -63,172 +66,6 @@ def words_of(report: str, splitting: Splitting) -> list[str]:
     for cluster, replacement in _CLUSTERS:
         text = text.replace(cluster, replacement)
     return text.split()
-
-
-_BERT = "_embedder.token_embedder_bert._matched_embedder.transformer_model."
-# Limit of numbers in memory for products of pairs of spans.
-_NUMBERS_AT_ONCE = 1 << 24
-
-
-@dataclass(frozen=True, eq=False)
-class RadGraphScores:
-    """Scores of the network for one report of W words.
-
-    Attributes:
-        spans: (s, 2) int64, first and last word of each span, inclusive; by first word, then last.
-        entities: (s, labels) float32; the first column, for no entity, is 0.
-        kept: (k,) int64, rows of `spans` that may take part in relations, ascending.
-        relations: (k, k, labels + 1) float32 from one span to another; 0 first, for no relation.
-    """
-
-    spans: Tensor
-    entities: Tensor
-    kept: Tensor
-    relations: Tensor
-
-
-class FeedForward(nn.Module):
-    """ReLU layers and a linear one; the first layer is split by the parts of its input.
-
-    Args:
-        layers: weight and bias of each layer, first to last.
-        widths: widths of the parts that are concatenated to the input.
-    """
-
-    def __init__(self, layers: list[tuple[Tensor, Tensor]], widths: list[int]) -> None:
-        super().__init__()
-        self.parts = nn.ParameterList(_frozen(w) for w in layers[0][0].split(widths, dim=1))
-        self.bias = _frozen(layers[0][1])
-        self.weights = nn.ParameterList(_frozen(weight) for weight, _ in layers[1:])
-        self.biases = nn.ParameterList(_frozen(bias) for _, bias in layers[1:])
-
-    def rest(self, first: Tensor) -> Tensor:
-        """Compute (..., out) from (..., hidden) sums of the first layer's parts without bias."""
-        state = first + self.bias
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            state = nn.functional.linear(torch.relu_(state), weight, bias)
-        return state
-
-
-class RadGraphModel(nn.Module):
-    """Network that scores spans and pairs of spans from word pieces.
-
-    Raises: IncompatibleCheckpoint if the tensors do not fit together.
-    """
-
-    def __init__(self, files: RadGraphFiles, precision: Precision = "fp32") -> None:
-        super().__init__()
-        tensors = files.tensors
-        self.bert = bert_of(part_of(tensors, _BERT), files.source, precision)
-        hidden = self.bert.hidden
-        try:
-            widths = tensors["_endpoint_span_extractor._span_width_embedding.weight"].float()
-            span = [hidden, hidden, widths.shape[1]]
-            entity, relation = (f"{files.dataset}__{kind}_labels" for kind in ("ner", "relation"))
-            self.entity = FeedForward(_layers(tensors, f"_ner._ner_scorers.{entity}.{{}}"), span)
-            self.mention = FeedForward(
-                _layers(tensors, f"_relation._mention_pruners.{relation}._scorer.{{}}"), span
-            )
-            self.relation = FeedForward(
-                [
-                    *_stack(tensors, f"_relation._relation_feedforwards.{relation}"),
-                    _linear(tensors, f"_relation._relation_scorers.{relation}"),
-                ],
-                [sum(span)] * 3,
-            )
-            fits = (
-                len(self.entity.biases[-1]) == len(files.entity_labels) - 1
-                and len(self.mention.biases[-1]) == 1
-                and len(self.relation.biases[-1]) == len(files.relation_labels)
-                and len(widths) >= files.max_span_width
-            )
-        except (KeyError, RuntimeError, IndexError) as error:
-            raise IncompatibleCheckpoint(
-                f"{files.source} has no weights of RadGraph for the data set {files.dataset}: "
-                f"{error}"
-            ) from None
-        if not fits:
-            raise IncompatibleCheckpoint(
-                f"{files.source}: its labels and its weights do not belong to the same model"
-            )
-        self.widths = _frozen(widths)
-        self.max_span_width = files.max_span_width
-        self.spans_per_word = files.spans_per_word
-        self.eval()
-
-    def scores(self, words: Tensor) -> RadGraphScores:
-        """Compute the scores for one report from (W, hidden) vectors of its words, W >= 1."""
-        spans = _spans(len(words), self.max_span_width).to(words.device)
-        starts, ends = spans.T
-        widths = ends - starts
-        entities = self._of_spans(self.entity, words, starts, ends, widths)
-        mentions = self._of_spans(self.mention, words, starts, ends, widths)[:, 0]
-        wanted = torch.ceil(torch.tensor(float(len(words))) * self.spans_per_word).long()
-        count = min(max(int(wanted), 1), len(spans))
-        kept = mentions.topk(count).indices.sort().values
-        vectors = torch.cat(
-            [words[starts[kept]], words[ends[kept]], self.widths[widths[kept]]], dim=1
-        )
-        return RadGraphScores(
-            spans=spans,
-            entities=_behind_zero(entities),
-            kept=kept,
-            relations=_behind_zero(self._of_pairs(vectors, mentions[kept])),
-        )
-
-    def _of_spans(
-        self, network: FeedForward, words: Tensor, starts: Tensor, ends: Tensor, widths: Tensor
-    ) -> Tensor:
-        first, last, width = network.parts
-        return network.rest(
-            (words @ first.T)[starts] + (words @ last.T)[ends] + (self.widths @ width.T)[widths]
-        )
-
-    def _of_pairs(self, vectors: Tensor, mentions: Tensor) -> Tensor:
-        one, other, both = self.relation.parts
-        rows, columns = vectors @ one.T, vectors @ other.T
-        step = max(_NUMBERS_AT_ONCE // max(vectors.numel(), 1), 1)
-        found = []
-        for start in range(0, len(vectors), step):
-            here = slice(start, start + step)
-            products = (vectors[here, None] * vectors[None]) @ both.T
-            scores = self.relation.rest(products + rows[here, None] + columns[None])
-            found.append(scores + (mentions[here, None] + mentions[None])[..., None])
-        return torch.cat(found)
-
-
-def _spans(words: int, widest: int) -> Tensor:
-    starts = torch.arange(words)[:, None].expand(words, widest)
-    ends = starts + torch.arange(widest)
-    inside = ends < words
-    return torch.stack([starts[inside], ends[inside]], dim=1)
-
-
-def _behind_zero(scores: Tensor) -> Tensor:
-    return torch.cat([scores.new_zeros(*scores.shape[:-1], 1), scores], dim=-1)
-
-
-def _layers(tensors: Mapping[str, Tensor], name: str) -> list[tuple[Tensor, Tensor]]:
-    """Return the layers of AllenNLP's Sequential(FeedForward, Linear) in TimeDistributed."""
-    return [
-        *_stack(tensors, f"{name.format(0)}._module"),
-        _linear(tensors, f"{name.format(1)}._module"),
-    ]
-
-
-def _stack(tensors: Mapping[str, Tensor], name: str) -> list[tuple[Tensor, Tensor]]:
-    found: list[tuple[Tensor, Tensor]] = []
-    while f"{name}._linear_layers.{len(found)}.weight" in tensors:
-        found.append(_linear(tensors, f"{name}._linear_layers.{len(found)}"))
-    return found
-
-
-def _linear(tensors: Mapping[str, Tensor], name: str) -> tuple[Tensor, Tensor]:
-    return tensors[f"{name}.weight"].float(), tensors[f"{name}.bias"].float()
-
-
-def _frozen(tensor: Tensor) -> nn.Parameter:
-    return nn.Parameter(tensor.contiguous(), requires_grad=False)
 
 
 # Words that lose their stroke before the network reads them, as in DyGIE's reader.
@@ -379,7 +216,9 @@ class RadGraph:
     def scores(self, reports: Sequence[str]) -> tuple[list[list[str]], list[RadGraphScores | None]]:
         """Return the words and the network's scores of each report; None for one without words."""
         words = [words_of(report, self.splitting) for report in reports]
-        pieces = self._pieces([[_read_as(word) for word in each] for each in words])
+        pieces = self._pieces(
+            [[word[1:] if word in _STROKED else word for word in each] for each in words]
+        )
         scores: list[RadGraphScores | None] = [None] * len(reports)
         # If the vocabulary has no piece for any word of a report, the network has no input.
         rows = [row for row, each in enumerate(pieces) if any(each)]
@@ -469,5 +308,11 @@ class RadGraph:
         )
 
 
-def _read_as(word: str) -> str:
-    return word[1:] if word in _STROKED else word
+@loaded_once(lambda weights, vocabulary, precision: (weights, vocabulary))
+def remembered_radgraph(
+    weights: Path, vocabulary: Path, precision: Precision
+) -> RememberingAnnotator[RadGraphAnnotation]:
+    """Return RadGraph from these files; it is loaded again only if one has changed."""
+    return RememberingAnnotator(
+        RadGraph(weights, vocabulary, device=device_of_annotators(), precision=precision)
+    )

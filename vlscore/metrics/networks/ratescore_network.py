@@ -18,7 +18,14 @@ from vlscore.core import Recent
 from vlscore.encoders import check_device, inference
 from vlscore.errors import IncompatibleCheckpoint
 from vlscore.metrics.networks.model_bert import groups_of_like_length, tokens_at_once
-from vlscore.metrics.networks.model_files import load_model, load_tokenizer
+from vlscore.metrics.networks.model_files import (
+    RememberingAnnotator,
+    device_of_annotators,
+    files_of_model,
+    load_model,
+    load_tokenizer,
+    loaded_once,
+)
 from vlscore.metrics.networks.rush import sentences
 
 TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
@@ -156,3 +163,12 @@ def _spans(tokens: Sequence[str], labels: Sequence[str]) -> list[tuple[int, int,
     if start is not None and end is None:
         found.append((start, len(tokens) - 2, kind))
     return found
+
+
+@loaded_once(lambda ner, synonyms: (*files_of_model(ner), *files_of_model(synonyms)))
+def remembered_ratescore(
+    ner: Path, synonyms: Path
+) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
+    """Return RaTEScore's networks, reloaded only after a change, and their cache of entities."""
+    reader = RaTEReader(ner, synonyms, device=device_of_annotators())
+    return reader, RememberingAnnotator(reader)

@@ -1,11 +1,17 @@
-"""Indiana University collection as Open-i publishes it: XML reports and PNG films.
+"""Indiana University collection of chest X-rays, as Open-i and as Kaggle publish it.
 
-Described in Demner-Fushman et al. 2016 (doi 10.1093/jamia/ocv080) and on
-https://openi.nlm.nih.gov/faq ("Collection of chest x-rays"): `NLMCXR_reports.tgz` unpacks to
+Open-i's edition (`IuOpenI`) is described in Demner-Fushman et al. 2016 (doi 10.1093/jamia/ocv080)
+and on https://openi.nlm.nih.gov/faq ("Collection of chest x-rays"): `NLMCXR_reports.tgz` unpacks to
 `ecgen-radiology/NUMBER.xml`, `NLMCXR_png.tgz` to PNG files. A report's XML has `<uId id="CXR1"/>`,
 `<AbstractText Label="FINDINGS">`, `<parentImage id="CXR1_1_IM-0001-3001">` for each film, and its
 manual coding as `<MeSH><major>`. No file has the view of a film; if the Kaggle edition's
 `indiana_projections.csv` is in the folder, it is used.
+
+Kaggle's edition (`IuKaggle`) is described on
+https://www.kaggle.com/datasets/raddar/chest-xrays-indiana-university: `indiana_reports.csv` (`uid`,
+`MeSH`, `Problems`, `image`, `indication`, `comparison`, `findings`, `impression`),
+`indiana_projections.csv` (`uid`, `filename`, `projection`: Frontal or Lateral), films in
+`images/images_normalized/`.
 """
 
 import re
@@ -15,6 +21,7 @@ from xml.etree import ElementTree
 
 from vlscore.data.datasets.dataset_base import (
     DAMAGED,
+    INCOMPLETE,
     Dataset,
     DatasetStudy,
     Film,
@@ -33,6 +40,7 @@ _FOLDERS = (
 )
 _ARCHIVES = ("NLMCXR_reports.tgz", "NLMCXR_reports.tar.gz")
 PROJECTIONS = "indiana_projections.csv"
+REPORTS = "indiana_reports.csv"
 _NUMBER = re.compile(r"\d+")
 
 
@@ -53,7 +61,7 @@ class IuOpenI(Dataset):
         """Yield the studies in the order of their numbers."""
         views = _views(files)
         for name, content in _reports(files):
-            yield _study(name, content, views)
+            yield _study_of_xml(name, content, views)
 
 
 def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | OSError]]:
@@ -85,7 +93,9 @@ def _order(path: Path) -> tuple[int, str]:
     return (int(number[0]) if number else 0, path.stem)
 
 
-def _study(name: str, content: bytes | OSError, views: dict[str, str]) -> DatasetStudy | Omission:
+def _study_of_xml(
+    name: str, content: bytes | OSError, views: dict[str, str]
+) -> DatasetStudy | Omission:
     try:
         if isinstance(content, OSError):
             raise content
@@ -145,3 +155,53 @@ def _film_key(name: str) -> str:
     """
     stem = re.sub(r"(\.dcm)?(\.png|\.jpg)?$", "", name)
     return re.sub(r"^CXR(\d+_(?=\d+_))?", "", stem)
+
+
+class IuKaggle(Dataset):
+    """Reads the pair of csv tables; see this file's docstring."""
+
+    name = "iu-kaggle"
+    description = "Indiana University chest X-rays as Kaggle has them: two csv tables and PNG"
+    source = "https://www.kaggle.com/datasets/raddar/chest-xrays-indiana-university"
+    licence = "CC BY-NC-ND 4.0 (Open-i)"
+    needs = "indiana_reports.csv, indiana_projections.csv, images/images_normalized/"
+    sections = ("indication", "comparison", "findings", "impression")
+    extra = ("uid", "mesh", "problems")
+    film_folders = ("", "images/images_normalized", "images_normalized", "images")
+    film_suffixes = (".png", ".jpg")
+
+    def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
+        """Yield the studies in the order of the table of reports."""
+        projections = files.needed_table(PROJECTIONS)
+        table = files.needed_table(REPORTS)
+        films: dict[str, list[Film]] = {}
+        where = relative_name(projections, files.folder)
+        for number, row in table_rows(projections, ("uid", "filename", "projection")):
+            if row is None:
+                yield Omission(where, number, None, "film", DAMAGED)
+            elif "uid" not in row or "filename" not in row:
+                yield Omission(where, number, row.get("uid"), "film", INCOMPLETE)
+            else:
+                view = row.get("projection", "").strip().lower() or None
+                films.setdefault(row["uid"].strip(), []).append(Film(row["filename"], view))
+        where = relative_name(table, files.folder)
+        for number, row in table_rows(table, ("uid", "findings", "impression")):
+            if row is None:
+                yield Omission(where, number, None, "study", DAMAGED)
+            elif "uid" not in row:
+                yield Omission(where, number, None, "study", INCOMPLETE)
+            else:
+                yield _study_of_row(row, films.get(row["uid"].strip(), []), where, number)
+
+
+def _study_of_row(row: dict[str, str], films: list[Film], where: str, number: int) -> DatasetStudy:
+    uid = row["uid"].strip()
+    return DatasetStudy(
+        f"CXR{uid}",
+        f"CXR{uid}",
+        tuple(films),
+        sections_present(row),
+        extra={"uid": uid, "mesh": row.get("MeSH", ""), "problems": row.get("Problems", "")},
+        file=where,
+        row=number,
+    )
