@@ -1,35 +1,25 @@
 """`vlscore compare`: several systems, every metric, one table."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
-from vlscore.cli.options import (
-    TABLE,
-    FigureOption,
-    OutOption,
-    option,
-)
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
+from vlscore.cli.options import TABLE, FigureOption, OutOption, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
     echo,
-    say_left_out,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
+    exit_if_failed,
+    print_encoder_warning,
+    print_failures,
+    print_json,
+    print_left_out,
+    print_run_notes,
+    show_tables,
 )
 from vlscore.cli.progress import cache_hits, stopping
-from vlscore.cli.shown_tables import show_tables
 from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
@@ -65,8 +55,7 @@ class ComparedOptions:
         ),
     ] = None
     text_only: Annotated[
-        bool,
-        option("--text-only", "Use metrics of texts only: no encoder, no images."),
+        bool, option("--text-only", "Use metrics of texts only: no encoder, no images.")
     ] = False
     train: Annotated[
         Path | None,
@@ -139,10 +128,9 @@ def compare(
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
-    say_of_encoder(embedder)
+    print_encoder_warning(embedder)
     _print(result, out, paper, printing)
-    if result.failed and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(result.failed, running.keep_going)
 
 
 def _print(
@@ -152,19 +140,19 @@ def _print(
     if result.taken_up:
         echo(f"{result.taken_up} columns of the earlier comparison were used again", err=True)
     if printing.as_json:
-        echo(json.dumps(result.content, indent=2, ensure_ascii=False))
+        print_json(result.content)
     elif not printing.quiet:
         tables = [result.table(paper), *result.tables[1:]]
         show_tables(tables, result.signatures, result.folder, "tables.md")
         folder = result.folder
         echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
     # Below the table: a reader looks for the numbers first.
-    say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
+    print_run_notes(result)
     if result.failed:
         failures = result.first_failures(GROUPED_FAILURES)
         named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
         file = result.folder / "failures.csv"
-        say_of_failures(named, result.failed, "values are missing", "value is missing", file)
+        print_failures(named, result.failed, "values are missing", "value is missing", file)
 
 
 def _have_images(sources: "Sequence[Source]") -> bool:
@@ -174,10 +162,7 @@ def _have_images(sources: "Sequence[Source]") -> bool:
 
 
 def _every_metric(
-    embedder: "StudyEmbedder | None",
-    encoding: ScorerOptions,
-    *,
-    quiet: bool,
+    embedder: "StudyEmbedder | None", encoding: ScorerOptions, *, quiet: bool
 ) -> "Scorer":
     """Return a scorer of every free metric that can run, of texts alone without an embedder."""
     from vlscore.errors import InvalidSetting
@@ -198,7 +183,7 @@ def _every_metric(
         )
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
-        say_left_out(left_out)
+        print_left_out(left_out)
     return Scorer(embedder, metrics=found, text_policy=encoding.policy(), C=C)
 
 

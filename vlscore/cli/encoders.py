@@ -111,8 +111,7 @@ def _yes_or_no(value: bool) -> str:
 
 def encoders(
     name: Annotated[
-        str | None,
-        typer.Argument(help="Show everything about this encoder.", show_default=False),
+        str | None, typer.Argument(help="Show everything about this encoder.", show_default=False)
     ] = None,
     as_json: Annotated[bool, option("--json", "Print as json.")] = False,
 ) -> None:

@@ -37,10 +37,7 @@ def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
 
 @contextlib.contextmanager
 def row_progress(
-    total: int | None,
-    what: str = "scoring",
-    quiet: bool = False,
-    also: Callable[[], str] = str,
+    total: int | None, what: str = "scoring", quiet: bool = False, also: Callable[[], str] = str
 ) -> "Iterator[OnProgress]":
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 

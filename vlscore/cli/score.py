@@ -5,13 +5,9 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    ScorerOptions,
-    grouped,
-)
+from vlscore.cli.option_groups import PrintOptions, ScorerOptions, grouped
 from vlscore.cli.options import option
-from vlscore.cli.output import echo, say_of_encoder
+from vlscore.cli.output import echo, print_encoder_warning
 
 
 @grouped("batch_size", "workers", "quiet")
@@ -19,8 +15,7 @@ def score(
     *,
     candidate: Annotated[str, option("--candidate -g", "Generated report.", "TEXT")],
     image: Annotated[
-        list[Path] | None,
-        option("--image -i", "Image; repeat for several views.", "PATH"),
+        list[Path] | None, option("--image -i", "Image; repeat for several views.", "PATH")
     ] = None,
     reference: Annotated[str | None, option("--reference -r", "Reference report.", "TEXT")] = None,
     metrics: Annotated[
@@ -44,7 +39,7 @@ def score(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         result = scorer.score(tuple(image) if image else None, candidate, reference)
-    say_of_encoder(scorer.embedder)
+    print_encoder_warning(scorer.embedder)
     for each in said:
         echo(f"warning: {each.message}", err=True)
     echo(json.dumps(result.to_dict(), indent=2) if printing.as_json else str(result))

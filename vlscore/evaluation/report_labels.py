@@ -14,6 +14,7 @@ from vlscore.core import (
     ResumableFolder,
     __version__,
     file_digest,
+    from_plain,
     no_progress,
     plain,
     read_frame,
@@ -28,13 +29,7 @@ from vlscore.evaluation.label_agreement import (
     agreement_table,
     read_labels,
 )
-from vlscore.evaluation.row_chunks import (
-    RowFiles,
-    RunOfRows,
-    csv_of,
-    join_failures,
-    join_parts,
-)
+from vlscore.evaluation.row_chunks import RowFiles, RunOfRows, csv_of, join_failures, join_parts
 from vlscore.findings import (
     CHEXPERT_LABELS,
     Axis,
@@ -45,7 +40,7 @@ from vlscore.findings import (
     chexpert_labels,
     extract,
 )
-from vlscore.stats import FAILURES, Interval, TextTable
+from vlscore.stats import FAILURES, TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -98,10 +93,8 @@ class LabelledReports(RunOfRows):
     @property
     def agreement(self) -> list[LabelAgreement]:
         """Return agreement with the given labels; empty where none were given."""
-        return [
-            LabelAgreement(**{**row, "f1": Interval(**row["f1"])})
-            for row in map(_numbers, self.content["agreement"])
-        ]
+        found: list[LabelAgreement] = from_plain(list[LabelAgreement], self.content["agreement"])
+        return found
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return one row a report, one column a label: 1, 0, -1 or <NA>. Needs pandas."""
@@ -173,14 +166,6 @@ def findings(
         folder.finish(write, rows=run.rows)
 
     return LabelledReports.make(out, key, compute, overwrite=overwrite, notes=table.notes)
-
-
-def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with nan where json has null."""
-    nan = float("nan")
-    found = {name: nan if value is None else value for name, value in row.items()}
-    found["f1"] = {name: nan if value is None else value for name, value in row["f1"].items()}
-    return found
 
 
 class _LabellingJob(RowFiles[Report]):

@@ -33,6 +33,7 @@ from .hypothesis_tests import Combine as Combine
 from .hypothesis_tests import PairedDifference as PairedDifference
 from .hypothesis_tests import PairedSums as PairedSums
 from .hypothesis_tests import TestResult as TestResult
+from .hypothesis_tests import adjusted_p_values as adjusted_p_values
 from .hypothesis_tests import auc as auc
 from .hypothesis_tests import benjamini_hochberg as benjamini_hochberg
 from .hypothesis_tests import cohens_d as cohens_d

@@ -19,14 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.data import (
-    number_of,
-)
+from vlscore.data import number_of
 from vlscore.errors import InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import (
-    Builder,
-    RatedPairs,
-)
+from vlscore.evaluation.alignment.rated_pairs import Builder, RatedPairs
 
 FOLDER = "radiologist_annotations"
 REPORTS = "preference_data.json"

@@ -15,13 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import (
-    ResumableFolder,
-    differing,
-    end_decided_run,
-    finished_run,
-    run_record,
-)
+from vlscore.core import ResumableFolder, differing, end_decided_run, finished_run, run_record
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.ratings.questions import (
     DIMENSIONS,

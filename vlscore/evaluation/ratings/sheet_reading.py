@@ -9,13 +9,7 @@ from typing import Any
 from vlscore.data import BadRow, is_missing, name_of
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import Builder, Meaning, RatedPairs, missing_columns
-from vlscore.evaluation.ratings.questions import (
-    COUNTS,
-    DIMENSIONS,
-    ERRORS,
-    PREFERENCES,
-    Question,
-)
+from vlscore.evaluation.ratings.questions import COUNTS, DIMENSIONS, ERRORS, PREFERENCES, Question
 from vlscore.evaluation.ratings.rater_agreement import Preference
 from vlscore.evaluation.ratings.sheet_files import (
     CSV,

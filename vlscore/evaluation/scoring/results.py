@@ -275,8 +275,6 @@ def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
     for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
         part = scores.take(len(details))
         details = _with_newer_columns(details)
-        if IMAGES not in details.column_names:
-            details = details.append_column(IMAGES, pa.nulls(len(details), pa.string()))
         arrays = [
             (details if field.name in details.column_names else part)[field.name].cast(field.type)
             for field in layout.schema()
@@ -285,7 +283,7 @@ def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
 
 
 def _with_newer_columns(details: pa.Table) -> pa.Table:
-    """Return the details with columns that an earlier version did not write; all are False."""
+    """Return the details with columns that an earlier version did not write: False or null."""
     for name in COUNTED:
         if name not in details.column_names:
             details = details.append_column(name, pa.array([False] * len(details)))

@@ -60,13 +60,7 @@ from vlscore.evaluation.scoring.results import (
     with_rows_replaced,
     write_results,
 )
-from vlscore.evaluation.scoring.summary import (
-    ERROR,
-    ID,
-    Summary,
-    read_summary,
-    reasons_of,
-)
+from vlscore.evaluation.scoring.summary import ERROR, ID, Summary, read_summary, reasons_of
 from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
 from vlscore.stats import FAILURES, Run, TextTable
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vlscore.core import Signature, from_plain, plain, reading_result
+from vlscore.core import Signature, from_plain, plain_dict, reading_result
 from vlscore.metrics import FLAGS, Metric, ScoreTable, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Interval,
@@ -128,8 +128,6 @@ def read_chunk(folder: Path) -> pa.Table:
 
 def reasons_of(table: pa.Table) -> Iterable[tuple[int, str | None, dict[str, str]]]:
     """Yield (row, id, {metric or "row": reason}) of every row that lacks a value."""
-    import pyarrow.compute as pc
-
     failed = table.filter(pc.is_valid(table[REASONS]))
     for row in failed.select([ROW, ID, REASONS]).to_pylist():
         yield row[ROW], row[ID], json.loads(row[REASONS])
@@ -285,15 +283,11 @@ class Summary:
         content = {name: getattr(self, name) for name in names}
         content["signature"] = str(self.signature)
         content["metrics"] = {name: _metric_dict(each) for name, each in self.metrics.items()}
-        found: dict[str, Any] = plain(content)
-        return found
+        return plain_dict(content)
 
 
 def summarise(
-    tables: Iterable[pa.Table],
-    metrics: Sequence[tuple[Metric, Signature]],
-    *,
-    seed: int = 0,
+    tables: Iterable[pa.Table], metrics: Sequence[tuple[Metric, Signature]], *, seed: int = 0
 ) -> Summary:
     """Summarise the rows of a run; holds eight bytes a study and number in memory."""
     names = [name for metric, _ in metrics for name in metric.columns]

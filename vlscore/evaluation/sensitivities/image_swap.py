@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vlscore.core import plain
+from vlscore.core import plain_dict
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair
 from vlscore.evaluation.sensitivities.pair_values import PairValues, chosen_metrics, pair_values
@@ -68,8 +68,7 @@ class SwapResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json: None replaces numbers that are not finite."""
-        content: dict[str, Any] = plain(self)
-        return content
+        return plain_dict(self)
 
 
 def image_swap(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, no_progress, plain
+from vlscore.core import OnProgress, no_progress, plain_dict
 from vlscore.data import TextPolicy
 from vlscore.evaluation.sensitivities.changed_pairs import (
     EmbeddedPairs,
@@ -147,7 +147,7 @@ class Sensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json: None replaces numbers that are not finite."""
-        content: dict[str, Any] = plain(replace(self, values=[]))
+        content = plain_dict(replace(self, values=[]))
         del content["values"]
         return content
 
