@@ -32,7 +32,7 @@ def cards_text(cards: "Iterable[EncoderCard]") -> str:
             _constant(card.C),
             str(card.image_size),
             str(card.max_tokens),
-            # What stands in parentheses is in the encoder's own card.
+            # The text in parentheses is part of the encoder's own card.
             "demonstration only" if card.demonstration else card.licence.partition(" (")[0],
         )
         for card in cards

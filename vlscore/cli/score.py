@@ -36,10 +36,10 @@ def score(
     Example: vlscore score -i chest.dcm -g "Small left effusion." -r "Left pleural effusion."
     """
     scorer = encoding.scorer(metrics or "vlscore")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         result = scorer.score(tuple(image) if image else None, candidate, reference)
     print_encoder_warning(scorer.embedder)
-    for each in said:
+    for each in caught:
         echo(f"warning: {each.message}", err=True)
     echo(json.dumps(result.to_dict(), indent=2) if printing.as_json else str(result))

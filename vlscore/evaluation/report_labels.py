@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("csv", "jsonl")
-_AGREEMENT, _TABLES, _KEPT = "agreement.csv", "tables.md", "kept.jsonl"
+_AGREEMENT, _TABLES, _COMPARED = "agreement.csv", "tables.md", "kept.jsonl"
 _FINDING_COLUMNS = (
     "study_id",
     "observation",
@@ -194,7 +194,7 @@ class _LabellingJob(RowFiles[Report]):
     def take(
         self, rows: Sequence[Report | BadRow], on_progress: OnProgress
     ) -> tuple[dict[str, str], dict[str, Any]]:
-        labels, findings, kept = io.StringIO(), io.StringIO(), io.StringIO()
+        labels, findings, compared = io.StringIO(), io.StringIO(), io.StringIO()
         failures: list[tuple[int, str | None, str]] = []
         counts = {label: Counter[str]() for label in CHEXPERT_LABELS}
         for number, row in enumerate(rows, start=1):
@@ -214,13 +214,13 @@ class _LabellingJob(RowFiles[Report]):
             for finding in found:
                 self._write(findings, _described(row.id, text, finding, self.policy))
             if self.given is not None and row.id in self.given:
-                kept.write(json.dumps([row.id, own]) + "\n")
+                compared.write(json.dumps([row.id, own]) + "\n")
             on_progress(self.rows + number, self.bad + len(failures))
         files = {
             "labels": labels.getvalue(),
             "findings": findings.getvalue(),
             FAILURES: csv_of(failures),
-            _KEPT: kept.getvalue(),
+            _COMPARED: compared.getvalue(),
         }
         return files, {"failed": len(failures), "counts": counts}
 
@@ -266,7 +266,7 @@ class _LabellingJob(RowFiles[Report]):
         assert self.given is not None
         given, found = [], []
         for chunk in folder.chunks():
-            for line in (chunk.path / _KEPT).read_text(encoding="utf-8").splitlines():
+            for line in (chunk.path / _COMPARED).read_text(encoding="utf-8").splitlines():
                 study, labels = json.loads(line)
                 given.append(self.given[study])
                 found.append(labels)

@@ -22,7 +22,7 @@ from vlscore.pages.view_parts import (
 from vlscore.stats import TextTable
 
 # Columns of scores that say nothing of quality by themselves.
-_BESIDE = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
+_GEOMETRY = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
 _SUBGROUPS = "subgroups.csv"
 _FLAGS = ("candidate_truncated", "reference_truncated")
 
@@ -66,7 +66,7 @@ def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> 
     _warn(view, summary)
     columns = [Column("id", is_text=True)]
     columns += [
-        Column(name, better.get(name, 0), name not in better and name not in (*_BESIDE, *_FLAGS))
+        Column(name, better.get(name, 0), name not in better and name not in (*_GEOMETRY, *_FLAGS))
         for name in values
         if name not in ("row", "id")
     ]
@@ -129,7 +129,7 @@ def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
 
 
 def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
-    """Fill the view of a comparison: its list begins with what tells two systems apart."""
+    """Fill the view of a comparison: its list begins with the differences of the systems."""
     content = folder.content
     systems = [str(name) for name in content["systems"]]
     mains = [m for m in content["measured"] if m["name"] == m["metric"]]

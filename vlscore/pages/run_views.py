@@ -57,9 +57,12 @@ def _without_texts(cases: CaseList) -> None:
     rows = cases.rows
     cases.cases = None
     first = cases.columns[0]
-    kept = [c for c in cases.columns[1:] if not c.is_text or c.name in cases.picks]
-    cases.columns = [Column("row", is_text=False), *kept]
-    cases.values = {"row": list(range(1, rows + 1)), **{c.name: cases.values[c.name] for c in kept}}
+    others = [c for c in cases.columns[1:] if not c.is_text or c.name in cases.picks]
+    cases.columns = [Column("row", is_text=False), *others]
+    cases.values = {
+        "row": list(range(1, rows + 1)),
+        **{c.name: cases.values[c.name] for c in others},
+    }
     if cases.sort == first.name:
         cases.sort = "row"
 

@@ -77,18 +77,18 @@ def ranking_agreement(
     found = []
     for name, values in pairs.ratings.items():
         # (k, couples) each rater's order of each couple: 1, 0 or -1; nan where not rated.
-        said = np.sign(pairs.sign_of(name) * (values[:, first] - values[:, second]))
+        rated = np.sign(pairs.sign_of(name) * (values[:, first] - values[:, second]))
         names = np.array([pairs.studies[k] for k in first])
         for metric, numbers in metrics.items():
             ordered = np.sign(numbers[first] - numbers[second])
-            everyone = np.broadcast_to(ordered, said.shape)
-            found.append(_agreement(metric, name, everyone, said, names, level, resamples, seed))
+            everyone = np.broadcast_to(ordered, rated.shape)
+            found.append(_agreement(metric, name, everyone, rated, names, level, resamples, seed))
         couples = list(permutations(range(len(pairs.raters)), 2))
         if couples:
             ones, others = (np.array(each) for each in zip(*couples, strict=True))
             found.append(
                 _agreement(
-                    ANOTHER_RATER, name, said[ones], said[others], names, level, resamples, seed
+                    ANOTHER_RATER, name, rated[ones], rated[others], names, level, resamples, seed
                 )
             )
     return found
@@ -98,15 +98,15 @@ def _agreement(
     metric: str,
     rating: str,
     ordered: Array,
-    said: Array,
+    rated: Array,
     names: NDArray[np.str_],
     level: float,
     resamples: int,
     seed: int,
 ) -> RankingAgreement:
-    usable = ~(np.isnan(ordered) | np.isnan(said))
-    a, b = ordered[usable], said[usable]
-    groups = np.broadcast_to(names, said.shape)[usable]
+    usable = ~(np.isnan(ordered) | np.isnan(rated))
+    a, b = ordered[usable], rated[usable]
+    groups = np.broadcast_to(names, rated.shape)[usable]
     decided = b != 0
 
     def share(values: Array, of: NDArray[np.str_]) -> Interval | None:

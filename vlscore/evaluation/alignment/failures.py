@@ -165,7 +165,7 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
         "significant": SIGNIFICANT,
         "insignificant": INSIGNIFICANT,
     }
-    said: dict[Which, set[bool | None]] = {
+    flags: dict[Which, set[bool | None]] = {
         "all": {True, False, None},
         "significant": {True},
         "insignificant": {False},
@@ -182,7 +182,7 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
             of = [
                 v
                 for (of_category, significant), v in pairs.counts.items()
-                if of_category == category and significant in said[which]
+                if of_category == category and significant in flags[which]
             ]
             if of:
                 found[which][category] = mean_of_raters(np.sum(of, axis=0))

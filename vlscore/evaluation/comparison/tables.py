@@ -86,8 +86,8 @@ def differences_tables(result: Comparison) -> list[TextTable]:
         if each.support:
             columns.append("support")
             rows = [(*row, _support(each)) for row in rows]
-        said = f"{caption} {DISAGREEMENT}" if any(test.disagrees for test in tests) else caption
-        tables.append(TextTable(f"Differences in {each.name}", tuple(columns), tuple(rows), said))
+        below = f"{caption} {DISAGREEMENT}" if any(test.disagrees for test in tests) else caption
+        tables.append(TextTable(f"Differences in {each.name}", tuple(columns), tuple(rows), below))
     return tables
 
 
@@ -314,7 +314,7 @@ def _write_values(
             *(pa.field(name, pa.float64()) for name in names),
             pa.field("error", pa.string()),
         ],
-        metadata={f"vlscore.signature.{name}": said for name, said in printed.items()},
+        metadata={f"vlscore.signature.{name}": text for name, text in printed.items()},
     )
     ids = [study.id for study in studies]
     with pq.ParquetWriter(path, schema) as writer:

@@ -131,8 +131,8 @@ def stress_table(stress: Stress) -> TextTable:
     return TextTable.of("Unmentioned against negative", rows, _STRESS)
 
 
-def _named(metric: str, told: frozenset[str]) -> str:
-    return f"{metric} ({IN_SAMPLE})" if metric in told else metric
+def _named(metric: str, in_sample: frozenset[str]) -> str:
+    return f"{metric} ({IN_SAMPLE})" if metric in in_sample else metric
 
 
 @dataclass(frozen=True)

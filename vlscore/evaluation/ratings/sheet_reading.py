@@ -223,15 +223,15 @@ class _Reading:
                     }
         answers: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
         for each in self.preferences:
-            said = answers.setdefault((each.rater, each.study), {})
-            said[each.first, each.second] = each.answer
+            compared = answers.setdefault((each.rater, each.study), {})
+            compared[each.first, each.second] = each.answer
         incomplete = 0
-        for (rater, study), said in answers.items():
-            if set(said) != asked[study]:
+        for (rater, study), compared in answers.items():
+            if set(compared) != asked[study]:
                 incomplete += 1
                 continue
-            points = dict.fromkeys(sorted({name for couple in said for name in couple}), 0)
-            for (first, second), answer in said.items():
+            points = dict.fromkeys(sorted({name for couple in compared for name in couple}), 0)
+            for (first, second), answer in compared.items():
                 points[first] += answer
                 points[second] -= answer
             ranks = scipy.stats.rankdata([-value for value in points.values()])
