@@ -7,18 +7,11 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import option
+from vlscore.cli.options import METRICS_HELP, option
 from vlscore.cli.output import echo, print_encoder_warning, print_json, terminal_width
 
 MetricsOption = Annotated[
-    list[str] | None,
-    option(
-        "--metrics -m",
-        "Metrics with commas between them; repeatable. "
-        "text, image and bleu are groups; `vlscore metrics` lists all.",
-        "NAMES",
-        show_default="vlscore",
-    ),
+    list[str] | None, option("--metrics -m", METRICS_HELP, "NAMES", show_default="vlscore")
 ]
 
 

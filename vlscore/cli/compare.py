@@ -23,10 +23,8 @@ from vlscore.cli.progress import cache_hits, stopping
 from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import ComparisonRun, Source
+    from vlscore.evaluation import ComparisonRun
     from vlscore.metrics import Scorer
 
 
@@ -97,7 +95,7 @@ def compare(
     from vlscore.cli.progress import phase_progress
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
-    from vlscore.evaluation import open_sources
+    from vlscore.evaluation import has_images, open_sources
 
     sources = open_sources(systems, table.columns())
     reports = open_reports(compared.train) if compared.train is not None else None
@@ -108,7 +106,7 @@ def compare(
         scorer = encoding.scorer(compared.metrics)
     elif settings.baselines or any(source.run is None for source in sources):
         embedder = None
-        if not compared.text_only and _have_images(sources):
+        if not compared.text_only and any(map(has_images, sources)):
             embedder = encoding.embedder()
         scorer = _every_metric(embedder, encoding, quiet=printing.quiet)
     embedder = scorer.embedder if scorer is not None else None
@@ -153,12 +151,6 @@ def _print(
         named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
         file = result.folder / "failures.csv"
         print_failures(named, result.failed, "values are missing", "value is missing", file)
-
-
-def _have_images(sources: "Sequence[Source]") -> bool:
-    from vlscore.evaluation import has_images
-
-    return any(map(has_images, sources))
 
 
 def _every_metric(

@@ -171,7 +171,8 @@ def evaluate(
     from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import facts_of, serve_evaluation, when_all_are_ready
 
-    _check_engine(engine)
+    if engine not in ENGINES:
+        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
     check_figure(figure)
     processes = Processes.from_torchrun(encoding.device)
     chosen = dataclasses.replace(encoding, device=processes.device)
@@ -248,11 +249,6 @@ def _print_summary(result: "RunResult") -> None:
             echo(f"\n{len(groups) - k} more tables of subgroups: {result.folder / 'subgroups.csv'}")
             break
         echo("\n" + shown)
-
-
-def _check_engine(engine: str) -> None:
-    if engine not in ENGINES:
-        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
 
 
 def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) -> None:

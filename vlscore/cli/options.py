@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Results"
 
 TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
+METRICS_HELP = (
+    "Metrics with commas between them; repeatable. text, image and bleu are groups; "
+    "`vlscore metrics` lists all."
+)
 
 
 def option(

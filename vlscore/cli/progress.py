@@ -50,8 +50,9 @@ def row_progress(
     if quiet:
         yield lambda done, failed: None
     elif sys.stderr.isatty():
-        with _bar(total, what, also) as on_progress:
-            yield on_progress
+        with _bars() as add:
+            update = add(what, total)
+            yield lambda done, failed: update(done, _remark(failed, also))
     else:
         yield _log(total, what, also)
 
@@ -162,13 +163,6 @@ def _log_steps() -> Callable[["StepProgress"], None]:
 
 def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
-@contextlib.contextmanager
-def _bar(total: int | None, what: str, also: Callable[[], str]) -> "Iterator[OnProgress]":
-    with _bars() as add:
-        update = add(what, total)
-        yield lambda done, failed: update(done, _remark(failed, also))
 
 
 def _remark(failed: int, also: Callable[[], str] = str) -> str:

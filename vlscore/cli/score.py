@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.option_groups import PrintOptions, ScorerOptions, grouped
-from vlscore.cli.options import option
+from vlscore.cli.options import METRICS_HELP, option
 from vlscore.cli.output import echo, print_encoder_warning
 
 
@@ -20,13 +20,7 @@ def score(
     reference: Annotated[str | None, option("--reference -r", "Reference report.", "TEXT")] = None,
     metrics: Annotated[
         list[str] | None,
-        option(
-            "--metrics --similarity -m",
-            "Metrics with commas between them; repeatable. "
-            "text, image and bleu are groups; `vlscore metrics` lists all.",
-            "NAMES",
-            show_default="vlscore",
-        ),
+        option("--metrics --similarity -m", METRICS_HELP, "NAMES", show_default="vlscore"),
     ] = None,
     encoding: ScorerOptions,
     printing: PrintOptions,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, option
+from vlscore.cli.options import METRICS_HELP, OUTPUT, TABLE_HELP, FormatOption, OutOption, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
     echo,
@@ -59,13 +59,7 @@ FigureOption = Annotated[
 
 MetricsOption = Annotated[
     list[str] | None,
-    option(
-        "--metrics -m",
-        "Metrics with commas between them; repeatable. "
-        "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
-        "one that needs no model file.",
-        "NAMES",
-    ),
+    option("--metrics -m", f"{METRICS_HELP} Default: every one that needs no model file.", "NAMES"),
 ]
 
 

@@ -63,7 +63,7 @@ def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> 
         f"{summary['rows']:,} studies under {len(mains)} metrics; {summary['scored']:,} have every "
         "value."
     )
-    _warn(view, summary)
+    view.notes += [f"{summary[n]:,} {words}." for n, words in _COUNTED.items() if summary.get(n)]
     columns = [Column("id", is_text=True)]
     columns += [
         Column(name, better.get(name, 0), name not in better and name not in (*_GEOMETRY, *_FLAGS))
@@ -117,10 +117,6 @@ _COUNTED = {
 }
 
 
-def _warn(view: RunView, summary: Mapping[str, Any]) -> None:
-    view.notes += [f"{summary[n]:,} {words}." for n, words in _COUNTED.items() if summary.get(n)]
-
-
 def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
     if not set(TRIANGLE) <= set(values):
         return [None] * len(next(iter(values.values())))
@@ -152,7 +148,10 @@ def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> l
         name, better = measured["name"], 1 if measured["higher_is_better"] else -1
         if name not in values:
             continue
-        of = {s: [_at(values[name], place.get((s, id))) for id in ids] for s in systems}
+        of = {
+            s: [None if (k := place.get((s, id))) is None else values[name][k] for id in ids]
+            for s in systems
+        }
         apart = f"{name}: {systems[0]} − {systems[1]}" if len(systems) == 2 else f"{name}: spread"
         shown[apart] = [_apart(row, len(systems) == 2) for row in zip(*of.values(), strict=True)]
         columns.append(Column(apart, is_main=True, is_signed=True))
@@ -166,10 +165,6 @@ def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> l
         view.cases.scatter = (columns[2].name, columns[3].name)
         view.cases.diagonal = True
     return _systems(folder, options, view, ids, systems)
-
-
-def _at(values: Sequence[Any], place: int | None) -> Any:
-    return None if place is None else values[place]
 
 
 def _apart(row: Sequence[float | None], signed: bool) -> float | None:

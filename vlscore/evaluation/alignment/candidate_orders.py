@@ -11,7 +11,7 @@ folder RadJudge; Baharoon et al. 2026, arXiv 2603.06183) is such a set of thirty
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from pathlib import Path
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.metrics import Batch, Metric, Plan, find_metrics
-from vlscore.stats import Interval, TextTable, grouped_mean
+from vlscore.stats import Interval, TextTable, grouped_mean, places_by_group
 
 ANOTHER_RATER = "another rater"
 
@@ -132,13 +132,8 @@ def _agreement(
 
 def _couples(studies: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return places of the two candidates of every couple within a study."""
-    places: dict[str, list[int]] = {}
-    for k, study in enumerate(studies):
-        places.setdefault(study, []).append(k)
-    couples: Iterator[tuple[int, int]] = (
-        couple for rows in places.values() for couple in combinations(rows, 2)
-    )
-    found = np.array(list(couples), dtype=np.intp).reshape(-1, 2)
+    couples = [c for rows in places_by_group(studies).values() for c in combinations(rows, 2)]
+    found = np.array(couples, dtype=np.intp).reshape(-1, 2)
     return found[:, 0], found[:, 1]
 
 

@@ -144,7 +144,11 @@ class _Reading:
                     self._builder.refuse(number, f"{path.name}: {error}", pair, rater)
         asked = [name for name, each in self._items.items() if rater in each.raters]
         if not asked:
-            self._note_a_stranger(path, rater)
+            if any(item.raters for item in self._items.values()):
+                self._builder.notes.append(
+                    f"{path.name}: no sheet was made for a rater {rater!r}; it is read as that "
+                    "rater's"
+                )
             asked = sorted(seen)
         for name in sorted(set(asked) - seen):
             reason = f"{path.name}: has no row for {name!r}, which this rater was asked about"
@@ -157,12 +161,6 @@ class _Reading:
     @property
     def _compares(self) -> bool:
         return self._questions[0].ask == PREFERENCES
-
-    def _note_a_stranger(self, path: Path, rater: str) -> None:
-        if any(item.raters for item in self._items.values()):
-            self._builder.notes.append(
-                f"{path.name}: no sheet was made for a rater {rater!r}; it is read as that rater's"
-            )
 
     def _item(self, record: Mapping[str, Any], seen: set[str]) -> AnyItem:
         name = name_of(record.get(ITEM), ITEM)

@@ -47,7 +47,7 @@ def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Sch
             pa.field(ROW, pa.int64()),
             pa.field(ID, pa.string()),
             *(pa.field(name, pa.float64()) for metric in metrics for name in metric.columns),
-            *(pa.field(name, _geometry_type(name)) for name in geometry),
+            *(pa.field(name, pa.bool_() if name in FLAGS else pa.float64()) for name in geometry),
             pa.field(ERROR, pa.string()),
         ]
     )
@@ -169,10 +169,6 @@ def _typed(values: Any, kind: pa.DataType, count: int) -> pa.Array:
     return values if isinstance(values, pa.Array) else pa.array(values, kind)
 
 
-def _geometry_type(name: str) -> pa.DataType:
-    return pa.bool_() if name in FLAGS else pa.float64()
-
-
 # Beyond these, a candidate is near the line through image and reference, but not near the latter.
 _FOOT_NEAR = (-0.5, 1.5)
 # As many as of means, and as `vlscore compare` draws: one value has one interval.
@@ -282,7 +278,10 @@ class Summary:
         names = ("signature", "mean", "median", *self.__dataclass_fields__)
         content = {name: getattr(self, name) for name in names}
         content["signature"] = str(self.signature)
-        content["metrics"] = {name: _metric_dict(each) for name, each in self.metrics.items()}
+        content["metrics"] = {
+            name: {**asdict(each), "signature": str(each.signature)}
+            for name, each in self.metrics.items()
+        }
         return plain_dict(content)
 
 
@@ -412,7 +411,3 @@ def _common(
 
 def _count_of(counts: dict[str, int], name: str, there: set[str]) -> int | None:
     return counts[name] if name in there else None
-
-
-def _metric_dict(summary: MetricSummary) -> dict[str, Any]:
-    return {**asdict(summary), "signature": str(summary.signature)}
