@@ -98,7 +98,13 @@ def described(kind: type[Settings]) -> type[Settings]:
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         if (found := setting_of(field)) is not None:
             text = f"{field.name}: {found.help} {found.more}".strip()
-            lines += textwrap.wrap(text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
+            lines += textwrap.wrap(
+                text,
+                _WIDTH,
+                initial_indent=" " * 8,
+                subsequent_indent=" " * 12,
+                break_on_hyphens=False,
+            )
     beginning, raises, errors = (kind.__doc__ or "").partition("    Raises:")
     kind.__doc__ = "\n".join([beginning.rstrip(), "", *lines, "", raises + errors])
     return kind
