@@ -749,7 +749,7 @@ def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _problems(check: Callable[..., None], kind: Kind, *report: str) -> list[str]:
+def _problems(check: Callable[..., object], kind: Kind, *report: str) -> list[str]:
     where = f" (report: {report[0][:60]!r})" if report else ""
     name = getattr(kind, "name", type(kind).__name__)
     problems = broken_checks(

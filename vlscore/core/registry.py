@@ -283,7 +283,7 @@ def split_names(text: str) -> list[str]:
 
 
 def broken_checks(
-    checks: Iterable[Callable[..., None]],
+    checks: Iterable[Callable[..., object]],
     *arguments: Any,
     fault: Callable[[Any, Exception], str] | None = None,
 ) -> list[str]:
