@@ -2,7 +2,7 @@
 
 import sys
 
-from vlscore.core import INTERRUPTED, end_at_interrupts, say_stopped, watch_for_interrupts
+from vlscore.core import INTERRUPTED, end_at_interrupts, print_stopped, watch_for_interrupts
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
 
         command()
     except KeyboardInterrupt:
-        say_stopped()
+        print_stopped()
         sys.exit(INTERRUPTED)
     finally:
         end_at_interrupts()

@@ -27,6 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vlscore.core import broken_checks
 from vlscore.data import ImagePolicy, Radiograph, as_radiograph
 from vlscore.encoders import EncoderCard, JointEncoder, Precision, check_ready, inference
 from vlscore.errors import BrokenContract, InvalidReport, UnreadableImage
@@ -82,18 +83,11 @@ def check_encoder(encoder: JointEncoder) -> None:
 
     Raises: BrokenContract, which lists everything that is wrong.
     """
-    problems = []
-    for check in encoder_checks():
-        try:
-            check(encoder)
-        except BrokenContract as problem:
-            problems.append(str(problem))
-        except Exception as error:  # a check may run into any fault of the model
-            problems.append(
-                f"{encoder.card.name}: {check.__name__}: {type(error).__name__}: {error}"
-                f"{_line_of(error)}"
-            )
-    if problems:
+
+    def fault(check: EncoderCheck, error: Exception) -> str:
+        return f"{encoder.card.name}: {check.__name__}: {_described(error)}"
+
+    if problems := broken_checks(encoder_checks(), encoder, fault=fault):
         raise BrokenContract("\n".join(problems))
 
 
@@ -422,15 +416,7 @@ def check_metric(metric: str | Metric) -> None:
     """
     found = find_metric(metric)
     Plan([found]).require()
-    problems = []
-    for check in metric_checks():
-        try:
-            check(found)
-        except BrokenContract as problem:
-            problems.append(str(problem))
-        except Exception as error:  # a check may run into any fault of the metric
-            problems.append(f"{check.__name__}: {type(error).__name__}: {error}")
-    if problems:
+    if problems := broken_checks(metric_checks(), found):
         raise BrokenContract(f"{found}: " + "\n".join(problems))
 
 
@@ -763,13 +749,10 @@ def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _problems(check: object, kind: Kind, *report: str) -> list[str]:
+def _problems(check: Callable[..., object], kind: Kind, *report: str) -> list[str]:
     where = f" (report: {report[0][:60]!r})" if report else ""
     name = getattr(kind, "name", type(kind).__name__)
-    try:
-        check(kind, *report)  # type: ignore[operator]
-    except BrokenContract as problem:
-        return [f"{name}: {problem}{where}"]
-    except Exception as error:  # a kind may run into any fault of its own
-        return [f"{name}: {type(error).__name__}: {error}{where}"]
-    return []
+    problems = broken_checks(
+        [check], kind, *report, fault=lambda _, error: f"{type(error).__name__}: {error}"
+    )
+    return [f"{name}: {problem}{where}" for problem in problems]

@@ -72,7 +72,7 @@ def test_a_slip_is_an_error_of_ours(command, hash_encoder, arguments, error, sai
 
 def test_ctrl_c_says_that_nothing_was_kept(command, monkeypatch):
     asked = {}
-    monkeypatch.setattr("vlscore.cli.options.make_embedder", lambda *_, **o: asked.update(o))
+    monkeypatch.setattr("vlscore.embedding.StudyEmbedder", lambda *_, **o: asked.update(o))
     monkeypatch.setattr("vlscore.evaluation.calibrate", _interrupt)
     done = command("calibrate", STUDIES, "--no-cache", *HERE)
     assert done.exit_code == 130

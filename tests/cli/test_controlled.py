@@ -1,6 +1,7 @@
 """`vlscore controlled` from the command line."""
 
 import json
+from types import SimpleNamespace
 
 from tests.evaluation.sensitivities.test_controlled import REPORTS
 
@@ -36,7 +37,8 @@ def test_ctrl_c_says_that_nothing_was_kept_and_asks_for_no_folder(command, tmp_p
 
 def test_batches_and_cache_are_as_in_other_commands(command, tmp_path, monkeypatch):
     asked = {}
-    monkeypatch.setattr("vlscore.cli.options.make_scorer", lambda *_, **o: asked.update(o))
+    scorer = SimpleNamespace(embedder=None)
+    monkeypatch.setattr("vlscore.metrics.Scorer", lambda *_, **o: asked.update(o) or scorer)
     monkeypatch.setattr("vlscore.evaluation.controlled", _interrupt)
     table = tmp_path / "reports.csv"
     table.write_text("id,report\nr,Clear lungs.\n")

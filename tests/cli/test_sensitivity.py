@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from tests.evaluation.samples import results_of
 from tests.evaluation.sensitivities.samples import make_pairs, write_pairs, write_studies
 from vlscore.cli.command_line import app
-from vlscore.cli.shown_tables import SCREEN
+from vlscore.cli.output import SCREEN
 from vlscore.errors import InvalidSetting, InvalidTable
 
 

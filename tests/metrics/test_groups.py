@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.conftest import command  # noqa: F401
-from vlscore.cli.output import say_left_out
+from vlscore.cli.output import print_left_out
 from vlscore.errors import UnknownName
 from vlscore.metrics import METRICS, find_metrics
 from vlscore.metrics.registry import GROUPS
@@ -48,7 +48,7 @@ def test_an_option_given_twice_is_joined(command, tmp_path):  # noqa: F811
 
 def test_what_is_left_out_is_a_line_a_reason(capsys):
     reasons = {f"m{k}": "there are no images" for k in range(9)} | {"n": "n has no library"}
-    say_left_out(reasons)
+    print_left_out(reasons)
     assert capsys.readouterr().err.splitlines() == [
         "note: 10 metrics are left out; `vlscore metrics NAME` describes one:",
         "  m0, m1, m2 and 6 more: there are no images",

@@ -1,7 +1,6 @@
 """`vlscore align`: which metrics agree with radiologists."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,9 +30,18 @@ from vlscore.cli.options import (
     names_of,
     option,
 )
-from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_encoder, say_of_failures, say_of_run
+from vlscore.cli.output import (
+    GROUPED_FAILURES,
+    exit_if_failed,
+    named_as_in_papers,
+    print_encoder_warning,
+    print_failures,
+    print_json,
+    print_run_notes,
+    show_tables,
+    without_intervals,
+)
 from vlscore.cli.progress import cache_hits, stopping
-from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
 from vlscore.evaluation import AlignmentSettings
 
 if TYPE_CHECKING:
@@ -158,10 +166,7 @@ class RatedTextOptions:
 @grouped("workers", after={"meaning": "lower_is_better", "layout": "fit", "candidates": "layout"})
 def align(
     *,
-    ratings: Annotated[
-        Path,
-        typer.Argument(help=RATINGS_HELP, metavar="RATINGS"),
-    ],
+    ratings: Annotated[Path, typer.Argument(help=RATINGS_HELP, metavar="RATINGS")],
     out: OutOption,
     aligned: AlignedOptions,
     settings: AlignmentSettings,
@@ -219,22 +224,21 @@ def align(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    say_of_encoder(embedder)
-    say_of_run(run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from)
+    print_encoder_warning(embedder)
+    print_run_notes(run)
     _print(run, printing)
-    if run.content["failures"] and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(run.content["failures"], running.keep_going)
 
 
 def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
     """Print the tables, and the rows without values."""
     if printing.as_json:
-        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        print_json(run.content)
     elif not printing.quiet:
         tables = [_shorter(named_as_in_papers(table)) for table in run.tables]
         show_tables(tables, run.signatures, run.folder, "tables.md")
     failures = run.content["failures"]
-    say_of_failures(
+    print_failures(
         run.first_failures(GROUPED_FAILURES),
         len(failures),
         "rows or values are missing",

@@ -5,15 +5,9 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import finish_rows, say_of_encoder
+from vlscore.cli.output import finish_rows, print_encoder_warning
 from vlscore.cli.progress import stopping
 from vlscore.evaluation import BaselineSettings
 
@@ -94,11 +88,6 @@ def baseline(
             overwrite=running.overwrite,
             on_progress=progress,
         )
-    say_of_encoder(embedder)
-    finish_rows(
-        result,
-        done="written",
-        could_not_be="given a candidate",
-        quiet=printing.quiet,
-        keep_going=running.keep_going,
-    )
+    print_encoder_warning(embedder)
+    quiet, keep_going = printing.quiet, running.keep_going
+    finish_rows(result, "written", "given a candidate", quiet=quiet, keep_going=keep_going)

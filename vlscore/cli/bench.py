@@ -1,30 +1,17 @@
 """`vlscore bench`: where the time goes on this machine."""
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
-from vlscore.cli.options import option
-from vlscore.cli.output import echo, say_of_encoder, terminal_width
+from vlscore.cli.option_groups import PrintOptions, ScorerOptions, TableOptions, grouped
+from vlscore.cli.options import METRICS_HELP, option
+from vlscore.cli.output import echo, print_encoder_warning, print_json, terminal_width
 
 MetricsOption = Annotated[
-    list[str] | None,
-    option(
-        "--metrics -m",
-        "Metrics with commas between them; repeatable. "
-        "text, image and bleu are groups; `vlscore metrics` lists all.",
-        "NAMES",
-        show_default="vlscore",
-    ),
+    list[str] | None, option("--metrics -m", METRICS_HELP, "NAMES", show_default="vlscore")
 ]
 
 
@@ -72,9 +59,9 @@ def bench(
     )
     convertible = encoding.weights is not None and not _is_converted(encoding.weights)
     measured = measure_stages(table, scorer, count, startup, convertible=convertible)
-    say_of_encoder(scorer.embedder)
+    print_encoder_warning(scorer.embedder)
     if printing.as_json:
-        echo(json.dumps(measured.to_dict(), indent=2, ensure_ascii=False))
+        print_json(measured.to_dict())
         return
     echo(measured.table().text(terminal_width()))
     echo()

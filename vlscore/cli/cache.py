@@ -66,8 +66,7 @@ def info() -> None:
 @cache.command(cls=GroupedCommand)
 def prune(
     gib: Annotated[
-        float | None,
-        option("--to", "Largest size after the command.", "GIB", min=0.0),
+        float | None, option("--to", "Largest size after the command.", "GIB", min=0.0)
     ] = None,
     everything: Annotated[bool, option("--all", "Delete all files of the cache.")] = False,
 ) -> None:

@@ -1,24 +1,19 @@
 """`vlscore calibrate`: C of an encoder, measured on a table of studies."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import OUTPUT, TABLE_HELP, option
 from vlscore.cli.output import (
     echo,
-    say_of_bad_rows,
-    say_of_encoder,
-    say_of_run,
+    exit_if_failed,
+    print_bad_rows,
+    print_encoder_warning,
+    print_json,
+    print_notes,
     terminal_width,
 )
 from vlscore.cli.progress import stopping
@@ -96,19 +91,18 @@ def calibrate(
             on_progress=on_progress,
         )
     card = write_constant(weights, found) if weights is not None else None
-    say_of_encoder(embedder)
+    print_encoder_warning(embedder)
     _print(found, card, printing)
-    if found.failed and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(found.failed, running.keep_going)
 
 
 def _print(found: "Calibration", card: Path | None, printing: PrintOptions) -> None:
     """Print C with its quantiles, and the rows that could not be used."""
-    say_of_run(found.notes, None, unchanged=False)
+    print_notes(found.notes)
     if printing.as_json:
-        echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
     elif not printing.quiet:
         echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
         if card is not None:
             echo(f"wrote {card}")
-    say_of_bad_rows(found.failed)
+    print_bad_rows(found.failed)

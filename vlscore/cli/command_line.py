@@ -16,26 +16,13 @@ import typer
 
 from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.output import echo
-from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, say_stopped
+from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, print_stopped
 from vlscore.errors import VLScoreError
 
 # Purpose -> files of this room. Each has a function, or a typer app, of its own name.
 _COMMANDS = {
-    "Score reports": (
-        "score",
-        "explain",
-        "evaluate",
-        "report",
-        "draw",
-        "judge",
-        "findings",
-    ),
-    "Compare systems": (
-        "compare",
-        "methods",
-        "baseline",
-        "oracle",
-    ),
+    "Score reports": ("score", "explain", "evaluate", "report", "draw", "judge", "findings"),
+    "Compare systems": ("compare", "methods", "baseline", "oracle"),
     "Judge metrics": (
         "align",
         "sensitivity",
@@ -45,22 +32,8 @@ _COMMANDS = {
         "failure_modes",
         "ratings",
     ),
-    "Train and prepare": (
-        "dataset",
-        "pair",
-        "train",
-        "retrieval",
-        "calibrate",
-        "index",
-    ),
-    "Look up": (
-        "metrics",
-        "encoders",
-        "weights",
-        "cache",
-        "bench",
-        "doctor",
-    ),
+    "Train and prepare": ("dataset", "pair", "train", "retrieval", "calibrate", "index"),
+    "Look up": ("metrics", "encoders", "weights", "cache", "bench", "doctor"),
 }
 # A former name of `ratings make`: works, but is not listed.
 _FORMER = "rating-sheets"
@@ -125,7 +98,7 @@ class _Commands(GroupedCommands):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say_stopped()
+            print_stopped()
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -163,7 +136,7 @@ def main() -> None:
         echo(f"error: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        say_stopped()
+        print_stopped()
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has read enough; nothing may be written there when Python ends.

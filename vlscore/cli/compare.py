@@ -1,42 +1,30 @@
 """`vlscore compare`: several systems, every metric, one table."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
-from vlscore.cli.options import (
-    TABLE,
-    FigureOption,
-    OutOption,
-    option,
-)
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
+from vlscore.cli.options import TABLE, FigureOption, OutOption, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
     echo,
-    say_left_out,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
+    exit_if_failed,
+    print_encoder_warning,
+    print_failures,
+    print_json,
+    print_left_out,
+    print_run_notes,
+    show_tables,
 )
 from vlscore.cli.progress import cache_hits, stopping
-from vlscore.cli.shown_tables import show_tables
 from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import ComparisonRun, Source
+    from vlscore.evaluation import ComparisonRun
     from vlscore.metrics import Scorer
 
 
@@ -65,8 +53,7 @@ class ComparedOptions:
         ),
     ] = None
     text_only: Annotated[
-        bool,
-        option("--text-only", "Use metrics of texts only: no encoder, no images."),
+        bool, option("--text-only", "Use metrics of texts only: no encoder, no images.")
     ] = False
     train: Annotated[
         Path | None,
@@ -108,7 +95,7 @@ def compare(
     from vlscore.cli.progress import phase_progress
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
-    from vlscore.evaluation import open_sources
+    from vlscore.evaluation import has_images, open_sources
 
     sources = open_sources(systems, table.columns())
     reports = open_reports(compared.train) if compared.train is not None else None
@@ -119,7 +106,7 @@ def compare(
         scorer = encoding.scorer(compared.metrics)
     elif settings.baselines or any(source.run is None for source in sources):
         embedder = None
-        if not compared.text_only and _have_images(sources):
+        if not compared.text_only and any(map(has_images, sources)):
             embedder = encoding.embedder()
         scorer = _every_metric(embedder, encoding, quiet=printing.quiet)
     embedder = scorer.embedder if scorer is not None else None
@@ -139,10 +126,9 @@ def compare(
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
-    say_of_encoder(embedder)
+    print_encoder_warning(embedder)
     _print(result, out, paper, printing)
-    if result.failed and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(result.failed, running.keep_going)
 
 
 def _print(
@@ -152,32 +138,23 @@ def _print(
     if result.taken_up:
         echo(f"{result.taken_up} columns of the earlier comparison were used again", err=True)
     if printing.as_json:
-        echo(json.dumps(result.content, indent=2, ensure_ascii=False))
+        print_json(result.content)
     elif not printing.quiet:
         tables = [result.table(paper), *result.tables[1:]]
         show_tables(tables, result.signatures, result.folder, "tables.md")
         folder = result.folder
         echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
     # Below the table: a reader looks for the numbers first.
-    say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
+    print_run_notes(result)
     if result.failed:
         failures = result.first_failures(GROUPED_FAILURES)
         named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
         file = result.folder / "failures.csv"
-        say_of_failures(named, result.failed, "values are missing", "value is missing", file)
-
-
-def _have_images(sources: "Sequence[Source]") -> bool:
-    from vlscore.evaluation import has_images
-
-    return any(map(has_images, sources))
+        print_failures(named, result.failed, "values are missing", "value is missing", file)
 
 
 def _every_metric(
-    embedder: "StudyEmbedder | None",
-    encoding: ScorerOptions,
-    *,
-    quiet: bool,
+    embedder: "StudyEmbedder | None", encoding: ScorerOptions, *, quiet: bool
 ) -> "Scorer":
     """Return a scorer of every free metric that can run, of texts alone without an embedder."""
     from vlscore.errors import InvalidSetting
@@ -198,7 +175,7 @@ def _every_metric(
         )
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
-        say_left_out(left_out)
+        print_left_out(left_out)
     return Scorer(embedder, metrics=found, text_policy=encoding.policy(), C=C)
 
 

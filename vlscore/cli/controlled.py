@@ -1,33 +1,22 @@
 """`vlscore controlled`: does a metric tell sentences that agree from sentences that do not?"""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    grouped,
-)
-from vlscore.cli.options import (
-    TABLE,
-    IdColumnOption,
-    OutOption,
-    TextColumnOption,
-    names_of,
-    option,
-)
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, grouped
+from vlscore.cli.options import TABLE, IdColumnOption, OutOption, TextColumnOption, names_of, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
     echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    terminal_width,
+    exit_if_failed,
+    print_encoder_warning,
+    print_failures,
+    print_json,
+    print_run_notes,
+    print_tables,
 )
 from vlscore.cli.progress import stopping
 from vlscore.evaluation import Sampling
@@ -44,8 +33,7 @@ ReportsOption = Annotated[
 SourceArgument = Annotated[
     Path,
     typer.Argument(
-        help="Table of reports; or, with --labelled, of sentences with labels.",
-        metavar="REPORTS",
+        help="Table of reports; or, with --labelled, of sentences with labels.", metavar="REPORTS"
     ),
 ]
 
@@ -148,10 +136,7 @@ def controlled(
 
     scorer = encoding.scorer_of_sentences(sentences.metrics or DEFAULT_METRICS)
     found = columns.read(source, sentences)
-    with (
-        stopping(None, stored=None),
-        phase_progress(quiet=printing.is_silent) as on_phase,
-    ):
+    with stopping(None, stored=None), phase_progress(quiet=printing.is_silent) as on_phase:
         run = compute_controlled(
             found,
             out,
@@ -163,23 +148,21 @@ def controlled(
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
-    say_of_encoder(scorer.embedder)
+    print_encoder_warning(scorer.embedder)
     _print(run, out, printing)
-    if run.content["failures"] and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(run.content["failures"], running.keep_going)
 
 
 def _print(run: "ControlledRun", out: Path, printing: PrintOptions) -> None:
     """Print the tables, and the rows that could not be used."""
-    say_of_run(run.notes, out, unchanged=run.unchanged)
+    print_run_notes(run)
     if printing.as_json:
-        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        print_json(run.content)
     elif not printing.quiet:
         echo(f"{run.content['sentences']} sentences, by {run.content['labelled_by']}\n")
-        for each in run.headlines:
-            echo(each.text(terminal_width()) + "\n")
+        print_tables(run.headlines)
         echo("\n".join(run.signatures))
         echo(f"wrote {run.folder}; tables.md has the means of every two groups")
     failures = run.content["failures"]
     shown = run.first_failures(GROUPED_FAILURES)
-    say_of_failures(shown, len(failures), "rows could not be used", "row could not be used")
+    print_failures(shown, len(failures), "rows could not be used", "row could not be used")

@@ -8,7 +8,7 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
 from vlscore.cli.options import OUTPUT, names_of, option
-from vlscore.cli.output import echo, say_of_run, terminal_width
+from vlscore.cli.output import echo, print_json, print_notes, print_tables
 
 if TYPE_CHECKING:
     from vlscore.data import DatasetSummary
@@ -48,8 +48,7 @@ class DatasetOptions:
     """Where the files of a data set are, and which studies are wanted."""
 
     films: Annotated[
-        Path | None,
-        option("--films", "Folder of the films, if they are not in FOLDER.", "FOLDER"),
+        Path | None, option("--films", "Folder of the films, if they are not in FOLDER.", "FOLDER")
     ] = None
     reports: Annotated[
         Path | None,
@@ -76,10 +75,7 @@ class DatasetOptions:
             "FOLDER",
         ),
     ] = None
-    texts_only: Annotated[
-        bool,
-        option("--texts-only", "Include studies without a film."),
-    ] = False
+    texts_only: Annotated[bool, option("--texts-only", "Include studies without a film.")] = False
     no_check: Annotated[
         bool,
         option(
@@ -113,7 +109,6 @@ def dataset(
 
     Example: vlscore dataset iu-kaggle chest-xrays-indiana-university --out iu.parquet
     """
-    import json
 
     if name is None:
         _list_datasets()
@@ -138,12 +133,11 @@ def dataset(
             relative=chosen.relative,
             on_progress=on_progress,
         )
-    say_of_run(found.notes, out, unchanged=False)
+    print_notes(found.notes)
     if printing.as_json:
-        echo(json.dumps(found.content(), indent=2, ensure_ascii=False))
+        print_json(found.content())
     elif not printing.quiet:
-        for table in _tables(found):
-            echo(table.text(terminal_width()) + "\n")
+        print_tables(_tables(found))
         for path in (*found.tables.values(), found.rows_file):
             echo(f"wrote {path}")
     if found.faults and not running.keep_going:

@@ -1,12 +1,11 @@
 """`vlscore doctor`: what is installed, what was found, and what to do about the rest."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from vlscore.cli.options import option
-from vlscore.cli.output import echo, terminal_width
+from vlscore.cli.output import echo, print_json, terminal_width
 
 _NOT_READY = 1
 
@@ -29,7 +28,7 @@ def doctor(
 
     found = examine()
     if as_json:
-        echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        print_json(found.to_dict())
     else:
         echo(found.text(terminal_width()))
     if not found.is_ready:

@@ -32,7 +32,7 @@ def cards_text(cards: "Iterable[EncoderCard]") -> str:
             _constant(card.C),
             str(card.image_size),
             str(card.max_tokens),
-            # What stands in parentheses is in the encoder's own card.
+            # The text in parentheses is part of the encoder's own card.
             "demonstration only" if card.demonstration else card.licence.partition(" (")[0],
         )
         for card in cards
@@ -111,8 +111,7 @@ def _yes_or_no(value: bool) -> str:
 
 def encoders(
     name: Annotated[
-        str | None,
-        typer.Argument(help="Show everything about this encoder.", show_default=False),
+        str | None, typer.Argument(help="Show everything about this encoder.", show_default=False)
     ] = None,
     as_json: Annotated[bool, option("--json", "Print as json.")] = False,
 ) -> None:

@@ -1,20 +1,13 @@
 """`vlscore evaluate`: a table of studies."""
 
 import dataclasses
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import (
     ENCODER,
     OUTPUT,
@@ -30,16 +23,17 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
+    SCREEN,
     check_figure,
     draw_figures,
     echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
+    print_encoder_warning,
+    print_failures,
+    print_json,
+    print_run_notes,
     terminal_width,
 )
 from vlscore.cli.progress import cache_hits, ending_together, stopping
-from vlscore.cli.shown_tables import SCREEN
 from vlscore.errors import InvalidSetting
 
 # Studies that a note names.
@@ -65,8 +59,7 @@ MetricsOption = Annotated[
     ),
 ]
 RetryFailedOption = Annotated[
-    bool,
-    option("--retry-failed", "Compute again the rows of a finished run that have no value."),
+    bool, option("--retry-failed", "Compute again the rows of a finished run that have no value.")
 ]
 EngineOption = Annotated[
     str,
@@ -79,8 +72,7 @@ EngineOption = Annotated[
     ),
 ]
 ShowOption = Annotated[
-    int,
-    option("--show", "Print the values of the first N rows.", "N", OUTPUT, min=0),
+    int, option("--show", "Print the values of the first N rows.", "N", OUTPUT, min=0)
 ]
 
 
@@ -179,7 +171,8 @@ def evaluate(
     from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import facts_of, serve_evaluation, when_all_are_ready
 
-    _check_engine(engine)
+    if engine not in ENGINES:
+        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
     check_figure(figure)
     processes = Processes.from_torchrun(encoding.device)
     chosen = dataclasses.replace(encoding, device=processes.device)
@@ -220,7 +213,7 @@ def evaluate(
                 )
     if processes.leads:
         draw_figures(result.folder, figure)
-        say_of_encoder(scorer.embedder)
+        print_encoder_warning(scorer.embedder)
         _print(result, out, show, printing)
         if result.summary.failed and not running.keep_going:
             raise typer.Exit(1)
@@ -258,19 +251,14 @@ def _print_summary(result: "RunResult") -> None:
         echo("\n" + shown)
 
 
-def _check_engine(engine: str) -> None:
-    if engine not in ENGINES:
-        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
-
-
 def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) -> None:
     """Print the first scores, the summary, and the rows that lack a value."""
     from vlscore.evaluation import scores_table
 
-    say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
+    print_run_notes(result)
     summary = result.summary
     if printing.as_json:
-        echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
+        print_json(summary.to_dict())
     elif not printing.quiet:
         if show:
             echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
@@ -289,4 +277,4 @@ def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) ->
     if summary.failed:
         shown = result.first_failures(GROUPED_FAILURES)
         listed = f"{result.failures}; --retry-failed computes them again"
-        say_of_failures(shown, summary.failed, "rows lack a value", "row lacks a value", listed)
+        print_failures(shown, summary.failed, "rows lack a value", "row lacks a value", listed)

@@ -5,13 +5,9 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    ScorerOptions,
-    grouped,
-)
+from vlscore.cli.option_groups import PrintOptions, ScorerOptions, grouped
 from vlscore.cli.options import OUTPUT, option
-from vlscore.cli.output import echo, say_of_encoder
+from vlscore.cli.output import echo, print_encoder_warning
 
 
 @grouped("batch_size", "workers", "quiet")
@@ -20,8 +16,7 @@ def explain(
     candidate: Annotated[str, option("--candidate -g", "Generated report.", "TEXT")],
     reference: Annotated[str, option("--reference -r", "Reference report.", "TEXT")],
     image: Annotated[
-        list[Path] | None,
-        option("--image -i", "Image; repeat for several views.", "PATH"),
+        list[Path] | None, option("--image -i", "Image; repeat for several views.", "PATH")
     ] = None,
     metric: Annotated[
         str, option("--metric -m", "Metric; `vlscore metrics` lists all.", "NAME")
@@ -57,7 +52,7 @@ def explain(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         found = explain_study(scorer, tuple(image or ()), candidate, reference, maps=maps)
-    say_of_encoder(scorer.embedder)
+    print_encoder_warning(scorer.embedder)
     for each in caught:
         echo(f"warning: {each.message}", err=True)
     if maps and found.maps is None:

@@ -13,7 +13,15 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import RATINGS_HELP, LayoutOption, OutOption, option
-from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_failures, say_of_run, terminal_width
+from vlscore.cli.output import (
+    GROUPED_FAILURES,
+    echo,
+    exit_if_failed,
+    print_failures,
+    print_json,
+    print_run_notes,
+    print_tables,
+)
 
 
 @grouped()
@@ -21,10 +29,7 @@ def failure_modes(
     *,
     ratings: Annotated[Path, typer.Argument(help=RATINGS_HELP, metavar="RATINGS")],
     out: OutOption,
-    rate: Annotated[
-        float,
-        option("--rate", "False discovery rate of the tests.", "NUMBER"),
-    ] = 0.01,
+    rate: Annotated[float, option("--rate", "False discovery rate of the tests.", "NUMBER")] = 0.01,
     layout: LayoutOption = None,
     bootstrap: BootstrapOptions,
     rating: RatingOptions,
@@ -41,7 +46,6 @@ def failure_modes(
 
     Example: vlscore failure-modes counted.csv --out failure-modes
     """
-    import json
 
     from vlscore.evaluation import failure_modes as compute_failure_modes
     from vlscore.evaluation import read_ratings
@@ -55,15 +59,13 @@ def failure_modes(
         seed=bootstrap.seed,
         overwrite=running.overwrite,
     )
-    say_of_run(run.notes, out, unchanged=run.unchanged)
+    print_run_notes(run)
     if printing.as_json:
-        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        print_json(run.content)
     elif not printing.quiet:
-        for each in run.tables:
-            echo(each.text(terminal_width()) + "\n")
+        print_tables(run.tables)
         echo(f"wrote {run.folder}")
     failures = run.content["failures"]
     shown = run.first_failures(GROUPED_FAILURES)
-    say_of_failures(shown, len(failures), "rows could not be used", "row could not be used")
-    if failures and not running.keep_going:
-        raise typer.Exit(1)
+    print_failures(shown, len(failures), "rows could not be used", "row could not be used")
+    exit_if_failed(failures, running.keep_going)

@@ -103,10 +103,5 @@ def findings(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    finish_rows(
-        result,
-        done="labelled",
-        could_not_be="used",
-        quiet=printing.quiet,
-        keep_going=running.keep_going,
-    )
+    quiet, keep_going = printing.quiet, running.keep_going
+    finish_rows(result, "labelled", "used", quiet=quiet, keep_going=keep_going)

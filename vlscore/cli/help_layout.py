@@ -6,7 +6,7 @@ from typing import Any
 import typer
 import typer.core
 
-from vlscore.cli.output import echo
+from vlscore.cli.output import echo, print_notes
 
 _FIRST = "Options"
 # --help explains what most runs need, and names the rest, so that it fits on a screen and a half.
@@ -151,7 +151,6 @@ def _write_page(ctx: Any) -> None:
     # The folders of these commands do not name their table.
     own = ctx.params.get("studies") or ctx.params.get("reports")
     page = report(out, table=own if ctx.info_name in ("judge", "findings") else None)
-    for note in page.notes:
-        echo(f"note: {note}", err=True)
+    print_notes(page.notes)
     if not (ctx.params.get("quiet") or ctx.params.get("as_json")):
         echo(f"wrote {page.path}")

@@ -16,13 +16,8 @@ from vlscore.cli.option_groups import (
     ScorerOptions,
     grouped,
 )
-from vlscore.cli.options import (
-    OUTPUT,
-    TABLE_HELP,
-    OutOption,
-    option,
-)
-from vlscore.cli.output import echo, say_of_bad_rows, say_of_encoder
+from vlscore.cli.options import OUTPUT, TABLE_HELP, OutOption, option
+from vlscore.cli.output import echo, print_bad_rows, print_encoder_warning
 from vlscore.cli.progress import cache_hits, stopping
 from vlscore.retrieval import SourceSettings
 
@@ -41,10 +36,7 @@ index = typer.Typer(
 )
 
 IndexArgument = Annotated[Path, typer.Argument(help="Folder of the index.", metavar="INDEX")]
-IndexOption = Annotated[
-    Path,
-    option("--index -i", "Folder of the index.", "FOLDER", OUTPUT),
-]
+IndexOption = Annotated[Path, option("--index -i", "Folder of the index.", "FOLDER", OUTPUT)]
 TableArgument = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")]
 ImagesOption = Annotated[
     bool,
@@ -139,12 +131,7 @@ def add(
     settings = dataclasses.replace(source, text_policy=encoding.section)
     with _stoppable(path, corpus, embedder, printing.quiet) as on_progress:
         result = index_add(
-            corpus,
-            path,
-            embedder,
-            settings,
-            workers=encoding.decoders(),
-            on_progress=on_progress,
+            corpus, path, embedder, settings, workers=encoding.decoders(), on_progress=on_progress
         )
     _print_result(result, corpus, embedder, running, printing)
 
@@ -247,7 +234,7 @@ def _print_result(
     printing: PrintOptions,
 ) -> None:
     manifest = result.index.manifest
-    say_of_encoder(embedder)
+    print_encoder_warning(embedder)
     if result.unchanged:
         echo(
             f"{result.index.path} holds this corpus already; nothing was done. `vlscore index "
@@ -264,6 +251,6 @@ def _print_result(
         echo(manifest.facts)
         echo(f"wrote {result.index.path}")
     if result.bad_rows:
-        say_of_bad_rows(result.bad_rows, of=corpus, listed_in=result.index.file("bad_rows"))
+        print_bad_rows(result.bad_rows, of=corpus, listed_in=result.index.file("bad_rows"))
         if not running.keep_going:
             raise typer.Exit(1)

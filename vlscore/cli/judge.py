@@ -81,8 +81,7 @@ class LanguageModelOptions:
         ),
     ] = ""
     prompt: Annotated[
-        str,
-        option("--prompt", "few-shot, zero-shot, or a .toml file of your own.", "NAME", MODEL),
+        str, option("--prompt", "few-shot, zero-shot, or a .toml file of your own.", "NAME", MODEL)
     ] = "few-shot"
     order: Annotated[
         str,
@@ -205,10 +204,5 @@ def judge(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    finish_rows(
-        result,
-        done="judged",
-        could_not_be="judged",
-        quiet=printing.quiet,
-        keep_going=running.keep_going,
-    )
+    quiet, keep_going = printing.quiet, running.keep_going
+    finish_rows(result, "judged", "judged", quiet=quiet, keep_going=keep_going)

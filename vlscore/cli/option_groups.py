@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from vlscore.cli import options as opt
+from vlscore.cli.output import print_precision_note
 from vlscore.core import setting_of, split_names
 
 if TYPE_CHECKING:
@@ -186,10 +187,13 @@ class EncoderOptions:
     views: opt.ViewsOption = "first-frontal"
 
     def embedder(self) -> "StudyEmbedder":
-        """Return the embedder of these options."""
-        paths = (self.encoder, self.weights, self.tokenizer)
-        settings = {**self._settings(), **self._reading()}
-        return opt.make_embedder(*paths, **settings)
+        """Return the embedder of these options; see `print_encoder_warning` for its warning."""
+        from vlscore.embedding import StudyEmbedder
+
+        with opt.without_warnings():
+            embedder = StudyEmbedder(self.encoder, **self._settings(), **self._reading())
+        print_precision_note(embedder)
+        return embedder
 
     def decoders(self, sharing: int = 1) -> int:
         """Return the number of processes that decode images; see `worker_count`."""
@@ -205,6 +209,8 @@ class EncoderOptions:
 
     def _settings(self) -> dict[str, Any]:
         return {
+            "weights": None if self.weights is None else str(self.weights),
+            "tokenizer": None if self.tokenizer is None else str(self.tokenizer),
             "device": self.device,
             "precision": self.precision,
             "compile": self.compile,
@@ -227,17 +233,21 @@ class ScorerOptions(SectionOptions, EncoderOptions):
             metrics: names of metrics, as `Scorer` takes them.
             quiet: print no note on a precision that is no gain.
         """
-        read = {**self._reading(), "text_policy": self.policy()}
-        return self._scorer(metrics, quiet, **read)
+        return self._scorer(metrics, quiet, **self._reading(), text_policy=self.policy())
 
     def scorer_of_sentences(self, metrics: Any) -> "Scorer":
         """Return the scorer of sentences, which have no sections and no images."""
         return self._scorer(metrics, False)
 
     def _scorer(self, metrics: Any, quiet: bool, **read: Any) -> "Scorer":
-        paths = (self.encoder, self.weights, self.tokenizer)
+        from vlscore.metrics import Scorer
+
         settings = {"metrics": metrics, "C": self.C, **self._settings(), **read}
-        return opt.make_scorer(*paths, quiet, **settings)
+        with opt.without_warnings():
+            scorer = Scorer(self.encoder, **settings)
+        if not quiet:
+            print_precision_note(scorer.embedder)
+        return scorer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -303,9 +313,11 @@ class RatingOptions:
 
         Args: texts: columns of the reference, the candidate and the image, by role.
         """
-        return opt.rating_columns(
-            self.rating_columns,
-            self.rater_columns,
+        from vlscore.evaluation import RatingColumns
+
+        return RatingColumns(
+            ratings=opt.names_of(self.rating_columns),
+            by_rater=opt.names_of(self.rater_columns),
             study=self.study_column,
             candidate_id=self.candidate_id_column,
             rater=self.rater_column,

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlscore.cli.output import say_of_precision
 from vlscore.core import usable_cores
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.data import ColumnNames
-    from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import RatingColumns
-    from vlscore.metrics import Scorer
 
 
 TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Results"
 
 TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
+METRICS_HELP = (
+    "Metrics with commas between them; repeatable. text, image and bleu are groups; "
+    "`vlscore metrics` lists all."
+)
 
 
 def option(
@@ -52,7 +52,7 @@ ImageRootOption = Annotated[
 
 
 def _column(role: str, help: str) -> Any:
-    return typer.Option(f"--{role}-column", metavar="NAME", help=help, rich_help_panel=TABLE)
+    return option(f"--{role}-column", help, "NAME", TABLE)
 
 
 IdColumnOption = Annotated[str, _column("id", "Column with the study's id.")]
@@ -85,8 +85,7 @@ EncoderOption = Annotated[
     ),
 ]
 WeightsOption = Annotated[
-    Path | None,
-    option("--weights", "Checkpoint file or folder of the encoder.", "PATH", ENCODER),
+    Path | None, option("--weights", "Checkpoint file or folder of the encoder.", "PATH", ENCODER)
 ]
 TokenizerOption = Annotated[
     Path | None,
@@ -173,8 +172,7 @@ SectionOption = Annotated[
     ),
 ]
 ReferenceSectionOption = Annotated[
-    str | None,
-    option("--reference-section", "The same for references alone.", "NAME", READING),
+    str | None, option("--reference-section", "The same for references alone.", "NAME", READING)
 ]
 CandidateSectionOption = Annotated[
     str | None,
@@ -185,17 +183,11 @@ CandidateSectionOption = Annotated[
         READING,
     ),
 ]
-OutOption = Annotated[
-    Path,
-    option("--out -o", "Folder for the results.", "FOLDER", OUTPUT),
-]
+OutOption = Annotated[Path, option("--out -o", "Folder for the results.", "FOLDER", OUTPUT)]
 FigureOption = Annotated[
     str | None,
     option(
-        "--figure",
-        "Also draw figures: png, svg or pdf. Needs 'vlscore[plots]'.",
-        "NAME",
-        OUTPUT,
+        "--figure", "Also draw figures: png, svg or pdf. Needs 'vlscore[plots]'.", "NAME", OUTPUT
     ),
 ]
 OptionalOutOption = Annotated[
@@ -261,17 +253,12 @@ KeepGoingOption = Annotated[
     option("--keep-going", "Exit with status 0 even if some rows could not be used.", panel=OUTPUT),
 ]
 FormatOption = Annotated[
-    str,
-    option("--format", "Format of tables: parquet or csv.", "NAME", OUTPUT),
+    str, option("--format", "Format of tables: parquet or csv.", "NAME", OUTPUT)
 ]
 QuietOption = Annotated[
-    bool,
-    option("--quiet -q", "Print no progress and no tables.", panel=OUTPUT),
+    bool, option("--quiet -q", "Print no progress and no tables.", panel=OUTPUT)
 ]
-JsonOption = Annotated[
-    bool,
-    option("--json", "Print the results as json only.", panel=OUTPUT),
-]
+JsonOption = Annotated[bool, option("--json", "Print the results as json only.", panel=OUTPUT)]
 
 
 def names_in(given: list[str] | None) -> tuple[str, ...]:
@@ -295,45 +282,8 @@ def worker_count(workers: int | None, sharing: int = 1) -> int:
     return min(max(usable_cores() // sharing, 1), 16) if workers is None else workers
 
 
-def make_embedder(
-    encoder: str | None, weights: Path | None, tokenizer: Path | None, **options: Any
-) -> "StudyEmbedder":
-    """Return a StudyEmbedder from parsed options; see `say_of_encoder` for its warning."""
-    from vlscore.embedding import StudyEmbedder
-
-    with _without_warnings():
-        embedder = StudyEmbedder(encoder, **_paths(weights, tokenizer), **options)
-    say_of_precision(embedder)
-    return embedder
-
-
-def make_scorer(
-    encoder: str | None,
-    weights: Path | None,
-    tokenizer: Path | None,
-    quiet: bool = False,
-    **options: Any,
-) -> "Scorer":
-    """Return a Scorer from parsed options; see `say_of_encoder` for its warning.
-
-    Args: quiet: print no note on a precision that is no gain.
-    """
-    from vlscore.metrics import Scorer
-
-    with _without_warnings():
-        scorer = Scorer(encoder, **_paths(weights, tokenizer), **options)
-    if not quiet:
-        say_of_precision(scorer.embedder)
-    return scorer
-
-
-def _paths(weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
-    given = {"weights": weights, "tokenizer": tokenizer}
-    return {name: None if value is None else str(value) for name, value in given.items()}
-
-
 @contextlib.contextmanager
-def _without_warnings() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Ignore warnings that the command prints in its own words, once."""
     import warnings
 
@@ -351,10 +301,6 @@ RATINGS_HELP = (
 )
 
 
-def _rating_column(name: str, help: str) -> Any:
-    return typer.Option(name, metavar="NAME", help=help, rich_help_panel=TABLE)
-
-
 LayoutOption = Annotated[
     str | None,
     option(
@@ -365,11 +311,11 @@ LayoutOption = Annotated[
 ]
 ResamplesOption = Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)]
 SeedOption = Annotated[int, option("--seed", "Seed of the bootstrap.", "N")]
-StudyColumnOption = Annotated[str, _rating_column("--study-column", "Column with the study.")]
+StudyColumnOption = Annotated[str, _column("study", "Column with the study.")]
 CandidateIdColumnOption = Annotated[
-    str, _rating_column("--candidate-id-column", "Column that identifies the candidate of a study.")
+    str, _column("candidate-id", "Column that identifies the candidate of a study.")
 ]
-RaterColumnOption = Annotated[str, _rating_column("--rater-column", "Column with the rater.")]
+RaterColumnOption = Annotated[str, _column("rater", "Column with the rater.")]
 RatingColumnsOption = Annotated[
     str,
     option(
@@ -389,26 +335,11 @@ RaterColumnsOption = Annotated[
     ),
 ]
 CategoryColumnOption = Annotated[
-    str, _rating_column("--category-column", "Column with the kind of error that a row counts.")
+    str, _column("category", "Column with the kind of error that a row counts.")
 ]
 SignificantColumnOption = Annotated[
-    str,
-    _rating_column(
-        "--significant-column", "Column that says whether these errors are significant."
-    ),
+    str, _column("significant", "Column that says whether these errors are significant.")
 ]
-
-
-def rating_columns(ratings: str, by_rater: str, **names: str) -> "RatingColumns":
-    """Return RatingColumns from parsed options.
-
-    Args:
-        ratings, by_rater: names with commas between them.
-        names: the other roles, each one column.
-    """
-    from vlscore.evaluation import RatingColumns
-
-    return RatingColumns(ratings=names_of(ratings), by_rater=names_of(by_rater), **names)
 
 
 def named_path(text: str) -> tuple[str, Path]:

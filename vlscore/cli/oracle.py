@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,15 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OptionalOutOption, option
-from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_encoder, say_of_failures, say_of_run
+from vlscore.cli.output import (
+    GROUPED_FAILURES,
+    echo,
+    exit_if_failed,
+    print_encoder_warning,
+    print_failures,
+    print_json,
+    print_run_notes,
+)
 from vlscore.cli.progress import cache_hits, stopping
 from vlscore.retrieval import SearchSettings
 
@@ -129,10 +136,9 @@ def oracle(
                 on_progress=on_progress,
             )
         shards.close()
-        say_of_encoder(embedder)
+        print_encoder_warning(embedder)
         _print(result, show, out, printing)
-    if result.summary.failed and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(result.summary.failed, running.keep_going)
 
 
 def _settings(search: SearchSettings, k: int | None, C: float | None) -> "OracleSettings":
@@ -149,20 +155,14 @@ def _print(
     result: "OracleResult", show: int | None, out: Path | None, printing: PrintOptions
 ) -> None:
     """Print the hits of the first studies, the summary, and the studies that failed."""
-    say_of_run(
-        result.notes,
-        out,
-        unchanged=result.unchanged,
-        resumed_from=result.resumed_from,
-        done="searched for",
-    )
+    print_run_notes(result, "searched for")
     if printing.as_json:
-        echo(json.dumps(result.summary.to_dict(), indent=2, ensure_ascii=False))
+        print_json(result.summary.to_dict())
     elif not printing.quiet:
         _print_hits(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
     if failed := result.summary.failed:
         shown = result.first_failures(GROUPED_FAILURES)
-        say_of_failures(shown, failed, "studies failed", "study failed")
+        print_failures(shown, failed, "studies failed", "study failed")
 
 
 def _print_hits(result: "OracleResult", show: int, out: Path | None) -> None:

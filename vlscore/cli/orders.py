@@ -7,8 +7,7 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, grouped
 from vlscore.cli.options import OUTPUT, option
-from vlscore.cli.output import echo, terminal_width
-from vlscore.cli.shown_tables import SCREEN, fitting, named_as_in_papers
+from vlscore.cli.output import SCREEN, echo, fitting, named_as_in_papers, print_json, terminal_width
 
 
 @grouped()
@@ -27,8 +26,7 @@ def orders(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        option("--out -o", "File for the tables, Markdown.", "PATH", OUTPUT),
+        Path | None, option("--out -o", "File for the tables, Markdown.", "PATH", OUTPUT)
     ] = None,
     printing: PrintOptions,
 ) -> None:
@@ -39,7 +37,6 @@ def orders(
 
     Example: vlscore orders radjudge.json --metrics bleu-4,rouge-l,findings-f1
     """
-    import json
 
     from vlscore.core import atomic_write
     from vlscore.evaluation import check_orders, read_orders, usable_text_metrics
@@ -51,11 +48,8 @@ def orders(
         with atomic_write(out) as stream:
             stream.write(markdown(tables, []))
     if printing.as_json:
-        content = {
-            "cases": [case.id for case in found.cases],
-            "passed": found.passed,
-        }
-        echo(json.dumps(content, indent=2, ensure_ascii=False))
+        content = {"cases": [case.id for case in found.cases], "passed": found.passed}
+        print_json(content)
     elif not printing.quiet:
         texts = [fitting(named_as_in_papers(t)).text(terminal_width()) for t in tables]
         is_long = "\n".join(texts).count("\n") > SCREEN

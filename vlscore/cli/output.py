@@ -1,5 +1,8 @@
-"""What commands print besides their tables, in the same words everywhere."""
+"""Output of commands: tables as far as they fit on a screen, notes, failures."""
 
+import dataclasses
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +15,14 @@ if TYPE_CHECKING:
     from vlscore.data import BadRow
     from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import BaselineRun, JudgedReports, LabelledReports
+    from vlscore.stats import Run, TextTable
 
 SHOWN_FAILURES = 10
 # Failed rows of which equal reasons are listed in one line.
 GROUPED_FAILURES = 1000
 _NAMES_OF_A_GROUP = 3
+# Lines of results that a command prints at most, unless its first table is longer.
+SCREEN = 40
 
 
 def echo(text: object = "", *, err: bool = False, fg: str | None = None, nl: bool = True) -> None:
@@ -54,7 +60,7 @@ def draw_figures(folder: Path, format: str | None) -> None:
         draw(folder, format)
 
 
-def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
+def print_encoder_warning(embedder: "StudyEmbedder | None") -> None:
     """Warn of the demonstration encoder, once the command has something to show."""
     if embedder is not None and embedder.encoder.card.demonstration:
         echo(
@@ -66,7 +72,7 @@ def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
         )
 
 
-def say_of_precision(embedder: "StudyEmbedder | None") -> None:
+def print_precision_note(embedder: "StudyEmbedder | None") -> None:
     """Say, before the work begins, where the precision asked for is no gain on this machine."""
     if embedder is not None:
         from vlscore.encoders import why_slow
@@ -76,27 +82,47 @@ def say_of_precision(embedder: "StudyEmbedder | None") -> None:
             echo(f"note: {reason}", err=True)
 
 
-def say_of_run(
-    notes: Iterable[str],
-    out: Path | None,
-    *,
-    unchanged: bool,
-    resumed_from: int = 0,
-    done: str = "computed",
-) -> None:
-    """Print the notes of a run on stderr, and whether it was resumed or had ended before.
+def print_json(content: object) -> None:
+    """Print plain data as json."""
+    echo(json.dumps(content, indent=2, ensure_ascii=False))
 
-    Args: done: what an unchanged run did not do again, as in "embedded".
-    """
+
+def print_tables(tables: "Iterable[TextTable]") -> None:
+    """Print whole tables, an empty line behind each."""
+    for table in tables:
+        echo(table.text(terminal_width()) + "\n")
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes for the user on stderr."""
     for note in notes:
         echo(f"note: {note}", err=True)
-    if unchanged:
-        echo(f"{out} holds these results already; nothing was {done}", err=True)
-    elif resumed_from:
-        echo(f"resumed after row {resumed_from}", err=True)
 
 
-def say_of_failures(
+def print_run_notes(
+    run: "Run", done: str = "computed", what: str = "these results", unit: str = "row"
+) -> None:
+    """Print the notes of a run, and whether it was resumed or had ended before.
+
+    Args:
+        done: what an unchanged run did not do again, as in "embedded".
+        what: content of its folder.
+        unit: what `resumed_from` counts.
+    """
+    print_notes(run.notes)
+    if run.unchanged:
+        echo(f"{run.folder} holds {what} already; nothing was {done}", err=True)
+    elif run.resumed_from:
+        echo(f"resumed after {unit} {run.resumed_from}", err=True)
+
+
+def exit_if_failed(failed: object, keep_going: bool) -> None:
+    """Raise typer.Exit with status 1 where rows failed, unless `keep_going`."""
+    if failed and not keep_going:
+        raise typer.Exit(1)
+
+
+def print_failures(
     shown: Sequence[tuple[int | str | None, str, str]],
     count: int,
     many: str,
@@ -130,7 +156,7 @@ def say_of_failures(
         echo(f"all of them: {listed_in}", err=True)
 
 
-def say_of_bad_rows(
+def print_bad_rows(
     bad: "Sequence[BadRow]", could_not_be: str = "used", of: object = None, listed_in: object = None
 ) -> None:
     """List the rows of a table that could not be used.
@@ -142,10 +168,10 @@ def say_of_bad_rows(
     """
     shown = [(row.row, row.id or "", row.reason) for row in bad]
     rest = f"{'' if of is None else f' of {of}'} could not be {could_not_be}"
-    say_of_failures(shown, len(shown), f"rows{rest}", f"row{rest}", listed_in)
+    print_failures(shown, len(shown), f"rows{rest}", f"row{rest}", listed_in)
 
 
-def say_left_out(reasons: Mapping[str, str]) -> None:
+def print_left_out(reasons: Mapping[str, str]) -> None:
     """Print which metrics are left out, those with the same reason in one line.
 
     Args: reasons: name of a metric -> why; a name in its own reason is written as "it".
@@ -172,9 +198,9 @@ def _row_name(row: int | str | None, study_id: str) -> str:
 
 def finish_rows(
     result: "LabelledReports | JudgedReports | BaselineRun",
-    *,
     done: str,
     could_not_be: str,
+    *,
     quiet: bool,
     keep_going: bool,
 ) -> None:
@@ -185,17 +211,72 @@ def finish_rows(
         could_not_be: what a failed row could not be, as in "used".
     Raises: typer.Exit with status 1 if a row could not be used, unless `keep_going`.
     """
-    say_of_run(
-        result.notes,
-        result.folder,
-        unchanged=result.unchanged,
-        resumed_from=result.resumed_from,
-        done=done,
-    )
+    print_run_notes(result, done)
     if not quiet:
-        for table in result.tables:
-            echo(table.text(terminal_width()) + "\n")
+        print_tables(result.tables)
         echo(f"wrote {result.folder}")
-    say_of_bad_rows(result.bad_rows, could_not_be)
-    if result.bad_rows and not keep_going:
-        raise typer.Exit(1)
+    print_bad_rows(result.bad_rows, could_not_be)
+    exit_if_failed(result.bad_rows, keep_going)
+
+
+def show_tables(
+    tables: "Iterable[TextTable]", signatures: Iterable[str], folder: Path, rest: str
+) -> None:
+    """Print the first table, and what else fits on a screen; name the file with the rest.
+
+    Args:
+        tables: the most important one first.
+        signatures: what the numbers depend on.
+        rest: file in the folder with all tables and signatures.
+    """
+    texts = [table.text(terminal_width()) + "\n" for table in tables]
+    signed = "\n".join(signatures)
+    shown, room = 0, SCREEN
+    for text in texts:
+        room -= text.count("\n") + 1
+        if shown and room < 0:
+            break
+        echo(text)
+        shown += 1
+    more = []
+    if left := len(texts) - shown:
+        more.append(f"{left} more {'tables' if left > 1 else 'table'}")
+    if signed and room > signed.count("\n"):
+        echo(signed)
+    elif signed:
+        more.append("the signatures")
+    echo(f"wrote {folder}")
+    if more:
+        echo(f"{' and '.join(more)}: {folder / rest}")
+
+
+def named_as_in_papers(table: "TextTable") -> "TextTable":
+    """Return the table with the papers' names of metrics, as tables.md has it."""
+    from vlscore.metrics import named_as_in_papers as named  # loads the registry of metrics
+
+    return named(table)
+
+
+def without_intervals(table: "TextTable", but: str = "") -> "TextTable":
+    """Return the table with the estimates alone: "0.35 [0.26, 0.44]" becomes "0.35".
+
+    Args: but: heading of a column that retains its intervals.
+    """
+    rows = tuple(
+        tuple(
+            cell if heading == but else re.sub(r" \[[^\[\]]*\]", "", cell)
+            for heading, cell in zip(table.columns, row, strict=True)
+        )
+        for row in table.rows
+    )
+    return dataclasses.replace(table, rows=rows)
+
+
+def fitting(table: "TextTable") -> "TextTable":
+    """Return the table with rows and columns exchanged where only that fits the terminal."""
+    columns = [table.columns, *table.rows]
+    widths = [max(map(len, cells)) + 2 for cells in zip(*columns, strict=True)]
+    if sum(widths) <= terminal_width() or len(table.rows) >= len(table.columns):
+        return table
+    (first, *names), *rows = zip(*columns, strict=True)
+    return dataclasses.replace(table, columns=(first, *names), rows=tuple(rows), best=(), signs=())

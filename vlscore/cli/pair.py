@@ -8,7 +8,7 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
 from vlscore.cli.options import OUTPUT, TABLE, option
-from vlscore.cli.output import echo, say_of_run
+from vlscore.cli.output import echo, print_json, print_notes
 
 if TYPE_CHECKING:
     from vlscore.data import PairedReports
@@ -94,14 +94,13 @@ def pair(
 
     Example: vlscore pair references.csv generated.csv --out studies.csv
     """
-    import json
 
     from vlscore.data import pair as run
 
     found = run(references, candidates, out, **vars(columns))
-    say_of_run(found.notes, out, unchanged=False)
+    print_notes(found.notes)
     if printing.as_json:
-        echo(json.dumps(_content(found), indent=2, ensure_ascii=False))
+        print_json(_content(found))
     elif not printing.quiet:
         echo(f"{found.pairs} studies")
         for reason, count in found.left_out.most_common():

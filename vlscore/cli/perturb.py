@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
-from vlscore.cli.options import (
-    TABLE_HELP,
-    IdColumnOption,
-    OutOption,
-    TextColumnOption,
-    option,
-)
-from vlscore.cli.output import echo, say_of_bad_rows, terminal_width
+from vlscore.cli.options import TABLE_HELP, IdColumnOption, OutOption, TextColumnOption, option
+from vlscore.cli.output import echo, exit_if_failed, print_bad_rows, print_run_notes, terminal_width
 from vlscore.cli.progress import stopping
 from vlscore.perturb import PerturbationSettings
 
@@ -46,8 +40,7 @@ StandardNormalOption = Annotated[
     ),
 ]
 ListKindsOption = Annotated[
-    bool,
-    option("--list-kinds", "Print the kinds and exit.", callback=_list_kinds, is_eager=True),
+    bool, option("--list-kinds", "Print the kinds and exit.", callback=_list_kinds, is_eager=True)
 ]
 
 
@@ -91,18 +84,12 @@ def perturb(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    for note in result.notes:
-        echo(f"note: {note}", err=True)
-    if result.unchanged:
-        echo(f"{out} holds this data set already; nothing was made", err=True)
-    elif result.resumed_from:
-        echo(f"resumed after row {result.resumed_from}", err=True)
+    print_run_notes(result, "made", "this data set")
     if not printing.quiet:
         _print(result)
     bad = result.bad_rows
-    say_of_bad_rows(bad, listed_in=result.folder / "skipped.jsonl")
-    if bad and not running.keep_going:
-        raise typer.Exit(1)
+    print_bad_rows(bad, listed_in=result.folder / "skipped.jsonl")
+    exit_if_failed(bad, running.keep_going)
 
 
 def _read(path: Path | None) -> str | None:

@@ -37,10 +37,7 @@ def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
 
 @contextlib.contextmanager
 def row_progress(
-    total: int | None,
-    what: str = "scoring",
-    quiet: bool = False,
-    also: Callable[[], str] = str,
+    total: int | None, what: str = "scoring", quiet: bool = False, also: Callable[[], str] = str
 ) -> "Iterator[OnProgress]":
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
@@ -53,8 +50,9 @@ def row_progress(
     if quiet:
         yield lambda done, failed: None
     elif sys.stderr.isatty():
-        with _bar(total, what, also) as on_progress:
-            yield on_progress
+        with _bars() as add:
+            update = add(what, total)
+            yield lambda done, failed: update(done, _remark(failed, also))
     else:
         yield _log(total, what, also)
 
@@ -74,7 +72,7 @@ def phase_progress(
 
             def begin(what: str, total: int | None) -> "OnProgress":
                 update = add(what, total)
-                return lambda done, failed: update(done, _beside(failed, also))
+                return lambda done, failed: update(done, _remark(failed, also))
 
             yield begin
     else:
@@ -125,7 +123,7 @@ def training_progress(
                 steps = steps or add("training", shown.steps)
                 steps(shown.step, step_text(shown))
 
-            yield (lambda done, failed: decoding(done, _beside(failed))), on_step
+            yield (lambda done, failed: decoding(done, _remark(failed))), on_step
     else:
         yield _log(rows, "decoding", str), _log_steps()
 
@@ -167,19 +165,12 @@ def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-@contextlib.contextmanager
-def _bar(total: int | None, what: str, also: Callable[[], str]) -> "Iterator[OnProgress]":
-    with _bars() as add:
-        update = add(what, total)
-        yield lambda done, failed: update(done, _beside(failed, also))
-
-
-def _beside(failed: int, also: Callable[[], str] = str) -> str:
+def _remark(failed: int, also: Callable[[], str] = str) -> str:
     parts = (f"{failed} failed" if failed else "", also())
     return "  ".join(part for part in parts if part)
 
 
-# What to call with (done, what to tell beside the rate).
+# What to call with (done, remark at the end of the line).
 _Update = Callable[[int, str], None]
 
 
@@ -200,7 +191,7 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
     from rich.table import Column
     from rich.text import Text
 
-    class Beside(ProgressColumn):
+    class Remark(ProgressColumn):
         """Text at the end of the line; it alone is cut where the line is too long."""
 
         def __init__(self) -> None:
@@ -208,7 +199,7 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
             super().__init__(table_column=Column(no_wrap=False))
 
         def render(self, task: Task) -> Text:
-            return Text(task.fields["beside"], no_wrap=True, overflow="ellipsis")
+            return Text(task.fields["remark"], no_wrap=True, overflow="ellipsis")
 
     console = Console(stderr=True)
     elapsed = [TimeElapsedColumn()] if console.width >= _WIDE else []
@@ -219,15 +210,15 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
         TextColumn("{task.fields[rate]}"),
         *elapsed,
         TimeRemainingColumn(),
-        Beside(),
+        Remark(),
         console=console,
     ) as progress:
 
         def add(what: str, total: int | None) -> _Update:
-            task = progress.add_task(what, total=total, rate="", beside="")
+            task = progress.add_task(what, total=total, rate="", remark="")
             shown = -_PAUSE
 
-            def update(done: int, beside: str) -> None:
+            def update(done: int, remark: str) -> None:
                 nonlocal shown
                 now = time.monotonic()
                 if now - shown < _PAUSE and done != total:
@@ -236,7 +227,7 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
                 progress.update(task, completed=done)
                 speed = progress.tasks[task].speed
                 rate = f"{speed:.1f}/s" if speed else ""
-                progress.update(task, rate=rate, beside=beside)
+                progress.update(task, rate=rate, remark=remark)
 
             return update
 

@@ -9,7 +9,14 @@ import typer
 from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.option_groups import BootstrapOptions, PrintOptions, RunOptions, grouped
 from vlscore.cli.options import TABLE, ImageRootOption, OutOption, QuietOption, option
-from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, terminal_width
+from vlscore.cli.output import (
+    SHOWN_FAILURES,
+    echo,
+    exit_if_failed,
+    print_failures,
+    print_notes,
+    print_tables,
+)
 
 ratings = typer.Typer(
     name="ratings",
@@ -56,10 +63,7 @@ class AskedOptions:
         int | None,
         option("--raters-per-study", "Number of raters for each study. Default: all.", "N"),
     ] = None
-    films: Annotated[
-        bool,
-        option("--films", "Embed the films, shrunk, in the HTML pages."),
-    ] = False
+    films: Annotated[bool, option("--films", "Embed the films, shrunk, in the HTML pages.")] = False
     dimensions: Annotated[
         Path | None,
         option("--dimensions", "File of your own dimensions. Default: the bundled one.", "PATH"),
@@ -134,11 +138,12 @@ def _make(sources: list[Path], out: Path, quiet: bool, **options: object) -> Non
     """Make sheets, and print where they are."""
     from typing import Any, cast
 
-    from vlscore.cli.output import say_of_run
     from vlscore.evaluation import ratings_make
 
     made = ratings_make(sources, out, **cast(Any, options))
-    say_of_run(made.notes, out, unchanged=made.unchanged, done="made")
+    print_notes(made.notes)
+    if made.unchanged:
+        echo(f"{out} holds these results already; nothing was made", err=True)
     if not quiet:
         compares = options.get("ask") == ("preferences",)
         what = "comparisons" if compares else "reports"
@@ -183,7 +188,7 @@ def read(
     Example: vlscore ratings read sheets --group clinicians=ann,bob --group lay=carl --out read
     """
     from vlscore.cli.options import names_of
-    from vlscore.cli.output import say_of_run
+    from vlscore.cli.output import print_run_notes
     from vlscore.errors import InvalidSetting
     from vlscore.evaluation import ratings_read
 
@@ -201,15 +206,13 @@ def read(
         seed=bootstrap.seed,
         overwrite=running.overwrite,
     )
-    say_of_run(run.notes, out, unchanged=run.unchanged)
+    print_run_notes(run)
     if not printing.quiet:
-        for table in run.tables:
-            echo(table.text(terminal_width()) + "\n")
+        print_tables(run.tables)
         for line in run.align_with:
             echo(f"to compare metrics with these ratings: {line} --out aligned")
         echo(f"wrote {run.folder}")
     bad = run.bad_rows
     shown = [(each.row or None, each.id or "", each.reason) for each in bad[:SHOWN_FAILURES]]
-    say_of_failures(shown, len(bad), "rows of sheets could not be used")
-    if bad and not running.keep_going:
-        raise typer.Exit(1)
+    print_failures(shown, len(bad), "rows of sheets could not be used")
+    exit_if_failed(bad, running.keep_going)

@@ -8,7 +8,7 @@ import typer
 
 from vlscore.cli.option_groups import grouped
 from vlscore.cli.options import OUTPUT, ImageRootOption, QuietOption, option
-from vlscore.cli.output import echo
+from vlscore.cli.output import echo, print_notes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,7 @@ class ReportPageOptions:
 def report(
     *,
     folders: Annotated[
-        list[Path],
-        typer.Argument(help="Folders that finished commands wrote.", metavar="FOLDER"),
+        list[Path], typer.Argument(help="Folders that finished commands wrote.", metavar="FOLDER")
     ],
     out: Annotated[
         Path | None,
@@ -99,8 +98,7 @@ def report(
             image_root=contents.image_root,
             on_progress=on_progress,
         )
-    for note in page.notes:
-        echo(f"note: {note}", err=True)
+    print_notes(page.notes)
     if not quiet:
         echo(f"wrote {page.path} ({page.bytes / 1e6:.1f} MB)")
         echo(f"{page.holds.title} {page.holds.text}")

@@ -1,22 +1,23 @@
 """`vlscore retrieval`: does an encoder find each image's report, and each report's image?"""
 
 import contextlib
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import TABLE_HELP, OptionalOutOption
-from vlscore.cli.output import echo, say_of_bad_rows, say_of_encoder, say_of_run, terminal_width
+from vlscore.cli.output import (
+    echo,
+    exit_if_failed,
+    print_bad_rows,
+    print_encoder_warning,
+    print_json,
+    print_run_notes,
+    terminal_width,
+)
 from vlscore.cli.progress import cache_hits, stopping
 
 if TYPE_CHECKING:
@@ -68,23 +69,20 @@ def retrieval(
                 overwrite=running.overwrite,
                 on_progress=on_progress,
             )
-    say_of_encoder(embedder)
+    print_encoder_warning(embedder)
     _print(run, out, printing)
-    if run.result.failed and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(run.result.failed, running.keep_going)
 
 
 def _print(run: "RetrievalRun", out: Path | None, printing: PrintOptions) -> None:
     """Print the numbers, and the rows that could not be embedded."""
-    say_of_run(
-        run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from, done="embedded"
-    )
+    print_run_notes(run, "embedded")
     result = run.result
     if printing.as_json:
-        echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+        print_json(result.to_dict())
     elif not printing.quiet:
         echo(f"{result.table().text(terminal_width())}\n\n{result.signature}")
         if out is not None:
             for name in run.files:
                 echo(f"wrote {name}")
-    say_of_bad_rows(result.failed, "embedded")
+    print_bad_rows(result.failed, "embedded")

@@ -1,30 +1,25 @@
 """`vlscore sensitivity`: which changes of a report metrics notice."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    ScorerOptions,
-    TableOptions,
-    grouped,
-)
-from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, option
+from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
+from vlscore.cli.options import METRICS_HELP, OUTPUT, TABLE_HELP, FormatOption, OutOption, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
     echo,
-    say_left_out,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
+    exit_if_failed,
+    named_as_in_papers,
+    print_encoder_warning,
+    print_failures,
+    print_json,
+    print_left_out,
+    print_run_notes,
+    show_tables,
+    without_intervals,
 )
 from vlscore.cli.progress import cache_hits, stopping
-from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
 from vlscore.evaluation import SensitivitySettings
 
 if TYPE_CHECKING:
@@ -64,13 +59,7 @@ FigureOption = Annotated[
 
 MetricsOption = Annotated[
     list[str] | None,
-    option(
-        "--metrics -m",
-        "Metrics with commas between them; repeatable. "
-        "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
-        "one that needs no model file.",
-        "NAMES",
-    ),
+    option("--metrics -m", f"{METRICS_HELP} Default: every one that needs no model file.", "NAMES"),
 ]
 
 
@@ -125,25 +114,24 @@ def sensitivity(
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
-    say_of_encoder(embedder)
+    print_encoder_warning(embedder)
     _print(run, out, printing)
-    if run.content["failures"] and not running.keep_going:
-        raise typer.Exit(1)
+    exit_if_failed(run.content["failures"], running.keep_going)
 
 
 def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
     """Print the first tables, what was left out, and the studies without values."""
-    say_of_run(run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from)
+    print_run_notes(run)
     if printing.as_json:
-        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        print_json(run.content)
     elif not printing.quiet:
         show_tables(_shown(run.tables), run.signatures, run.folder, "tables.md")
-    say_left_out(run.content["left_out"])
+    print_left_out(run.content["left_out"])
     if run.content["truncated"]:
         echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
     failures = run.content["failures"]
     shown = run.first_failures(GROUPED_FAILURES)
-    say_of_failures(shown, len(failures), "studies have pairs without values")
+    print_failures(shown, len(failures), "studies have pairs without values")
 
 
 def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":

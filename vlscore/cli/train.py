@@ -1,7 +1,6 @@
 """`vlscore train`: an encoder from images and reports."""
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +21,15 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import check_figure, draw_figures, echo, say_of_failures
+from vlscore.cli.output import (
+    check_figure,
+    draw_figures,
+    echo,
+    print_failures,
+    print_json,
+    print_notes,
+    print_run_notes,
+)
 from vlscore.cli.progress import stopping
 from vlscore.training import StartSettings, TrainingSettings
 
@@ -252,17 +259,13 @@ def train(
 
 def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: PrintOptions) -> None:
     """Print what was trained, and the rows that gave no pair."""
-    for note in (*notes, *result.notes):
-        echo(f"note: {note}", err=True)
-    if result.unchanged:
-        echo(f"{out} holds this encoder already; nothing was trained", err=True)
-    elif result.resumed_from:
-        echo(f"resumed after step {result.resumed_from}", err=True)
+    print_notes(notes)
+    print_run_notes(result, "trained", "this encoder", "step")
     if printing.as_json:
-        echo(json.dumps(result.facts, indent=2, ensure_ascii=False))
+        print_json(result.facts)
     elif not printing.quiet:
         echo(result.summary())
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if failed := result.first_failures():
         listed = out / "failures.csv"
-        say_of_failures(failed, len(failed), "rows gave no pair", "row gave no pair", listed)
+        print_failures(failed, len(failed), "rows gave no pair", "row gave no pair", listed)

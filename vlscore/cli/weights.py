@@ -64,8 +64,7 @@ def verify(
         option("--encoder -e", "Also load it as this encoder, and print what signatures show."),
     ] = None,
     tokenizer: Annotated[
-        Path | None,
-        option("--tokenizer", "Folder or vocabulary file, with --encoder."),
+        Path | None, option("--tokenizer", "Folder or vocabulary file, with --encoder.")
     ] = None,
 ) -> None:
     """Read a checkpoint safely to its end, and print what is in it.
@@ -123,10 +122,7 @@ def path(
 def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint of any container.")],
     target: Annotated[Path, typer.Argument(help="File to write, *.safetensors.")],
-    overwrite: Annotated[
-        bool,
-        option("--overwrite", "Replace the file if it exists."),
-    ] = False,
+    overwrite: Annotated[bool, option("--overwrite", "Replace the file if it exists.")] = False,
 ) -> None:
     """Write a checkpoint's tensors as safetensors, which every library reads without pickle.
 

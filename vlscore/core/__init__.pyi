@@ -17,6 +17,7 @@ from .files import file_digest as file_digest
 from .files import from_plain as from_plain
 from .files import json_line as json_line
 from .files import plain as plain
+from .files import plain_dict as plain_dict
 from .files import reading_result as reading_result
 from .files import resource_path as resource_path
 from .files import text_digest as text_digest
@@ -36,6 +37,7 @@ from .processes import ProcessLost as ProcessLost
 from .processes import TrainingProcesses as TrainingProcesses
 from .processes import connected as connected
 from .registry import Registry as Registry
+from .registry import broken_checks as broken_checks
 from .registry import plain_name as plain_name
 from .registry import registered_name as registered_name
 from .registry import split_call as split_call
@@ -92,6 +94,6 @@ from .threads import assure as assure
 from .threads import confirm as confirm
 from .threads import end_at_interrupts as end_at_interrupts
 from .threads import keep_freed_memory as keep_freed_memory
-from .threads import say_stopped as say_stopped
+from .threads import print_stopped as print_stopped
 from .threads import usable_cores as usable_cores
 from .threads import watch_for_interrupts as watch_for_interrupts

@@ -104,7 +104,7 @@ def end_at_interrupts() -> None:
         sys.unraisablehook = sys.__unraisablehook__
 
 
-def say_stopped() -> None:
+def print_stopped() -> None:
     """Print that Ctrl-C was received."""
     with contextlib.suppress(OSError):
         os.write(2, b"\nstopped\n")
@@ -112,7 +112,7 @@ def say_stopped() -> None:
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
     if _is_being_imported("torch"):
-        say_stopped()
+        print_stopped()
         os._exit(INTERRUPTED)
     raise KeyboardInterrupt
 

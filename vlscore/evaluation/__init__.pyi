@@ -7,6 +7,7 @@ from .alignment.agreement import RaterAgreement as RaterAgreement
 from .alignment.agreement import alignment_of as alignment_of
 from .alignment.candidate_orders import OrderedCase as OrderedCase
 from .alignment.candidate_orders import OrderVerdicts as OrderVerdicts
+from .alignment.candidate_orders import RankingAgreement as RankingAgreement
 from .alignment.candidate_orders import check_orders as check_orders
 from .alignment.candidate_orders import read_orders as read_orders
 from .alignment.candidate_orders import usable_text_metrics as usable_text_metrics
@@ -19,7 +20,6 @@ from .alignment.failures import failure_modes_of as failure_modes_of
 from .alignment.fitted import CompositeFit as CompositeFit
 from .alignment.fitted import fit_composite as fit_composite
 from .alignment.metric_values import split_values as split_values
-from .alignment.pairwise import RankingAgreement as RankingAgreement
 from .alignment.rated_pairs import MEANINGS as MEANINGS
 from .alignment.rated_pairs import RatedPairs as RatedPairs
 from .alignment.rated_sets import with_reports as with_reports
@@ -78,7 +78,9 @@ from .controlled_sentences.unmention import StressResult as StressResult
 from .controlled_sentences.unmention import unmention_test as unmention_test
 from .drift import PrecisionCheck as PrecisionCheck
 from .drift import check_drift as check_drift
-from .folder_figures import draw as draw
+from .finished_folders import MethodsText as MethodsText
+from .finished_folders import draw as draw
+from .finished_folders import methods as methods
 from .installation import Check as Check
 from .installation import Installation as Installation
 from .installation import doctor as doctor
@@ -88,8 +90,6 @@ from .judgements import judge as judge
 from .label_agreement import LabelAgreement as LabelAgreement
 from .label_agreement import agreement as agreement
 from .label_agreement import read_labels as read_labels
-from .methods_section import MethodsText as MethodsText
-from .methods_section import methods as methods
 from .ratings.rater_agreement import Preference as Preference
 from .ratings.rater_agreement import davidson as davidson
 from .ratings.rater_agreement import equal_share as equal_share

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import OnProgress, Signature, frame, no_progress, plain, write_json
+from vlscore.core import OnProgress, Signature, frame, no_progress, plain_dict, write_json
 from vlscore.data import BadRow, ColumnNames, Study, StudyTable, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder, StudyViews, training_notes
 from vlscore.encoders import JointEncoder, read_json
@@ -75,7 +75,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json."""
-        content: dict[str, Any] = plain(
+        return plain_dict(
             {
                 "C": self.C,
                 "quantiles": {f"{share:g}": area for share, area in self.quantiles.items()},
@@ -88,7 +88,6 @@ class Calibration:
                 "failed": len(self.failed),
             }
         )
-        return content
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return one row a quantile: share of the triangles below, area. Needs pandas.

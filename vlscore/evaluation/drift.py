@@ -15,7 +15,7 @@ from vlscore.metrics import Item, Scorer, ScoreTable
 from vlscore.stats import TextTable, kendall_tau_b, number
 
 if TYPE_CHECKING:
-    from vlscore.embedding import StudyEmbedder
+    pass
 
 
 _AREA = "area"
@@ -103,9 +103,10 @@ def check_drift(studies: Iterable[Row], scorer: Scorer, count: int = 100) -> Pre
     metrics = [metric for metric in scorer.metrics if metric.uses_embeddings]
     some = scorer.of_some(metrics)
     usable = [row for row in islice(studies, count) if isinstance(row, Study)]
+    full = embedder.like_this(precision="fp32", cache=embedder.engine.cache or False)
     tables = [
         Scorer(each, metrics=metrics, text_policy=scorer.text_policy).score_items(_items(usable))
-        for each in (_in_full(embedder), embedder)
+        for each in (full, embedder)
     ]
     columns = [name for metric in some.metrics for name in metric.columns]
     if _AREA in tables[0].columns:
@@ -124,10 +125,6 @@ def check_drift(studies: Iterable[Row], scorer: Scorer, count: int = 100) -> Pre
     return PrecisionCheck(
         embedder.engine.precision, str(embedder.encoder.device), max(counts), tuple(drifts)
     )
-
-
-def _in_full(embedder: "StudyEmbedder") -> "StudyEmbedder":
-    return embedder.like_this(precision="fp32", cache=embedder.engine.cache or False)
 
 
 def _items(studies: Iterable[Study]) -> list[Item]:

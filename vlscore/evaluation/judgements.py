@@ -8,22 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlscore.core import OnProgress, ResumableFolder, __version__, no_progress, plain, read_frame
-from vlscore.data import (
-    BadRow,
-    ColumnNames,
-    Study,
-    TextPolicy,
-    columns_of,
-    open_studies,
-)
+from vlscore.data import BadRow, ColumnNames, Study, TextPolicy, columns_of, open_studies
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.row_chunks import (
-    RowFiles,
-    RunOfRows,
-    csv_of,
-    join_failures,
-    join_parts,
-)
+from vlscore.evaluation.row_chunks import RowFiles, RunOfRows, csv_of, join_failures, join_parts
 from vlscore.metrics import (
     AnswerCounts,
     JudgeCase,
@@ -223,11 +210,7 @@ class _JudgeRun(RowFiles[Study]):
             sums.update(numbers)
             severities.update(f"{error.category} {error.severity}" for error in judged.errors)
         on_progress(self.rows + len(rows), self.bad + len(failures))
-        files = {
-            JUDGEMENTS: "".join(lines),
-            TOTALS: csv_of(totals),
-            FAILURES: csv_of(failures),
-        }
+        files = {JUDGEMENTS: "".join(lines), TOTALS: csv_of(totals), FAILURES: csv_of(failures)}
         note = {"failed": len(failures), "sums": dict(sums), "severities": dict(severities)}
         return files, {**note, "answers": dict(answers)} if answers else note
 

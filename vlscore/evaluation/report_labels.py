@@ -14,6 +14,7 @@ from vlscore.core import (
     ResumableFolder,
     __version__,
     file_digest,
+    from_plain,
     no_progress,
     plain,
     read_frame,
@@ -28,13 +29,7 @@ from vlscore.evaluation.label_agreement import (
     agreement_table,
     read_labels,
 )
-from vlscore.evaluation.row_chunks import (
-    RowFiles,
-    RunOfRows,
-    csv_of,
-    join_failures,
-    join_parts,
-)
+from vlscore.evaluation.row_chunks import RowFiles, RunOfRows, csv_of, join_failures, join_parts
 from vlscore.findings import (
     CHEXPERT_LABELS,
     Axis,
@@ -45,14 +40,14 @@ from vlscore.findings import (
     chexpert_labels,
     extract,
 )
-from vlscore.stats import FAILURES, Interval, TextTable
+from vlscore.stats import FAILURES, TextTable
 
 if TYPE_CHECKING:
     import pandas
 
 
 FORMATS = ("csv", "jsonl")
-_AGREEMENT, _TABLES, _KEPT = "agreement.csv", "tables.md", "kept.jsonl"
+_AGREEMENT, _TABLES, _COMPARED = "agreement.csv", "tables.md", "kept.jsonl"
 _FINDING_COLUMNS = (
     "study_id",
     "observation",
@@ -98,10 +93,8 @@ class LabelledReports(RunOfRows):
     @property
     def agreement(self) -> list[LabelAgreement]:
         """Return agreement with the given labels; empty where none were given."""
-        return [
-            LabelAgreement(**{**row, "f1": Interval(**row["f1"])})
-            for row in map(_numbers, self.content["agreement"])
-        ]
+        found: list[LabelAgreement] = from_plain(list[LabelAgreement], self.content["agreement"])
+        return found
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return one row a report, one column a label: 1, 0, -1 or <NA>. Needs pandas."""
@@ -175,14 +168,6 @@ def findings(
     return LabelledReports.make(out, key, compute, overwrite=overwrite, notes=table.notes)
 
 
-def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with nan where json has null."""
-    nan = float("nan")
-    found = {name: nan if value is None else value for name, value in row.items()}
-    found["f1"] = {name: nan if value is None else value for name, value in row["f1"].items()}
-    return found
-
-
 class _LabellingJob(RowFiles[Report]):
     """Job that labels rows and counts their labels."""
 
@@ -209,7 +194,7 @@ class _LabellingJob(RowFiles[Report]):
     def take(
         self, rows: Sequence[Report | BadRow], on_progress: OnProgress
     ) -> tuple[dict[str, str], dict[str, Any]]:
-        labels, findings, kept = io.StringIO(), io.StringIO(), io.StringIO()
+        labels, findings, compared = io.StringIO(), io.StringIO(), io.StringIO()
         failures: list[tuple[int, str | None, str]] = []
         counts = {label: Counter[str]() for label in CHEXPERT_LABELS}
         for number, row in enumerate(rows, start=1):
@@ -229,13 +214,13 @@ class _LabellingJob(RowFiles[Report]):
             for finding in found:
                 self._write(findings, _described(row.id, text, finding, self.policy))
             if self.given is not None and row.id in self.given:
-                kept.write(json.dumps([row.id, own]) + "\n")
+                compared.write(json.dumps([row.id, own]) + "\n")
             on_progress(self.rows + number, self.bad + len(failures))
         files = {
             "labels": labels.getvalue(),
             "findings": findings.getvalue(),
             FAILURES: csv_of(failures),
-            _KEPT: kept.getvalue(),
+            _COMPARED: compared.getvalue(),
         }
         return files, {"failed": len(failures), "counts": counts}
 
@@ -281,7 +266,7 @@ class _LabellingJob(RowFiles[Report]):
         assert self.given is not None
         given, found = [], []
         for chunk in folder.chunks():
-            for line in (chunk.path / _KEPT).read_text(encoding="utf-8").splitlines():
+            for line in (chunk.path / _COMPARED).read_text(encoding="utf-8").splitlines():
                 study, labels = json.loads(line)
                 given.append(self.given[study])
                 found.append(labels)

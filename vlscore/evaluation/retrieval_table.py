@@ -17,6 +17,7 @@ from vlscore.core import (
     from_plain,
     no_progress,
     plain,
+    plain_dict,
     reading_result,
     run_record,
     write_json,
@@ -25,13 +26,7 @@ from vlscore.data import BadRow, ColumnNames, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder, training_notes
 from vlscore.errors import InvalidTable
 from vlscore.evaluation.row_chunks import read_arrays, write_arrays
-from vlscore.retrieval import (
-    CUTS,
-    QueryBatch,
-    QueryTable,
-    Retrieval,
-    evaluate_retrieval,
-)
+from vlscore.retrieval import CUTS, QueryBatch, QueryTable, Retrieval, evaluate_retrieval
 from vlscore.stats import Run, TextTable, interval, markdown, with_mark
 
 if TYPE_CHECKING:
@@ -57,7 +52,7 @@ class RetrievalResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json."""
-        content: dict[str, Any] = plain(
+        return plain_dict(
             {
                 "signature": str(self.signature),
                 "failed": len(self.failed),
@@ -65,7 +60,6 @@ class RetrievalResult:
                 **self.directions,
             }
         )
-        return content
 
     @classmethod
     def of_dict(cls, content: dict[str, Any]) -> "RetrievalResult":

@@ -341,19 +341,19 @@ def advice_on(
 def _of_workers(device: str, decoding: float, encoding: float) -> str:
     """Return advice about decoding processes, from the shares of decoding and encoding."""
     cores = usable_cores()
-    said = f"Decoding is {decoding:.0%} of a study"
+    sentence = f"Decoding is {decoding:.0%} of a study"
     if device == "cpu":
-        said += (
+        sentence += (
             f", done in --workers processes (default: one a core; here {cores}), which share the "
             "cores with the encoder"
         )
     else:
         rest = max(1 - decoding, 0.01)
         needed = math.ceil(decoding / rest)
-        said += f": it keeps up with the encoder from {needed} --workers processes on"
+        sentence += f": it keeps up with the encoder from {needed} --workers processes on"
         if needed > cores:
-            said += f", and here are {cores} cores: decoding is the limit of a first run"
-    return f"{said}. From the second run on nothing of it is done: the cache has the embeddings"
+            sentence += f", and here are {cores} cores: decoding is the limit of a first run"
+    return f"{sentence}. From the second run on nothing of it is done: the cache has the embeddings"
 
 
 def _of_copies(files: Sequence[str], embedder: StudyEmbedder, decoding: float) -> list[str]:

@@ -29,7 +29,7 @@ _WRITTEN_BY: Mapping[str, str] = {
     "controlled.json": "controlled",
     "perturbations.jsonl": "perturb",
 }
-# What is told apart in reasons, but is no reason of its own: quoted text, paths, numbers.
+# Parts in which reasons of one kind differ: quoted text, paths, numbers.
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S+|\d+(?:\.\d+)?")
 _REPR = re.compile(r"(\w*section)='([\w+]+)'")
 

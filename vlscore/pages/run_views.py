@@ -10,10 +10,17 @@ import numpy as np
 from vlscore.core import RECORD
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
-from vlscore.pages.measure_views import align_view, findings_view, sensitivity_view
+from vlscore.pages.command_views import (
+    align_view,
+    compare_view,
+    evaluate_view,
+    findings_view,
+    judge_view,
+    oracle_view,
+    sensitivity_view,
+)
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
 from vlscore.pages.result_folder import ResultFolder
-from vlscore.pages.score_views import compare_view, evaluate_view, judge_view, oracle_view
 from vlscore.pages.view_parts import PageOptions, judged_block, tables_named
 from vlscore.stats import tables_of
 
@@ -50,9 +57,12 @@ def _without_texts(cases: CaseList) -> None:
     rows = cases.rows
     cases.cases = None
     first = cases.columns[0]
-    kept = [c for c in cases.columns[1:] if not c.is_text or c.name in cases.picks]
-    cases.columns = [Column("row", is_text=False), *kept]
-    cases.values = {"row": list(range(1, rows + 1)), **{c.name: cases.values[c.name] for c in kept}}
+    others = [c for c in cases.columns[1:] if not c.is_text or c.name in cases.picks]
+    cases.columns = [Column("row", is_text=False), *others]
+    cases.values = {
+        "row": list(range(1, rows + 1)),
+        **{c.name: cases.values[c.name] for c in others},
+    }
     if cases.sort == first.name:
         cases.sort = "row"
 

@@ -196,8 +196,8 @@ def add_shares(
     name, recorded = next(iter(folder.signatures.items()))
     try:
         scorer = _scorer_of(name, recorded, folder, weights)
-        here = str(_without_text(scorer.signature))
-        if here != str(_without_text(Signature.parse(recorded))):
+        here = str(scorer.signature.without("txt"))
+        if here != str(Signature.parse(recorded).without("txt")):
             raise VLScoreError(f"the signature is {here} here, but {recorded} in the run")
     except VLScoreError as error:
         view.notes.append(f"No shares of sentences: {error}.")
@@ -250,7 +250,3 @@ def _scorer_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemonstrationEncoderWarning)
         return Scorer(named, metrics=metric, **settings)
-
-
-def _without_text(signature: Signature) -> Signature:
-    return signature.without("txt")

@@ -106,9 +106,7 @@ def judged_blocks(
     return found
 
 
-def interval_of(
-    value: Mapping[str, Any] | None,
-) -> tuple[float | None, float | None, float | None]:
+def interval_of(value: Mapping[str, Any] | None) -> tuple[float | None, float | None, float | None]:
     if value is None:
         return None, None, None
     return value.get("estimate"), value.get("low"), value.get("high")
@@ -183,8 +181,7 @@ def changed_block(original: str, changed: str) -> Block:
             removed.append(Mark(starts[a], starts[b], "removed"))
             added.append(Mark(ends[c], ends[d], "added"))
     return Block(
-        "",
-        [("original", pieces_of(original, removed)), ("changed", pieces_of(changed, added))],
+        "", [("original", pieces_of(original, removed)), ("changed", pieces_of(changed, added))]
     )
 
 

@@ -28,11 +28,13 @@ from .grouped import grouped_auc as grouped_auc
 from .grouped import grouped_difference as grouped_difference
 from .grouped import grouped_mean as grouped_mean
 from .grouped import grouped_tau_b as grouped_tau_b
+from .grouped import places_by_group as places_by_group
 from .grouped import sums_by_group as sums_by_group
 from .hypothesis_tests import Combine as Combine
 from .hypothesis_tests import PairedDifference as PairedDifference
 from .hypothesis_tests import PairedSums as PairedSums
 from .hypothesis_tests import TestResult as TestResult
+from .hypothesis_tests import adjusted_p_values as adjusted_p_values
 from .hypothesis_tests import auc as auc
 from .hypothesis_tests import benjamini_hochberg as benjamini_hochberg
 from .hypothesis_tests import cohens_d as cohens_d

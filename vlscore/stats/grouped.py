@@ -227,6 +227,14 @@ def _drawn_groups(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
 
 
+def places_by_group(groups: Sequence[str]) -> dict[str, list[int]]:
+    """Return group -> places of its values, groups in the order in which they appear."""
+    places: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    return places
+
+
 def sums_by_group(statistics: NDArray[np.float64], groups: Sequence[str]) -> NDArray[np.float64]:
     """Return statistics summed over the studies of each group: (..., n, s) -> (..., m, s).
 

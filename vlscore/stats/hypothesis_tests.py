@@ -136,6 +136,14 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     return scipy.stats.false_discovery_control(p, method="bh") if len(p) else p
 
 
+def adjusted_p_values(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Adjust p values as `benjamini_hochberg`; nan, of a test without one, stays and counts not."""
+    p = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(len(p), np.nan)
+    adjusted[~np.isnan(p)] = benjamini_hochberg(p[~np.isnan(p)])
+    return adjusted
+
+
 def _difference_of_means(
     x: NDArray[np.float64], y: NDArray[np.float64], axis: int
 ) -> NDArray[np.float64]:

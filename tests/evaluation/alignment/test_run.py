@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import make_radpref, make_rexval, rated, write_csv
-from vlscore.cli.output import say_of_failures
+from vlscore.cli.output import print_failures
 from vlscore.core import frame
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
@@ -285,7 +285,7 @@ def test_a_set_of_several_files_has_no_row_for_a_pair(pairs, tmp_path, capsys):
     run = align(pairs, tmp_path / "out", values=path, resamples=30)
     (failure,) = _read(run.folder / "failures.csv")
     assert (failure["row"], failure["id"]) == ("", "500, radgraph")
-    say_of_failures(run.first_failures(3), 1, "value is missing")
+    print_failures(run.first_failures(3), 1, "value is missing")
     assert "  500, radgraph: " in capsys.readouterr().err
 
 

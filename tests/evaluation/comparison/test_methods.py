@@ -8,7 +8,7 @@ import pytest
 from vlscore.encoders import ENCODERS
 from vlscore.errors import InvalidTable
 from vlscore.evaluation import compare, draw, evaluate, methods
-from vlscore.evaluation.methods_section import _entries
+from vlscore.evaluation.finished_folders import _entries
 from vlscore.metrics import METRICS, Scorer
 
 ROWS = [

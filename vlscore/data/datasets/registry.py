@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import Registry
+from vlscore.core import Registry, broken_checks
 from vlscore.data.datasets.dataset_base import (
     ALL_ABSENT,
     FILM_ABSENT,
@@ -190,15 +190,7 @@ def check_dataset(
     """
     found = find_dataset(dataset)
     reading = read_dataset(found, folder, films=films, reports=reports)
-    problems = []
-    for check in dataset_checks():
-        try:
-            check(reading)
-        except BrokenContract as problem:
-            problems.append(str(problem))
-        except Exception as error:  # a check may run into any fault of the data set
-            problems.append(f"{check.__name__}: {type(error).__name__}: {error}")
-    if problems:
+    if problems := broken_checks(dataset_checks(), reading):
         raise BrokenContract(f"{found.name}: " + "\n".join(problems))
 
 

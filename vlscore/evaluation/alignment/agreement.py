@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.pairwise import RankingAgreement, ranking_agreement
+from vlscore.evaluation.alignment.candidate_orders import RankingAgreement, ranking_agreement
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, mean_of_raters
 from vlscore.metrics import Metric
 from vlscore.stats import (
     CORRELATIONS,
     Interval,
-    benjamini_hochberg,
+    adjusted_p_values,
     bootstrap_p_value,
     drawn_weights,
     largest_tau_b,
@@ -290,9 +290,7 @@ def _differences(
         known = np.isfinite(interval.low)
         p_value = bootstrap_p_value(difference[1:]) if known else float("nan")
         rows.append((metrics[k].name, metrics[m].name, int(present.sum()), interval, p_value))
-    raw = np.array([p_value for *_, p_value in rows])
-    adjusted = np.full(len(rows), np.nan)
-    adjusted[~np.isnan(raw)] = benjamini_hochberg(raw[~np.isnan(raw)])
+    adjusted = adjusted_p_values([p_value for *_, p_value in rows])
     return [
         MetricDifference(name, other, rating, n, interval, p_value, float(p))
         for (name, other, n, interval, p_value), p in zip(rows, adjusted, strict=True)

@@ -39,7 +39,7 @@ from vlscore.stats import (
     Interval,
     Run,
     TextTable,
-    benjamini_hochberg,
+    adjusted_p_values,
     grouped_mean,
     interval,
     one_sided_t_test,
@@ -165,7 +165,7 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
         "significant": SIGNIFICANT,
         "insignificant": INSIGNIFICANT,
     }
-    said: dict[Which, set[bool | None]] = {
+    flags: dict[Which, set[bool | None]] = {
         "all": {True, False, None},
         "significant": {True},
         "insignificant": {False},
@@ -182,7 +182,7 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
             of = [
                 v
                 for (of_category, significant), v in pairs.counts.items()
-                if of_category == category and significant in said[which]
+                if of_category == category and significant in flags[which]
             ]
             if of:
                 found[which][category] = mean_of_raters(np.sum(of, axis=0))
@@ -214,9 +214,7 @@ def _tests(
                 y = np.array([theirs[study] for study in shared])
                 p_value = one_sided_t_test(x, y).p_value
                 rows.append((name, other, category, len(shared), float((x - y).mean()), p_value))
-    raw = np.array([row[-1] for row in rows], dtype=np.float64)
-    adjusted = np.full(len(rows), np.nan)
-    adjusted[~np.isnan(raw)] = benjamini_hochberg(raw[~np.isnan(raw)])
+    adjusted = adjusted_p_values([row[-1] for row in rows])
     return [
         FailureTest(name, other, which, category, n, difference, p_value, float(p), bool(p <= rate))
         for (name, other, category, n, difference, p_value), p in zip(rows, adjusted, strict=True)

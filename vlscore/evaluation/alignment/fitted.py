@@ -171,11 +171,7 @@ def simplex_weights(z: Array, y: Array, ridge: float = 0.0) -> Array:
         jac=lambda w: 2 * (quadratic @ w - linear),
         method="SLSQP",
         bounds=[(0.0, 1.0)] * k,
-        constraints={
-            "type": "eq",
-            "fun": lambda w: w.sum() - 1,
-            "jac": lambda w: np.ones_like(w),
-        },
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda w: np.ones_like(w)},
         options={"ftol": 1e-14, "maxiter": 1000},
     )
     if not found.success:

@@ -155,10 +155,7 @@ def read_chunk(place: Path) -> tuple[Array, Failures]:
 
 
 def read_values(
-    path: str | Path,
-    pairs: RatedPairs,
-    *,
-    lower_is_better: Collection[str] = (),
+    path: str | Path, pairs: RatedPairs, *, lower_is_better: Collection[str] = ()
 ) -> tuple[list[MeasuredMetric], Failures, list[str]]:
     """Return values that were computed elsewhere: one row a pair, one column a metric.
 

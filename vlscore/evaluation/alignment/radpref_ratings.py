@@ -19,14 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.data import (
-    number_of,
-)
+from vlscore.data import number_of
 from vlscore.errors import InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import (
-    Builder,
-    RatedPairs,
-)
+from vlscore.evaluation.alignment.rated_pairs import Builder, RatedPairs
 
 FOLDER = "radiologist_annotations"
 REPORTS = "preference_data.json"
@@ -78,13 +73,13 @@ def read_radpref(folder: str | Path) -> RatedPairs:
     builder = Builder((*([reports] if cases is not None else []), *files))
     waiting, counted = 0, False
     for path in files:
-        for number, (case, said) in enumerate(_annotations(path).items(), start=1):
-            if isinstance(said, dict) and said.get("needs_review"):
+        for number, (case, annotation) in enumerate(_annotations(path).items(), start=1):
+            if isinstance(annotation, dict) and annotation.get("needs_review"):
                 waiting += 1
                 continue
             for candidate in _CANDIDATES:
                 counted |= _read_candidate(
-                    builder, path, number, (str(case), candidate), said, cases
+                    builder, path, number, (str(case), candidate), annotation, cases
                 )
     if waiting:
         builder.notes.append(f"{waiting} ratings are marked needs_review and are left out")
@@ -108,7 +103,7 @@ def _read_candidate(
     path: Path,
     number: int,
     key: tuple[str, str],
-    said: Any,
+    annotation: Any,
     cases: Mapping[str, _RadPrefCase] | None,
 ) -> bool:
     """Add the ratings of one rater for one candidate; return whether errors were counted."""
@@ -118,7 +113,7 @@ def _read_candidate(
     try:
         if cases is not None and known is None:
             raise InvalidStudy(f"{REPORTS} has no such case")
-        entry = _entry(said, candidate)
+        entry = _entry(annotation, candidate)
         rating = number_of(entry.get(RATING), f"{candidate}.{RATING}")
         errors = _errors(entry)
         if known is None:
@@ -205,8 +200,8 @@ def _annotations(path: Path) -> dict[str, Any]:
     return found
 
 
-def _entry(said: Any, candidate: str) -> dict[str, Any]:
-    entry = said.get(candidate) if isinstance(said, dict) else None
+def _entry(annotation: Any, candidate: str) -> dict[str, Any]:
+    entry = annotation.get(candidate) if isinstance(annotation, dict) else None
     if not isinstance(entry, dict):
         raise InvalidStudy(f'no entry "{candidate}"')
     return entry

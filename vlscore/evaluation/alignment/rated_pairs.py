@@ -183,7 +183,7 @@ class Builder:
     _counts: dict[tuple[Pair, str], dict[tuple[str, bool | None], float]] = field(
         default_factory=dict
     )
-    _spoilt: set[tuple[Pair, str | None]] = field(default_factory=set)
+    _unusable: set[tuple[Pair, str | None]] = field(default_factory=set)
     # Raters of rows whose pair cannot be read; None where the rater cannot be read either.
     _unplaced: list[str | None] = field(default_factory=list)
 
@@ -196,7 +196,7 @@ class Builder:
         """
         self.bad.append(BadRow(row, pair[0] if pair is not None else None, str(reason)))
         if pair is not None:
-            self._spoilt.add((pair, rater))
+            self._unusable.add((pair, rater))
         else:
             self._unplaced.append(rater)
 
@@ -290,7 +290,7 @@ class Builder:
         short = [
             (pair, rater)
             for (pair, rater), size in sizes.items()
-            if size < most and not {(pair, rater), (pair, None)} & self._spoilt
+            if size < most and not {(pair, rater), (pair, None)} & self._unusable
         ]
         if not short:
             return
@@ -302,15 +302,15 @@ class Builder:
                 )
             return
         lost = [key for key in short if None in self._unplaced or key[1] in self._unplaced]
-        self._spoilt.update(lost)
+        self._unusable.update(lost)
         if lost:
             self.notes.append(
                 f"{len(lost)} ratings may lack counts, because a row of theirs cannot be used; "
                 "they are left out"
             )
-        if kept := len(short) - len(lost):
+        if shorter := len(short) - len(lost):
             self.notes.append(
-                f"{kept} of {len(sizes)} ratings have fewer than {most} counts; those that are "
+                f"{shorter} of {len(sizes)} ratings have fewer than {most} counts; those that are "
                 "absent are read as 0"
             )
 
@@ -352,17 +352,17 @@ class Builder:
     ) -> None:
         """Set ratings to nan that a row which cannot be used belongs to."""
         every = list(arrays)
-        for pair, spoilt in self._spoilt:
+        for pair, of_rater in self._unusable:
             if pair in places:
-                which = [rows[spoilt]] if spoilt in rows else []
+                which = [rows[of_rater]] if of_rater in rows else []
                 for values in every:
-                    values[slice(None) if spoilt is None else which, places[pair]] = np.nan
+                    values[slice(None) if of_rater is None else which, places[pair]] = np.nan
 
     def _count_names(self) -> list[str]:
         keys = {key for counts in self._counts.values() for key in counts}
-        said = {significant for _, significant in keys}
+        significances = {significant for _, significant in keys}
         names = [TOTAL]
-        if said != {None}:
+        if significances != {None}:
             names += [SIGNIFICANT, INSIGNIFICANT]
         categories = sorted({category for category, _ in keys})
         return names + (categories if len(categories) > 1 else [])

@@ -73,30 +73,30 @@ def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPa
     references: dict[str, str] = {}
     for name, studies in known.items():
         for study, row in studies.items():
-            said = (row.reference or "").split()
-            if references.setdefault(study, row.reference or "").split() != said:
+            reference = row.reference or ""
+            if references.setdefault(study, reference).split() != reference.split():
                 raise InvalidTable(
                     f"{tables[name].path}: study {study} has another reference than in an "
                     "earlier table"
                 )
-    kept: list[int] = []
+    found_at: list[int] = []
     texts: list[str] = []
     bad = list(pairs.bad)
     for k, (study, name) in enumerate(zip(pairs.studies, pairs.candidates, strict=True)):
         if study in known[name]:
-            kept.append(k)
+            found_at.append(k)
             texts.append(known[name][study].candidate or "")
         else:
             reason = f"{tables[name].path} has no report of it that can be used"
             bad.append(BadRow(0, f"{study}, {name}", reason))
-    if not kept:
+    if not found_at:
         raise InvalidTable(
             f"no table has a study of {pairs.source}, such as {pairs.studies[0]!r}; "
             f"{next(iter(tables.values())).path} has {', '.join(list(references)[:3])}, ..."
         )
     return replace(
-        pairs.at(kept),
-        references=tuple(references[pairs.studies[k]] for k in kept),
+        pairs.at(found_at),
+        references=tuple(references[pairs.studies[k]] for k in found_at),
         texts=tuple(texts),
         bad=tuple(bad),
         files=(*pairs.files, *(table.path for table in tables.values())),

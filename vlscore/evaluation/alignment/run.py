@@ -14,7 +14,7 @@ from vlscore.core import (
     ResumableFolder,
     file_digest,
     no_progress,
-    plain,
+    plain_dict,
     record_cells,
     run_record,
     settings_in,
@@ -344,7 +344,7 @@ def _composite_of(metric: Metric) -> Composite | None:
 def _content(
     result: Alignment, pairs: RatedPairs, tables: Sequence[TextTable], failures: Failures
 ) -> dict[str, Any]:
-    content: dict[str, Any] = plain(
+    return plain_dict(
         {
             "pairs": len(pairs),
             "studies": len(set(pairs.studies)),
@@ -382,7 +382,6 @@ def _content(
             ],
         }
     )
-    return content
 
 
 def _write(

@@ -361,10 +361,10 @@ class _BaselineJob:
 
     def write(self, place: Path) -> dict[str, Any]:
         """Write the results, and return what is in them."""
-        kept = chunks_of_kind(self._folder, _CANDIDATES)
-        join_parts(kept, CANDIDATES, place / CANDIDATES)
-        join_failures(kept, place)
-        if shared := sum(chunk.note["shared"] for chunk in kept):
+        chunks = chunks_of_kind(self._folder, _CANDIDATES)
+        join_parts(chunks, CANDIDATES, place / CANDIDATES)
+        join_failures(chunks, place)
+        if shared := sum(chunk.note["shared"] for chunk in chunks):
             self.notes.append(
                 f"{shared} studies have an id that the training table has as well: their own "
                 "report may be among the training reports"

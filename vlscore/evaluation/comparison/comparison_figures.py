@@ -86,14 +86,7 @@ def _draw_differences(content: Content, shown: Sequence[Content], path: Path, mo
         f"number is a headline).{more}"
     )
     lines = {title: {"": 0.0} for title in panels}
-    dot_plots(
-        panels,
-        path,
-        title="Paired differences",
-        lines=lines,
-        note=note,
-        hollow=hollow,
-    )
+    dot_plots(panels, path, title="Paired differences", lines=lines, note=note, hollow=hollow)
 
 
 def _pair(test: Content) -> str:

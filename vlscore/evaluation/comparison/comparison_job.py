@@ -67,11 +67,7 @@ from vlscore.evaluation.comparison.systems import (
     signatures_of,
     table_with_images,
 )
-from vlscore.evaluation.comparison.tables import (
-    cautions,
-    families,
-    write_results,
-)
+from vlscore.evaluation.comparison.tables import cautions, families, write_results
 from vlscore.evaluation.row_chunks import ChunkWriter, chunks_of_kind
 from vlscore.evaluation.study_vectors import StudyVectors, embed_in_chunks, embedded_in
 from vlscore.metrics import Item, Metric, Scorer

@@ -12,14 +12,7 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, corpus_name
-from vlscore.stats import (
-    Interval,
-    TextTable,
-    benjamini_hochberg,
-    interval_of,
-    number,
-    with_mark,
-)
+from vlscore.stats import Interval, TextTable, benjamini_hochberg, interval_of, number, with_mark
 
 _ALL = "all"
 _LEVEL = 0.05

@@ -5,31 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import (
-    OnPhase,
-    OnProgress,
-    ResumableFolder,
-    frame,
-    settings_in,
-)
-from vlscore.data import (
-    ColumnNames,
-    ReportTable,
-)
+from vlscore.core import OnPhase, OnProgress, ResumableFolder, frame, settings_in
+from vlscore.data import ColumnNames, ReportTable
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
-from vlscore.evaluation.comparison.comparison_job import (
-    ComparisonJob,
-    open_systems,
-)
+from vlscore.evaluation.comparison.comparison_job import ComparisonJob, open_systems
 from vlscore.evaluation.comparison.known import EXTENDS
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table
-from vlscore.evaluation.comparison.statistics import (
-    Comparison,
-)
-from vlscore.evaluation.comparison.systems import (
-    Source,
-)
+from vlscore.evaluation.comparison.statistics import Comparison
+from vlscore.evaluation.comparison.systems import Source
 from vlscore.evaluation.comparison.tables import (
     CONTENT,
     RESULTS,
@@ -37,7 +21,7 @@ from vlscore.evaluation.comparison.tables import (
     first_failures,
     write_paper_table,
 )
-from vlscore.evaluation.methods_section import METHODS, REFERENCES, methods
+from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
 from vlscore.metrics import Scorer
 from vlscore.stats import FAILURES, Failure, Run, TextTable, check_drawable, write_changed
 

@@ -22,7 +22,7 @@ from vlscore.stats import (
     Combine,
     Interval,
     PairedSums,
-    benjamini_hochberg,
+    adjusted_p_values,
     bootstrap_mean,
     mean_of_sums,
     mean_statistics,
@@ -443,25 +443,13 @@ def _tested(
 
 def _adjusted(tested: Sequence[Tested], headlines: Collection[str]) -> list[Tested]:
     """Return the tests with p values adjusted over the headlines' tests, and over all tests."""
-    of_headlines = _adjusted_over([test.p_value for test in tested if test.name in headlines])
-    shown = iter(of_headlines)
-    of_all = _adjusted_over([test.p_value for test in tested])
+    of_headlines = adjusted_p_values([test.p_value for test in tested if test.name in headlines])
+    shown = iter(of_headlines.tolist())
+    of_all = adjusted_p_values([test.p_value for test in tested])
     return [
-        replace(
-            test,
-            adjusted=next(shown) if test.name in headlines else math.nan,
-            adjusted_all=p,
-        )
-        for test, p in zip(tested, of_all, strict=True)
+        replace(test, adjusted=next(shown) if test.name in headlines else math.nan, adjusted_all=p)
+        for test, p in zip(tested, of_all.tolist(), strict=True)
     ]
-
-
-def _adjusted_over(p_values: Sequence[float]) -> list[float]:
-    """Adjust p values; a test that gave none is left out of the correction, and gives nan."""
-    defined = [k for k, p in enumerate(p_values) if math.isfinite(p)]
-    adjusted = benjamini_hochberg([p_values[k] for k in defined])
-    found = dict(zip(defined, adjusted.tolist(), strict=True))
-    return [found.get(k, math.nan) for k in range(len(p_values))]
 
 
 def _failed(values: SystemValues, layout: NumberLayout) -> dict[str, int]:

@@ -180,12 +180,7 @@ def _embed(
         i, missing = images.rows([study.id for study in studies], embedder.dim)
         failures |= missing
     triples = EmbeddingTriples(
-        i,
-        g.vectors,
-        None if r is None else r.vectors,
-        embedder.signature,
-        embedder.C,
-        failures,
+        i, g.vectors, None if r is None else r.vectors, embedder.signature, embedder.C, failures
     )
     return triples, g.truncated.numpy()
 

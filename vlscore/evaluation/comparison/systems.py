@@ -77,11 +77,11 @@ def read_values(
         wanted_names = {str(metric) for metric in signatures}
         for _, name, reasons in reasons_of(table):
             if name in place:
-                kept = {m: reason for m, reason in reasons.items() if m in wanted_names}
+                own = {m: reason for m, reason in reasons.items() if m in wanted_names}
                 if "row" in reasons:
-                    kept = dict.fromkeys(wanted_names, reasons["row"])
-                if kept:
-                    values.failures[place[name]] = kept
+                    own = dict.fromkeys(wanted_names, reasons["row"])
+                if own:
+                    values.failures[place[name]] = own
     return values
 
 

@@ -11,15 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vlscore.core import (
-    Signature,
-    Stamps,
-    atomic_write,
-    cells,
-    from_cell,
-    plain,
-    write_json,
-)
+from vlscore.core import Signature, Stamps, atomic_write, cells, from_cell, plain_dict, write_json
 from vlscore.data import Study
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.evaluation.comparison.comparison_figures import FIGURE_FILES
@@ -27,7 +19,7 @@ from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
 from vlscore.evaluation.comparison.paper_table import paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import MetricElsewhere, NumberLayout, SystemValues
-from vlscore.evaluation.methods_section import METHODS, REFERENCES
+from vlscore.evaluation.finished_folders import METHODS, REFERENCES
 from vlscore.metrics import Metric
 from vlscore.stats import (
     FAILURES,
@@ -94,8 +86,8 @@ def differences_tables(result: Comparison) -> list[TextTable]:
         if each.support:
             columns.append("support")
             rows = [(*row, _support(each)) for row in rows]
-        said = f"{caption} {DISAGREEMENT}" if any(test.disagrees for test in tests) else caption
-        tables.append(TextTable(f"Differences in {each.name}", tuple(columns), tuple(rows), said))
+        below = f"{caption} {DISAGREEMENT}" if any(test.disagrees for test in tests) else caption
+        tables.append(TextTable(f"Differences in {each.name}", tuple(columns), tuple(rows), below))
     return tables
 
 
@@ -274,15 +266,13 @@ def write_paper_table(folder: Path, content: Mapping[str, Any], settings: TableS
 
 def content_of(result: Comparison) -> dict[str, Any]:
     """Return the content of comparison.json."""
-    found: dict[str, Any] = plain(
-        {"notes": result.notes, "texts": result.texts, "failed": result.failed}
-    )
-    return {**_numbers_of(result), **found, "tables": plain(all_tables(result))}
+    texts = {"notes": result.notes, "texts": result.texts, "failed": result.failed}
+    return plain_dict({**_numbers_of(result), **texts, "tables": all_tables(result)})
 
 
 def _numbers_of(result: Comparison) -> dict[str, Any]:
     """Return the part of comparison.json from which tables and figures are made."""
-    found: dict[str, Any] = plain(
+    return plain_dict(
         {
             "studies": result.studies,
             "systems": result.systems,
@@ -292,7 +282,6 @@ def _numbers_of(result: Comparison) -> dict[str, Any]:
             "signatures": result.signatures,
         }
     )
-    return found
 
 
 def first_failures(path: Path) -> list[Failure]:
@@ -325,7 +314,7 @@ def _write_values(
             *(pa.field(name, pa.float64()) for name in names),
             pa.field("error", pa.string()),
         ],
-        metadata={f"vlscore.signature.{name}": said for name, said in printed.items()},
+        metadata={f"vlscore.signature.{name}": text for name, text in printed.items()},
     )
     ids = [study.id for study in studies]
     with pq.ParquetWriter(path, schema) as writer:

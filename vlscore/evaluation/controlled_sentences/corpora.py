@@ -295,10 +295,7 @@ class _ObservationPlan:
             yield Separation(metric, self.observation, task, len(there), len(set(groups)), area)
 
     def _drawn(
-        self,
-        rng: np.random.Generator,
-        candidates: NDArray[np.intp],
-        references: NDArray[np.intp],
+        self, rng: np.random.Generator, candidates: NDArray[np.intp], references: NDArray[np.intp]
     ) -> Iterator[Pair]:
         for r in _some(rng, references, self._sampling.references):
             others = candidates[candidates != r]

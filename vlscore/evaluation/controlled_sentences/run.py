@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from vlscore.core import (
     OnPhase,
@@ -12,6 +12,7 @@ from vlscore.core import (
     ResumableFolder,
     no_phase,
     plain,
+    plain_dict,
     run_record,
     write_json,
 )
@@ -130,8 +131,8 @@ def stress_table(stress: Stress) -> TextTable:
     return TextTable.of("Unmentioned against negative", rows, _STRESS)
 
 
-def _named(metric: str, told: frozenset[str]) -> str:
-    return f"{metric} ({IN_SAMPLE})" if metric in told else metric
+def _named(metric: str, in_sample: frozenset[str]) -> str:
+    return f"{metric} ({IN_SAMPLE})" if metric in in_sample else metric
 
 
 @dataclass(frozen=True)
@@ -199,11 +200,12 @@ def controlled(
         "sampling": plain(sampling),
         "most_reports": most_reports,
     }
-    progress: _Callbacks = {"on_progress": on_progress, "on_phase": on_phase}
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:
         read = _read(source, policy, observations)
-        result = controlled_corpora(scorer, read.sentences, sampling, **progress)
+        result = controlled_corpora(
+            scorer, read.sentences, sampling, on_progress=on_progress, on_phase=on_phase
+        )
         stress: Stress | None = None
         if isinstance(source, ReportTable):
             stress = unmention_test(
@@ -212,7 +214,8 @@ def controlled(
                 most=most_reports,
                 resamples=sampling.resamples,
                 seed=sampling.seed,
-                **progress,
+                on_progress=on_progress,
+                on_phase=on_phase,
             )
         content, tables = _content(read, result, stress)
 
@@ -227,11 +230,6 @@ def controlled(
         return {"result": result, "stress": stress}
 
     return ControlledRun.make(out, key, compute, overwrite=overwrite)
-
-
-class _Callbacks(TypedDict):
-    on_progress: OnProgress | None
-    on_phase: OnPhase
 
 
 @dataclass(frozen=True)
@@ -268,7 +266,7 @@ def _content(
     """Return the content of controlled.json, and all tables."""
     headlines = headline_tables(result, stress)
     tables = with_mark([*headlines, *matrices(result)], result.signatures.values())
-    content: dict[str, Any] = plain(
+    content = plain_dict(
         {
             "sentences": len(read.sentences),
             "labelled_by": read.sentences.labelled_by,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnPhase, OnProgress, no_phase, plain
+from vlscore.core import OnPhase, OnProgress, no_phase, plain_dict
 from vlscore.evaluation.controlled_sentences.corpora import (
     metrics_of_own_rules,
     pair_values,
@@ -73,8 +73,7 @@ class Stress:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json."""
-        found: dict[str, Any] = plain({**vars(self), "told": sorted(self.told)})
-        return found
+        return plain_dict({**vars(self), "told": sorted(self.told)})
 
 
 def unmention_test(

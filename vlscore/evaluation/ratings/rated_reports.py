@@ -133,7 +133,7 @@ def _made_of(run: FinishedRun) -> dict[str, Any]:
     return {
         "the table of studies": run.key["table_sha256"],
         "the index": run.key["index"]["table"],
-        **{said: signature.get(name) for name, said in _SAME.items()},
+        **{words: signature.get(name) for name, words in _SAME.items()},
     }
 
 

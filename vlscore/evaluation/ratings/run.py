@@ -21,7 +21,7 @@ from vlscore.evaluation.ratings.rater_agreement import (
 )
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets, read_filled
 from vlscore.evaluation.row_chunks import RunOfRows, csv_of
-from vlscore.stats import FAILURES, TextTable, interval, number, write_tables
+from vlscore.stats import FAILURES, TextTable, interval, number, places_by_group, write_tables
 
 RATINGS, COUNTED, COMPARISONS, RANKS = "ratings.csv", "counts.csv", "comparisons.csv", "ranks.csv"
 AGREEMENT, SYSTEMS, CONTENT = "agreement.csv", "systems.csv", "ratings.json"
@@ -245,9 +245,7 @@ def implied_preferences(pairs: RatedPairs, rating: str, raters: Iterable[str]) -
     """Return which of every two reports of a study each rater's ratings prefer."""
     chosen = set(raters)
     sign, values = pairs.sign_of(rating), pairs.ratings[rating]
-    by_study: dict[str, list[int]] = {}
-    for k, study in enumerate(pairs.studies):
-        by_study.setdefault(study, []).append(k)
+    by_study = places_by_group(pairs.studies)
     found = []
     for row, rater in enumerate(pairs.raters):
         if rater not in chosen:

@@ -15,13 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import (
-    ResumableFolder,
-    differing,
-    end_decided_run,
-    finished_run,
-    run_record,
-)
+from vlscore.core import ResumableFolder, differing, end_decided_run, finished_run, run_record
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.ratings.questions import (
     DIMENSIONS,
@@ -318,14 +312,14 @@ def _named(chosen: Sequence[SheetItem], wanted: _Wanted) -> list[AnyItem]:
     if wanted.sample is not None and wanted.sample < len(studies):
         studies = [studies[k] for k in rng.permutation(len(studies))[: wanted.sample]]
     drawn = set(studies)
-    kept = [item for item in chosen if item.study in drawn]
+    selected = [item for item in chosen if item.study in drawn]
     raters = _raters_of(sorted(drawn), wanted)
     if wanted.compares:
-        return _compared(kept, raters, wanted, rng)
-    digits = len(str(len(kept)))
+        return _compared(selected, raters, wanted, rng)
+    digits = len(str(len(selected)))
     return [
-        replace(kept[k], name=f"item-{number:0{digits}}", raters=raters[kept[k].study])
-        for number, k in enumerate(rng.permutation(len(kept)), start=1)
+        replace(selected[k], name=f"item-{number:0{digits}}", raters=raters[selected[k].study])
+        for number, k in enumerate(rng.permutation(len(selected)), start=1)
     ]
 
 
@@ -353,14 +347,14 @@ def _raters_of(studies: Sequence[str], wanted: _Wanted) -> dict[str, tuple[str, 
 
 
 def _compared(
-    kept: Sequence[SheetItem],
+    selected: Sequence[SheetItem],
     raters: Mapping[str, tuple[str, ...]],
     wanted: _Wanted,
     rng: np.random.Generator,
 ) -> list[AnyItem]:
     """Return the comparisons of every two reports of a study, each in the orders that are asked."""
     by_study: dict[str, list[SheetItem]] = {}
-    for item in kept:
+    for item in selected:
         by_study.setdefault(item.study, []).append(item)
     couples = [two for items in by_study.values() for two in combinations(items, 2)]
     if not couples:

@@ -9,13 +9,7 @@ from typing import Any
 from vlscore.data import BadRow, is_missing, name_of
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import Builder, Meaning, RatedPairs, missing_columns
-from vlscore.evaluation.ratings.questions import (
-    COUNTS,
-    DIMENSIONS,
-    ERRORS,
-    PREFERENCES,
-    Question,
-)
+from vlscore.evaluation.ratings.questions import COUNTS, DIMENSIONS, ERRORS, PREFERENCES, Question
 from vlscore.evaluation.ratings.rater_agreement import Preference
 from vlscore.evaluation.ratings.sheet_files import (
     CSV,
@@ -150,7 +144,11 @@ class _Reading:
                     self._builder.refuse(number, f"{path.name}: {error}", pair, rater)
         asked = [name for name, each in self._items.items() if rater in each.raters]
         if not asked:
-            self._note_a_stranger(path, rater)
+            if any(item.raters for item in self._items.values()):
+                self._builder.notes.append(
+                    f"{path.name}: no sheet was made for a rater {rater!r}; it is read as that "
+                    "rater's"
+                )
             asked = sorted(seen)
         for name in sorted(set(asked) - seen):
             reason = f"{path.name}: has no row for {name!r}, which this rater was asked about"
@@ -163,12 +161,6 @@ class _Reading:
     @property
     def _compares(self) -> bool:
         return self._questions[0].ask == PREFERENCES
-
-    def _note_a_stranger(self, path: Path, rater: str) -> None:
-        if any(item.raters for item in self._items.values()):
-            self._builder.notes.append(
-                f"{path.name}: no sheet was made for a rater {rater!r}; it is read as that rater's"
-            )
 
     def _item(self, record: Mapping[str, Any], seen: set[str]) -> AnyItem:
         name = name_of(record.get(ITEM), ITEM)
@@ -229,15 +221,15 @@ class _Reading:
                     }
         answers: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
         for each in self.preferences:
-            said = answers.setdefault((each.rater, each.study), {})
-            said[each.first, each.second] = each.answer
+            compared = answers.setdefault((each.rater, each.study), {})
+            compared[each.first, each.second] = each.answer
         incomplete = 0
-        for (rater, study), said in answers.items():
-            if set(said) != asked[study]:
+        for (rater, study), compared in answers.items():
+            if set(compared) != asked[study]:
                 incomplete += 1
                 continue
-            points = dict.fromkeys(sorted({name for couple in said for name in couple}), 0)
-            for (first, second), answer in said.items():
+            points = dict.fromkeys(sorted({name for couple in compared for name in couple}), 0)
+            for (first, second), answer in compared.items():
                 points[first] += answer
                 points[second] -= answer
             ranks = scipy.stats.rankdata([-value for value in points.values()])

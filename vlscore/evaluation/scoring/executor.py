@@ -157,11 +157,11 @@ def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> 
 
 def _refuse_if_all_fail(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChunk]:
     """Yield the chunks once a row has a value or fails for another reason than the first."""
-    held: list[ComputedChunk] = []
+    waiting: list[ComputedChunk] = []
     kinds: set[str] = set()
     example = ""
     for rows, images in computed:
-        held.append(ComputedChunk(rows, images))
+        waiting.append(ComputedChunk(rows, images))
         count_failed = 0
         for row, study_id, reasons in reasons_of(rows):
             count_failed += 1
@@ -170,13 +170,13 @@ def _refuse_if_all_fail(computed: Iterator[ComputedChunk]) -> Iterator[ComputedC
             example = example or f"{name}: {next(iter(reasons.values()))}"
         if count_failed < len(rows) or len(kinds) > 1:
             break
-        if (seen := sum(len(each) for each, _ in held)) >= _ALL_ALIKE:
+        if (seen := sum(len(each) for each, _ in waiting)) >= _ALL_ALIKE:
             raise InvalidSetting(
                 f"the first {seen} rows all fail for one reason, and nothing was written; "
                 f"{example}. Look at the settings, above all the image folder and the columns; "
                 "with keep_going (--keep-going) the rows that follow are tried as well"
             )
-    yield from held
+    yield from waiting
     yield from computed
 
 
@@ -219,7 +219,7 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
     items = [item for _, item in chunk if item is not None]
     number = count()
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]
-    said = [study.suspicious if study is not None else () for study in studies]
+    missing = [study.suspicious if study is not None else () for study in studies]
     reads_images = scorer.plan.needs.images
     takes_all = scorer.text_policy.section_of("reference") == "all"
     looks_for_headings = takes_all and scorer.plan.needs.references
@@ -232,8 +232,8 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
         {k: row.reason for k, (row, _) in enumerate(chunk) if isinstance(row, BadRow)},
         {
             "empty_candidate": [s is not None and not (s.candidate or "").strip() for s in studies],
-            "candidate_says_missing": ["candidate" in each for each in said],
-            "reference_says_missing": ["reference" in each for each in said],
+            "candidate_says_missing": ["candidate" in each for each in missing],
+            "reference_says_missing": ["reference" in each for each in missing],
             "reference_has_headings": [
                 looks_for_headings
                 and s is not None

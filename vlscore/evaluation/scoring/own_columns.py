@@ -172,8 +172,8 @@ class _SubgroupRows:
     def __call__(self) -> Iterator[pa.Table]:
         column = self.own.values[self.name]
         for table in self.tables():
-            held = [column[k] for k in self.own._places_of(table)]
-            mask = [(_NO_VALUE if v is None else v) == self.label for v in held]
+            values = [column[k] for k in self.own._places_of(table)]
+            mask = [(_NO_VALUE if v is None else v) == self.label for v in values]
             yield table.filter(pa.array(mask, pa.bool_()))
 
 

@@ -120,8 +120,8 @@ def when_all_are_ready(
             return found
         processes.send(b"", last=True)
         return None
-    stated = [processes.receive_json(other) for other in range(1, processes.count)]
-    problem = error or _disagreement(own, stated, processes.count)
+    answers = [processes.receive_json(other) for other in range(1, processes.count)]
+    problem = error or _disagreement(own, answers, processes.count)
     processes.tell_all({"begin": problem is None}, last=problem is not None)
     if problem is not None:
         for other in range(1, processes.count):
@@ -148,9 +148,9 @@ def fitted(scorer: Scorer, studies: Iterable[Row]) -> Scorer:
 
 
 def _disagreement(
-    own: dict[str, Any], stated: list[dict[str, Any]], count: int
+    own: dict[str, Any], answers: list[dict[str, Any]], count: int
 ) -> VLScoreError | None:
-    for number, other in enumerate(stated, start=1):
+    for number, other in enumerate(answers, start=1):
         if "error" in other:
             return VLScoreError(f"process {number} of {count}: {other['error']}")
         if other != own:

@@ -118,13 +118,13 @@ def _facts(summary: Summary) -> dict[str, str]:
         "foot far from the reference": summary.foot_far_outside,
     }
     facts |= {name: str(count) for name, count in counted.items() if count is not None}
-    said = {
+    noticed = {
         "empty candidates, scored as they are": summary.empty_candidates,
         'candidates that say "nan", "None" or the like': summary.candidates_say_missing,
         'references that say "nan", "None" or the like': summary.references_say_missing,
         "studies whose frontal view is a guess": summary.views_guessed,
     }
-    facts |= {name: str(count) for name, count in said.items() if count}
+    facts |= {name: str(count) for name, count in noticed.items() if count}
     if left_out := _left_out(summary):
         facts["resamples without a value, left out of the interval"] = ", ".join(left_out)
     if summary.common is not None:
@@ -275,8 +275,6 @@ def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
     for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
         part = scores.take(len(details))
         details = _with_newer_columns(details)
-        if IMAGES not in details.column_names:
-            details = details.append_column(IMAGES, pa.nulls(len(details), pa.string()))
         arrays = [
             (details if field.name in details.column_names else part)[field.name].cast(field.type)
             for field in layout.schema()
@@ -285,7 +283,7 @@ def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
 
 
 def _with_newer_columns(details: pa.Table) -> pa.Table:
-    """Return the details with columns that an earlier version did not write; all are False."""
+    """Return the details with columns that an earlier version did not write: False or null."""
     for name in COUNTED:
         if name not in details.column_names:
             details = details.append_column(name, pa.array([False] * len(details)))
@@ -334,8 +332,8 @@ def write_results(
         own: names of a user's own columns among them.
     """
     _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema(own))
-    kept = {*layout.scores_schema().names} - {ROW}
-    details = pa.schema([field for field in layout.schema() if field.name not in kept])
+    of_scores = {*layout.scores_schema().names} - {ROW}
+    details = pa.schema([field for field in layout.schema() if field.name not in of_scores])
     _write_parquet(folder / DETAILS, tables(), details)
     with (folder / FAILURES).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)

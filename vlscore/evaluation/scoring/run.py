@@ -60,13 +60,7 @@ from vlscore.evaluation.scoring.results import (
     with_rows_replaced,
     write_results,
 )
-from vlscore.evaluation.scoring.summary import (
-    ERROR,
-    ID,
-    Summary,
-    read_summary,
-    reasons_of,
-)
+from vlscore.evaluation.scoring.summary import ERROR, ID, Summary, read_summary, reasons_of
 from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
 from vlscore.stats import FAILURES, Run, TextTable
 
@@ -283,11 +277,11 @@ class _EvaluationJob:
 
     def key(self) -> dict[str, Any]:
         """Return the settings that must match before a stopped run can be resumed."""
-        root, beside = self._studies.root, self._studies.path.parent
+        root, own_folder = self._studies.root, self._studies.path.parent
         return {
             "table_sha256": self._studies.sha256,
             "columns": self._studies.columns.to_dict(),
-            "image_root": str(root.resolve()) if root != beside else None,
+            "image_root": str(root.resolve()) if root != own_folder else None,
             "format": self._format,
             "metrics": {name: str(s) for name, s in self._scorer.signatures.items()},
             **self._own.to_dict(),

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vlscore.core import Signature, from_plain, plain, reading_result
+from vlscore.core import Signature, from_plain, plain_dict, reading_result
 from vlscore.metrics import FLAGS, Metric, ScoreTable, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Interval,
@@ -47,7 +47,7 @@ def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Sch
             pa.field(ROW, pa.int64()),
             pa.field(ID, pa.string()),
             *(pa.field(name, pa.float64()) for metric in metrics for name in metric.columns),
-            *(pa.field(name, _geometry_type(name)) for name in geometry),
+            *(pa.field(name, pa.bool_() if name in FLAGS else pa.float64()) for name in geometry),
             pa.field(ERROR, pa.string()),
         ]
     )
@@ -128,8 +128,6 @@ def read_chunk(folder: Path) -> pa.Table:
 
 def reasons_of(table: pa.Table) -> Iterable[tuple[int, str | None, dict[str, str]]]:
     """Yield (row, id, {metric or "row": reason}) of every row that lacks a value."""
-    import pyarrow.compute as pc
-
     failed = table.filter(pc.is_valid(table[REASONS]))
     for row in failed.select([ROW, ID, REASONS]).to_pylist():
         yield row[ROW], row[ID], json.loads(row[REASONS])
@@ -169,10 +167,6 @@ def _typed(values: Any, kind: pa.DataType, count: int) -> pa.Array:
             return pa.FixedSizeListArray.from_arrays(zeros, kind.list_size)
         return pa.nulls(count, kind)
     return values if isinstance(values, pa.Array) else pa.array(values, kind)
-
-
-def _geometry_type(name: str) -> pa.DataType:
-    return pa.bool_() if name in FLAGS else pa.float64()
 
 
 # Beyond these, a candidate is near the line through image and reference, but not near the latter.
@@ -284,16 +278,15 @@ class Summary:
         names = ("signature", "mean", "median", *self.__dataclass_fields__)
         content = {name: getattr(self, name) for name in names}
         content["signature"] = str(self.signature)
-        content["metrics"] = {name: _metric_dict(each) for name, each in self.metrics.items()}
-        found: dict[str, Any] = plain(content)
-        return found
+        content["metrics"] = {
+            name: {**asdict(each), "signature": str(each.signature)}
+            for name, each in self.metrics.items()
+        }
+        return plain_dict(content)
 
 
 def summarise(
-    tables: Iterable[pa.Table],
-    metrics: Sequence[tuple[Metric, Signature]],
-    *,
-    seed: int = 0,
+    tables: Iterable[pa.Table], metrics: Sequence[tuple[Metric, Signature]], *, seed: int = 0
 ) -> Summary:
     """Summarise the rows of a run; holds eight bytes a study and number in memory."""
     names = [name for metric, _ in metrics for name in metric.columns]
@@ -418,7 +411,3 @@ def _common(
 
 def _count_of(counts: dict[str, int], name: str, there: set[str]) -> int | None:
     return counts[name] if name in there else None
-
-
-def _metric_dict(summary: MetricSummary) -> dict[str, Any]:
-    return {**asdict(summary), "signature": str(summary.signature)}

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import Signature
@@ -14,6 +16,7 @@ from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.study_vectors import StudyVectors, embed_images
 from vlscore.metrics import EmbeddingTriples
 from vlscore.perturb import KINDS
+from vlscore.stats import places_by_group
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 
@@ -115,6 +118,12 @@ def kinds_of(pairs: Iterable[Pair]) -> list[str]:
     there = dict.fromkeys(pair.kind for pair in pairs)
     known = [name for name in KINDS if name in there]
     return [*known, *(name for name in there if name not in known)]
+
+
+def means_by_study(studies: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
+    """Return study -> mean of its values."""
+    rows_of = places_by_group(studies)
+    return {study: float(values[rows].mean()) for study, rows in rows_of.items()}
 
 
 def _is_significant(expected: Any) -> bool:

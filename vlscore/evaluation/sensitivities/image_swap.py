@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vlscore.core import plain
+from vlscore.core import plain_dict
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair
+from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair, means_by_study
 from vlscore.evaluation.sensitivities.pair_values import PairValues, chosen_metrics, pair_values
 from vlscore.metrics import METRICS, Metric
 from vlscore.stats import (
@@ -24,6 +24,7 @@ from vlscore.stats import (
     grouped_mean,
     grouped_tau_b,
     paired_test,
+    places_by_group,
 )
 
 
@@ -68,8 +69,7 @@ class SwapResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json: None replaces numbers that are not finite."""
-        content: dict[str, Any] = plain(self)
-        return content
+        return plain_dict(self)
 
 
 def image_swap(
@@ -172,8 +172,8 @@ def _swap(
         else None
         for values in (right, wrong)
     ]
-    by_study = _means_by_study(studies, right), _means_by_study(studies, wrong)
-    tested = paired_test(*by_study)
+    means = (list(means_by_study(studies, each).values()) for each in (right, wrong))
+    tested = paired_test(*means)
     return SwapResult(
         metric=str(metric),
         signature=str(values.signature),
@@ -194,17 +194,6 @@ def _swap(
     )
 
 
-def _rows_by_study(studies: Sequence[str]) -> dict[str, list[int]]:
-    rows: dict[str, list[int]] = {}
-    for row, study in enumerate(studies):
-        rows.setdefault(study, []).append(row)
-    return rows
-
-
-def _means_by_study(studies: Sequence[str], values: NDArray[np.float64]) -> list[float]:
-    return [float(values[rows].mean()) for rows in _rows_by_study(studies).values()]
-
-
 def _within_studies(
     studies: Sequence[str],
     right: NDArray[np.float64],
@@ -214,7 +203,7 @@ def _within_studies(
     """Return the agreement within studies; None without candidates of different values."""
     found = {
         study: _small_tau_b(right[rows], wrong[rows])
-        for study, rows in _rows_by_study(studies).items()
+        for study, rows in places_by_group(studies).items()
         if len(rows) > 1
     }
     found = {study: tau for study, tau in found.items() if np.isfinite(tau)}

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, no_progress, plain
+from vlscore.core import OnProgress, no_progress, plain_dict
 from vlscore.data import TextPolicy
 from vlscore.evaluation.sensitivities.changed_pairs import (
     EmbeddedPairs,
     Pair,
     kinds_of,
+    means_by_study,
     select_pairs,
 )
 from vlscore.evaluation.sensitivities.pair_values import (
@@ -147,7 +148,7 @@ class Sensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json: None replaces numbers that are not finite."""
-        content: dict[str, Any] = plain(replace(self, values=[]))
+        content = plain_dict(replace(self, values=[]))
         del content["values"]
         return content
 
@@ -227,12 +228,6 @@ class _Group:
     values: NDArray[np.float64]
     drops: NDArray[np.float64]
 
-    def drop_by_study(self) -> dict[str, float]:
-        drops: dict[str, list[float]] = {}
-        for study, drop in zip(self.studies, self.drops.tolist(), strict=True):
-            drops.setdefault(study, []).append(drop)
-        return {study: float(np.mean(found)) for study, found in drops.items()}
-
 
 def _of_metric(
     pairs: Sequence[Pair], values: PairValues, resamples: int, seed: int
@@ -274,7 +269,10 @@ def _group(pairs: Sequence[Pair], values: PairValues, kind: str) -> _Group:
 def _contrast(
     comparison: KindComparison, significant: _Group, control: _Group, resamples: int, seed: int
 ) -> Contrast:
-    test, p_value = _test(significant.drop_by_study(), control.drop_by_study())
+    test, p_value = _test(
+        means_by_study(significant.studies, significant.drops),
+        means_by_study(control.studies, control.drops),
+    )
     drops = [
         grouped_mean(group.drops, group.studies, resamples=resamples, seed=seed)
         for group in (significant, control)

@@ -20,7 +20,7 @@ from vlscore.core import (
     frame,
     no_phase,
     no_progress,
-    plain,
+    plain_dict,
     run_record,
     settings_in,
     table_cells,
@@ -217,14 +217,13 @@ class _Ended:
         return all_tables(self.result, self.swaps)
 
     def content(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain(
+        return plain_dict(
             {
                 **self.result.to_dict(),
                 "swaps": [swap.to_dict() for swap in self.swaps],
                 "tables": self.tables,
             }
         )
-        return found
 
     def write(self, place: Path, format: str) -> None:
         write_json(place / SensitivityRun.content_file, self.content())
@@ -318,11 +317,7 @@ class _SensitivityJob:
         }
 
     def compute(
-        self,
-        folder: ResumableFolder,
-        workers: int,
-        on_progress: OnProgress,
-        on_phase: OnPhase,
+        self, folder: ResumableFolder, workers: int, on_progress: OnProgress, on_phase: OnPhase
     ) -> int:
         """Compute what no chunk holds yet; returns rows of all chunks: studies, then pairs."""
         chunks, count = ChunkWriter(folder, on_progress), len(self._images)

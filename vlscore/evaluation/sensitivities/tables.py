@@ -36,6 +36,10 @@ _CONTRAST = (
     "change drops further. p: Wilcoxon or Mann-Whitney (sensitivity.json says which), adjusted "
     "(Benjamini-Hochberg). n: pairs of the change and of the control."
 )
+_COMPARED = {
+    "Table 2": "Removed sentences: a pathology's against an insignificant one",
+    "Table 3": "Changed words against [UNK] for a word that says nothing",
+}
 _SWAP = (
     "shift: mean absolute change, in units of the metric's spread. prefers right: share of "
     "candidates that do better with the right image. rank agreement: tau_b of all candidates; "
@@ -47,28 +51,13 @@ _SWAP = (
 def all_tables(result: Sensitivity, swaps: Sequence[SwapResult] = ()) -> list[TextTable]:
     """Return every table that has rows."""
     tables = [
-        removal_table(result),
-        word_table(result),
+        *(comparison_table(result, name) for name in _COMPARED),
         normal_table(result),
         kinds_table(result),
         swap_table(swaps),
     ]
     signatures = (metric.signature for metric in result.metrics)
     return with_mark((table for table in tables if table.rows), signatures)
-
-
-def removal_table(result: Sensitivity) -> TextTable:
-    """Return Table 2: means after removing a sentence, insignificant or of a pathology."""
-    return _comparison_table(
-        result, "Table 2", "Removed sentences: a pathology's against an insignificant one"
-    )
-
-
-def word_table(result: Sensitivity) -> TextTable:
-    """Return Table 3: means after changing a location, a severity, and an uninformative word."""
-    return _comparison_table(
-        result, "Table 3", "Changed words against [UNK] for a word that says nothing"
-    )
 
 
 def kinds_table(result: Sensitivity) -> TextTable:
@@ -121,7 +110,8 @@ def swap_table(results: Sequence[SwapResult]) -> TextTable:
     return TextTable.of("Does the image count? Right image against a wrong one", rows, _SWAP)
 
 
-def _comparison_table(result: Sensitivity, name: str, title: str) -> TextTable:
+def comparison_table(result: Sensitivity, name: str) -> TextTable:
+    """Return a table of the VLScore paper: means after two kinds of change."""
     rows = []
     for metric in result.metrics:
         for contrast in metric.contrasts:
@@ -143,7 +133,7 @@ def _comparison_table(result: Sensitivity, name: str, title: str) -> TextTable:
                     "n": f"{contrast.pairs} / {contrast.control_pairs}",
                 }
             )
-    return TextTable.of(f"{name}. {title}", rows, _CONTRAST)
+    return TextTable.of(f"{name}. {_COMPARED[name]}", rows, _CONTRAST)
 
 
 def _value(metric: MetricResult, kind: str) -> Interval | None:
