@@ -153,7 +153,8 @@ def loaded_once(
 
         @wraps(load)
         def loaded(*args: Parameters.args, **keywords: Parameters.kwargs) -> Loaded:
-            return of_stamp(stamps_of(*files(*args, **keywords)), *args, **keywords)
+            stamp = stamps_of(*files(*args, **keywords))
+            return of_stamp(stamp, *args, **keywords)  # type: ignore[arg-type]
 
         loaded.cache_clear = of_stamp.cache_clear  # type: ignore[attr-defined]
         return loaded
