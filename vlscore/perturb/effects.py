@@ -10,7 +10,7 @@ may add edits to `ChangedReport.along` for sentences that must change too.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from vlscore.perturb.changed_sentences import ChangedReport, quoted
@@ -77,12 +77,28 @@ _SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
 _STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
 _STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
 _SEEN = re.compile(r"\b(?:identified|seen|visuali[sz]ed|appreciated|noted|demonstrated)\b")
+_SEE = re.compile(r"\b(?:see|below)\b")
 _UP = frozenset(("severe", "severely", "marked", "markedly", "large", "dense", "extensive"))
 
 
 def _topics_of(meaning: Meaning) -> list[Topic]:
     found = (topics().get(name) for name in meaning.observations)
     return list(dict.fromkeys(topic for topic in found if topic is not None))
+
+
+def _saying(
+    sentences: Iterable[PlainSentence], pattern: re.Pattern[str], reason: str
+) -> Iterator[str]:
+    """Yield the reason with each sentence that the pattern finds something in."""
+    for sentence in sentences:
+        if pattern.search(sentence.said):
+            yield f"{reason}: {quoted(sentence)}"
+
+
+def _matched(text: str, pattern: re.Pattern[str], reason: str) -> Iterator[str]:
+    """Yield the reason with the words that the pattern finds, if any."""
+    if (found := pattern.search(text)) is not None:
+        yield f"{reason}: {found.group()!r}"
 
 
 # ---------------------------------------------------------------------------- one rule an effect
@@ -105,10 +121,8 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         is_next = sentence.start <= check.edits[-1].end + 2 and sentence.end > check.edits[-1].end
         if is_next and _BARE_COMPARISON.fullmatch(sentence.said):
             yield f"the next sentence would compare the new finding: {quoted(sentence)}"
-    if not known:
-        yield from check.make_room(None, place)
-    for topic in known:
-        yield from check.make_room(topic, place)
+    for each in known or [None]:
+        yield from check.make_room(each, place)
 
 
 def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -161,9 +175,7 @@ def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str
 def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against a denial: it must not compare the finding or state normality too."""
     for after in check.after:
-        compared = words().compares.search(after)
-        if compared is not None:
-            yield f"the denial would contain a comparison: {compared.group()!r}"
+        yield from _matched(after, words().compares, "the denial would contain a comparison")
         if _ILL_DENIED.search(after):
             yield f"the denial would not be a normal sentence: {after.strip()!r}"
     yield from _left_out(check, meaning)
@@ -184,24 +196,19 @@ def _moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         wrong = _WRONG_SIDE.search(after) or _NO_MIDDLE.search(after)
         if wrong is not None:
             yield f"the lungs have no such place: {wrong.group()!r}"
-        twice = _SAME_TWICE.search(after)
-        if twice is not None:
-            yield f"the sentence would name one place twice: {twice.group()!r}"
+        yield from _matched(after, _SAME_TWICE, "the sentence would name one place twice")
     yield from (_side_moved if meaning.old in ("left", "right") else _height_moved)(check, meaning)
 
 
 def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     old, new = meaning.old, meaning.new
     for sentence in check.touched:
-        bound = words().side_bound.search(sentence.said)
-        if bound is not None:
-            yield f"the sentence names an organ that is only on one side: {bound.group()!r}"
+        one_sided = "the sentence names an organ that is only on one side"
+        yield from _matched(sentence.said, words().side_bound, one_sided)
         if _BOTH_SIDES.search(sentence.said):
             yield f"the sentence names both sides: {quoted(sentence)}"
     for sentence, after in zip(check.touched, check.after, strict=True):
-        twice = _SIDE_TWICE.search(after)
-        if twice is not None:
-            yield f"the sentence would name one side twice: {twice.group()!r}"
+        yield from _matched(after, _SIDE_TWICE, "the sentence would name one side twice")
         # "The left shoulder and the right shoulder" has one there already.
         for place in set(re.findall(rf"\b{new} \w+", sentence.said)):
             if after.count(place) > sentence.said.count(place):
@@ -231,9 +238,8 @@ def _sites_in(sentence: PlainSentence) -> set[str]:
 
 def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for after in check.after:
-        bound = words().height_bound.search(after)
-        if bound is not None:
-            yield f"other words name the height of the finding: {bound.group()!r}"
+        reason = "other words name the height of the finding"
+        yield from _matched(after, words().height_bound, reason)
         if words().pooled.search(after) and len(heights_in(after)) > 1:
             yield "the sentence names several places together"
     places = {frozenset(heights_in(e.replacement.lower())) for e in check.edits if e.replacement}
@@ -262,10 +268,8 @@ def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
             continue
         if any(claims(sentence.said, topic.names) for topic in known):
             yield f"another sentence grades the finding: {quoted(sentence)}"
-    if meaning.new in _UP:
-        place = check.edits[0].start
-        for topic in known:
-            yield from check.make_room(topic, place)
+    for topic in known if meaning.new in _UP else ():
+        yield from check.make_room(topic, check.edits[0].start)
 
 
 def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]:
@@ -273,9 +277,7 @@ def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]
     rest = sentence.said
     for start, end, _ in own:
         rest = rest[:start] + "|" * (end - start) + rest[end:]
-    extent = words().extents.search(rest)
-    if extent is not None:
-        yield f"the sentence also names the extent of the finding: {extent.group()!r}"
+    yield from _matched(rest, words().extents, "the sentence also names the extent of the finding")
     for start, end, _ in own:
         before = max((m.end() for m in _STEP.finditer(rest, 0, start)), default=0)
         after = min((m.start() for m in _STEP.finditer(rest, end)), default=len(rest))
@@ -287,23 +289,18 @@ def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]
 def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against a new comparison with a prior examination."""
     yield from _not_there(check)
-    for sentence in check.sentences:
-        none = words().no_prior.search(sentence.said)
-        if none is not None:
-            yield f"the report states that there is no prior examination: {quoted(sentence)}"
-    for sentence in check.others:
-        if words().priors.search(sentence.said):
-            yield f"another sentence compares with a prior examination: {quoted(sentence)}"
+    reason = "the report states that there is no prior examination"
+    yield from _saying(check.sentences, words().no_prior, reason)
+    reason = "another sentence compares with a prior examination"
+    yield from _saying(check.others, words().priors, reason)
     for sentence in check.touched:
         already = _CHANGING.search(sentence.said) or words().compares.search(sentence.said)
         if already is not None:
             yield f"the sentence already states a change: {already.group()!r}"
         if meaning.new in ("unchanged", "stable") and _FRESH.search(sentence.said):
             yield "the sentence states that the finding is recent"
-    if meaning.new in ("new", "increased"):
-        place = check.edits[0].start
-        for topic in _topics_of(meaning):
-            yield from check.make_room(topic._replace(acute=True), place)
+    for topic in _topics_of(meaning) if meaning.new in ("new", "increased") else ():
+        yield from check.make_room(topic._replace(acute=True), check.edits[0].start)
 
 
 def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -311,10 +308,11 @@ def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for after in check.after:
         said = " ".join(after.split()).rstrip(" .;")
         first = _first_part(check)
+        # "And stable left effusion" compares a second finding.
         left = [
             m
             for m in words().compares.finditer(said)
-            if not _opens_a_part(said, m.start()) and not said.startswith(first, m.start())
+            if not _SECOND.search(said[: m.start()]) and not said.startswith(first, m.start())
         ]
         if left and meaning.observations:
             yield f"a part of the comparison would remain: {left[0].group()!r}"
@@ -338,20 +336,12 @@ def _first_part(check: ChangedReport) -> str:
     return sentence.said[sentence.lead : sentence.lead + joint.start()]
 
 
-def _opens_a_part(said: str, place: int) -> bool:
-    """Return whether a comparison is that of a second finding: "and stable left effusion"."""
-    return _SECOND.search(said[:place]) is not None
-
-
 def _normality_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against the removal of sentences that only deny."""
     for sentence in check.touched:
-        hedged = words().hedged_normal.search(sentence.said)
-        if hedged is not None:
-            yield f"a sentence is not completely normal: {hedged.group()!r}"
-    for sentence in check.others:
-        if words().pointers.search(sentence.said):
-            yield f"a sentence points at another: {quoted(sentence)}"
+        reason = "a sentence is not completely normal"
+        yield from _matched(sentence.said, words().hedged_normal, reason)
+    yield from _saying(check.others, words().pointers, "a sentence points at another")
 
 
 def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -362,40 +352,30 @@ def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str
             yield f"the sentence describes how a finding is visible: {quoted(sentence)}"
         if words().recommends.search(said) is None:
             continue
-        asked = words().examinations.search(said)
-        if asked is not None:
-            yield f"the sentence recommends another examination: {asked.group()!r}"
+        reason = "the sentence recommends another examination"
+        yield from _matched(said, words().examinations, reason)
         # What is recommended answers to the sentence itself, or to those right before it.
         for told in check.sentences[max(0, sentence.number - 2) : sentence.number + 1]:
             if claims(told.said, words().serious):
                 yield f"the sentence recommends what to do about a serious finding: {quoted(told)}"
     gone = {sentence.number for sentence in check.touched}
     for sentence in check.others:
-        follows = sentence.number - 1 in gone
-        if follows and re.match(
-            rf"\W*{words().conditions.pattern}", sentence.said[sentence.lead :]
-        ):
+        said = sentence.said[sentence.lead :]
+        if sentence.number - 1 in gone and re.match(rf"\W*{words().conditions.pattern}", said):
             yield f"the next sentence depends on the removed one: {quoted(sentence)}"
-        if words().pointers.search(sentence.said) and re.search(
-            r"\bsee\b|\bbelow\b", sentence.said
-        ):
+        if words().pointers.search(sentence.said) and _SEE.search(sentence.said):
             yield f"a sentence points at another: {quoted(sentence)}"
 
 
 def _reordered(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against another order of the sentences."""
-    for sentence in check.sentences:
-        pointer = words().pointers.search(sentence.said)
-        if pointer is not None:
-            yield f"a sentence points at another: {quoted(sentence)}"
+    yield from _saying(check.sentences, words().pointers, "a sentence points at another")
 
 
 def _not_there(check: ChangedReport) -> Iterator[str]:
     """Yield reasons if the changed finding is described as absent, or its denial was lost."""
     for sentence in check.touched:
-        gone = words().not_there.search(sentence.said)
-        if gone is not None:
-            yield f"the finding may be absent: {gone.group()!r}"
+        yield from _matched(sentence.said, words().not_there, "the finding may be absent")
         garbled = words().garbled.search(sentence.said)
         if garbled is not None and not is_denied(sentence.said, *garbled.span()):
             yield f"a denial may have been lost: {quoted(sentence)}"

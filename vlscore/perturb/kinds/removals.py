@@ -26,7 +26,9 @@ def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit
     gone = sorted(set(indices))
     if not gone or len(gone) == len(source.sentences):
         return None
-    if any(source.is_joined(index) for index in gone) or _empties_a_section(source, set(gone)):
+    opened = [k for k in range(len(source.sentences)) if source.opens_section(k)]
+    sections = (range(*bounds) for bounds in pairwise([*opened, len(source.sentences)]))
+    if any(map(source.is_joined, gone)) or any(set(gone).issuperset(each) for each in sections):
         return None
     after = {index + 1 for index in gone}.difference(gone, [len(source.sentences)])
     if any(source.goes_on(index) or source.speaks_of_the_one_before(index) for index in after):
@@ -45,12 +47,6 @@ def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
         else:
             runs.append([index, index])
     return [(first, last) for first, last in runs]
-
-
-def _empties_a_section(source: ReadReport, gone: set[int]) -> bool:
-    opened = [k for k in range(len(source.sentences)) if source.opens_section(k)]
-    bounds = pairwise([*opened, len(source.sentences)])
-    return any(gone.issuperset(range(first, last)) for first, last in bounds)
 
 
 def _removal(source: ReadReport, first: int, last: int) -> Edit:
@@ -208,13 +204,13 @@ class RemoveInsignificant(Kind):
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
-            if source.followers(sentence.index):
-                continue
-            if sentence.category not in _INSIGNIFICANT and not _is_administrative(source, sentence):
-                continue
-            if not source.says_nothing_clinical(sentence):
-                continue
-            if _HEADER.search(source.lead(sentence.index)):
+            is_meant = sentence.category in _INSIGNIFICANT or _is_administrative(source, sentence)
+            if (
+                not is_meant
+                or source.followers(sentence.index)
+                or not source.says_nothing_clinical(sentence)
+                or _HEADER.search(source.lead(sentence.index))
+            ):
                 continue
             edits = remove_sentences(source, [sentence.index])
             if edits is not None:
