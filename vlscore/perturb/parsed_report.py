@@ -77,7 +77,7 @@ class ReadReport:
     @cached_property
     def plain_counts(self) -> Counter[str]:
         """Return how often each sentence occurs in the report, compared by its words alone."""
-        return Counter(bare(sentence.said) for sentence in self.plain)
+        return Counter(bare(sentence.text) for sentence in self.plain)
 
     @cached_property
     def squeezed(self) -> str:
@@ -199,7 +199,7 @@ class ReadReport:
         if index == 0:
             return False
         recommends = self.sentences[index].category is Category.RECOMMENDATION
-        if self.goes_on(index) or recommends or self.speaks_of_the_one_before(index):
+        if self.continues_the_last(index) or recommends or self.speaks_of_the_one_before(index):
             return True
         return not self._openings[index].isdisjoint(discourse().connectives) or self.leans(index)
 
@@ -209,7 +209,7 @@ class ReadReport:
             return False
         return discourse().leaning.search(self._words[index]) is not None
 
-    def goes_on(self, index: int) -> bool:
+    def continues_the_last(self, index: int) -> bool:
         """Return whether a sentence begins in lower case where others do not."""
         if self.opens_paragraph(index) or self.is_lower_case:
             return False

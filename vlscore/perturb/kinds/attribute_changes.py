@@ -6,10 +6,10 @@ from functools import cache
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Sentence, Side, Span
 from vlscore.perturb.changed_sentences import (
+    affirmed_elsewhere,
     denied_elsewhere,
     names_side_elsewhere,
     names_zone_elsewhere,
-    told_elsewhere,
 )
 from vlscore.perturb.edits import (
     Chance,
@@ -104,7 +104,7 @@ def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> C
     if (
         names_side_elsewhere(source, side, stated)
         or _is_placed_again(source, stated)
-        or _takes_along(source, side, stated)
+        or _moves_others_too(source, side, stated)
     ):
         return None
     edits: set[Edit] = set()
@@ -132,15 +132,15 @@ def _is_normal(source: ReadReport, side: str) -> bool:
     )
 
 
-def _takes_along(source: ReadReport, side: str, stated: Collection[int]) -> bool:
+def _moves_others_too(source: ReadReport, side: str, stated: Collection[int]) -> bool:
     """Return whether a finding that would also move is mentioned elsewhere, or on both sides."""
-    told = (f for index in stated for f in source.sentences[index].findings if f.is_present)
+    present = (f for index in stated for f in source.sentences[index].findings if f.is_present)
     # One of each topic: what is asked of them has the same answer.
-    along = {topic_of(finding): finding for finding in told if finding.side == side}.values()
+    moved = {topic_of(finding): finding for finding in present if finding.side == side}.values()
     return any(
         not source.sentences_stating(finding) <= set(stated)
         or _is_on_side(source, finding, _OTHER[side])
-        for finding in along
+        for finding in moved
     )
 
 
@@ -162,7 +162,7 @@ def _moved_sides(source: ReadReport, index: int, side: str) -> set[Edit] | None:
             return None
         edits.update(replaced(text, *place, in_case_of(new, old)))
     if all(word.group().lower() == side for word in named):
-        # What no finding claims goes along, as the rib that a nodule projects over.
+        # Sides of no finding change too, such as that of the rib that a nodule projects over.
         loose = [w for w in named if not any(place.covers(Span(*w.span())) for place in places)]
         for word in loose:
             new = in_case_of(_OTHER[side], word.group())
@@ -363,7 +363,7 @@ def _is_belied(source: ReadReport, finding: Finding) -> bool:
         )
         or any(words in sentence for words in table.not_beside for sentence in said)
         or denied_elsewhere(source, finding, stated)
-        or told_elsewhere(source, finding, stated)
+        or affirmed_elsewhere(source, finding, stated)
     )
 
 
