@@ -199,7 +199,7 @@ class ReadReport:
         if index == 0:
             return False
         recommends = self.sentences[index].category is Category.RECOMMENDATION
-        if self.continues_the_last(index) or recommends or self.speaks_of_the_one_before(index):
+        if self.goes_on(index) or recommends or self.speaks_of_the_one_before(index):
             return True
         return not self._openings[index].isdisjoint(discourse().connectives) or self.leans(index)
 
@@ -209,7 +209,7 @@ class ReadReport:
             return False
         return discourse().leaning.search(self._words[index]) is not None
 
-    def continues_the_last(self, index: int) -> bool:
+    def goes_on(self, index: int) -> bool:
         """Return whether a sentence begins in lower case where others do not."""
         if self.opens_paragraph(index) or self.is_lower_case:
             return False

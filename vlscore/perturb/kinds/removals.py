@@ -31,10 +31,7 @@ def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit
     if any(map(source.is_joined, gone)) or any(set(gone).issuperset(each) for each in sections):
         return None
     after = {index + 1 for index in gone}.difference(gone, [len(source.sentences)])
-    if any(
-        source.continues_the_last(index) or source.speaks_of_the_one_before(index)
-        for index in after
-    ):
+    if any(source.goes_on(index) or source.speaks_of_the_one_before(index) for index in after):
         return None
     edits = [_removal(source, first, last) for first, last in _runs(source, gone)]
     edits += _renumbering(source, edits)
