@@ -19,9 +19,9 @@ from vlscore.encoders import READINGS, SmallEncoder, load_encoder
 from vlscore.training import TrainingSettings
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
-from vlscore.training.loop import make_optimizer
 from vlscore.training.objective import PairFeatures
 from vlscore.training.objectives.judging import Judging, insignificant_loss, significant_loss
+from vlscore.training.step import make_optimizer
 from vlscore.training.training_pairs import Pairs, as_radiograph
 
 # Pairs of a step of the image stage, and reports of one of the report stage.

@@ -35,10 +35,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from vlscore.core import TrainingProcesses
 from vlscore.encoders import JointEncoder
 from vlscore.training import Start, TrainingSettings
-from vlscore.training.loop import make_optimizer
-from vlscore.training.minibatches import Batch
+from vlscore.training.minibatches import PairBatch
 from vlscore.training.registry import find_objective
-from vlscore.training.step import Step, Towers, loss_of
+from vlscore.training.step import Step, Towers, loss_of, make_optimizer
 
 # Towers, objective, pairs in a batch.
 LAYOUTS = {
@@ -65,13 +64,13 @@ def make(name: str, objective: str, reports: list[str], folder: Path) -> JointEn
     return encoder
 
 
-def kept_per_pair(towers: Towers, batch: Batch) -> float:
+def kept_per_pair(towers: Towers, batch: PairBatch) -> float:
     """What a further pair adds to what autograd holds of the towers' forward pass."""
     pairs = len(batch.rows)
     return (_kept(towers, batch, pairs) - _kept(towers, batch, pairs // 2)) / (pairs - pairs // 2)
 
 
-def _kept(towers: Towers, batch: Batch, pairs: int) -> int:
+def _kept(towers: Towers, batch: PairBatch, pairs: int) -> int:
     own = {p.untyped_storage().data_ptr() for p in towers.encoder.parameters()}
     held: dict[int, int] = {}
 
@@ -99,7 +98,7 @@ def measure(layout: str) -> dict[str, float]:
         encoder = make(name, objective_name, reports, Path(folder))
     side, channels = encoder.card.image_size, 1 if name == "small" else 3
     torch.manual_seed(0)
-    batch = Batch(
+    batch = PairBatch(
         np.arange(size),
         torch.eye(size, dtype=torch.bool),
         None,

@@ -14,7 +14,7 @@ from tests.tolerances import TWO_VECTORS
 from vlscore.core import assure, open_cache
 from vlscore.data import ImagePolicy
 from vlscore.embedding import ImageDecoder, StudyEmbedder, StudyViews, Work
-from vlscore.embedding.cached import Contents, kept_pixels
+from vlscore.embedding.cached import Contents, cached_pixels
 from vlscore.encoders import load_encoder
 from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.models.openclip_parts import OpenClipPipeline
@@ -201,7 +201,7 @@ def test_pixels_from_the_cache_are_those_of_the_file(images, cache, pipeline, ki
     policy = ImagePolicy.named(policy)
     if policy.as_authors and kind == "<f4":
         pytest.skip("there is no reader of its authors")
-    work, space = Work(), kept_pixels(cache, pipeline, policy)
+    work, space = Work(), cached_pixels(cache, pipeline, policy)
     for _ in range(2):
         decoder = ImageDecoder(pipeline, policy, pixels=space, work=work)
         for path in images:
@@ -213,7 +213,7 @@ def test_pixels_from_the_cache_are_those_of_the_file(images, cache, pipeline, ki
 
 def test_pixels_that_are_not_what_the_pipeline_states_are_not_kept(images, cache):
     policy, work = ImagePolicy(), Work()
-    space = kept_pixels(cache, WidePipeline(), policy)
+    space = cached_pixels(cache, WidePipeline(), policy)
     for _ in range(2):
         decoder = ImageDecoder(WidePipeline(), policy, pixels=space, work=work)
         assert decoder.submit(images[0], Contents().of(images[0])).stored().dtype == torch.float64

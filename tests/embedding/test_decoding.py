@@ -26,8 +26,7 @@ from tests.embedding.pipelines import (
     UnstartablePipeline,
 )
 from vlscore.data import ImagePolicy, Radiograph
-from vlscore.embedding import ImageDecoder, decoding
-from vlscore.embedding import workers as slots
+from vlscore.embedding import ImageDecoder, decoding, slots
 from vlscore.embedding import workers as worker
 from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from vlscore.embedding.workers import Slots
+from vlscore.embedding.slots import Slots
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are no slots")
 UINT8 = np.dtype("uint8")

@@ -31,7 +31,7 @@ def test_the_sentences_of_an_edit_are_found_as_by_looking_at_every_one(made):
         sentence for sentence in REPORT.plain if any(_reaches(edit, sentence) for edit in made)
     ]
     assert changed.touched == touched
-    after = [apply_edits(s.said, changed.edits_of(s)).lower() for s in touched]
+    after = [apply_edits(s.text, changed.edits_of(s)).lower() for s in touched]
     assert changed.after == after
     numbers = {sentence.number for sentence in touched}
     assert changed.others == [s for s in REPORT.plain if s.number not in numbers]
@@ -49,6 +49,6 @@ def test_a_sentence_may_not_be_said_twice():
     report = ReadReport.read("No edema. Small left effusion. Small right effusion.")
     left = report.text.index("left")
     change = Change((Edit(left, left + 4, "right"),), "rule")
-    assert "would repeat a sentence" in ChangedReport(report, change).said_twice()
+    assert "would repeat a sentence" in ChangedReport(report, change).repetition()
     gone = Change((Edit(9, 30, ""),), "rule")
-    assert ChangedReport(report, gone).said_twice() is None
+    assert ChangedReport(report, gone).repetition() is None

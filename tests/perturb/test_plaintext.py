@@ -63,8 +63,8 @@ def test_what_it_does_not(said):
 
 def test_a_forgotten_stop_parts_a_sentence():
     sentence = plain("No focal infiltrate Emphysema is seen.")
-    assert claims(sentence.said, topics()["emphysema"].names)
-    assert not claims(sentence.said, topics()["infiltrate"].names)
+    assert claims(sentence.text, topics()["emphysema"].names)
+    assert not claims(sentence.text, topics()["infiltrate"].names)
 
 
 def test_places():
@@ -81,8 +81,8 @@ def test_sentences_keep_their_places_whatever_the_letters():
     text = "İstanbul: NO EFFUSION. Heart."
     first, second = sentences_of(text, [(10, 22), (23, 29)])
     assert text[first.start + first.lead :].startswith("NO")
-    assert len(first.said) == first.end - first.start
-    assert second.said.strip() == "heart."
+    assert len(first.text) == first.end - first.start
+    assert second.text.strip() == "heart."
 
 
 NORMAL = {

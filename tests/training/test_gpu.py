@@ -13,11 +13,10 @@ from tests.training.toys import Local, ToyEncoder
 from vlscore.core import TrainingProcesses
 from vlscore.errors import InvalidSetting
 from vlscore.training import TrainingSettings
-from vlscore.training.loop import make_optimizer
 from vlscore.training.minibatches import BatchSource
 from vlscore.training.registry import OBJECTIVES, find_objective
 from vlscore.training.run import _device
-from vlscore.training.step import Step, Towers
+from vlscore.training.step import Step, Towers, make_optimizer
 from vlscore.training.training_pairs import prepare
 
 

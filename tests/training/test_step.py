@@ -9,9 +9,8 @@ from tests.training.toys import Broken, Global, Local, ToyEncoder
 from vlscore.core import TrainingProcesses
 from vlscore.errors import TrainingDiverged
 from vlscore.training import TrainingSettings
-from vlscore.training.loop import make_optimizer
 from vlscore.training.minibatches import BatchSource
-from vlscore.training.step import Step, Towers
+from vlscore.training.step import Step, Towers, make_optimizer
 from vlscore.training.training_pairs import prepare
 
 IDS = [f"s{number}" for number in range(12)]

@@ -168,12 +168,7 @@ class Chunks:
                     shutil.rmtree(new)
                 new.mkdir()
                 yield new
-                receipt = {
-                    "rows": rows,
-                    "files": seal(new),
-                    "note": note,
-                    "inputs": stamps(inputs),
-                }
+                receipt = {"rows": rows, "files": seal(new), "note": note, "inputs": stamps(inputs)}
                 write_plain(new / _RECEIPT, receipt)
                 sync(new)
                 path = self._folder / _name(len(self._chunks))

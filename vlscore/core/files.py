@@ -68,7 +68,7 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """
     path = Path(path)
     try:
-        with _beside(path, mode) as stream:
+        with _temporary_file(path, mode) as stream:
             yield stream
     except OSError as error:
         # The block may read other files, too; an error that names one of those is not about `path`.
@@ -91,7 +91,7 @@ def _failed(path: Path, error: OSError) -> OutputFailed:
 
 
 @contextlib.contextmanager
-def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
+def _temporary_file(path: Path, mode: str) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(path)
     handle, temporary = _new_temporary(path)

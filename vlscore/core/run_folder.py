@@ -8,6 +8,7 @@ needed to repeat a run: versions, command and time.
 import contextlib
 import datetime
 import platform
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -42,6 +43,7 @@ from vlscore.core.threads import confirm
 from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
 
 _FILE = ".lock"
+_BYTES_AT_ONCE = 1 << 20
 
 
 @contextlib.contextmanager
@@ -193,6 +195,13 @@ class ResumableFolder:
     def chunks(self) -> Iterator[Chunk]:
         """Return the finished chunks, in order."""
         return iter(self._open_chunks)
+
+    def join(self, name: str, path: Path) -> None:
+        """Write the files of this name of all chunks into one, in order."""
+        with path.open("wb") as joined:
+            for chunk in self.chunks():
+                with (chunk.path / name).open("rb") as part:
+                    shutil.copyfileobj(part, joined, _BYTES_AT_ONCE)
 
     def append(
         self, rows: int, note: Any = None, inputs: Iterable[str | Path] = ()

@@ -16,47 +16,32 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import sqlite3
-import stat
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vlscore.errors import InvalidSetting
+from vlscore.core.store_file import (
+    ENDINGS,
+    UntrustedStore,
+    bytes_in_use,
+    entry_digest,
+    is_whole,
+    open_file,
+    transaction,
+)
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS spaces (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE, facts TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS entries (
-    id INTEGER PRIMARY KEY, space INTEGER NOT NULL, content BLOB NOT NULL, shape TEXT NOT NULL,
-    flag INTEGER NOT NULL, used INTEGER NOT NULL, digest BLOB NOT NULL, value BLOB NOT NULL,
-    UNIQUE (space, content));
-CREATE INDEX IF NOT EXISTS by_use ON entries (used);
-"""
-_SECONDS_TO_WAIT = 30.0
-# Mapped bytes of the file; mapped pages count as memory of the process.
-_MAPPED = 1 << 24
-_PAGES_OF_LOG = 8000
 _HOUR = 3600
 # A full store is pruned to this share of its limit.
 _SHARE_KEPT = 0.9
 _ROWS_AT_ONCE = 500
 _TOUCHED_AT_ONCE = 1000
 
-_ENDINGS = ("", "-wal", "-shm")
-_OTHERS_MAY_WRITE = 0o022
-_SHAPE = re.compile(r"(\d{1,9}(x\d{1,9}){0,7})?", re.ASCII)
-
 Result = TypeVar("Result")
-
-
-class UntrustedStore(InvalidSetting):
-    """A file of the cache may have been written by another user, so it is not used."""
 
 
 @dataclass(frozen=True)
@@ -117,21 +102,21 @@ class Store:
         """Return the space of entries that depend on these facts and on their content alone."""
         return Space(self, facts)
 
-    def get(self, facts: "Facts", contents: Iterable[bytes]) -> dict[bytes, Entry]:
+    def get(self, space: "Space", contents: Iterable[bytes]) -> dict[bytes, Entry]:
         """Return the entries that exist, each of them verified."""
         wanted = list(contents)
         if not wanted or not self._exists():
             return {}
-        return self._guarded(lambda db: self._get(db, facts, wanted), {})
+        return self._guarded(lambda db: self._get(db, space, wanted), {})
 
-    def put(self, facts: "Facts", entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+    def put(self, space: "Space", entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
         """Store entries, all or none; the first value that was written for a content stays.
 
         Returns: the stored entry of each content; another process may have written it first.
         """
         if not entries:
             return {}
-        return self._guarded(lambda db: self._put(db, facts, entries), dict(entries))
+        return self._guarded(lambda db: self._put(db, space, entries), dict(entries))
 
     def info(self) -> list[SpaceInfo]:
         """Return the contents, space by space."""
@@ -147,7 +132,7 @@ class Store:
 
     def used_bytes(self) -> int:
         """Return the bytes of the pages in use."""
-        return self._strictly(_used_bytes) if self._exists() else 0
+        return self._strictly(bytes_in_use) if self._exists() else 0
 
     def verify(self) -> tuple[int, int]:
         """Read every entry; delete those that are damaged.
@@ -161,12 +146,12 @@ class Store:
         """Delete the entries used longest ago, of the current hour too; return the bytes freed."""
 
         def pruned(db: sqlite3.Connection) -> int:
-            before = _used_bytes(db)
+            before = bytes_in_use(db)
             self._make_room(db, most_bytes, before_hour=_now() + 1)
             db.execute("DELETE FROM spaces WHERE id NOT IN (SELECT DISTINCT space FROM entries)")
             self._spaces.clear()
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            return before - _used_bytes(db)
+            return before - bytes_in_use(db)
 
         return self._strictly(pruned) if self._exists() else 0
 
@@ -174,7 +159,7 @@ class Store:
         """Delete the files themselves, even if they are damaged."""
         with self._lock:
             self.close()
-            for ending in _ENDINGS:
+            for ending in ENDINGS:
                 Path(f"{self.path}{ending}").unlink(missing_ok=True)
             self._is_broken = False
 
@@ -197,18 +182,7 @@ class Store:
     def _open(self) -> sqlite3.Connection:
         """Return the connection of this process; a forked process must not use its parent's."""
         if self._connection is None or self._process != os.getpid():
-            # The file is private: it holds embeddings and pixels of patients' data.
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_owner(self.path)
-            db = sqlite3.connect(
-                self.path, _SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
-            )
-            try:
-                _set_up(db)
-            except BaseException:
-                db.close()
-                raise
-            self._connection, self._process = db, os.getpid()
+            self._connection, self._process = open_file(self.path), os.getpid()
             self._touched, self._spaces = [], {}
         return self._connection
 
@@ -245,11 +219,11 @@ class Store:
                 return without
 
     def _get(
-        self, db: sqlite3.Connection, facts: "Facts", wanted: list[bytes]
+        self, db: sqlite3.Connection, space: "Space", wanted: list[bytes]
     ) -> dict[bytes, Entry]:
-        space = self._space_of(db, facts, make=False)
+        number = self._space_of(db, space, make=False)
         found: dict[bytes, Entry] = {}
-        if space is None:
+        if number is None:
             return found
         bad: list[int] = []
         hour = _now()
@@ -259,13 +233,13 @@ class Store:
             rows = db.execute(
                 "SELECT id, content, shape, flag, used, digest, value FROM entries "
                 f"WHERE space = ? AND content IN ({marks})",
-                [space, *part],
+                [number, *part],
             )
             for row, content, shape, flag, used, digest, value in rows:
-                if not _is_whole(facts.digest, content, shape, flag, used, digest, value):
+                if not is_whole(space.digest, content, shape, flag, used, digest, value):
                     bad.append(row)
                     continue
-                found[content] = Entry(value, _numbers(shape), flag)
+                found[content] = Entry(value, tuple(map(int, filter(None, shape.split("x")))), flag)
                 if used < hour:
                     self._touched.append(row)
         if len(self._touched) >= _TOUCHED_AT_ONCE:
@@ -275,23 +249,23 @@ class Store:
         return found
 
     def _put(
-        self, db: sqlite3.Connection, facts: "Facts", entries: Mapping[bytes, Entry]
+        self, db: sqlite3.Connection, space: "Space", entries: Mapping[bytes, Entry]
     ) -> dict[bytes, Entry]:
         size = sum(len(entry.value) for entry in entries.values())
-        if _used_bytes(db) + size > self.most_bytes:
+        if bytes_in_use(db) + size > self.most_bytes:
             self._make_room(db, int(_SHARE_KEPT * self.most_bytes) - size, before_hour=_now())
-            if _used_bytes(db) + size > self.most_bytes:
+            if bytes_in_use(db) + size > self.most_bytes:
                 return dict(entries)
-        with _transaction(db):
-            space = self._space_of(db, facts, make=True)
-            there = self._get(db, facts, list(entries))
+        with transaction(db):
+            number = self._space_of(db, space, make=True)
+            there = self._get(db, space, list(entries))
             hour = _now()
             rows = []
             for content, entry in entries.items():
                 if content not in there:
                     shape = "x".join(map(str, entry.shape))
-                    digest = _digest(facts.digest, content, shape, entry.flag, entry.value)
-                    rows.append((space, content, shape, entry.flag, hour, digest, entry.value))
+                    digest = entry_digest(space.digest, content, shape, entry.flag, entry.value)
+                    rows.append((number, content, shape, entry.flag, hour, digest, entry.value))
             db.executemany(
                 "INSERT INTO entries (space, content, shape, flag, used, digest, value) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -299,21 +273,21 @@ class Store:
             )
         return {**entries, **there}
 
-    def _space_of(self, db: sqlite3.Connection, facts: "Facts", *, make: bool) -> int | None:
-        known = self._spaces.get(facts.digest)
+    def _space_of(self, db: sqlite3.Connection, space: "Space", *, make: bool) -> int | None:
+        known = self._spaces.get(space.digest)
         if known is not None and not make:
             return known
         # Looked up again before writing: another process may have emptied the store.
         query = "SELECT id FROM spaces WHERE digest = ?"
-        row = db.execute(query, (facts.digest,)).fetchone()
+        row = db.execute(query, (space.digest,)).fetchone()
         if row is None and make:
             db.execute(
-                "INSERT INTO spaces (digest, facts) VALUES (?, ?)", (facts.digest, facts.text)
+                "INSERT INTO spaces (digest, facts) VALUES (?, ?)", (space.digest, space.facts)
             )
-            row = db.execute(query, (facts.digest,)).fetchone()
+            row = db.execute(query, (space.digest,)).fetchone()
         if row is None:
             return None
-        self._spaces[facts.digest] = int(row[0])
+        self._spaces[space.digest] = int(row[0])
         return int(row[0])
 
     def _touch(self, db: sqlite3.Connection) -> None:
@@ -321,7 +295,7 @@ class Store:
         touched, self._touched = self._touched, []
         if not touched:
             return
-        with _transaction(db):
+        with transaction(db):
             db.executemany(
                 "UPDATE entries SET used = ? WHERE id = ?", [(hour, row) for row in touched]
             )
@@ -339,8 +313,8 @@ class Store:
     def _make_room(self, db: sqlite3.Connection, most_bytes: int, *, before_hour: int) -> None:
         """Delete entries, the longest unused first, until so many bytes are in use."""
         self._touch(db)
-        while (too_many := _used_bytes(db) - max(most_bytes, 0)) > 0:
-            with _transaction(db):
+        while (too_many := bytes_in_use(db) - max(most_bytes, 0)) > 0:
+            with transaction(db):
                 rows = db.execute(
                     "SELECT id, length(value) FROM entries WHERE used < ? ORDER BY used, id "
                     f"LIMIT {_ROWS_AT_ONCE}",
@@ -372,147 +346,34 @@ class Store:
             if not rows:
                 break
             for row, space, *parts in rows:
-                if space not in spaces or not _is_whole(spaces[space], *parts):
+                if space not in spaces or not is_whole(spaces[space], *parts):
                     bad.append(row)
             count, last = count + len(rows), rows[-1][0]
         db.executemany("DELETE FROM entries WHERE id = ?", [(row,) for row in bad])
         return count, len(bad)
 
 
-class Facts:
-    """Key of a space: everything that its entries depend on, as json and as a digest."""
-
-    def __init__(self, facts: Mapping[str, Any]) -> None:
-        self.text = json.dumps(dict(facts), sort_keys=True, ensure_ascii=True)
-        self.digest = hashlib.sha256(self.text.encode()).digest()
-
-
 class Space:
-    """The entries of a store that depend on the same facts."""
+    """The entries of a store that depend on the same facts.
+
+    Attributes:
+        facts: all that the entries depend on, as json.
+        digest: key of the space in the store.
+    """
 
     def __init__(self, store: Store, facts: Mapping[str, Any]) -> None:
         self.store = store
-        self._facts = Facts(facts)
-
-    @property
-    def facts(self) -> str:
-        """Facts, as json."""
-        return self._facts.text
+        self.facts = json.dumps(dict(facts), sort_keys=True, ensure_ascii=True)
+        self.digest = hashlib.sha256(self.facts.encode()).digest()
 
     def get(self, contents: Iterable[bytes]) -> dict[bytes, Entry]:
         """Return the entries that exist, as `Store.get`."""
-        return self.store.get(self._facts, contents)
+        return self.store.get(self, contents)
 
     def put(self, entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
         """Store entries, as `Store.put`."""
-        return self.store.put(self._facts, entries)
-
-
-def _set_up(db: sqlite3.Connection) -> None:
-    began = time.monotonic()
-    while True:
-        try:
-            # This setting must come before the first table.
-            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            db.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError as error:
-            # SQLite itself does not wait at this point for another process that opens the file.
-            if "locked" not in str(error) or time.monotonic() - began > _SECONDS_TO_WAIT:
-                raise
-            time.sleep(0.01)
-    # A text that is not UTF-8 spoils its entry alone, whose digest differs, and not the query.
-    db.text_factory = lambda text: text.decode("utf-8", "replace")
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_OF_LOG}")
-    db.execute(f"PRAGMA mmap_size = {_MAPPED}")
-    db.execute("PRAGMA trusted_schema = OFF")
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'by_use'").fetchone():
-        with _transaction(db):
-            for statement in _SCHEMA.split(";"):
-                db.execute(statement)
-
-
-def _digest(space: bytes, content: bytes, shape: str, flag: int, value: bytes) -> bytes:
-    """Compute the digest of an entry and of its identity, so that a moved entry is found."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (space, content, f"{shape} {flag}".encode()):
-        digest.update(len(part).to_bytes(4, "little") + part)
-    digest.update(value)
-    return digest.digest()
-
-
-def _is_whole(
-    space: bytes, content: Any, shape: Any, flag: Any, used: Any, digest: Any, value: Any
-) -> bool:
-    """Return True if an entry is as written; SQLite allows values of any type in any column."""
-    return (
-        isinstance(content, bytes)
-        and isinstance(value, bytes)
-        and isinstance(shape, str)
-        and _SHAPE.fullmatch(shape) is not None
-        and isinstance(flag, int)
-        and isinstance(used, int)
-        and _digest(space, content, shape, flag, value) == digest
-    )
-
-
-def _check_owner(path: Path) -> None:
-    """Make the file private, or check that nobody else can have written it.
-
-    Raises: UntrustedStore if the folder or a file belongs to another user, or others may write
-        it: who writes the cache determines the numbers of every later run.
-    """
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    if not hasattr(os, "geteuid"):  # Windows has another kind of permissions
-        return
-    me = os.geteuid()
-    for each in (path.parent, *(Path(f"{path}{ending}") for ending in _ENDINGS)):
-        try:
-            status = each.stat()
-        except FileNotFoundError:
-            continue
-        if status.st_uid not in (me, 0):
-            raise UntrustedStore(
-                f"the cache {path} is not used: {each} belongs to another user. Set VLSCORE_CACHE "
-                "to a folder of your own"
-            )
-        if status.st_mode & _OTHERS_MAY_WRITE and not stat.S_ISCHR(status.st_mode):
-            raise UntrustedStore(
-                f"the cache {path} is not used: other users may write {each}. Make it yours alone "
-                f"(chmod go-w {each}), then delete what it holds (vlscore cache prune --all)"
-            )
-        if stat.S_ISREG(status.st_mode) and status.st_uid == me and status.st_mode & 0o077:
-            os.chmod(each, 0o600)
-
-
-def _numbers(shape: str) -> tuple[int, ...]:
-    return tuple(map(int, shape.split("x"))) if shape else ()
-
-
-def _used_bytes(db: sqlite3.Connection) -> int:
-    pages, free, size = (
-        db.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * size)
+        return self.store.put(self, entries)
 
 
 def _now() -> int:
     return int(time.time()) // _HOUR
-
-
-@contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Write all of the block or nothing; inside another transaction it is part of that one."""
-    if db.in_transaction:
-        yield
-        return
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")

@@ -1,6 +1,6 @@
 """Cache of embeddings and pixels: what may be stored on disk, and what it depends on.
 
-* `KeptEmbeddings` and `kept_pixels` give the spaces of the cache for an encoder and its pipeline.
+* `CachedEmbeddings` and `cached_pixels` return the spaces for an encoder and its pipeline.
 * `Contents` computes the SHA-256 of a file, under any name, once while the file does not change.
 * `Changes` finds out whether the tensors of a module have changed, fast enough for every image.
 """
@@ -151,7 +151,7 @@ def _tables(module: nn.Module) -> tuple[_Tables, _Tables]:
 _OURS = "vlscore."
 
 
-class KeptEmbeddings:
+class CachedEmbeddings:
     """Cached embeddings of one encoder under one policy and precision.
 
     They are found by the content of a file or text and by all else that a number depends on: the
@@ -230,7 +230,7 @@ class KeptEmbeddings:
         return self._is_as_loaded
 
 
-def kept_pixels(cache: Cache, pipeline: ImagePipeline, policy: ImagePolicy) -> Space | None:
+def cached_pixels(cache: Cache, pipeline: ImagePipeline, policy: ImagePolicy) -> Space | None:
     """Return the space for stored pixels of an image pipeline; None if they may not be cached.
 
     They are found by the content of the file, the pipeline's code and settings, the image policy,
@@ -255,12 +255,12 @@ def vector_entry(vector: Tensor, *, truncated: bool = False) -> Entry:
     return Entry(values.tobytes(), values.shape, int(truncated))
 
 
-def vector_of(entry: Entry, dim: int) -> Tensor | None:
-    """Return the embedding of an entry; None if it has not `dim` dimensions, or is damaged.
+def vector_of(entry: Entry | None, dim: int) -> Tensor | None:
+    """Return the embedding of an entry; None without one, of other dimensions, or if damaged.
 
     All numbers nan: the entry of a text or image whose embedding failed in another task of a run.
     """
-    if entry.shape != (dim,) or len(entry.value) != 4 * dim:
+    if entry is None or entry.shape != (dim,) or len(entry.value) != 4 * dim:
         return None
     values = np.frombuffer(entry.value, "<f4").astype(np.float32)
     is_usable = np.isfinite(values).all() or np.isnan(values).all()

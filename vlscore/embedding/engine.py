@@ -21,9 +21,9 @@ from vlscore.embedding.batches import (
     stacked,
 )
 from vlscore.embedding.cached import (
+    CachedEmbeddings,
     Contents,
-    KeptEmbeddings,
-    kept_pixels,
+    cached_pixels,
     vector_entry,
     vector_of,
 )
@@ -109,14 +109,10 @@ class EmbeddingEngine:
         encoder = self.encoder
         self._towers = CompiledTowers(encoder) if self.is_compiled else encoder
         self._contents = Contents()
-        self._kept = None
+        self._cached = None
         if self.cache is not None:
-            self._kept = KeptEmbeddings(
-                self.cache,
-                encoder,
-                self.image_policy,
-                self.precision,
-                is_compiled=self.is_compiled,
+            self._cached = CachedEmbeddings(
+                self.cache, encoder, self.image_policy, self.precision, is_compiled=self.is_compiled
             )
         self._in_flight: WeakValueDictionary[tuple[str, bytes], PendingPixels]
         self._in_flight = WeakValueDictionary()
@@ -129,7 +125,7 @@ class EmbeddingEngine:
             runs in the background of this process, so this call waits for its end.
         """
         confirm(self.encoder)
-        own = ("_towers", "_contents", "_kept", "_in_flight", "_remembered")
+        own = ("_towers", "_contents", "_cached", "_in_flight", "_remembered")
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -167,7 +163,7 @@ class EmbeddingEngine:
     def decoder(self, workers: int = 0) -> ImageDecoder:
         """Return an image decoder for this engine, with `workers` processes; a context manager."""
         pipeline, policy = self.encoder.image_pipeline, self.image_policy
-        pixels = kept_pixels(self.cache, pipeline, policy) if self.cache is not None else None
+        pixels = cached_pixels(self.cache, pipeline, policy) if self.cache is not None else None
         return ImageDecoder(pipeline, policy, workers, pixels=pixels, work=self.work)
 
     def begin(self, image: Any, decoder: ImageDecoder, *, lateral: bool = False) -> PendingPixels:
@@ -179,11 +175,10 @@ class EmbeddingEngine:
             lateral: whether the lateral views' tower will embed it.
         """
         content = self._contents.of(image)
-        space = self._kept.images(lateral=lateral) if self._kept is not None else None
+        space = self._cached.images(lateral=lateral) if self._cached is not None else None
         if content is not None and space is not None:
             found = space.get([content.digest]).get(content.digest)
-            vector = None if found is None else vector_of(found, self.encoder.card.dim)
-            if vector is not None:
+            if (vector := vector_of(found, self.encoder.card.dim)) is not None:
                 self.work.add(images_from_cache=1)
                 return PendingPixels.known(image, vector)
         if content is None:
@@ -237,16 +232,16 @@ class EmbeddingEngine:
                 key = item.content.digest if item.content is not None else position
                 missing.setdefault(key, []).append(position)
         ready = self._ready(pending, missing, vectors, failures, lateral=lateral)
+        towers = self._towers
+        tower = towers.embed_lateral_images if lateral else towers.embed_images
         with unchanging_weights(), one_thread_if_small(self.encoder, len(pending)):
             for group in in_batches(ready, lambda: self._forward.images):
                 owners = [positions for positions, _ in group]
-                found = self._forward(
-                    self._lateral_tower if lateral else self._frontal_tower,
-                    stacked([stored for _, stored in group], self.encoder.device),
-                )
+                pixels = stacked([stored for _, stored in group], self.encoder.device)
+                found = self._forward(lambda batch: tower(self._pixels(batch)), pixels)
                 self.work.add(images_embedded=len(group))
                 first = [pending[positions[0]] for positions in owners]
-                for positions, row in zip(owners, self._keep(first, found, lateral), strict=True):
+                for positions, row in zip(owners, self._stored(first, found, lateral), strict=True):
                     vectors[positions] = row
         return Embedded(vectors, failures)
 
@@ -263,13 +258,12 @@ class EmbeddingEngine:
 
         Vectors that were computed meanwhile, and failures, are stored at their positions.
         """
-        space = self._kept.images(lateral=lateral) if self._kept is not None else None
+        space = self._cached.images(lateral=lateral) if self._cached is not None else None
         digests = [key for key in missing if isinstance(key, bytes)]
         found = space.get(digests) if space is not None else {}
         for key, positions in missing.items():
             entry = found.get(key) if isinstance(key, bytes) else None
-            vector = vector_of(entry, self.encoder.card.dim) if entry is not None else None
-            if vector is not None:
+            if (vector := vector_of(entry, self.encoder.card.dim)) is not None:
                 self.work.add(images_from_cache=len(positions))
                 vectors[positions] = vector
                 continue
@@ -283,15 +277,6 @@ class EmbeddingEngine:
                 yield positions[number:], stored
                 break
 
-    def _frontal_tower(self, stored: Tensor) -> Tensor:
-        return self._towers.embed_images(self._pixels(stored))
-
-    def _lateral_tower(self, stored: Tensor) -> Tensor:
-        return self._towers.embed_lateral_images(self._pixels(stored))
-
-    def _report_tower(self, tokens: Tokens) -> Tensor:
-        return self._towers.embed_reports(tokens)
-
     def _pixels(self, stored: Tensor) -> Tensor:
         pixels = self.encoder.image_pipeline.from_stored(stored)
         if self.precision != "fp32" and pixels.ndim == 4:
@@ -299,12 +284,12 @@ class EmbeddingEngine:
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels
 
-    def _keep(
+    def _stored(
         self, images: Sequence[PendingPixels], vectors: Tensor, lateral: bool
     ) -> Sequence[Tensor]:
         """Store vectors in the cache; return the stored ones, which may be another process's."""
         rows = [row.clone() for row in vectors]
-        space = self._kept.images(lateral=lateral) if self._kept is not None else None
+        space = self._cached.images(lateral=lateral) if self._cached is not None else None
         if space is None:
             return rows
         # A file that has changed since it was hashed may have been decoded after the change.
@@ -315,23 +300,23 @@ class EmbeddingEngine:
         }
         # Nothing is cached before the checkpoint's digest has been verified.
         confirm(self.encoder)
-        stands = space.put(entries)
+        stored = space.put(entries)
         for k, image in enumerate(images):
-            entry = stands.get(image.content.digest) if image.content is not None else None
-            vector = None if entry is None else vector_of(entry, self.encoder.card.dim)
-            rows[k] = rows[k] if vector is None else vector
+            entry = stored.get(image.content.digest) if image.content is not None else None
+            if (vector := vector_of(entry, self.encoder.card.dim)) is not None:
+                rows[k] = vector
         return rows
 
     def _embed_missing(self, distinct: Sequence[str]) -> dict[str, _Outcome]:
         """Return outcomes of texts that are not in memory: from the cache, else computed."""
         outcome: dict[str, _Outcome] = {}
-        space = self._kept.reports() if self._kept is not None else None
+        space = self._cached.reports() if self._cached is not None else None
         digests = {text: text_digest(text) for text in distinct} if space is not None else {}
         if space is not None:
             found = space.get(digests.values())
             for text, digest in digests.items():
                 entry = found.get(digest)
-                vector = None if entry is None else vector_of(entry, self.encoder.card.dim)
+                vector = vector_of(entry, self.encoder.card.dim)
                 if entry is not None and vector is not None:
                     outcome[text] = (vector, bool(entry.flag))
             self.work.add(reports_from_cache=len(outcome))
@@ -345,7 +330,7 @@ class EmbeddingEngine:
         flags = tokens.truncated.tolist()
         with unchanging_weights():
             for rows in self._forward.report_batches(tokens.lengths.tolist()):
-                vectors = self._forward(self._report_tower, tokens.take(rows))
+                vectors = self._forward(self._towers.embed_reports, tokens.take(rows))
                 self.work.add(reports_embedded=len(rows))
                 # Rows are copied, because a row would hold the memory of its whole batch.
                 new = {
@@ -354,7 +339,7 @@ class EmbeddingEngine:
                 }
                 if space is not None:
                     confirm(self.encoder)
-                    new = _kept_reports(space, new, digests, self.encoder.card.dim)
+                    new = _stored_reports(space, new, digests, self.encoder.card.dim)
                 self._remembered.add(new)
                 outcome |= new
         return outcome
@@ -394,11 +379,11 @@ class EmbeddingEngine:
         return Embedded(vectors, failures, truncated)
 
 
-def _kept_reports(
+def _stored_reports(
     space: Space, new: dict[str, _Vector], digests: dict[str, bytes], dim: int
 ) -> dict[str, _Vector]:
     """Store vectors in the cache; return the stored ones, which may be another process's."""
-    stands = space.put(
+    stored = space.put(
         {
             digests[text]: vector_entry(vector, truncated=cut)
             for text, (vector, cut) in new.items()
@@ -407,8 +392,8 @@ def _kept_reports(
     )
     kept: dict[str, _Vector] = {}
     for text, outcome in new.items():
-        entry = stands.get(digests[text])
-        vector = None if entry is None else vector_of(entry, dim)
+        entry = stored.get(digests[text])
+        vector = vector_of(entry, dim)
         kept[text] = outcome if entry is None or vector is None else (vector, bool(entry.flag))
     return kept
 

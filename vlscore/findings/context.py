@@ -74,7 +74,7 @@ def scopes(
             if rule.scope:
                 end = min(end, trigger.last + rule.scope)
             if trigger.first == 0 and rule.effect == "negated" and tokens[0].form == "without":
-                end = min(end, _clause_end(tokens, triggers, trigger.last))
+                end = min(end, _clause_end(tokens, trigger.last))
             result.append(Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
@@ -144,7 +144,7 @@ def alternatives(tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> 
     return result
 
 
-def _clause_end(tokens: Sequence[Token], triggers: Sequence[Match], first: int) -> int:
+def _clause_end(tokens: Sequence[Token], first: int) -> int:
     """Return where an opening "without ..." ends if a clause with a verb follows its comma."""
     comma = next((p for p in range(first, len(tokens)) if tokens[p].form == ","), len(tokens))
     verbs = any(tokens[p].form in _VERBS for p in range(comma, len(tokens)))
@@ -309,10 +309,7 @@ class Sections:
 
 
 def pattern_category(
-    tokens: Sequence[Token],
-    found: dict[str, list[Match]],
-    states_finding: bool,
-    lexicon: Lexicon,
+    tokens: Sequence[Token], found: dict[str, list[Match]], states_finding: bool, lexicon: Lexicon
 ) -> tuple[Category, Rule] | None:
     """Return the non-clinical category whose pattern matches, and the rule with its words."""
     opening = _first_word(tokens)

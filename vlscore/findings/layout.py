@@ -230,7 +230,9 @@ class _LayoutReader:
 
     def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> StatementPart:
         span = Span(label[0].start, label[-1].end)
-        value = self._plain(value)
+        # Bullets and brackets before the value.
+        while len(value) > 1 and value[0].form in _BULLETS:
+            value = value[1:]
         if len(label) > 1 and label[0].form in _SIDES:
             label = [label[0]._replace(form=_SIDES[label[0].form]), *label[1:]]
         words = " ".join(t.form for t in label)
@@ -247,7 +249,8 @@ class _LayoutReader:
             # The label has no value, or its value is elsewhere.
             return StatementPart([], span)
         told = self._lexicon.trie.find(value)
-        end = self._first_clause(value)
+        joints = self._grammar["clause_joints"]
+        end = next((p for p, t in enumerate(value) if t.form in joints), len(value))
         if any(m.first < end for m in told.get("mention", ())):
             # The value is a sentence of its own: a label that names a finding is its title.
             if "mention" in found or "subject" not in found:
@@ -264,17 +267,6 @@ class _LayoutReader:
         else:
             value = self._predicate(value, told)
         return StatementPart([*label, separator._replace(form="is"), *value], span)
-
-    def _plain(self, value: list[Token]) -> list[Token]:
-        """Return the value without bullets and brackets before it."""
-        start = 0
-        while start < len(value) - 1 and value[start].form in _BULLETS:
-            start += 1
-        return value[start:]
-
-    def _first_clause(self, value: Sequence[Token]) -> int:
-        joints = self._grammar["clause_joints"]
-        return next((p for p, t in enumerate(value) if t.form in joints), len(value))
 
     def _predicate(self, value: list[Token], told: dict[str, list[Match]]) -> list[Token]:
         """Return the predicate of a part of the chest; "enlarged, stable" gets an "and"."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
@@ -51,8 +51,7 @@ def load_coverage(
             own |= covered[part]
         covered[name] = frozenset(own)
         for subject in entry.get("subjects", ()):
-            if subject not in subjects:
-                raise InvalidLexicon(f"coverage.toml: {name!r} has an unknown subject {subject!r}")
+            _known("coverage.toml", name, subject, subjects)
             of_subject[subject] = (*of_subject.get(subject, ()), name)
         for word in entry["words"]:
             of_word[word] = (*of_word.get(word, ()), name)
@@ -80,18 +79,11 @@ def load_coverage(
     )
 
 
-Effect = Literal[
-    "negated",
-    "uncertain",
-    "probable",
-    "historical",
-    "hypothetical",
-    "other",
-    "pseudo",
-    "terminate",
-    "asserted",
-]
-_EFFECTS = set(Effect.__args__)  # type: ignore[attr-defined]
+_EFFECTS = {
+    *("negated", "uncertain", "probable", "asserted"),
+    *("historical", "hypothetical", "other"),
+    *("pseudo", "terminate"),
+}
 
 CHEXPERT_LABELS = (
     "No Finding",
@@ -112,29 +104,11 @@ CHEXPERT_LABELS = (
 
 
 _GRAMMAR = {
-    "gap_fillers",
-    "gap_conjunctions",
-    "adjective_endings",
-    "subject_stops",
-    "subject_joints",
-    "copulas",
-    "contrasts",
-    "finding_joints",
-    "trailing_openers",
-    "chain",
-    "predicates",
-    "relatives",
-    "anaphors",
-    "label_stops",
-    "labels_of_absence",
-    "labels_of_presence",
-    "labels_of_detail",
-    "labels_of_devices",
-    "labels_of_answers",
-    "clause_joints",
-    "answers_no",
-    "answers_yes",
-    "answer_fillers",
+    *("gap_fillers", "gap_conjunctions", "adjective_endings", "subject_stops", "subject_joints"),
+    *("copulas", "contrasts", "finding_joints", "trailing_openers", "chain", "predicates"),
+    *("relatives", "anaphors", "label_stops", "labels_of_absence", "labels_of_presence"),
+    *("labels_of_detail", "labels_of_devices", "labels_of_answers", "clause_joints"),
+    *("answers_no", "answers_yes", "answer_fillers"),
 }
 
 
@@ -235,12 +209,30 @@ def _add(trie: PhraseTrie, layer: str, phrases: Iterable[str], entry: Any) -> No
             raise InvalidLexicon(f"{layer} lexicon: {error}") from error
 
 
+def _add_observation(
+    file: str, entry: dict[str, Any], subjects: Collection[str], trie: PhraseTrie
+) -> None:
+    """Add the phrases that mention an observation, and its states of the known subjects."""
+    _add(trie, "mention", entry.get("mentions", ()), entry["name"])
+    for frame in entry.get("frames", ()):
+        subject = _known(file, entry["name"], frame["subject"], subjects)
+        _add(trie, "state", frame["states"], Frame(subject, entry["name"]))
+
+
+def _known(file: str, name: str, subject: str, subjects: Collection[str]) -> str:
+    """Return the subject, or raise InvalidLexicon if it is unknown."""
+    if subject not in subjects:
+        raise InvalidLexicon(f"{file}: {name!r} has an unknown subject {subject!r}")
+    return subject
+
+
 def _load_observations(
     data: dict[str, Any], trie: PhraseTrie
 ) -> tuple[dict[str, Observation], dict[str, dict[str, tuple[str, ...]]]]:
     observations: dict[str, Observation] = {}
-    normal_of: dict[str, list[str]] = {name: [] for name in data["subjects"]}
-    centred_of: dict[str, list[str]] = {name: [] for name in data["subjects"]}
+    denied: dict[str, dict[str, list[str]]] = {
+        state: {name: [] for name in data["subjects"]} for state in ("normal", "centred")
+    }
     for name, phrases in data["subjects"].items():
         _add(trie, "subject", phrases, name)
     _add(trie, "normal", data["normal_states"], "normal")
@@ -252,21 +244,10 @@ def _load_observations(
         if label is not None and label not in CHEXPERT_LABELS:
             raise InvalidLexicon(f"observations.toml: {name!r} has an unknown label {label!r}")
         observations[name] = Observation(name, label, entry.get("midline", False))
-        _add(trie, "mention", entry.get("mentions", ()), name)
-        for frame in entry.get("frames", ()):
-            if frame["subject"] not in data["subjects"]:
-                raise InvalidLexicon(
-                    f"observations.toml: {name!r} has an unknown subject {frame['subject']!r}"
-                )
-            _add(trie, "state", frame["states"], Frame(frame["subject"], name))
-        for key, known in (("normal", normal_of), ("centred", centred_of)):
-            for subject in entry.get(key, ()):
-                if subject not in known:
-                    raise InvalidLexicon(
-                        f"observations.toml: {name!r} has an unknown subject {subject!r}"
-                    )
-                known[subject].append(name)
-    denied = {"normal": normal_of, "centred": centred_of}
+        _add_observation("observations.toml", entry, data["subjects"], trie)
+        for state, known in denied.items():
+            for subject in entry.get(state, ()):
+                known[_known("observations.toml", name, subject, known)].append(name)
     return observations, {
         state: {subject: tuple(names) for subject, names in known.items()}
         for state, known in denied.items()
@@ -321,12 +302,6 @@ def _load_scales(data: dict[str, Any], trie: PhraseTrie) -> dict[str, tuple[Seve
     return scales
 
 
-def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> None:
-    for entry in data["change"]:
-        _add(trie, "change", entry["phrases"], str(TemporalChange(entry["value"])))
-    _add(trie, "change", data["neutral"]["phrases"], None)
-
-
 def _load_sentences(
     data: dict[str, Any], trie: PhraseTrie
 ) -> tuple[dict[str, Category], dict[Category, int]]:
@@ -343,31 +318,16 @@ def _load_sentences(
     return headings, {Category(name): rank for rank, name in enumerate(data["priority"])}
 
 
-def _load_grammar(data: dict[str, Any]) -> dict[str, frozenset[str]]:
-    missing = _GRAMMAR - data.keys()
-    if missing:
-        raise InvalidLexicon(f"grammar.toml lacks {', '.join(sorted(missing))}")
-    return {name: frozenset(words) for name, words in data.items()}
-
-
 def _load_further(
-    path: Path, observations: dict[str, Observation], subjects: Iterable[str], trie: PhraseTrie
+    path: Path, observations: dict[str, Observation], subjects: Collection[str], trie: PhraseTrie
 ) -> None:
     """Add the findings, phrases and triggers of one more file."""
-    known = set(subjects)
     data = read_lexicon(path)
     _load_triggers(path.name, data.get("trigger", ()), trie)
     for entry in data["observation"]:
-        name = entry["name"]
-        own = Observation(name, None, entry.get("midline", False))
-        observations.setdefault(name, own)
-        _add(trie, "mention", entry.get("mentions", ()), name)
-        for frame in entry.get("frames", ()):
-            if frame["subject"] not in known:
-                raise InvalidLexicon(
-                    f"{path.name}: {name!r} has an unknown subject {frame['subject']!r}"
-                )
-            _add(trie, "state", frame["states"], Frame(frame["subject"], name))
+        own = Observation(entry["name"], None, entry.get("midline", False))
+        observations.setdefault(own.name, own)
+        _add_observation(path.name, entry, subjects, trie)
 
 
 @cache
@@ -396,9 +356,14 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             _add(trie, layer, context[layer]["phrases"], layer)
         _load_places(read("location"), trie)
         scales = _load_scales(read("severity"), trie)
-        _load_changes(read("change"), trie)
+        changes = read("change")
+        for entry in changes["change"]:
+            _add(trie, "change", entry["phrases"], str(TemporalChange(entry["value"])))
+        _add(trie, "change", changes["neutral"]["phrases"], None)
         headings, priority = _load_sentences(read("sentences"), trie)
-        grammar = _load_grammar(read("grammar"))
+        grammar = {name: frozenset(words) for name, words in read("grammar").items()}
+        if missing := _GRAMMAR - grammar.keys():
+            raise InvalidLexicon(f"grammar.toml lacks {', '.join(sorted(missing))}")
         statements = read("coverage")
         coverage = load_coverage(statements, observations, normal_of["normal"])
         if further is not None:

@@ -49,12 +49,7 @@ def lm_eval_results(
     return process_results
 
 
-def inspect_scorer(
-    metrics: Any = DEFAULT_METRIC,
-    *,
-    image: str = "image",
-    **options: Any,
-) -> Any:
+def inspect_scorer(metrics: Any = DEFAULT_METRIC, *, image: str = "image", **options: Any) -> Any:
     """Return a scorer of inspect_ai: the model's output against the target and the image.
 
     A study that cannot be scored is "unscored", with the reason; inspect_ai counts such samples.

@@ -26,13 +26,13 @@ class ChangedReport:
     Attributes:
         perturbed: the text after the change.
         edits: of the change.
-        along: edits that the rules add, of sentences that change along.
+        follow_ups: edits that the rules add, of other sentences that must change too.
     """
 
     def __init__(self, report: ReadReport, change: Change) -> None:
         self.report, self.edits = report, change.edits
         self.perturbed = apply_edits(report.text, change.edits)
-        self.along: list[Edit] = []
+        self.follow_ups: list[Edit] = []
 
     @cached_property
     def sentences(self) -> list[PlainSentence]:
@@ -59,7 +59,7 @@ class ChangedReport:
     @cached_property
     def after(self) -> list[str]:
         """Return the text of the touched sentences after the change."""
-        return [apply_edits(s.said, self.edits_of(s)).lower() for s in self.touched]
+        return [apply_edits(s.text, self.edits_of(s)).lower() for s in self.touched]
 
     def edits_of(self, sentence: PlainSentence) -> list[Edit]:
         """Return the edits of one sentence, in characters of it, with what they do there."""
@@ -71,21 +71,21 @@ class ChangedReport:
         return [part for edit in edits if (part := clipped(edit, sentence))]
 
     @cached_property
-    def told(self) -> str:
+    def changed_words(self) -> str:
         """Return the words around the edits, after the change."""
         return " ".join([*self.after, *(edit.replacement.lower() for edit in self.edits)])
 
     @cached_property
     def place(self) -> str:
         """Return the words of the changed sentences, which name the place of the finding."""
-        return " ".join(sentence.said for sentence in self.touched)
+        return " ".join(sentence.text for sentence in self.touched)
 
-    def said_twice(self) -> str | None:
+    def repetition(self) -> str | None:
         """Return a message if a changed sentence now duplicates another one, else None."""
-        own = Counter(bare(sentence.said) for sentence in self.touched)
+        own = Counter(bare(sentence.text) for sentence in self.touched)
         for sentence, after in zip(self.touched, self.after, strict=True):
             said = bare(after)
-            if not said or said == bare(sentence.said):
+            if not said or said == bare(sentence.text):
                 continue
             if self.report.plain_counts[said] > own[said]:
                 return f"the change would repeat a sentence of the report: {said!r}"
@@ -100,11 +100,11 @@ class ChangedReport:
                 continue
             # "The right lung is clear" does not describe the left one.
             is_of_organs = denial.systems and not denial.only_acute
-            sides = sides_in(sentence.said) if is_of_organs else frozenset()
-            if len(sides) == 1 and sides != sides_in(self.told):
+            sides = sides_in(sentence.text) if is_of_organs else frozenset()
+            if len(sides) == 1 and sides != sides_in(self.changed_words):
                 continue
             covers = denial.covers(topic) if topic else not (denial.systems or denial.only_acute)
-            beside = topic is not None and denial.is_beside(topic)
+            beside = topic is not None and denial.wants_otherwise(topic)
             if not covers and not (beside and sentence.start >= place):
                 continue
             edit = spared(self.report.text, sentence) if sentence.start >= place else None
@@ -113,12 +113,12 @@ class ChangedReport:
             if edit is None:
                 yield f"another sentence would contradict the change: {quoted(sentence)}"
                 return
-            self.goes_along(edit)
+            self.add_follow_up(edit)
 
-    def goes_along(self, edit: Edit) -> None:
+    def add_follow_up(self, edit: Edit) -> None:
         """Add a follow-up edit in another sentence; ignore duplicates and empty edits."""
-        if edit not in self.along and (edit.replacement or edit.start < edit.end):
-            self.along.append(edit)
+        if edit not in self.follow_ups and (edit.replacement or edit.start < edit.end):
+            self.follow_ups.append(edit)
 
 
 def clipped(edit: Edit, sentence: PlainSentence) -> Edit | None:
@@ -140,11 +140,11 @@ def _is_in(edit: Edit, sentence: PlainSentence) -> bool:
 
 def quoted(sentence: PlainSentence) -> str:
     """Return the beginning of a sentence, for a reason."""
-    said = " ".join(sentence.said.split())
+    said = " ".join(sentence.text.split())
     return repr(said if len(said) <= 70 else said[:67] + "...")
 
 
-def told_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
+def affirmed_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
     """Return whether other sentences state the finding under another name, or its cause."""
     return any(other.polarity is not Polarity.NEGATIVE for other in _kin(source, finding, changed))
 
@@ -165,7 +165,7 @@ def compared_elsewhere(source: ReadReport, finding: Finding, changed: Collection
     """Return whether other sentences about the same region compare with a prior."""
     is_bone = finding.observation in discourse().bones
     return any(
-        sentence.changes and not sentence.normal and is_bone in _tells_of_bones(sentence)
+        sentence.changes and not sentence.normal and is_bone in _is_of_bones(sentence)
         for sentence in source.sentences
         if sentence.index not in changed
     )
@@ -175,9 +175,9 @@ def names_side_elsewhere(source: ReadReport, side: str, changed: Collection[int]
     """Return whether other sentences about the same region name that side."""
     followers = {follower for index in changed for follower in source.followers(index)}
     speaking = (source.sentences[index] for index in followers.union(changed))
-    told = set().union(*map(_tells_of_bones, speaking))
+    regions = set().union(*map(_is_of_bones, speaking))
     return any(
-        _speaks_of(source, sentence, side) and not told.isdisjoint(_tells_of_bones(sentence))
+        _speaks_of(source, sentence, side) and not regions.isdisjoint(_is_of_bones(sentence))
         for sentence in _others(source, changed)
     )
 
@@ -231,8 +231,8 @@ def _kin(source: ReadReport, finding: Finding, changed: Collection[int]) -> Iter
 def _others(source: ReadReport, changed: Collection[int]) -> Iterator[Sentence]:
     """Yield the sentences besides, without those that merely deny."""
     for sentence in source.sentences:
-        is_told = sentence.category is not Category.TECHNIQUE and not sentence.normal
-        if is_told and sentence.index not in changed:
+        is_clinical = sentence.category is not Category.TECHNIQUE and not sentence.normal
+        if is_clinical and sentence.index not in changed:
             yield sentence
 
 
@@ -241,7 +241,7 @@ def _speaks_of(source: ReadReport, sentence: Sentence, side: str) -> bool:
     return named or any(finding.side == side for finding in sentence.findings)
 
 
-def _tells_of_bones(sentence: Sentence) -> set[bool]:
+def _is_of_bones(sentence: Sentence) -> set[bool]:
     """Return whether a sentence is about bones, other organs, or (without a finding) either."""
     kinds = {finding.observation in discourse().bones for finding in sentence.findings}
     return kinds or {True, False}

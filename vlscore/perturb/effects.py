@@ -6,11 +6,11 @@ change is changed too ("No acute abnormality" becomes "No other acute abnormalit
 possible, the change is refused, and the kind proposes another.
 
 There is one rule for each `Effect`. A rule yields reasons, and the first one refuses the change. It
-may add edits to `ChangedReport.along` for sentences that must change too.
+may add edits to `ChangedReport.follow_ups` for sentences that must change too.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from vlscore.perturb.changed_sentences import ChangedReport, quoted
@@ -77,12 +77,28 @@ _SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
 _STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
 _STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
 _SEEN = re.compile(r"\b(?:identified|seen|visuali[sz]ed|appreciated|noted|demonstrated)\b")
+_SEE = re.compile(r"\b(?:see|below)\b")
 _UP = frozenset(("severe", "severely", "marked", "markedly", "large", "dense", "extensive"))
 
 
 def _topics_of(meaning: Meaning) -> list[Topic]:
     found = (topics().get(name) for name in meaning.observations)
     return list(dict.fromkeys(topic for topic in found if topic is not None))
+
+
+def _saying(
+    sentences: Iterable[PlainSentence], pattern: re.Pattern[str], reason: str
+) -> Iterator[str]:
+    """Yield the reason with each sentence that the pattern finds something in."""
+    for sentence in sentences:
+        if pattern.search(sentence.text):
+            yield f"{reason}: {quoted(sentence)}"
+
+
+def _matched(text: str, pattern: re.Pattern[str], reason: str) -> Iterator[str]:
+    """Yield the reason with the words that the pattern finds, if any."""
+    if (found := pattern.search(text)) is not None:
+        yield f"{reason}: {found.group()!r}"
 
 
 # ---------------------------------------------------------------------------- one rule an effect
@@ -95,50 +111,49 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         known = [topic._replace(acute=False) for topic in known]
     for topic in known:
         for sentence in check.others:
-            named = topic.names.search(sentence.said) is not None
+            named = topic.names.search(sentence.text) is not None
             # What denies whole organs may make room; it is no word on the finding itself.
             coarse = topic.coarse if denial_of(sentence) is None else None
-            if named or (coarse is not None and coarse.search(sentence.said)):
+            if named or (coarse is not None and coarse.search(sentence.text)):
                 yield f"another sentence mentions the finding: {quoted(sentence)}"
     place = check.edits[0].start
     for sentence in check.others:
         is_next = sentence.start <= check.edits[-1].end + 2 and sentence.end > check.edits[-1].end
-        if is_next and _BARE_COMPARISON.fullmatch(sentence.said):
+        if is_next and _BARE_COMPARISON.fullmatch(sentence.text):
             yield f"the next sentence would compare the new finding: {quoted(sentence)}"
-    if not known:
-        yield from check.make_room(None, place)
-    for topic in known:
-        yield from check.make_room(topic, place)
+    general: list[Topic | None] = [None]
+    for each in known or general:
+        yield from check.make_room(each, place)
 
 
 def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against a finding that the report no longer states."""
     yield from _not_there(check)
-    foreign = [_FOREIGN.search(sentence.said) is not None for sentence in check.touched]
+    foreign = [_FOREIGN.search(sentence.text) is not None for sentence in check.touched]
     if any(foreign) and not all(foreign):
         yield "a device would be removed together with the finding"
     place = check.place
     first = min((sentence.number for sentence in check.touched), default=0)
-    is_told = False
+    is_after_finding = False
     for sentence in check.others:
-        if words().pointers.search(sentence.said):
+        if words().pointers.search(sentence.text):
             yield f"another sentence refers to the removed one: {quoted(sentence)}"
-        if sentence.number > first and not is_told and _REST.search(sentence.said):
+        if sentence.number > first and not is_after_finding and _REST.search(sentence.text):
             yield from _without_rest(check, sentence)
-        is_told = is_told or _tells_something(sentence.said)
+        is_after_finding = is_after_finding or _names_finding(sentence.text)
         for topic in _topics_of(meaning):
-            if not may_be_one_place(sentence.said, place):
+            if not may_be_one_place(sentence.text, place):
                 continue
-            if claims(sentence.said, topic.names):
+            if claims(sentence.text, topic.names):
                 yield f"another sentence states the finding: {quoted(sentence)}"
-            if topic.coarse is not None and claims(sentence.said, topic.coarse):
+            if topic.coarse is not None and claims(sentence.text, topic.coarse):
                 yield f"another sentence states the finding less exactly: {quoted(sentence)}"
         if _is_vague_there(sentence, place):
             yield f"another sentence states an abnormality at the same place: {quoted(sentence)}"
 
 
 @remembered
-def _tells_something(said: str) -> bool:
+def _names_finding(said: str) -> bool:
     """Return True if a sentence mentions a finding, so that "otherwise" may follow it."""
     every = dict.fromkeys(topics().values())
     return any(claims(said, topic.names) for topic in every)
@@ -146,14 +161,14 @@ def _tells_something(said: str) -> bool:
 
 def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str]:
     """Remove "otherwise" from a sentence that no finding precedes any more."""
-    opening = _OPENING_OTHERWISE.match(sentence.said, sentence.lead)
-    word = _OTHERWISE.search(sentence.said, sentence.lead)
+    opening = _OPENING_OTHERWISE.match(sentence.text, sentence.lead)
+    word = _OTHERWISE.search(sentence.text, sentence.lead)
     text = check.report.text
     if opening is not None:
         start, end = sentence.start + opening.start(), sentence.start + opening.end()
-        check.goes_along(Edit(start, end + 1, with_capital(text[end], like=text[start])))
+        check.add_follow_up(Edit(start, end + 1, with_capital(text[end], like=text[start])))
     elif word is not None:
-        check.goes_along(Edit(sentence.start + word.start(1), sentence.start + word.end(1), ""))
+        check.add_follow_up(Edit(sentence.start + word.start(1), sentence.start + word.end(1), ""))
     else:
         yield f"a later sentence describes what remains: {quoted(sentence)}"
 
@@ -161,9 +176,7 @@ def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str
 def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against a denial: it must not compare the finding or state normality too."""
     for after in check.after:
-        compared = words().compares.search(after)
-        if compared is not None:
-            yield f"the denial would contain a comparison: {compared.group()!r}"
+        yield from _matched(after, words().compares, "the denial would contain a comparison")
         if _ILL_DENIED.search(after):
             yield f"the denial would not be a normal sentence: {after.strip()!r}"
     yield from _left_out(check, meaning)
@@ -171,10 +184,10 @@ def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 def _is_vague_there(sentence: PlainSentence, place: str) -> bool:
     """Return whether a sentence mentions an unnamed finding at the same place."""
-    here, there = sides_in(place), sides_in(sentence.said)
-    if not here & there or not heights_in(place) & heights_in(sentence.said):
+    here, there = sides_in(place), sides_in(sentence.text)
+    if not here & there or not heights_in(place) & heights_in(sentence.text):
         return False
-    return any(not is_denied(sentence.said, *m.span()) for m in _VAGUE.finditer(sentence.said))
+    return any(not is_denied(sentence.text, *m.span()) for m in _VAGUE.finditer(sentence.text))
 
 
 def _moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -184,56 +197,50 @@ def _moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         wrong = _WRONG_SIDE.search(after) or _NO_MIDDLE.search(after)
         if wrong is not None:
             yield f"the lungs have no such place: {wrong.group()!r}"
-        twice = _SAME_TWICE.search(after)
-        if twice is not None:
-            yield f"the sentence would name one place twice: {twice.group()!r}"
+        yield from _matched(after, _SAME_TWICE, "the sentence would name one place twice")
     yield from (_side_moved if meaning.old in ("left", "right") else _height_moved)(check, meaning)
 
 
 def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     old, new = meaning.old, meaning.new
     for sentence in check.touched:
-        bound = words().side_bound.search(sentence.said)
-        if bound is not None:
-            yield f"the sentence names an organ that is only on one side: {bound.group()!r}"
-        if _BOTH_SIDES.search(sentence.said):
+        one_sided = "the sentence names an organ that is only on one side"
+        yield from _matched(sentence.text, words().side_bound, one_sided)
+        if _BOTH_SIDES.search(sentence.text):
             yield f"the sentence names both sides: {quoted(sentence)}"
     for sentence, after in zip(check.touched, check.after, strict=True):
-        twice = _SIDE_TWICE.search(after)
-        if twice is not None:
-            yield f"the sentence would name one side twice: {twice.group()!r}"
+        yield from _matched(after, _SIDE_TWICE, "the sentence would name one side twice")
         # "The left shoulder and the right shoulder" has one there already.
-        for place in set(re.findall(rf"\b{new} \w+", sentence.said)):
-            if after.count(place) > sentence.said.count(place):
+        for place in set(re.findall(rf"\b{new} \w+", sentence.text)):
+            if after.count(place) > sentence.text.count(place):
                 yield f"the sentence would name one side twice: {place!r}"
     sites = {site for sentence in check.touched for site in _sites_in(sentence)}
     known = _topics_of(meaning)
     for sentence in check.others:
-        sides = sides_in(sentence.said)
-        named = any(topic.names.search(sentence.said) for topic in known)
-        coarse = any(t.coarse is not None and t.coarse.search(sentence.said) for t in known)
-        points = words().pointers.search(sentence.said) is not None
+        sides = sides_in(sentence.text)
+        named = any(topic.names.search(sentence.text) for topic in known)
+        coarse = any(t.coarse is not None and t.coarse.search(sentence.text) for t in known)
+        points = words().pointers.search(sentence.text) is not None
         shared = not sites.isdisjoint(_sites_in(sentence)) and len(sides) == 1
         if old in sides and (named or coarse or points or shared):
             yield f"another sentence names the old side: {quoted(sentence)}"
         if named and sides == {new}:
             yield f"another sentence names the finding on the new side: {quoted(sentence)}"
-        stated = any(claims(sentence.said, topic.names) for topic in known)
-        if stated and words().pooled.search(sentence.said):
+        stated = any(claims(sentence.text, topic.names) for topic in known)
+        if stated and words().pooled.search(sentence.text):
             yield f"another sentence groups the finding with others: {quoted(sentence)}"
 
 
 def _sites_in(sentence: PlainSentence) -> set[str]:
     """Return the parts of the chest that it names, what lies about the hilum as one."""
-    found = {site.group() for site in _SITES.finditer(sentence.said)}
+    found = {site.group() for site in _SITES.finditer(sentence.text)}
     return {"hilum" if "hil" in site else site for site in found}
 
 
 def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for after in check.after:
-        bound = words().height_bound.search(after)
-        if bound is not None:
-            yield f"other words name the height of the finding: {bound.group()!r}"
+        reason = "other words name the height of the finding"
+        yield from _matched(after, words().height_bound, reason)
         if words().pooled.search(after) and len(heights_in(after)) > 1:
             yield "the sentence names several places together"
     places = {frozenset(heights_in(e.replacement.lower())) for e in check.edits if e.replacement}
@@ -243,10 +250,10 @@ def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     known = _topics_of(meaning)
     for sentence in check.others:
         patterns = [p for topic in known for p in (topic.names, topic.coarse) if p is not None]
-        stated = any(claims(sentence.said, pattern) for pattern in patterns)
-        if not stated or not may_be_one_place(sentence.said, check.place):
+        stated = any(claims(sentence.text, pattern) for pattern in patterns)
+        if not stated or not may_be_one_place(sentence.text, check.place):
             continue
-        if heights_in(sentence.said) & old or words().pooled.search(sentence.said):
+        if heights_in(sentence.text) & old or words().pooled.search(sentence.text):
             yield f"another sentence names the old place: {quoted(sentence)}"
 
 
@@ -257,25 +264,21 @@ def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         yield from _graded_twice(sentence, check.edits_of(sentence))
     known = _topics_of(meaning)
     for sentence in check.others:
-        graded = words().grades.search(sentence.said) or words().extents.search(sentence.said)
-        if graded is None or not may_be_one_place(sentence.said, check.place):
+        graded = words().grades.search(sentence.text) or words().extents.search(sentence.text)
+        if graded is None or not may_be_one_place(sentence.text, check.place):
             continue
-        if any(claims(sentence.said, topic.names) for topic in known):
+        if any(claims(sentence.text, topic.names) for topic in known):
             yield f"another sentence grades the finding: {quoted(sentence)}"
-    if meaning.new in _UP:
-        place = check.edits[0].start
-        for topic in known:
-            yield from check.make_room(topic, place)
+    for topic in known if meaning.new in _UP else ():
+        yield from check.make_room(topic, check.edits[0].start)
 
 
 def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]:
     """Return another grade, a stage or an extent next to the changed word; `own` are its edits."""
-    rest = sentence.said
+    rest = sentence.text
     for start, end, _ in own:
         rest = rest[:start] + "|" * (end - start) + rest[end:]
-    extent = words().extents.search(rest)
-    if extent is not None:
-        yield f"the sentence also names the extent of the finding: {extent.group()!r}"
+    yield from _matched(rest, words().extents, "the sentence also names the extent of the finding")
     for start, end, _ in own:
         before = max((m.end() for m in _STEP.finditer(rest, 0, start)), default=0)
         after = min((m.start() for m in _STEP.finditer(rest, end)), default=len(rest))
@@ -287,23 +290,18 @@ def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]
 def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against a new comparison with a prior examination."""
     yield from _not_there(check)
-    for sentence in check.sentences:
-        none = words().no_prior.search(sentence.said)
-        if none is not None:
-            yield f"the report states that there is no prior examination: {quoted(sentence)}"
-    for sentence in check.others:
-        if words().priors.search(sentence.said):
-            yield f"another sentence compares with a prior examination: {quoted(sentence)}"
+    reason = "the report states that there is no prior examination"
+    yield from _saying(check.sentences, words().no_prior, reason)
+    reason = "another sentence compares with a prior examination"
+    yield from _saying(check.others, words().priors, reason)
     for sentence in check.touched:
-        already = _CHANGING.search(sentence.said) or words().compares.search(sentence.said)
+        already = _CHANGING.search(sentence.text) or words().compares.search(sentence.text)
         if already is not None:
             yield f"the sentence already states a change: {already.group()!r}"
-        if meaning.new in ("unchanged", "stable") and _FRESH.search(sentence.said):
+        if meaning.new in ("unchanged", "stable") and _FRESH.search(sentence.text):
             yield "the sentence states that the finding is recent"
-    if meaning.new in ("new", "increased"):
-        place = check.edits[0].start
-        for topic in _topics_of(meaning):
-            yield from check.make_room(topic._replace(acute=True), place)
+    for topic in _topics_of(meaning) if meaning.new in ("new", "increased") else ():
+        yield from check.make_room(topic._replace(acute=True), check.edits[0].start)
 
 
 def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
@@ -311,20 +309,21 @@ def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for after in check.after:
         said = " ".join(after.split()).rstrip(" .;")
         first = _first_part(check)
+        # "And stable left effusion" compares a second finding.
         left = [
             m
             for m in words().compares.finditer(said)
-            if not _opens_a_part(said, m.start()) and not said.startswith(first, m.start())
+            if not _SECOND.search(said[: m.start()]) and not said.startswith(first, m.start())
         ]
         if left and meaning.observations:
             yield f"a part of the comparison would remain: {left[0].group()!r}"
         if said and _HANGING.search(said):
             yield f"the sentence would be incomplete: {said[-60:]!r}"
     for sentence in check.others:
-        if words().compares.search(sentence.said) is None:
+        if words().compares.search(sentence.text) is None:
             continue
         for topic in _topics_of(meaning):
-            if topic.names.search(sentence.said):
+            if topic.names.search(sentence.text):
                 yield f"another sentence compares the finding: {quoted(sentence)}"
 
 
@@ -332,72 +331,54 @@ def _first_part(check: ChangedReport) -> str:
     """Return the text before an "and" that precedes every edit: it is about another finding."""
     sentence = check.touched[0]
     place = check.edits[0].start - sentence.start
-    joint = re.search(r" and ", sentence.said[sentence.lead : max(place, sentence.lead)])
+    joint = re.search(r" and ", sentence.text[sentence.lead : max(place, sentence.lead)])
     if joint is None:
         return "\0"
-    return sentence.said[sentence.lead : sentence.lead + joint.start()]
-
-
-def _opens_a_part(said: str, place: int) -> bool:
-    """Return whether a comparison is that of a second finding: "and stable left effusion"."""
-    return _SECOND.search(said[:place]) is not None
+    return sentence.text[sentence.lead : sentence.lead + joint.start()]
 
 
 def _normality_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against the removal of sentences that only deny."""
     for sentence in check.touched:
-        hedged = words().hedged_normal.search(sentence.said)
-        if hedged is not None:
-            yield f"a sentence is not completely normal: {hedged.group()!r}"
-    for sentence in check.others:
-        if words().pointers.search(sentence.said):
-            yield f"a sentence points at another: {quoted(sentence)}"
+        reason = "a sentence is not completely normal"
+        yield from _matched(sentence.text, words().hedged_normal, reason)
+    yield from _saying(check.others, words().pointers, "a sentence points at another")
 
 
 def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against the removal of a sentence on technique, history or recommendations."""
     for sentence in check.touched:
-        said = sentence.said[sentence.lead :]
+        said = sentence.text[sentence.lead :]
         if _STARTS_WITH_POINTER.search(said) and _SEEN.search(said):
             yield f"the sentence describes how a finding is visible: {quoted(sentence)}"
         if words().recommends.search(said) is None:
             continue
-        asked = words().examinations.search(said)
-        if asked is not None:
-            yield f"the sentence recommends another examination: {asked.group()!r}"
+        reason = "the sentence recommends another examination"
+        yield from _matched(said, words().examinations, reason)
         # What is recommended answers to the sentence itself, or to those right before it.
-        for told in check.sentences[max(0, sentence.number - 2) : sentence.number + 1]:
-            if claims(told.said, words().serious):
-                yield f"the sentence recommends what to do about a serious finding: {quoted(told)}"
+        for near in check.sentences[max(0, sentence.number - 2) : sentence.number + 1]:
+            if claims(near.text, words().serious):
+                yield f"the sentence recommends what to do about a serious finding: {quoted(near)}"
     gone = {sentence.number for sentence in check.touched}
     for sentence in check.others:
-        follows = sentence.number - 1 in gone
-        if follows and re.match(
-            rf"\W*{words().conditions.pattern}", sentence.said[sentence.lead :]
-        ):
+        said = sentence.text[sentence.lead :]
+        if sentence.number - 1 in gone and re.match(rf"\W*{words().conditions.pattern}", said):
             yield f"the next sentence depends on the removed one: {quoted(sentence)}"
-        if words().pointers.search(sentence.said) and re.search(
-            r"\bsee\b|\bbelow\b", sentence.said
-        ):
+        if words().pointers.search(sentence.text) and _SEE.search(sentence.text):
             yield f"a sentence points at another: {quoted(sentence)}"
 
 
 def _reordered(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """Yield reasons against another order of the sentences."""
-    for sentence in check.sentences:
-        pointer = words().pointers.search(sentence.said)
-        if pointer is not None:
-            yield f"a sentence points at another: {quoted(sentence)}"
+    yield from _saying(check.sentences, words().pointers, "a sentence points at another")
 
 
 def _not_there(check: ChangedReport) -> Iterator[str]:
     """Yield reasons if the changed finding is described as absent, or its denial was lost."""
     for sentence in check.touched:
-        gone = words().not_there.search(sentence.said)
-        if gone is not None:
-            yield f"the finding may be absent: {gone.group()!r}"
-        garbled = words().garbled.search(sentence.said)
-        if garbled is not None and not is_denied(sentence.said, *garbled.span()):
+        yield from _matched(sentence.text, words().not_there, "the finding may be absent")
+        garbled = words().garbled.search(sentence.text)
+        if garbled is not None and not is_denied(sentence.text, *garbled.span()):
             yield f"a denial may have been lost: {quoted(sentence)}"
 
 
@@ -433,12 +414,12 @@ def consistent(report: ReadReport, change: Change) -> Verdict:
     Edit(start=16, end=16, replacement='other ')
     """
     changed = ChangedReport(report, change)
-    reason = harm(report.text, changed.perturbed, change.edits) or changed.said_twice()
+    reason = harm(report.text, changed.perturbed, change.edits) or changed.repetition()
     if reason is None and change.meaning is not None:
         reason = next(RULES[change.meaning.effect](changed, change.meaning), None)
     if reason is not None:
         return Verdict(None, reason)
-    if not changed.along:
+    if not changed.follow_ups:
         return Verdict(change)
-    edits = tuple(sorted([*change.edits, *changed.along]))
+    edits = tuple(sorted([*change.edits, *changed.follow_ups]))
     return Verdict(change._replace(edits=edits))

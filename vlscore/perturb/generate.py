@@ -61,7 +61,7 @@ class NormalSentences:
     def add(self, findings: ReportFindings) -> None:
         """Count the sentences of one report."""
         for sentence in findings.sentences:
-            said = _said(findings.text, sentence)
+            said = _normal_sentence(findings.text, sentence)
             if said is None:
                 continue
             self._counts[said] += 1
@@ -91,7 +91,7 @@ class NormalSentences:
         self._denied = {said: self._denied[said] for said in self._counts}
 
 
-def _said(text: str, sentence: Sentence) -> str | None:
+def _normal_sentence(text: str, sentence: Sentence) -> str | None:
     """Return a normal sentence without its period; None if it is none, or is of one study only."""
     if sentence.category is not Category.CLINICAL or not sentence.normal or not sentence.findings:
         return None

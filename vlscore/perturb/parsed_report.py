@@ -77,7 +77,7 @@ class ReadReport:
     @cached_property
     def plain_counts(self) -> Counter[str]:
         """Return how often each sentence occurs in the report, compared by its words alone."""
-        return Counter(bare(sentence.said) for sentence in self.plain)
+        return Counter(bare(sentence.text) for sentence in self.plain)
 
     @cached_property
     def squeezed(self) -> str:

@@ -59,12 +59,12 @@ class PlainSentence(NamedTuple):
 
     number: int
     start: int
-    said: str
+    text: str
     lead: int
 
     @property
     def end(self) -> int:
-        return self.start + len(self.said)
+        return self.start + len(self.text)
 
 
 class Words(NamedTuple):
@@ -125,21 +125,21 @@ def _lowered(text: str) -> str:
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-Told = TypeVar("Told", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def remembered(told: Told) -> Told:
+def remembered(function: Function) -> Function:
     """Cache a function of a sentence, because every change of a report calls it for each sentence.
 
     Long ones are rare, and would take much memory.
     """
-    again = lru_cache(_REMEMBERED)(told)
+    again = lru_cache(_REMEMBERED)(function)
 
-    @wraps(told)
+    @wraps(function)
     def answer(said: str, *rest: Any) -> Any:
-        return (told if len(said) > _LONGEST_REMEMBERED else again)(said, *rest)
+        return (function if len(said) > _LONGEST_REMEMBERED else again)(said, *rest)
 
-    return cast("Told", answer)
+    return cast("Function", answer)
 
 
 @remembered
@@ -299,7 +299,7 @@ class DeniedSystems(NamedTuple):
             return False
         return not self.systems or not self.systems.isdisjoint(topic.systems)
 
-    def is_beside(self, topic: Topic) -> bool:
+    def wants_otherwise(self, topic: Topic) -> bool:
         """Return whether it reads better with an "otherwise" after a statement on the topic."""
         return not self.only_acute and not self.systems.isdisjoint(topic.beside)
 
@@ -310,7 +310,7 @@ def denial_of(sentence: PlainSentence, before: PlainSentence | None = None) -> D
     Args:
         before: the sentence before it, which may be its title ("Ribs. Normal.").
     """
-    return _denial(sentence.said, None if before is None else before.said)
+    return _denial(sentence.text, None if before is None else before.text)
 
 
 @remembered
@@ -349,7 +349,7 @@ def spared(text: str, sentence: PlainSentence) -> Edit | None:
     >>> spared(report, acute), spared(report, clear)
     (Edit(start=3, end=3, replacement='other '), Edit(start=28, end=28, replacement='otherwise '))
     """
-    said, start = sentence.said, sentence.start
+    said, start = sentence.text, sentence.start
     if _SPARED.search(said):
         return Edit(start, start, "")
     stated = _DENIES.search(said)

@@ -98,8 +98,8 @@ KINDS = _Kinds(
 for _name, _target in {
     "remove-pathology": "removals:RemovePathology",
     "remove-insignificant": "removals:RemoveInsignificant",
-    "change-location": "change_location:ChangeLocation",
-    "change-severity": "change_severity:ChangeSeverity",
+    "change-location": "attribute_changes:ChangeLocation",
+    "change-severity": "attribute_changes:ChangeSeverity",
     "replace-uninformative": "rewordings:ReplaceUninformative",
     "standard-normal": "rewordings:StandardNormal",
     "negate-finding": "polarity:NegateFinding",

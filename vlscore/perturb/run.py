@@ -25,12 +25,7 @@ from vlscore.data import BadRow, Report, ReportTable, open_reports
 from vlscore.errors import InvalidTable
 from vlscore.findings import extract
 from vlscore.perturb.edits import PerturbationSettings
-from vlscore.perturb.generate import (
-    NormalSentences,
-    perturb_report,
-    perturbations_of,
-    why_nothing,
-)
+from vlscore.perturb.generate import NormalSentences, perturb_report, perturbations_of, why_nothing
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import KINDS, AnyKind, Kind, NeedsStandardNormal, kinds_named
 from vlscore.stats import Failure, Run, TextTable
@@ -162,7 +157,8 @@ def perturb(
         _make(run, folder, table, on_progress or no_progress)
 
         def write(place: Path) -> dict[str, Any]:
-            _join(folder, place)
+            for name in RESULTS:
+                folder.join(name, place / name)
             return run.facts(table)
 
         folder.finish(write, rows=run.rows)
@@ -226,13 +222,6 @@ def _stretches(
             raise InvalidTable(f"{path}: holds no report; row {row.row}: {row.reason}")
 
 
-def _join(folder: ResumableFolder, place: Path) -> None:
-    for name in RESULTS:
-        with (place / name).open("wb") as joined:
-            for chunk in folder.chunks():
-                joined.write((chunk.path / name).read_bytes())
-
-
 class _PerturbationRun:
     """Run that perturbs rows, and counts the results."""
 
@@ -252,11 +241,7 @@ class _PerturbationRun:
         self._counts.update(note["counts"])
 
     def perturb(
-        self,
-        rows: list[Report | BadRow],
-        made: IO[str],
-        skipped: IO[str],
-        on_progress: OnProgress,
+        self, rows: list[Report | BadRow], made: IO[str], skipped: IO[str], on_progress: OnProgress
     ) -> dict[str, Any]:
         """Perturb some rows; returns what `count` takes in again."""
         reports, counts = self.reports, self._counts.copy()
@@ -292,9 +277,6 @@ class _PerturbationRun:
         if reasons:
             _write(skipped, {"row": row.row, "study_id": row.id, "reasons": reasons})
 
-    def counts_by_kind(self) -> dict[str, int]:
-        return {kind.name: self._counts[kind.name] for kind in self.kinds}
-
     def facts(self, table: ReportTable) -> dict[str, Any]:
         """Return the facts of the data set, without times or paths, so that the bytes repeat."""
         return {
@@ -306,7 +288,7 @@ class _PerturbationRun:
             "per_report": self.per_report,
             "reports": self.reports,
             "bad_rows": self.bad,
-            "perturbations": self.counts_by_kind(),
+            "perturbations": {kind.name: self._counts[kind.name] for kind in self.kinds},
             "standard_normal": self.standard_normal,
         }
 

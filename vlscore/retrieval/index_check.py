@@ -42,6 +42,7 @@ _PATTERNS = (
     "approximate-*.faiss",
     "flat-*.faiss",
 )
+FAISS_ROLES = {"flat", "approximate"}
 # Temporary files that remain if a process is killed while it writes one of them or the manifest.
 _STRAYS = (*(f".{pattern}.*.tmp" for pattern in _PATTERNS), f".{MANIFEST}.*.tmp")
 
@@ -80,10 +81,11 @@ def write_generation(
     bad_rows = _write_bad_rows(files["bad_rows"], kept, parts, source["name"], number)
     if base.approximate is not None:
         files["approximate"] = out / f"approximate-{generation}.faiss"
-        _write_faiss(files["approximate"], files["vectors"], base.approximate)
     elif flat:
         files["flat"] = out / f"flat-{generation}.faiss"
-        _write_faiss(files["flat"], files["vectors"], FLAT)
+    for role in FAISS_ROLES & files.keys():
+        vectors = np.load(files["vectors"], mmap_mode="r")
+        build_approximate(vectors, base.approximate or FLAT, files[role])
     return replace(
         base,
         rows=len(ids),
@@ -163,13 +165,6 @@ def _write_bad_rows(
     return count
 
 
-def _write_faiss(path: Path, vectors: Path, factory: str) -> None:
-    build_approximate(np.load(vectors, mmap_mode="r"), factory, path)
-
-
-FAISS_ROLES = ("flat", "approximate")
-
-
 def verify_index(path: str | Path) -> Index:
     """Open an index and check all of it.
 
@@ -182,9 +177,8 @@ def verify_index(path: str | Path) -> Index:
     index = load_index(path)
     check_vectors(index)
     _check_table(index)
-    for role in FAISS_ROLES:
-        if role in index.manifest.files:
-            check_faiss_file(index.file(role), index.vectors)
+    for role in FAISS_ROLES & index.manifest.files.keys():
+        check_faiss_file(index.file(role), index.vectors)
     return index
 
 

@@ -330,15 +330,12 @@ def _check_file(path: Path, record: FileRecord, check: bool) -> None:
         raise InvalidIndex(
             f"{path} holds {status.st_size} bytes instead of {record.size}; build the index again"
         )
-    if check and _digest(path) != record.sha256:
-        raise InvalidIndex(f"{path} is damaged: its sha256 has changed; build the index again")
-
-
-def _digest(path: Path) -> str:
     try:
-        return file_digest(path)
+        is_damaged = check and file_digest(path) != record.sha256
     except OSError as error:
         raise InvalidIndex(f"{path} cannot be read: {error.strerror}") from None
+    if is_damaged:
+        raise InvalidIndex(f"{path} is damaged: its sha256 has changed; build the index again")
 
 
 def _map_vectors(path: Path, manifest: Manifest) -> NDArray[Any]:

@@ -11,14 +11,7 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.retrieval.index_folder import Index
 from vlscore.retrieval.index_parts import index_signature
-from vlscore.retrieval.queries import (
-    STUDIES_AT_ONCE,
-    Answer,
-    Hit,
-    Query,
-    QueryBatch,
-    QueryTable,
-)
+from vlscore.retrieval.queries import STUDIES_AT_ONCE, Answer, Hit, Query, QueryBatch, QueryTable
 from vlscore.retrieval.rerank import TextSearch
 from vlscore.retrieval.target import Exclusions, OracleSettings, words
 from vlscore.retrieval.vector_search.approximate import ApproximateIndex
@@ -262,7 +255,10 @@ class OracleRun:
     def _search(self, batch: _SearchBatch) -> list[Answer]:
         found = self._found(batch)
         if self.is_approximate and batch.queries and not self.recall:
-            self.recall = self._measure_recall(batch)
+            part = slice(0, self.settings.sample)
+            sample = [x if x is None else x[part] for x in (batch.images, batch.references)]
+            depths = sorted({1, self.settings.k})
+            self.recall = {k: recall(self.oracle, *sample, k=k) for k in depths}
         return [
             Answer(query.row, query.id, error=str(hits))
             if isinstance(hits, VLScoreError)
@@ -282,11 +278,6 @@ class OracleRun:
             excluded=batch.excluded,
             ranks=self.settings.ranks and self.index.manifest.kind == "report",
         )
-
-    def _measure_recall(self, batch: _SearchBatch) -> dict[int, float]:
-        part = slice(0, self.settings.sample)
-        sample = [x if x is None else x[part] for x in (batch.images, batch.references)]
-        return {k: recall(self.oracle, *sample, k=k) for k in sorted({1, self.settings.k})}
 
     def _search_texts(self, batch: _SearchBatch) -> list[list[Found] | VLScoreError]:
         settings = self.settings

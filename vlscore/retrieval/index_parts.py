@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Chunk, Chunks, Signature, damaged
+from vlscore.core import Chunk, Chunks, Signature, damaged, text_digest
 from vlscore.data import (
     BadRow,
     ColumnNames,
@@ -148,19 +148,19 @@ class BuildKey:
 
     @property
     def request(self) -> str:
-        """Return the digest of the request, which does not depend on the index it is added to."""
+        """Return the digest of the request."""
         return request_of(asdict(self))
 
 
 def request_of(key: dict[str, Any]) -> str:
-    """Return the digest of the request from the key of an unfinished build."""
+    """Return the digest of a build's request, which does not depend on the index it is added to."""
     asked = {name: value for name, value in key.items() if name not in ("base", "generation")}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def short_digest(text: str) -> bytes:
     """Return a digest of sixteen bytes of a text, also of a file name that is not UTF-8."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+    return text_digest(text)[:16]
 
 
 class KnownTexts:

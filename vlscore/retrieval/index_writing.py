@@ -278,7 +278,11 @@ class _IndexBuild:
             if not self._anew:
                 raise
             return None
-        if found is None or not _is_committed(found, manifest):
+        if (
+            found is None
+            or request_of(found) != manifest.request
+            or found.get("generation") != manifest.generation - 1
+        ):
             return None
         if manifest.request == self._key(manifest).request:
             # Damaged parts do no harm: the index holds everything in them.
@@ -348,11 +352,6 @@ class _IndexBuild:
         return BuildResult.of_index(
             index, added, good - added, bad, resumed_from=resumed_from, unchanged=unchanged
         )
-
-
-def _is_committed(key: dict[str, Any], manifest: Manifest) -> bool:
-    """Return whether the build with this key made the index."""
-    return request_of(key) == manifest.request and key.get("generation") == manifest.generation - 1
 
 
 def _brings_nothing(parts: IndexParts, index: Index, origin: dict[str, str]) -> bool:

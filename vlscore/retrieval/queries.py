@@ -368,10 +368,7 @@ class QueryTable:
 
 
 def _some(
-    items: Sequence[Any],
-    count: int,
-    embed: Callable[[Sequence[Any]], EmbeddedRows],
-    dim: int,
+    items: Sequence[Any], count: int, embed: Callable[[Sequence[Any]], EmbeddedRows], dim: int
 ) -> EmbeddedRows:
     """Embed the items that are not None; the others get nan."""
     there = [position for position, item in enumerate(items) if item is not None]

@@ -2,13 +2,12 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -238,11 +237,7 @@ def oracle(
 
 
 def serve_oracles(
-    index: Index | str | Path,
-    settings: OracleSettings,
-    shards: Shards,
-    *,
-    device: str = "cpu",
+    index: Index | str | Path, settings: OracleSettings, shards: Shards, *, device: str = "cpu"
 ) -> None:
     """Search one part of an index for the first process, which calls `oracle`."""
     opened = index if isinstance(index, Index) else load_index(index)
@@ -292,8 +287,8 @@ def _search(
         on_progress(tally.studies, tally.failed)
 
     def write(place: Path) -> dict[str, Any]:
-        _join(folder, place / ANSWERS)
-        _WRITERS[format](place / f"hits.{format}", _tables(place / ANSWERS))
+        folder.join(ANSWERS, place / ANSWERS)
+        _write_hits(place / f"hits.{format}", read_answers(place / ANSWERS))
         write_json(place / SUMMARY, tally.summary(signature, run.recall).to_dict())
         embedder = queries.embedder
         return run_record(
@@ -311,31 +306,11 @@ def _search(
     folder.finish(write, rows=tally.studies)
 
 
-def _join(folder: ResumableFolder, path: Path) -> None:
-    with path.open("wb") as joined:
-        for chunk in folder.chunks():
-            joined.write((chunk.path / ANSWERS).read_bytes())
-
-
-def _tables(path: Path) -> Iterator[pa.Table]:
-    answers = read_answers(path)
-    while some := list(islice(answers, _AT_ONCE)):
-        yield hits_table(some)
-
-
-def _write_parquet(path: Path, tables: Iterator[pa.Table]) -> None:
-    with pq.ParquetWriter(path, HITS_SCHEMA) as writer:
-        for table in tables:
-            writer.write_table(table)
-
-
-def _write_csv(path: Path, tables: Iterator[pa.Table]) -> None:
-    with pyarrow.csv.CSVWriter(path, HITS_SCHEMA) as writer:
-        for table in tables:
-            writer.write_table(table_cells(table))
-
-
-_WRITERS: dict[str, Callable[[Path, Iterator[pa.Table]], None]] = {
-    "parquet": _write_parquet,
-    "csv": _write_csv,
-}
+def _write_hits(path: Path, answers: Iterator[Answer]) -> None:
+    """Write the table of hits in the format of the file's suffix."""
+    is_csv = path.suffix == ".csv"
+    kind = pyarrow.csv.CSVWriter if is_csv else pq.ParquetWriter
+    with kind(path, HITS_SCHEMA) as writer:
+        while some := list(islice(answers, _AT_ONCE)):
+            table = hits_table(some)
+            writer.write_table(table_cells(table) if is_csv else table)

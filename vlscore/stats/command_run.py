@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from vlscore.core import (
-    RECORD,
-    ResumableFolder,
-    frame,
-    from_cell,
-    from_plain,
-    reading_result,
-)
+from vlscore.core import RECORD, ResumableFolder, frame, from_cell, from_plain, reading_result
 from vlscore.stats.tables import TextTable, tables_of
 
 if TYPE_CHECKING:

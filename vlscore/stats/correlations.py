@@ -79,12 +79,7 @@ _LEAST_ROWS = 2
 # A few rounding errors of float64.
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
-_POINT = {
-    "tau_b": kendall_tau_b,
-    "tau_c": kendall_tau_c,
-    "spearman": spearman,
-    "pearson": pearson,
-}
+_POINT = {"tau_b": kendall_tau_b, "tau_c": kendall_tau_c, "spearman": spearman, "pearson": pearson}
 
 
 def _centred(values: Array) -> Array:

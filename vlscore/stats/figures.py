@@ -150,19 +150,15 @@ def dot_plots(
     Raises: MissingDependency if matplotlib is not installed.
     """
     names = list(dict.fromkeys(name for rows in panels.values() for name in rows))
-    columns = min(len(panels), _COLUMNS) or 1
-    deep = -(-len(panels) // columns) or 1
     labels = max((sum(map(bool, each)) for each in (lines or {}).values()), default=0)
-    with figure_style():
-        figure = new_figure((len(names) + 3.5 + labels) * deep, columns)
-        axes = figure.subplots(deep, columns, squeeze=False, sharey=True).ravel()
-        for axis, (heading, rows) in zip(axes, panels.items(), strict=False):
+    height = len(names) + 3.5 + labels
+    with _grid(
+        len(panels), path, title=title, note=note, rows=height, most=_COLUMNS, sharey=True
+    ) as axes:
+        for axis, (heading, rows) in zip(axes, panels.items(), strict=True):
             own = (hollow or {}).get(heading, ())
             _draw(axis, names, rows, (lines or {}).get(heading, {}), own)
             axis.set_title(heading, loc="left")
-        for axis in axes[len(panels) :]:
-            axis.set_visible(False)
-        finish(figure, path, title, note)
 
 
 def scatter(
@@ -220,12 +216,8 @@ def histograms(
 
     Raises: MissingDependency if matplotlib is not installed.
     """
-    columns = min(len(values), _COLUMNS) or 1
-    deep = -(-len(values) // columns) or 1
-    with figure_style():
-        figure = new_figure(7 * deep, columns)
-        axes = figure.subplots(deep, columns, squeeze=False).ravel()
-        for axis, (name, numbers) in zip(axes, values.items(), strict=False):
+    with _grid(len(values), path, title=title, note=note, rows=7, most=_COLUMNS) as axes:
+        for axis, (name, numbers) in zip(axes, values.items(), strict=True):
             found = np.asarray(numbers, np.float64)
             found = found[np.isfinite(found)]
             axis.hist(found, bins=_bins(found), color=COLOURS[5], zorder=2)
@@ -235,11 +227,8 @@ def histograms(
                     axis.axvspan(mean.low, mean.high, color=COLOURS[1], alpha=0.3, linewidth=0)
                 axis.axvline(mean.estimate, color=COLOURS[1], zorder=3)
             axis.set_title(f"{name} (n = {len(found)})", loc="left")
-        for first in axes[::columns]:
+        for first in axes[::_COLUMNS]:
             first.set_ylabel("studies")
-        for axis in axes[len(values) :]:
-            axis.set_visible(False)
-        finish(figure, path, title, note)
 
 
 def rank_diagrams(
@@ -259,18 +248,11 @@ def rank_diagrams(
     Source: Demsar 2006, Statistical comparisons of classifiers over multiple data sets, Figure 1.
     Raises: MissingDependency if matplotlib is not installed.
     """
-    columns = min(len(panels), 2) or 1
-    deep = -(-len(panels) // columns) or 1
-    systems = max((len(ranks) for ranks, _, _ in panels.values()), default=1)
-    with figure_style():
-        figure = new_figure((systems / 2 + 4.5) * deep, columns)
-        axes = figure.subplots(deep, columns, squeeze=False).ravel()
-        for axis, (heading, panel) in zip(axes, panels.items(), strict=False):
+    height = max((len(ranks) for ranks, _, _ in panels.values()), default=1) / 2 + 4.5
+    with _grid(len(panels), path, title=title, note=note, rows=height, most=2) as axes:
+        for axis, (heading, panel) in zip(axes, panels.items(), strict=True):
             _draw_ranks(axis, *panel)
             axis.set_title(heading, loc="left", pad=10)
-        for axis in axes[len(panels) :]:
-            axis.set_visible(False)
-        finish(figure, path, title, note)
 
 
 def curves(
@@ -289,12 +271,8 @@ def curves(
 
     Raises: MissingDependency if matplotlib is not installed.
     """
-    columns = min(len(panels), 2) or 1
-    deep = -(-len(panels) // columns) or 1
-    with figure_style():
-        figure = new_figure(10 * deep, columns)
-        axes = figure.subplots(deep, columns, squeeze=False).ravel()
-        for axis, (heading, drawn) in zip(axes, panels.items(), strict=False):
+    with _grid(len(panels), path, title=title, note=note, rows=10, most=2) as axes:
+        for axis, (heading, drawn) in zip(axes, panels.items(), strict=True):
             for k, (name, (x, y)) in enumerate(drawn.items()):
                 style = ("-", "--", ":", "-.")[k % 4]
                 marker = "o" if len(x) <= 30 else None
@@ -305,7 +283,33 @@ def curves(
             axis.grid()
             if len(drawn) > 1:
                 axis.legend()
-        for axis in axes[len(panels) :]:
+
+
+@contextlib.contextmanager
+def _grid(
+    panels: int,
+    path: str | Path,
+    *,
+    title: str,
+    note: str,
+    rows: float,
+    most: int,
+    sharey: bool = False,
+) -> Iterator[Any]:
+    """Yield an axis for each panel, at most so many next to each other; then write the figure.
+
+    Args:
+        rows: rows of text in a panel.
+        most: largest number of columns.
+        sharey: whether all panels have one vertical axis.
+    """
+    columns = min(panels, most) or 1
+    deep = -(-panels // columns) or 1
+    with figure_style():
+        figure = new_figure(rows * deep, columns)
+        axes = figure.subplots(deep, columns, squeeze=False, sharey=sharey).ravel()
+        yield axes[:panels]
+        for axis in axes[panels:]:
             axis.set_visible(False)
         finish(figure, path, title, note)
 

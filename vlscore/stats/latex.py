@@ -74,14 +74,11 @@ def float_of(
 ) -> str:
     """Return a floating table with caption; it spans the page where it is wider than a column.
 
+    A column of numbers, also as "0.41 ± 0.02", is aligned at the points.
+
     Args:
         title: text of the caption.
-        columns: headings; the first column names the rows.
-        rows: cells. A column of numbers, also as "0.41 ± 0.02", is aligned at the points.
-        bold: (row, column) of the cells in bold face.
-        signs: raised signs behind the cells, in the shape of `rows`.
-        notes: long texts below the table, such as signatures.
-        label: for \\ref; empty: none.
+        bold: `best` of a `TextTable`; the other arguments are its attributes of these names.
     """
     table = _LatexTable(columns, rows, bold, signs)
     blocks = table.blocks(_PAGE)
@@ -127,11 +124,7 @@ class _LatexTable:
     """A table with the facts of its columns."""
 
     def __init__(
-        self,
-        columns: Sequence[str],
-        rows: Rows,
-        bold: Collection[tuple[int, int]],
-        signs: Rows,
+        self, columns: Sequence[str], rows: Rows, bold: Collection[tuple[int, int]], signs: Rows
     ) -> None:
         self._columns, self._rows = columns, rows
         self._bold, self._signs = set(bold), signs

@@ -69,8 +69,8 @@ class Augmentation:
         # From the middle of the first pixel to the middle of the last.
         length = np.array([width, height]) - 1
         centre = length / 2
-        seen = centre + (room * length + self.shift * length.max()) * drawn[1:3]
-        return np.column_stack([turn, centre - turn @ seen])
+        middle = centre + (room * length + self.shift * length.max()) * drawn[1:3]
+        return np.column_stack([turn, centre - turn @ middle])
 
 
 # A crop has 224 of 256 pixels, at any position; an encoder's own crop is in the middle.

@@ -37,7 +37,15 @@ from vlscore.training.state import (
     read_best,
     read_state,
 )
-from vlscore.training.step import Step, Towers, diverged, joined, loss_of
+from vlscore.training.step import (
+    Step,
+    Towers,
+    diverged,
+    joined,
+    loss_of,
+    make_optimizer,
+    parameters_of,
+)
 from vlscore.training.training_pairs import Pairs, Preparation
 
 
@@ -324,7 +332,7 @@ class Training:
             micro_batch=self.micro_batch,
             seed=self.settings.seed,
         )
-        kept = time.monotonic()
+        stored_at = time.monotonic()
         validated = None
         for batch in self.source.training(progress.step, self.steps):
             number = progress.step
@@ -343,10 +351,10 @@ class Training:
             progress = replace(progress, ended=ended)
             self.on_step(StepProgress(progress.step, self.steps, sum(parts.values()), validated))
             stopped = self.is_stopped()
-            is_due = ended or stopped or time.monotonic() - kept > self.keep_seconds
+            is_due = ended or stopped or time.monotonic() - stored_at > self.keep_seconds
             if self.journal is not None and is_due:
                 self.journal.store(progress, self._trained)
-                kept = time.monotonic()
+                stored_at = time.monotonic()
             if ended:
                 break
             if stopped:
@@ -356,7 +364,7 @@ class Training:
 
     def _update(self, rate: float, number: int, ids: list[str]) -> float:
         """Run one step of the optimiser; return the gradient's norm before clipping."""
-        parameters = list(_parameters(self.encoder, self.objective))
+        parameters = list(parameters_of(self.encoder, self.objective))
         limit = self.settings.clip or math.inf
         norm = float(nn.utils.clip_grad_norm_(parameters, limit))
         if not math.isfinite(norm):
@@ -397,35 +405,3 @@ class Training:
         losses = {f"loss_{name}": value for name, value in parts.items()}
         total = {"learning_rate": rate, "loss": sum(parts.values())}
         self.journal.log(LOG, {**row, **total, **losses, "gradient": norm})
-
-
-def make_optimizer(
-    encoder: nn.Module,
-    objective: nn.Module,
-    settings: TrainingSettings,
-    loaded: Sequence[str] = (),
-) -> torch.optim.Optimizer:
-    """Return AdamW, with weight decay for matrices only.
-
-    Args: loaded: names of the encoder's modules that start from loaded weights; their learning
-        rate is `settings.loaded_rate` times that of the others.
-    """
-    slower = set()
-    if settings.loaded_rate != 1:
-        slower = {p for name in loaded for p in encoder.get_submodule(name).parameters()}
-    found = list(_parameters(encoder, objective))
-    groups = [
-        {
-            "params": [p for p in found if (p.ndim > 1) is is_matrix and (p in slower) is is_slow],
-            "weight_decay": settings.weight_decay if is_matrix else 0.0,
-            "share": settings.loaded_rate if is_slow else 1.0,
-        }
-        for is_slow in (False, True)
-        for is_matrix in (True, False)
-    ]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=settings.learning_rate)
-
-
-def _parameters(encoder: nn.Module, objective: nn.Module) -> Iterator[nn.Parameter]:
-    yield from encoder.parameters()
-    yield from objective.parameters()

@@ -22,7 +22,6 @@ from vlscore.core import (
 from vlscore.embedding import view_notes
 from vlscore.encoders import STYLES, JointEncoder, SmallSettings, check_device, find_encoder
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import Calibration
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.loop import (
@@ -43,18 +42,7 @@ from vlscore.training.objectives.finding_labels import (
 from vlscore.training.registry import find_objective
 from vlscore.training.settings import TrainingSettings, write_config
 from vlscore.training.start import Start, own_copy
-from vlscore.training.state import (
-    CONFIG,
-    RESULTS,
-    STATE,
-    Journal,
-    card_of_run,
-    check_can_be_saved,
-    facts_of,
-    remove_other_states,
-    save_result,
-    write_failures,
-)
+from vlscore.training.state import PARTS_OF_RUN, STATE, Journal, Progress, remove_other_states
 from vlscore.training.step import Towers
 from vlscore.training.training_pairs import (
     Pairs,
@@ -62,9 +50,15 @@ from vlscore.training.training_pairs import (
     as_radiograph,
     prepare,
     wait_for,
+    write_failures,
 )
 from vlscore.training.training_run import (
+    CONFIG,
+    RESULTS,
     TrainingRun,
+    card_of_run,
+    check_can_be_saved,
+    config_of,
     epochs_in_parts,
     is_longer,
     is_unfinished,
@@ -168,8 +162,7 @@ class _TrainingJob:
         """Raise errors of the settings before hours are spent on decoding images."""
         settings, size = self.settings, self.settings.batch_size
         AUGMENTATIONS.find(settings.augmentation)
-        # An objective's own settings do not depend on the lengths of vectors.
-        objective = find_objective(settings.objective, dim=2, local_dim=2)
+        objective = self._bare_objective
         encoder, _ = find_encoder(self.start.encoder)
         if objective.copies and self._has_unit_length(encoder):
             raise InvalidSetting(
@@ -189,6 +182,11 @@ class _TrainingJob:
             )
         if (rows := self.preparation.table.count()) is not None and rows < size:
             raise InvalidSetting(too_few(rows, size))
+
+    @cached_property
+    def _bare_objective(self) -> Objective:
+        """The objective with vectors of some length, on which its own settings do not depend."""
+        return find_objective(self.settings.objective, dim=2, local_dim=2)
 
     def _has_unit_length(self, encoder: type[JointEncoder] | JointEncoder) -> bool:
         if self.start.is_small:
@@ -234,11 +232,7 @@ class _TrainingJob:
             folder = None
             if processes.leads:
                 opened = ResumableFolder(
-                    self.out,
-                    self.key(),
-                    results=RESULTS,
-                    overwrite=self.overwrite,
-                    extends=extends,
+                    self.out, self.key(), results=RESULTS, overwrite=self.overwrite, extends=extends
                 )
                 folder = stack.enter_context(opened)
             has_ended = torch.tensor(folder is not None and folder.record is not None)
@@ -263,10 +257,23 @@ class _TrainingJob:
             labels = held_labels = finding_labels(pairs.texts, observations)
             if held_pairs is not pairs:
                 held_labels = finding_labels(held_pairs.texts, observations)
-        source = self._source(encoder, pairs, rows, labels, copies)
-        held_source = self._source(encoder, held_pairs, held, held_labels, held_copies)
+        shared: dict[str, Any] = {
+            "encoder": encoder,
+            "settings": self.settings,
+            "processes": self.processes,
+            "lateral": self.preparation.views == "frontal+lateral",
+            "threads": self.workers,
+        }
+        source = BatchSource(pairs, rows, labels=labels, copies=copies, **shared)
+        held_source = BatchSource(
+            held_pairs, held, labels=held_labels, copies=held_copies, **shared
+        )
         if len(rows) < self.settings.batch_size:
             raise InvalidSetting(too_few(len(rows), self.settings.batch_size))
+        journal = None
+        if folder is not None:
+            data = f"{pairs.sha256} {held_pairs.sha256}"
+            journal = Journal(folder, data, anew=self.overwrite)
         training = Training(
             encoder,
             objective,
@@ -274,7 +281,7 @@ class _TrainingJob:
             self.settings,
             self._validation(held_source, micro_batch),
             self.out,
-            self._journal(folder, pairs, held_pairs),
+            journal,
             self.processes,
             micro_batch=micro_batch,
             loaded=self.start.loaded,
@@ -283,48 +290,72 @@ class _TrainingJob:
         # Only from here on, because a stop during decoding needs no step to be finished first.
         with stop_requests() as training.is_stopped:
             progress = training.run()
-        record: dict[str, Any] = {}
-        if folder is not None and training.journal is not None:
-            journal = training.journal
-            calibration = self._calibration(encoder, training.validation)
-            parts = epochs_in_parts(folder.previous, self.settings.epochs)
-            state = journal.note()
-            facts = {
-                **facts_of(self.preparation, self.validation, self.settings, progress, parts),
-                "start": self._start,
-                "data_sha256": pairs.sha256,
-                "pairs": len(rows),
-                **({"observations": observations} if observations else {}),
-                "failed": len(pairs.failed),
-                "validation_sha256": held_pairs.sha256 if len(held) else None,
-                "validation_pairs": len(held),
-            }
-
-            def write(place: Path) -> dict[str, Any]:
-                write_config(
-                    place / CONFIG,
-                    _config_of(self.preparation, self.validation, self.start, self.settings),
-                    comment=note_on_parts(parts),
-                )
-                save_result(place, encoder, card_of_run(encoder, facts, calibration))
-                journal.write_logs(place)
-                write_failures(place, pairs)
-                return run_record(
-                    **facts,
-                    device=str(self.device),
-                    processes=self.processes.count,
-                    seconds=round(time.monotonic() - self.began, 3),
-                    resumed_from=journal.base + folder.resumed_from,
-                    **{STATE: state},
-                )
-
-            record = folder.finish(write, rows=progress.step - journal.base)
-            remove_other_states(self.out, state["files"])
-        self.processes.wait()
         if folder is None:
+            self.processes.wait()
             return TrainingRun(self.out, {}, {})
+        record = self._write(folder, training, progress, observations)
+        self.processes.wait()
         done = int(record["resumed_from"])
         return TrainingRun.of(folder, self._notes(), record=record, resumed_from=done)
+
+    def _write(
+        self,
+        folder: ResumableFolder,
+        training: Training,
+        progress: Progress,
+        observations: Sequence[str],
+    ) -> dict[str, Any]:
+        """Write the result, and return the content of run.json."""
+        encoder, held, journal = training.encoder, training.validation, training.journal
+        assert journal is not None
+        settings, pairs = self.settings, training.source.pairs
+        table = self.preparation.table
+        held_table = None if self.validation is None else self.validation.table
+        calibration = None
+        if held is not None:
+            towers = Towers(encoder, local=False, precision="fp32")
+            preparation = self.validation or self.preparation
+            calibration = measure_constant(held, towers, preparation, settings.seed)
+        parts = epochs_in_parts(folder.previous, settings.epochs)
+        state = journal.note()
+        facts = {
+            "objective": settings.objective,
+            "seed": settings.seed,
+            "settings": settings.to_dict(),
+            "table": str(table.path.resolve()),
+            "table_sha256": table.sha256,
+            "validation_table": None if held_table is None else str(held_table.path.resolve()),
+            "steps": progress.step,
+            PARTS_OF_RUN: parts,
+            "best_step": progress.best_step if progress.score is not None else None,
+            "best_validation": progress.best,
+            "start": self._start,
+            "data_sha256": pairs.sha256,
+            "pairs": len(training.source.rows),
+            **({"observations": observations} if observations else {}),
+            "failed": len(pairs.failed),
+            "validation_sha256": None if held is None else held.pairs.sha256,
+            "validation_pairs": 0 if held is None else len(held.rows),
+        }
+
+        def write(place: Path) -> dict[str, Any]:
+            config = config_of(self.preparation, self.validation, self.start, settings)
+            write_config(place / CONFIG, config, comment=note_on_parts(parts))
+            encoder.save(place, card_of_run(encoder, facts, calibration))  # type: ignore[operator]
+            journal.write_logs(place)
+            write_failures(place, pairs.failed)
+            return run_record(
+                **facts,
+                device=str(self.device),
+                processes=self.processes.count,
+                seconds=round(time.monotonic() - self.began, 3),
+                resumed_from=journal.base + folder.resumed_from,
+                **{STATE: state},
+            )
+
+        record = folder.finish(write, rows=progress.step - journal.base)
+        remove_other_states(self.out, state["files"])
+        return record
 
     def _notes(self) -> tuple[str, ...]:
         return () if self.opened is None else view_notes(self.opened, self.preparation.views)
@@ -371,46 +402,20 @@ class _TrainingJob:
             on_progress=self.on_progress,
         )
 
-    def _source(
-        self,
-        encoder: JointEncoder,
-        pairs: Pairs,
-        rows: Rows,
-        labels: torch.Tensor | None,
-        copies: ReportCopies | None,
-    ) -> BatchSource:
-        return BatchSource(
-            pairs,
-            rows,
-            encoder,
-            self.settings,
-            processes=self.processes,
-            labels=labels,
-            copies=copies,
-            lateral=self.preparation.views == "frontal+lateral",
-            threads=self.workers,
-        )
-
     def _copies(self, pairs: Pairs) -> ReportCopies | None:
         """Return the changed copies of all reports if the objective needs them, else None.
 
         The first process finds them, and stores them in the folder of the pairs.
         """
-        objective = find_objective(self.settings.objective, dim=2, local_dim=2)
-        if not objective.copies:
+        if not self._bare_objective.copies:
             return None
         cache = pairs.folder.with_name(f"{pairs.folder.name}-copies.jsonl")
         if not self.processes.leads:
             self.processes.wait()
-        found = find_copies(pairs.texts, without=objective.left_out, cache=cache)
+        found = find_copies(pairs.texts, without=self._bare_objective.left_out, cache=cache)
         if self.processes.leads:
             self.processes.wait()
         return found
-
-    def _journal(self, folder: ResumableFolder | None, pairs: Pairs, held: Pairs) -> Journal | None:
-        if folder is None:
-            return None
-        return Journal(folder, f"{pairs.sha256} {held.sha256}", anew=self.overwrite)
 
     def _observations(self, reports: Sequence[str]) -> list[str]:
         """Return the observations that `findings_weight` adds to the loss; none without it."""
@@ -443,15 +448,6 @@ class _TrainingJob:
                 )
         return found.to(self.device)
 
-    def _calibration(
-        self, encoder: JointEncoder, validation: Validation | None
-    ) -> Calibration | None:
-        if validation is None:
-            return None
-        towers = Towers(encoder, local=False, precision="fp32")
-        preparation = self.validation or self.preparation
-        return measure_constant(validation, towers, preparation, self.settings.seed)
-
     def _validation(self, source: BatchSource, micro_batch: int) -> Validation | None:
         if not len(source.rows):
             return None
@@ -475,35 +471,3 @@ def too_few(pairs: int, size: int) -> str:
 def _device(device: str | None, processes: TrainingProcesses) -> torch.device:
     found = processes.own_device(device)
     return check_device(found or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-
-def _config_of(
-    preparation: Preparation,
-    validation: Preparation | None,
-    start: Start,
-    settings: TrainingSettings,
-) -> dict[str, Any]:
-    """Return every setting of a run by the name of its option."""
-    columns = preparation.table.columns.to_dict()
-    paths = {
-        "studies": preparation.table.path,
-        "image_root": preparation.table.root,
-        "validation": None if validation is None else validation.table.path,
-        "weights": start.weights,
-        "tokenizer": start.tokenizer,
-        "image_weights": start.image_weights,
-        "text_weights": start.text_weights,
-    }
-    return {
-        **{name: None if path is None else Path(path).resolve() for name, path in paths.items()},
-        **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
-        "group_column": preparation.group_column,
-        "image_policy": preparation.image_policy.signature(),
-        "section": preparation.text_policy.section_of("reference"),
-        "views": preparation.views,
-        "encoder": start.name,
-        "style": start.style,
-        "side": start.side,
-        "reading": start.reading,
-        **settings.to_dict(),
-    }

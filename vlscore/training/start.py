@@ -50,6 +50,7 @@ from vlscore.encoders import (
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 from vlscore.training.settings import StartSettings
 
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 _FILES = ("model.safetensors", "pytorch_model.bin")
 _OLD_NAMES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 # Index of torchvision's layers in the list of layers of ConVIRT's layout.
@@ -79,7 +80,7 @@ class Trunk:
         Raises: IncompatibleCheckpoint if the file holds no such network, or several.
         """
         for landmark in self.landmarks:
-            found = [key for key in tensors if _ends_with(key, landmark)]
+            found = [key for key in tensors if f".{key}".endswith(f".{landmark}")]
             if len(found) > 1:
                 raise IncompatibleCheckpoint(
                     f"{source} holds {len(found)} networks that could be the {self.title} "
@@ -98,10 +99,6 @@ class Trunk:
             f"{source} holds no {self.title}: none of its {len(tensors)} tensors is called "
             f"{' or '.join(self.landmarks)}, but, say, {', '.join(list(tensors)[:3])}"
         )
-
-
-def _ends_with(key: str, landmark: str) -> bool:
-    return key == landmark or key.endswith(f".{landmark}")
 
 
 def _plain_bert(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -169,7 +166,6 @@ def _listed(name: str) -> str:
     return _LISTED[place] + dot + rest
 
 
-_TWO_ENCODERS = ("img_encoder.model",), "text_encoder.model"
 # Their code has no segment embeddings.
 _MGCA_OWN = ("embeddings.token_type_embeddings.weight",)
 LAYOUTS = {
@@ -271,7 +267,9 @@ def _fill(
         for name, value in module.state_dict().items()
         if any(fnmatch(name, pattern) for pattern in own_names)
     }
-    layers = _layers(module)
+    # A BERT with fewer layers than the file gets the first ones.
+    bert: Any = module.encoder if isinstance(module, Bert) else None
+    layers = 0 if bert is None else len(bert.layer)
     given = {
         key: value
         for key, value in source.tensors.items()
@@ -280,17 +278,6 @@ def _fill(
         and not (layers and (found := _LAYER.match(key)) and int(found[1]) >= layers)
     }
     fill(module, given | own, source=source.path, what=source.trunk.title, key_of=name_of)
-
-
-_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
-
-
-def _layers(module: nn.Module) -> int:
-    """Return the number of layers of a BERT; 0 for other networks."""
-    if not isinstance(module, Bert):
-        return 0
-    layers: Any = module.encoder.layer
-    return len(layers)
 
 
 # Stored images are a little larger than the towers' input, so that crops can vary in position.
@@ -319,9 +306,8 @@ class Start(StartSettings):
             SmallSettings(**self._towers)
         parts = {"image_weights": self.image_weights, "text_weights": self.text_weights}
         given = [name for name, path in parts.items() if path is not None]
-        if self.is_small and given == ["image_weights"]:
-            given = []
-        if given and (self.weights is not None or not self.is_layout):
+        fits_small = self.is_small and given == ["image_weights"]
+        if given and not fits_small and (self.weights is not None or not self.is_layout):
             raise InvalidSetting(
                 f"{' and '.join(given)} are of a published layout that starts from its parts "
                 f"({', '.join(LAYOUTS)}), without weights of the whole"
@@ -381,14 +367,9 @@ class Start(StartSettings):
     @property
     def _towers(self) -> dict[str, Any]:
         """Return the fields of SmallSettings that this start sets for a new small encoder."""
-        options: dict[str, Any] = {}
-        if self.side is not None:
-            options["side"] = self.side
-        if self.image_weights is not None:
-            options["trunk"] = "efficientnet-lite0"
-        if self.reading is not None:
-            options["reading"] = self.reading
-        return options
+        trunk = None if self.image_weights is None else "efficientnet-lite0"
+        options = {"side": self.side, "trunk": trunk, "reading": self.reading}
+        return {name: value for name, value in options.items() if value is not None}
 
     @cached_property
     def _image_file(self) -> "_WeightsFile":

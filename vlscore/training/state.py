@@ -1,19 +1,17 @@
-"""State of a training run, from which a killed run is resumed, and the folder of its result.
+"""State of a training run, from which a killed run is resumed.
 
 The weights, the optimiser's state and the progress are in `.state/` of the output folder, as
 safetensors, which cannot run code. A kill costs only the minutes since the last state, and does not
 change the result. Each time a state is written, the log of the steps since the last one is appended
 as a chunk of the run, with the name and digest of the state file. The last state remains after the
 end, so that the run can be continued for more epochs.
-
-`save_result` writes the folder of the result, which `load_encoder` reads, with its card.
 """
 
 import csv
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,21 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vlscore.core import (
-    ResumableFolder,
-    atomic_write,
-    cells,
-    file_digest,
-    json_line,
-    plain,
-    writing,
-)
-from vlscore.encoders import JointEncoder
-from vlscore.errors import ChecksumMismatch, InvalidSetting, OutputFailed
-from vlscore.evaluation import Calibration
-from vlscore.stats import FIGURE_FORMATS
-from vlscore.training.settings import TrainingSettings
-from vlscore.training.training_pairs import FAILURES, Pairs, Preparation
+from vlscore.core import ResumableFolder, atomic_write, file_digest, json_line, plain, writing
+from vlscore.errors import ChecksumMismatch, OutputFailed
 
 FOLDER = ".state"
 # Entry of run.json about the last state: its progress, and the names and digests of its files.
@@ -211,14 +196,14 @@ class Journal:
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
-        told = {"progress": json.dumps(asdict(progress))} if progress is not None else None
+        metadata = {"progress": json.dumps(asdict(progress))} if progress is not None else None
         with writing(self._folder):
             self._folder.mkdir(exist_ok=True)
             new = self._folder / f"new-{name}"
             # Each of several tensors that share memory is written completely.
-            held = {k: v.detach().cpu().clone() for k, v in tensors.items()}
+            copies = {k: v.detach().cpu().clone() for k, v in tensors.items()}
             try:
-                save_file(held, new, metadata=told)
+                save_file(copies, new, metadata=metadata)
             except SafetensorError as error:  # as a full disk is reported
                 raise OutputFailed(f"{new} cannot be written: {error}") from error
             with new.open("rb") as stream:
@@ -268,84 +253,3 @@ def best_file(progress: Progress) -> str:
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     start = f"{prefix}."
     return {n.removeprefix(start): t for n, t in tensors.items() if n.startswith(start)}
-
-
-CONFIG = "training.toml"
-_MODEL_FILES = (
-    "model.safetensors",
-    "image.safetensors",
-    "report.safetensors",
-    "vocabulary.json",
-    "vocab.txt",
-    "card.json",
-)
-# Every file that training can write, except the folder of the pairs.
-RESULTS = (
-    *_MODEL_FILES,
-    *(f"{name}.csv" for name in LOGS),
-    *(f"curves.{suffix}" for suffix in FIGURE_FORMATS),
-    *(CONFIG, FAILURES),
-)
-
-
-def check_can_be_saved(encoder: JointEncoder) -> None:
-    """Raise InvalidSetting for an encoder that cannot be saved."""
-    if not callable(getattr(encoder, "save", None)):
-        raise InvalidSetting(
-            f"{encoder.card.name} cannot be trained: it has no method save(folder, card), which "
-            "writes what its load() reads"
-        )
-
-
-def save_result(place: Path, encoder: JointEncoder, card: Mapping[str, Any]) -> None:
-    """Write the encoder's files with facts about it; see `SmallEncoder.save`."""
-    encoder.save(place, card)  # type: ignore[operator]
-
-
-def facts_of(
-    preparation: Preparation,
-    validation: Preparation | None,
-    settings: TrainingSettings,
-    progress: Progress,
-    parts: Sequence[int],
-) -> dict[str, Any]:
-    """Return the facts of a training run, for the encoder's card and run.json."""
-    return {
-        "objective": settings.objective,
-        "seed": settings.seed,
-        "settings": settings.to_dict(),
-        "table": str(preparation.table.path.resolve()),
-        "table_sha256": preparation.table.sha256,
-        "validation_table": None if validation is None else str(validation.table.path.resolve()),
-        "steps": progress.step,
-        PARTS_OF_RUN: list(parts),
-        "best_step": progress.best_step if progress.score is not None else None,
-        "best_validation": progress.best,
-    }
-
-
-def card_of_run(
-    encoder: JointEncoder, facts: Mapping[str, Any], calibration: Calibration | None
-) -> dict[str, Any]:
-    """Return the entries of a trained encoder's card that its layout does not determine."""
-    measured: dict[str, Any] = {"C_source": "not measured: vlscore calibrate"}
-    if calibration is not None:
-        measured = {
-            "C": calibration.C,
-            "C_source": f"{calibration.source}, of images as kept for training",
-            "calibration": calibration.to_dict(),
-        }
-    title = encoder.card.title.removesuffix(", own training")
-    return {
-        "title": f"{title}, trained by {facts['objective']} on {Path(facts['table']).name}",
-        **measured,
-        "training": dict(facts),
-    }
-
-
-def write_failures(place: Path, pairs: Pairs) -> None:
-    """Write the rows that gave no pair, in the format of evaluations."""
-    with atomic_write(place / FAILURES) as stream:
-        table = csv.writer(stream)
-        table.writerow(["row", "id", "error"])
-        table.writerows(map(cells, pairs.failed))

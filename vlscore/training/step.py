@@ -24,6 +24,7 @@ from vlscore.encoders import ImageFeatures, JointEncoder
 from vlscore.errors import TrainingDiverged
 from vlscore.training.minibatches import PairBatch
 from vlscore.training.objective import Objective, PairFeatures
+from vlscore.training.settings import TrainingSettings
 
 _IDS_SHOWN = 8
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -250,3 +251,33 @@ def _batch_norms(encoder: nn.Module) -> Iterator[Any]:
 def _wide(features: Tensor) -> Tensor:
     """Convert half precision to single precision; return other tensors unchanged."""
     return features.float() if features.dtype in (torch.bfloat16, torch.float16) else features
+
+
+def make_optimizer(
+    encoder: nn.Module, objective: nn.Module, settings: TrainingSettings, loaded: Sequence[str] = ()
+) -> torch.optim.Optimizer:
+    """Return AdamW, with weight decay for matrices only.
+
+    Args: loaded: names of the encoder's modules that start from loaded weights; their learning
+        rate is `settings.loaded_rate` times that of the others.
+    """
+    slower = set()
+    if settings.loaded_rate != 1:
+        slower = {p for name in loaded for p in encoder.get_submodule(name).parameters()}
+    found = list(parameters_of(encoder, objective))
+    groups = [
+        {
+            "params": [p for p in found if (p.ndim > 1) is is_matrix and (p in slower) is is_slow],
+            "weight_decay": settings.weight_decay if is_matrix else 0.0,
+            "share": settings.loaded_rate if is_slow else 1.0,
+        }
+        for is_slow in (False, True)
+        for is_matrix in (True, False)
+    ]
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=settings.learning_rate)
+
+
+def parameters_of(encoder: nn.Module, objective: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield what training changes."""
+    yield from encoder.parameters()
+    yield from objective.parameters()

@@ -12,10 +12,9 @@ import csv
 import hashlib
 import itertools
 import json
-import shutil
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -372,8 +371,8 @@ def _finish(row: _Row) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
         try:
             images = [pending.result().numpy()[0] for pending in row.images]
             shapes = [list(image.shape) for image in images]
-            told = {"row": row.row, "id": row.id, "report": row.report, "group": row.group}
-            return {**told, "shapes": shapes}, images
+            facts = {"row": row.row, "id": row.id, "report": row.report, "group": row.group}
+            return {**facts, "shapes": shapes}, images
         except VLScoreError as error:
             row.error = str(error)
     return {"row": row.row, "id": row.id, "error": row.error}, []
@@ -391,22 +390,18 @@ def _refuse_if_all_fail(decoded: list[tuple[dict[str, Any], Any]], errors: list[
 
 
 def _join(run: ResumableFolder, place: Path) -> dict[str, Any]:
-    chunks = list(run.chunks())
     for name in (PIXELS, PAIRS):
-        with atomic_write(place / name, "wb") as stream:
-            for chunk in chunks:
-                with (chunk.path / name).open("rb") as part:
-                    shutil.copyfileobj(part, stream, 1 << 20)
-    rows = failed = 0
-    with (
-        atomic_write(place / FAILURES) as stream,
-        (place / PAIRS).open(encoding="utf-8") as pairs,
-    ):
+        run.join(name, place / name)
+    with (place / PAIRS).open(encoding="utf-8") as pairs:
+        rows = (row for row in map(json.loads, pairs) if "error" in row)
+        failed = [(row["row"], row["id"], row["error"]) for row in rows]
+    write_failures(place, failed)
+    return {"rows": run.rows, "failed": len(failed)}
+
+
+def write_failures(place: Path, failed: Iterable[tuple[int, str | None, str]]) -> None:
+    """Write the rows that gave no pair, in the format of evaluations."""
+    with atomic_write(place / FAILURES) as stream:
         table = csv.writer(stream)
         table.writerow(["row", "id", "error"])
-        for row in map(json.loads, pairs):
-            rows += 1
-            if "error" in row:
-                failed += 1
-                table.writerow(cells([row["row"], row["id"], row["error"]]))
-    return {"rows": rows, "failed": failed}
+        table.writerows(map(cells, failed))

@@ -1,20 +1,41 @@
-"""Result of a training run, and whether a finished run is continued for more epochs."""
+"""Result of a training run: its files, and whether it is continued for more epochs."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import FinishedRun, finished_run, read_frame, unfinished_key, warn_caller
+from vlscore.encoders import JointEncoder
 from vlscore.errors import ChecksumMismatch, InvalidSetting
-from vlscore.stats import Failure, Run
+from vlscore.evaluation import Calibration
+from vlscore.stats import FIGURE_FORMATS, Failure, Run
 from vlscore.training.loop import WAYS
-from vlscore.training.state import FOLDER, LOG, PARTS_OF_RUN, STATE
+from vlscore.training.settings import TrainingSettings
+from vlscore.training.start import Start
+from vlscore.training.state import FOLDER, LOG, LOGS, PARTS_OF_RUN, STATE
+from vlscore.training.training_pairs import FAILURES, Preparation
 
 if TYPE_CHECKING:
     import pandas
 
-_SETTINGS, _EPOCHS = "settings", "epochs"
+CONFIG = "training.toml"
+_MODEL_FILES = (
+    "model.safetensors",
+    "image.safetensors",
+    "report.safetensors",
+    "vocabulary.json",
+    "vocab.txt",
+    "card.json",
+)
+# Every file that training can write, except the folder of the pairs.
+RESULTS = (
+    *_MODEL_FILES,
+    *(f"{name}.csv" for name in LOGS),
+    *(f"curves.{suffix}" for suffix in FIGURE_FORMATS),
+    *(CONFIG, FAILURES),
+)
 
+_SETTINGS, _EPOCHS = "settings", "epochs"
 
 SHOWN = tuple(f"{way} R@1" for way in WAYS)
 
@@ -139,3 +160,63 @@ def note_on_parts(parts: list[int]) -> str | None:
         f"trained for {' + '.join(map(str, parts))} epochs: each part has its own learning rate "
         f"schedule, so this is not a run of\n{sum(parts)} epochs from the beginning"
     )
+
+
+def check_can_be_saved(encoder: JointEncoder) -> None:
+    """Raise InvalidSetting for an encoder that cannot be saved."""
+    if not callable(getattr(encoder, "save", None)):
+        raise InvalidSetting(
+            f"{encoder.card.name} cannot be trained: it has no method save(folder, card), which "
+            "writes what its load() reads"
+        )
+
+
+def card_of_run(
+    encoder: JointEncoder, facts: Mapping[str, Any], calibration: Calibration | None
+) -> dict[str, Any]:
+    """Return the entries of a trained encoder's card that its layout does not determine."""
+    measured: dict[str, Any] = {"C_source": "not measured: vlscore calibrate"}
+    if calibration is not None:
+        measured = {
+            "C": calibration.C,
+            "C_source": f"{calibration.source}, of images as kept for training",
+            "calibration": calibration.to_dict(),
+        }
+    title = encoder.card.title.removesuffix(", own training")
+    return {
+        "title": f"{title}, trained by {facts['objective']} on {Path(facts['table']).name}",
+        **measured,
+        "training": dict(facts),
+    }
+
+
+def config_of(
+    preparation: Preparation,
+    validation: Preparation | None,
+    start: Start,
+    settings: TrainingSettings,
+) -> dict[str, Any]:
+    """Return every setting of a run by the name of its option."""
+    columns = preparation.table.columns.to_dict()
+    paths = {
+        "studies": preparation.table.path,
+        "image_root": preparation.table.root,
+        "validation": None if validation is None else validation.table.path,
+        "weights": start.weights,
+        "tokenizer": start.tokenizer,
+        "image_weights": start.image_weights,
+        "text_weights": start.text_weights,
+    }
+    return {
+        **{name: None if path is None else Path(path).resolve() for name, path in paths.items()},
+        **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
+        "group_column": preparation.group_column,
+        "image_policy": preparation.image_policy.signature(),
+        "section": preparation.text_policy.section_of("reference"),
+        "views": preparation.views,
+        "encoder": start.name,
+        "style": start.style,
+        "side": start.side,
+        "reading": start.reading,
+        **settings.to_dict(),
+    }

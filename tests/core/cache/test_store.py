@@ -299,13 +299,13 @@ def test_a_value_of_another_type_costs_its_entry_alone(full, change):
 
 
 def test_a_shape_of_letters_with_a_digest_that_is_right_costs_its_entry(full):
-    from vlscore.core.store import Facts, _digest
+    from vlscore.core.store_file import entry_digest
 
-    facts = Facts(FACTS).digest
+    facts = Store(full, GIB).space(FACTS).digest
     with contextlib.closing(sqlite3.connect(full)) as db, db:
         db.execute(
             "UPDATE entries SET shape = 'axb', digest = ? WHERE id = 3",
-            (_digest(facts, key(2), "axb", 0, entry(2).value),),
+            (entry_digest(facts, key(2), "axb", 0, entry(2).value),),
         )
     with pytest.warns(RuntimeWarning, match="1 damaged entries"):
         assert len(Store(full, GIB).space(FACTS).get([key(n) for n in range(5)])) == 4

@@ -48,14 +48,14 @@ class DropComparison(Kind):
         ]
         compared = [f for f in source.findings if f.is_present and _own_changes(f)]
         comparing += {topic_of(finding): finding for finding in compared}.values()
-        for told in chance.shuffled(comparing):
-            if isinstance(told, Sentence):
-                if any(s.changes for s in source.sentences if s is not told):
+        for chosen in chance.shuffled(comparing):
+            if isinstance(chosen, Sentence):
+                if any(s.changes for s in source.sentences if s is not chosen):
                     continue
-                edits = remove_sentences(source, [told.index])
+                edits = remove_sentences(source, [chosen.index])
                 change = change_of(edits or (), "sentence:comparison", Meaning(Effect.NOT_COMPARED))
             else:
-                change = _without(source, told)
+                change = _without(source, chosen)
             if change is not None:
                 yield change
 
@@ -85,8 +85,8 @@ def _without(source: ReadReport, finding: Finding) -> Change | None:
             if dropped is None:
                 return None
             edits.update(dropped)
-    goes = _among(edits)
-    if any(_still_compares(source, index, finding, goes) for index in telling):
+    is_removed = _among(edits)
+    if any(_still_compares(source, index, finding, is_removed) for index in telling):
         return None
     words = matching_form(_own_changes(finding)[0].span.of(source.text))
     meaning = Meaning(Effect.NOT_COMPARED, (finding.observation,), words)
@@ -100,11 +100,11 @@ def _among(edits: Iterable[Edit]) -> Callable[[Span], bool]:
     # Where the edits up to each end at the latest.
     ends = list(accumulate((edit.end for edit in ordered), max))
 
-    def goes(words: Span) -> bool:
+    def is_removed(words: Span) -> bool:
         before = bisect_left(starts, words.end)
         return before > 0 and ends[before - 1] > words.start
 
-    return goes
+    return is_removed
 
 
 def _still_compares(

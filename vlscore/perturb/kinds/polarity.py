@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from vlscore.findings import Category, Finding, Polarity, Sentence, extract
-from vlscore.perturb.changed_sentences import denied_elsewhere, told_elsewhere
+from vlscore.perturb.changed_sentences import affirmed_elsewhere, denied_elsewhere
 from vlscore.perturb.edits import (
     Chance,
     Change,
@@ -145,11 +145,11 @@ def _stated(opening: str, named: str, tail: str) -> str:
 
 def _states(source: ReadReport, sentence: Sentence, finding: Finding, edit: Edit) -> bool:
     """Return whether the extractor reads the changed sentence as a statement of the finding."""
-    said = _said_after(source, sentence, [edit])
+    said = _changed_sentence(source, sentence, [edit])
     return any(f.is_present and f.observation == finding.observation for f in extract(said))
 
 
-def _said_after(source: ReadReport, sentence: Sentence, edits: Sequence[Edit]) -> str:
+def _changed_sentence(source: ReadReport, sentence: Sentence, edits: Sequence[Edit]) -> str:
     """Return a sentence after edits of its characters."""
     start = sentence.span.start
     own = [edit._replace(start=edit.start - start, end=edit.end - start) for edit in edits]
@@ -181,10 +181,10 @@ class NegateFinding(Kind):
             finding = sentence.findings[0]
             if any(source.restatements(finding)) or source.followers(sentence.index):
                 continue
-            if told_elsewhere(source, finding, {sentence.index}):
+            if affirmed_elsewhere(source, finding, {sentence.index}):
                 continue
             edits = _denial(source, sentence, finding)
-            if edits is not None and _denies(source, sentence, finding, edits):
+            if edits is not None and _denies(source, sentence, edits):
                 meaning = Meaning(Effect.DENIED, (finding.observation,))
                 yield Change(edits, f"denied:{finding.observation}", meaning)
 
@@ -230,11 +230,9 @@ def _denied_head(head: str) -> str | None:
     return " ".join([table.openings.get(opening, "no"), *kept, ""])
 
 
-def _denies(
-    source: ReadReport, sentence: Sentence, finding: Finding, edits: tuple[Edit, ...]
-) -> bool:
-    """Return whether the extractor reads the changed sentence as a denial of this finding only."""
-    found = extract(_said_after(source, sentence, edits)).findings
+def _denies(source: ReadReport, sentence: Sentence, edits: tuple[Edit, ...]) -> bool:
+    """Return whether the extractor reads every finding of the changed sentence as denied."""
+    found = extract(_changed_sentence(source, sentence, edits)).findings
     return bool(found) and all(f.polarity is Polarity.NEGATIVE for f in found)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from vlscore.findings import Category, Finding, Polarity, Sentence
-from vlscore.perturb.changed_sentences import told_elsewhere
+from vlscore.perturb.changed_sentences import affirmed_elsewhere
 from vlscore.perturb.edits import Chance, Change, Edit, Effect, ErrorCategory, Expected, Meaning
 from vlscore.perturb.parsed_report import ReadReport, topic_of
 from vlscore.perturb.registry import Kind
@@ -26,7 +26,9 @@ def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit
     gone = sorted(set(indices))
     if not gone or len(gone) == len(source.sentences):
         return None
-    if any(source.is_joined(index) for index in gone) or _empties_a_section(source, set(gone)):
+    opened = [k for k in range(len(source.sentences)) if source.opens_section(k)]
+    sections = (range(*bounds) for bounds in pairwise([*opened, len(source.sentences)]))
+    if any(map(source.is_joined, gone)) or any(set(gone).issuperset(each) for each in sections):
         return None
     after = {index + 1 for index in gone}.difference(gone, [len(source.sentences)])
     if any(source.goes_on(index) or source.speaks_of_the_one_before(index) for index in after):
@@ -45,12 +47,6 @@ def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
         else:
             runs.append([index, index])
     return [(first, last) for first, last in runs]
-
-
-def _empties_a_section(source: ReadReport, gone: set[int]) -> bool:
-    opened = [k for k in range(len(source.sentences)) if source.opens_section(k)]
-    bounds = pairwise([*opened, len(source.sentences)])
-    return any(gone.issuperset(range(first, last)) for first, last in bounds)
 
 
 def _removal(source: ReadReport, first: int, last: int) -> Edit:
@@ -117,18 +113,18 @@ class RemovePathology(Kind):
             if not pathologies or topics in tried:
                 continue
             tried.add(topics)
-            gone = _all_that_tell(source, pathologies)
+            gone = _stating_or_referring(source, pathologies)
             if len(gone) > _MOST_SENTENCES or _is_missed(source, gone):
                 continue
             edits = remove_sentences(source, gone)
             if edits is not None:
                 sole = [edit for index in gone for edit in _sole(source, index + 1, gone)]
-                names = tuple(dict.fromkeys(f.observation for f in _told(source, gone)))
+                names = tuple(dict.fromkeys(f.observation for f in _affirmed(source, gone)))
                 meaning = Meaning(Effect.LEFT_OUT, names)
                 yield Change(tuple(sorted([*edits, *sole])), f"sentence:{'+'.join(names)}", meaning)
 
 
-def _all_that_tell(source: ReadReport, findings: list[Finding]) -> set[int]:
+def _stating_or_referring(source: ReadReport, findings: list[Finding]) -> set[int]:
     """Return the sentences that state the findings, refer to them, or give recommendations."""
     stating = set[int]().union(*(source.sentences_stating(finding) for finding in findings))
     gone = stating.union(*(source.followers(index) for index in stating))
@@ -137,7 +133,7 @@ def _all_that_tell(source: ReadReport, findings: list[Finding]) -> set[int]:
 
 def _is_missed(source: ReadReport, gone: set[int]) -> bool:
     """Return whether the remaining text still refers to the removed finding."""
-    if any(told_elsewhere(source, f, gone) for f in _told(source, gone) if f.is_present):
+    if any(affirmed_elsewhere(source, f, gone) for f in _affirmed(source, gone) if f.is_present):
         return True
     stays = [sentence for sentence in source.sentences if sentence.index not in gone]
     if any(sentence.category is Category.COMMUNICATION for sentence in stays):
@@ -165,9 +161,9 @@ def _sole(source: ReadReport, index: int, gone: set[int]) -> list[Edit]:
     return [Edit(start, start + word.end() + 1, first.upper())]
 
 
-def _told(source: ReadReport, gone: set[int]) -> list[Finding]:
-    told = [finding for index in sorted(gone) for finding in source.sentences[index].findings]
-    return [finding for finding in told if finding.polarity is not Polarity.NEGATIVE]
+def _affirmed(source: ReadReport, gone: set[int]) -> list[Finding]:
+    found = [finding for index in sorted(gone) for finding in source.sentences[index].findings]
+    return [finding for finding in found if finding.polarity is not Polarity.NEGATIVE]
 
 
 def _recommends(source: ReadReport, index: int) -> bool:
@@ -189,7 +185,7 @@ _INSIGNIFICANT = {
 _NOTHING_COMPARED = re.compile(
     r"(?:no|none)\b(?=.*\b(?:comparison|prior|previous|old)\b)(?!.*\b(?:change|interval)).*"
     r"|comparison:?(?: (?:is|was) made)?(?: (?:to|with))?(?:[\s,./-]|xxxx|_+|[\d]|none|the|a|prior|"
-    r"previous|study|studies|radiographs?|films?|chest|x-?xxxx|x-?ray|exam\w*|dated|from|of)*",
+    r"previous|study|studies|radiographs?|films?|chest|x-?xxxx|x-?ray|exam\w*|dated|from|of)*"
 )
 _ADMINISTRATIVE = re.compile(
     r".*\b(?:message (?:was )?sent|available for (?:my )?interpretation|thanks?)\b.*"
@@ -208,13 +204,13 @@ class RemoveInsignificant(Kind):
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
-            if source.followers(sentence.index):
-                continue
-            if sentence.category not in _INSIGNIFICANT and not _is_administrative(source, sentence):
-                continue
-            if not source.says_nothing_clinical(sentence):
-                continue
-            if _HEADER.search(source.lead(sentence.index)):
+            is_meant = sentence.category in _INSIGNIFICANT or _is_administrative(source, sentence)
+            if (
+                not is_meant
+                or source.followers(sentence.index)
+                or not source.says_nothing_clinical(sentence)
+                or _HEADER.search(source.lead(sentence.index))
+            ):
                 continue
             edits = remove_sentences(source, [sentence.index])
             if edits is not None:

@@ -209,12 +209,7 @@ class ApproximateIndex:
     """
 
     def __init__(
-        self,
-        path: Path,
-        corpus: Corpus,
-        *,
-        depth: int | None = None,
-        effort: int | None = None,
+        self, path: Path, corpus: Corpus, *, depth: int | None = None, effort: int | None = None
     ) -> None:
         self._path = path
         self._index = open_faiss_file(path, len(corpus), corpus.dim)

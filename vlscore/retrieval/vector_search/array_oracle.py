@@ -225,7 +225,7 @@ class Oracle:
         described = self.shards.gather_vectors(self.corpus, hits.rows)
         found = [
             [self._found(rows[j], described[q][j], images, references, q) for j in range(len(rows))]
-            for q, rows in enumerate(_present(hits))
+            for q, rows in enumerate(row[row >= 0].tolist() for row in hits.rows)
         ]
         if ranks and references is not None:
             return self._with_ranks(found, references)
@@ -406,7 +406,3 @@ def _vector_of(vectors: Array | None, query: int) -> Array | None:
     if vectors is None or not np.isfinite(vectors[query]).all():
         return None
     return np.asarray(vectors[query], np.float64)
-
-
-def _present(hits: Hits) -> list[list[int]]:
-    return [rows[rows >= 0].tolist() for rows in hits.rows]

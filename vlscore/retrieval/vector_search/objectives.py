@@ -144,11 +144,7 @@ class Line(SearchObjective):
 
     def costs(self, query: int | Array, rows: Array) -> Array:
         foot, height = projected(
-            self.images[query],
-            rows,
-            self.references[query],
-            self.edges[query],
-            self.squares[query],
+            self.images[query], rows, self.references[query], self.edges[query], self.squares[query]
         )
         if self.guard == "segment":
             beyond = self.length[query] * (np.maximum(-foot, 0) + np.maximum(foot - 1, 0))
@@ -299,69 +295,40 @@ class SearchTarget:
     is_metric: bool = True
 
 
+_IMAGE, _REFERENCE = ("image",), ("reference",)
+_BOTH = ("image", "reference")
+
 OBJECTIVES: Registry[SearchTarget] = Registry("oracle metric")
-for _target, _aliases in (
-    (SearchTarget("vlscore", ("image", "reference"), "smallest area of the triangle"), ()),
-    (
-        SearchTarget("cosine", ("reference",), "largest cosine with the reference"),
-        ("text-to-text",),
+for _target in (
+    SearchTarget("vlscore", _BOTH, "smallest area of the triangle"),
+    SearchTarget("cosine", _REFERENCE, "largest cosine with the reference"),
+    SearchTarget(
+        "image-centred-cosine", _BOTH, "largest cosine with the reference, both seen from the image"
     ),
-    (
-        SearchTarget(
-            "image-centred-cosine",
-            ("image", "reference"),
-            "largest cosine with the reference, both seen from the image",
-        ),
-        (),
+    SearchTarget("clipscore", _IMAGE, "largest cosine with the image, 2.5 times"),
+    SearchTarget("height", _BOTH, "smallest distance from their line"),
+    SearchTarget("segment-distance", _BOTH, "smallest distance from their segment"),
+    SearchTarget("midpoint-distance", _BOTH, "smallest distance from their midpoint"),
+    SearchTarget(
+        "image-gain-distance",
+        _BOTH,
+        "smallest distance from the point between them that the image's weight sets",
     ),
-    (SearchTarget("clipscore", ("image",), "largest cosine with the image, 2.5 times"), ()),
-    (SearchTarget("height", ("image", "reference"), "smallest distance from their line"), ()),
-    (
-        SearchTarget(
-            "segment-distance", ("image", "reference"), "smallest distance from their segment"
-        ),
-        (),
+    SearchTarget(
+        "image-gain-cosine", _BOTH, "largest cosine with the weighted sum of their directions"
     ),
-    (
-        SearchTarget(
-            "midpoint-distance", ("image", "reference"), "smallest distance from their midpoint"
-        ),
-        (),
+    SearchTarget(
+        "image-to-text",
+        _IMAGE,
+        "largest cosine with the image: retrieval of reports by a radiograph",
+        is_metric=False,
     ),
-    (
-        SearchTarget(
-            "image-gain-distance",
-            ("image", "reference"),
-            "smallest distance from the point between them that the image's weight sets",
-        ),
-        (),
-    ),
-    (
-        SearchTarget(
-            "image-gain-cosine",
-            ("image", "reference"),
-            "largest cosine with the weighted sum of their directions",
-        ),
-        (),
-    ),
-    (
-        SearchTarget(
-            "image-to-text",
-            ("image",),
-            "largest cosine with the image: retrieval of reports by a radiograph",
-            is_metric=False,
-        ),
-        (),
-    ),
-    (
-        SearchTarget(
-            "text-to-image",
-            ("reference",),
-            "largest cosine with the reference: retrieval of radiographs by a report",
-            rows="image",
-            is_metric=False,
-        ),
-        (),
+    SearchTarget(
+        "text-to-image",
+        _REFERENCE,
+        "largest cosine with the reference: retrieval of radiographs by a report",
+        rows="image",
+        is_metric=False,
     ),
 ):
-    OBJECTIVES.register(_target, aliases=_aliases)
+    OBJECTIVES.register(_target, aliases=("text-to-text",) if _target.name == "cosine" else ())

@@ -167,11 +167,7 @@ class Siglip(Objective):
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
         return siglip_loss(
-            pairs.images,
-            pairs.reports,
-            pairs.same,
-            scale=self.log_scale.exp(),
-            bias=self.bias,
+            pairs.images, pairs.reports, pairs.same, scale=self.log_scale.exp(), bias=self.bias
         )
 
 

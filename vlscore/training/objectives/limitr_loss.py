@@ -1,6 +1,7 @@
 """LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023): global and local losses of pairs."""
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -108,20 +109,18 @@ class Limitr(Objective):
         internal_weight: float = 1.0,
     ) -> None:
         super().__init__()
-        self.weights = {
+        weights = {
             "global": global_weight,
-            "local_external": external_weight,
-            "local_internal": internal_weight,
+            "external": external_weight,
+            "internal": internal_weight,
         }
         check_settings(
             self.name,
             above_zero={"temp1": temp1, "temp3": temp3, "local_temperature": local_temperature},
-            at_least_zero={
-                "global_weight": global_weight,
-                "external_weight": external_weight,
-                "internal_weight": internal_weight,
-            },
+            at_least_zero={f"{part}_weight": weight for part, weight in weights.items()},
         )
+        self.global_weight = global_weight
+        self.external_weight, self.internal_weight = external_weight, internal_weight
         if not 0 <= dropout < 1:
             raise InvalidSetting(f"limitr's dropout must be at least 0 and below 1, not {dropout}")
         if region_weights not in ("learned", "uniform"):
@@ -136,12 +135,12 @@ class Limitr(Objective):
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
         local = LocalFeatures.of(pairs, self.name)
-        parts = {
-            "global": gloria_global_loss(pairs.images, pairs.reports, pairs.same, temp3=self.temp3),
-            "local_external": self.external_loss(local),
-            "local_internal": self.internal_loss(local),
+        whole = gloria_global_loss(pairs.images, pairs.reports, pairs.same, temp3=self.temp3)
+        return {
+            "global": self.global_weight * whole,
+            "local_external": self.external_weight * self.external_loss(local),
+            "local_internal": self.internal_weight * self.internal_loss(local),
         }
-        return {part: self.weights[part] * loss for part, loss in parts.items()}
 
     def external_loss(self, local: LocalFeatures) -> Tensor:
         """Compute the loss between pairs: both directions, the mean over words and places."""
@@ -157,14 +156,14 @@ class Limitr(Objective):
         """Return (m, m) in 0 to 1, images in rows: by report's words, and by image's places."""
 
         def columns(words: Tensor) -> tuple[Tensor, Tensor]:
-            seen = attend(
+            attended = attend(
                 words[None], local.patches, temperature=self.temp1, is_context=local.is_patch
             )
-            by_words = self.judge_words(self._summary(seen * words))
-            seen = attend(
+            by_words = self.judge_words(self._summary(attended * words))
+            attended = attend(
                 local.patches, words[None], temperature=self.temp1, is_query=local.is_patch
             )
-            summary = self._summary(seen * local.patches, local.is_patch)
+            summary = self._summary(attended * local.patches, local.is_patch)
             return by_words, self.judge_places(summary)
 
         by_words, by_places = zip(*local.by_report(columns), strict=True)
@@ -179,36 +178,33 @@ class Limitr(Objective):
         """Compute the loss within each pair: the mean over words and places, divided by 10."""
         if not len(local):
             return local.nothing()
-        words, patches = local.words, local.patches
-        seen = attend(
-            words,
-            patches,
-            temperature=self.temp1,
-            is_query=local.is_word,
-            is_context=local.is_patch,
-        )
-        of_words = find_own(
-            words,
-            seen,
-            shares(local.is_word, words),
-            local.is_word,
-            temperature=self.local_temperature,
-        )
-        seen = attend(
-            patches,
-            words,
-            temperature=self.temp1,
-            is_query=local.is_patch,
-            is_context=local.is_word,
-        )
-        of_places = find_own(
-            patches,
-            seen,
-            self._region_weights(seen * patches, local.is_patch),
-            local.is_patch,
-            temperature=self.local_temperature,
-        )
+        words, patches = (local.words, local.is_word), (local.patches, local.is_patch)
+        of_words = self._own_loss(*words, *patches, shares)
+
+        def of_regions(is_patch: Tensor, attended: Tensor) -> Tensor:
+            return self._region_weights(attended * local.patches, is_patch)
+
+        of_places = self._own_loss(*patches, *words, of_regions)
         return (of_words + of_places) / 2 / _INTERNAL_SCALE
+
+    def _own_loss(
+        self,
+        queries: Tensor,
+        is_query: Tensor,
+        context: Tensor,
+        is_context: Tensor,
+        weights: Callable[[Tensor, Tensor], Tensor],
+    ) -> Tensor:
+        """Compute `find_own` of queries and their attended context.
+
+        Args: weights: function of `is_query` and the attended context that returns weights.
+        """
+        attended = attend(
+            queries, context, temperature=self.temp1, is_query=is_query, is_context=is_context
+        )
+        temperature = self.local_temperature
+        found = weights(is_query, attended)
+        return find_own(queries, attended, found, is_query, temperature=temperature)
 
     def _region_weights(self, products: Tensor, is_patch: Tensor) -> Tensor:
         if self.region_weights == "uniform":

@@ -136,7 +136,7 @@ def attend(
 
 
 def find_own(
-    vectors: Tensor, seen: Tensor, weights: Tensor, is_there: Tensor, *, temperature: float
+    vectors: Tensor, attended: Tensor, weights: Tensor, is_there: Tensor, *, temperature: float
 ) -> Tensor:
     """Compute InfoNCE within each pair between vectors and their attended contexts.
 
@@ -145,15 +145,15 @@ def find_own(
 
     Args:
         vectors: (m, L, k), words or places.
-        seen: (m, L, k), the context that each of them attends to in the other modality.
+        attended: (m, L, k), the context that each of them attends to in the other modality.
         weights: (m, L), weight of each in the loss of its pair; 0 for padding.
         is_there: (m, L) bool.
     """
-    scores = vectors @ seen.transpose(1, 2) / temperature
+    scores = vectors @ attended.transpose(1, 2) / temperature
     own = scores.diagonal(dim1=1, dim2=2)
     of_vectors = scores.masked_fill(~is_there.unsqueeze(1), -torch.inf).logsumexp(2) - own
-    of_seen = scores.masked_fill(~is_there.unsqueeze(2), -torch.inf).logsumexp(1) - own
-    return ((of_vectors + of_seen) / 2 * weights).sum() / len(vectors)
+    of_attended = scores.masked_fill(~is_there.unsqueeze(2), -torch.inf).logsumexp(1) - own
+    return ((of_vectors + of_attended) / 2 * weights).sum() / len(vectors)
 
 
 def shares(is_there: Tensor, like: Tensor) -> Tensor:
@@ -194,8 +194,8 @@ def gloria_similarities(local: LocalFeatures, *, temp1: float, temp2: float) -> 
     """Return (m, m), images in rows: log of the sum over words of exp(temp2 * cosine)."""
 
     def column(words: Tensor) -> Tensor:
-        seen = attend(words[None], local.patches, temperature=temp1, is_context=local.is_patch)
-        return (pairwise_cosines(words[None], seen) * temp2).logsumexp(1)
+        attended = attend(words[None], local.patches, temperature=temp1, is_context=local.is_patch)
+        return (pairwise_cosines(words[None], attended) * temp2).logsumexp(1)
 
     return torch.stack(local.by_report(column), dim=1)
 
@@ -225,22 +225,18 @@ class Gloria(Objective):
         global_weight: float = 1.0,
     ) -> None:
         super().__init__()
+        self.temperatures = {"temp1": temp1, "temp2": temp2, "temp3": temp3}
+        self.local_weight, self.global_weight = local_weight, global_weight
         check_settings(
             self.name,
-            above_zero={"temp1": temp1, "temp2": temp2, "temp3": temp3},
+            above_zero=self.temperatures,
             at_least_zero={"local_weight": local_weight, "global_weight": global_weight},
         )
-        self.temp1, self.temp2, self.temp3 = temp1, temp2, temp3
-        self.local_weight, self.global_weight = local_weight, global_weight
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
-        local = gloria_local_loss(
-            LocalFeatures.of(pairs, self.name),
-            temp1=self.temp1,
-            temp2=self.temp2,
-            temp3=self.temp3,
-        )
-        whole = gloria_global_loss(pairs.images, pairs.reports, pairs.same, temp3=self.temp3)
+        local = gloria_local_loss(LocalFeatures.of(pairs, self.name), **self.temperatures)
+        temp3 = self.temperatures["temp3"]
+        whole = gloria_global_loss(pairs.images, pairs.reports, pairs.same, temp3=temp3)
         return {"global": self.global_weight * whole, "local": self.local_weight * local}
 
 
@@ -284,18 +280,13 @@ class Biovil(Objective):
         temp3: float = 10.0,
     ) -> None:
         super().__init__()
+        self.temperature, self.local_weight = temperature, local_weight
+        self.local_temperatures = {"temp1": temp1, "temp2": temp2, "temp3": temp3}
         check_settings(
             self.name,
-            above_zero={
-                "temperature": temperature,
-                "temp1": temp1,
-                "temp2": temp2,
-                "temp3": temp3,
-            },
+            above_zero={"temperature": temperature, **self.local_temperatures},
             at_least_zero={"local_weight": local_weight},
         )
-        self.temperature, self.local_weight = temperature, local_weight
-        self.temp1, self.temp2, self.temp3 = temp1, temp2, temp3
         self.local = local_weight > 0
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
@@ -305,10 +296,6 @@ class Biovil(Objective):
             )
         }
         if self.local:
-            parts["local"] = self.local_weight * gloria_local_loss(
-                LocalFeatures.of(pairs, self.name),
-                temp1=self.temp1,
-                temp2=self.temp2,
-                temp3=self.temp3,
-            )
+            local = LocalFeatures.of(pairs, self.name)
+            parts["local"] = self.local_weight * gloria_local_loss(local, **self.local_temperatures)
         return parts

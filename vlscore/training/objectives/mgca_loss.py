@@ -36,17 +36,17 @@ def mgca_token_loss(local: LocalFeatures, *, temperature: float = 0.1) -> Tensor
         return local.nothing()
     words, patches = unit(local.words), unit(local.patches)
     products = words @ patches.transpose(1, 2) / temperature
-    seen = products.masked_fill(~local.is_patch.unsqueeze(1), -torch.inf).softmax(2) @ patches
+    attended = products.masked_fill(~local.is_patch.unsqueeze(1), -torch.inf).softmax(2) @ patches
     word_weights = attended_shares(local.word_weights, local.is_word, words)
-    of_words = find_own(words, unit(seen), word_weights, local.is_word, temperature=temperature)
+    of_words = find_own(words, unit(attended), word_weights, local.is_word, temperature=temperature)
 
     masked = products.transpose(1, 2).masked_fill(~local.is_word.unsqueeze(1), -torch.inf)
-    seen = masked.softmax(2) @ words
+    attended = masked.softmax(2) @ words
     # The authors' code normalises the contexts of places for ResNet, but not for ViT.
     if local.patch_weights is None:
-        seen = unit(seen)
+        attended = unit(attended)
     patch_weights = attended_shares(local.patch_weights, local.is_patch, patches)
-    of_patches = find_own(patches, seen, patch_weights, local.is_patch, temperature=temperature)
+    of_patches = find_own(patches, attended, patch_weights, local.is_patch, temperature=temperature)
     return of_words + of_patches
 
 
