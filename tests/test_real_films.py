@@ -13,7 +13,6 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from vlscore.data import render, sample_studies
-from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import SmallEncoder
 from vlscore.findings import extract
 from vlscore.metrics import find_metric
@@ -111,7 +110,7 @@ def test_equal_reports_and_patients_stay_in_one_half(modules):
 
 @pytest.mark.parametrize("split", ["held-out", None])
 def test_a_study_of_no_known_part_is_not_left_out_unseen(modules, split):
-    with pytest.raises(SystemExit, match='study a has the part .* write "training"'):
+    with pytest.raises(SystemExit, match=r'study a has the part .* write "training"'):
         modules[0].divide([row("b", "train"), row("a", split)])
 
 
@@ -142,14 +141,14 @@ def test_a_later_test_part_replaces_the_part_report_alone(modules, data, tmp_pat
     assert not part.usable.any()
 
     _write(studies, [{**rows[0], "findings": "Another text."}, *rows[1:], *test])
-    with pytest.raises(SystemExit, match="other studies of the part train .* another work folder"):
+    with pytest.raises(SystemExit, match=r"other studies of the part train .* another work folder"):
         real.make_tables()
 
 
 def test_vectors_of_an_earlier_part_are_not_used(modules, data, tmp_path):
     part, cache = data.part("report"), tmp_path / "vectors.npz"
-    encoder = SmallEncoder.new(["clear", "lungs"], seed=0, style="convirt", side=32)
-    embedder = StudyEmbedder(encoder, device="cpu")
+    SmallEncoder.new(["clear", "lungs"], style="convirt", side=32).save(tmp_path / "encoder")
+    embedder = modules[0].open_encoder(tmp_path / "encoder")
     found = modules[0].vectors_of(embedder, part, cache)
     np.savez(cache, images=found.images[:1], reports=found.reports[:1], black=found.black)
     assert len(modules[0].vectors_of(embedder, part, cache).images) == 1
