@@ -221,17 +221,20 @@ def align(
         )
     say_of_encoder(embedder)
     say_of_run(run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from)
-    _print(run, printing)
+    _print(run, printing, settings.fit is not None)
     if run.content["failures"] and not running.keep_going:
         raise typer.Exit(1)
 
 
-def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
+def _print(run: "AlignmentRun", printing: PrintOptions, is_fitted: bool) -> None:
     """Print the tables, and the rows without values."""
     if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
         tables = [_shorter(named_as_in_papers(table)) for table in run.tables]
+        if is_fitted:
+            # The composite is the last table of the folder, and the answer to the command.
+            tables = [tables[-1], *tables[:-1]]
         show_tables(tables, run.signatures, run.folder, "tables.md")
     failures = run.content["failures"]
     say_of_failures(
