@@ -33,12 +33,14 @@ perturbations: $(VENV)/.installed-dev
 WORK ?= out/real
 real: $(VENV)/.installed
 	@test -d "$(DATA)/iu" || { echo "name the folder of docs/real.md: make real DATA=FOLDER"; exit 1; }
-	$(BIN)/python benchmarks/real_encoders.py $(DATA) $(WORK) --out benchmarks/results/real_encoders.md
-	$(BIN)/python benchmarks/real_imperfect.py $(DATA) $(WORK) --out benchmarks/results/real_imperfect.md
-	$(BIN)/python benchmarks/real_trials.py $(DATA) $(WORK) --out benchmarks/results/real_trials.md
-	$(BIN)/python benchmarks/real_sensitivity.py $(DATA) $(WORK) --out benchmarks/results/real_sensitivity.md
-	$(BIN)/python benchmarks/real_generators.py $(DATA) $(WORK) --out benchmarks/results/real_generators.md
-	$(BIN)/python benchmarks/radpref.py $(DATA)/radpref --out benchmarks/results/radpref.md
+	$(BIN)/python benchmarks/real_encoders.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_encoders.md
+	$(BIN)/python benchmarks/real_imperfect.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_imperfect.md
+	$(BIN)/python benchmarks/real_trials.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_trials.md
+	$(BIN)/python benchmarks/real_sensitivity.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_sensitivity.md
+	@test -d "$(DATA)/generated" || echo "$(DATA)/generated is absent: the tables of generators are left out"
+	test ! -d "$(DATA)/generated" || $(BIN)/python benchmarks/real_generators.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_generators.md
+	@test -d "$(DATA)/radpref" || echo "$(DATA)/radpref is absent: the tables of RadPref are left out"
+	test ! -d "$(DATA)/radpref" || $(BIN)/python benchmarks/radpref.py "$(DATA)/radpref" --out benchmarks/results/radpref.md
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -6,7 +6,8 @@ lies in a work folder outside of the repository, and is made once.
 
 Parts. "train" trains encoders and probes. "choose" is the half of the development part on which
 every choice was made. "report" is the other half, which was measured once, at the end; where the
-data has a test part, that is "report". The halves are chosen by a hash of the study's id; studies
+data has a test part, that is "report", and the other half of the development part is not used.
+The halves are chosen by a hash of the study's id; studies
 with the same report, or of the same patient, are in the same half.
 """
 
@@ -14,6 +15,7 @@ import argparse
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,7 +101,7 @@ class Part:
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
         """Return (n,) bool, False for studies that the coders did not code."""
-        return np.array(["No Indexing" not in each for each in self.mesh], bool)
+        return np.array([bool(each) and "No Indexing" not in each for each in self.mesh], bool)
 
 
 @dataclass(frozen=True)
@@ -125,16 +127,45 @@ class RealData:
         return PAIRS[views] if self.side == KEPT else f"{PAIRS[views]}-{self.side}"
 
     def make_tables(self) -> None:
-        """Write a table for each part, and the films in their proportions, unless they exist."""
-        if all(self.table(part).is_file() for part in PARTS):
-            return
+        """Write a table for each part, and the films in their proportions.
+
+        Tables of an earlier call stay if their studies are those of the data folder. A changed part
+        "report", such as a new test part, replaces the earlier one; the encoders remain.
+
+        Raises: SystemExit if the studies that the encoders were trained or chosen on have changed.
+        """
         self.work.mkdir(parents=True, exist_ok=True)
         everything = self.work / "iu.jsonl"
-        dataset("squared-films", self.data / "iu", everything, proportions=self.work / "films")
-        rows = [json.loads(line) for line in everything.read_text(encoding="utf-8").splitlines()]
-        for part, chosen in divide(rows).items():
+        summary = dataset(
+            "squared-films", self.data / "iu", everything, proportions=self.work / "films"
+        )
+        parts = divide(_rows(everything))
+        print(", ".join(f"{name}: {len(rows)} studies" for name, rows in parts.items()))
+        for (what, reason), count in summary.omitted.items():
+            print(f"left out: {count} x {what}: {reason} ({summary.rows_file})", flush=True)
+        changed = [
+            part
+            for part, rows in parts.items()
+            if not self.table(part).is_file() or not _same(_rows(self.table(part)), rows)
+        ]
+        fixed = [part for part in changed if part != REPORT and self.table(part).is_file()]
+        if fixed:
+            raise SystemExit(
+                f"{self.work}: was made with other studies of the part {' and '.join(fixed)} than "
+                f"{self.data / 'iu'} has; give another work folder (make real WORK=FOLDER)"
+            )
+        if REPORT in changed and self.table(REPORT).is_file():
+            print("the part report has changed: its films are read again", flush=True)
+            films = self.work.glob(f"{PAIRS[BOTH_VIEWS]}*-{REPORT}")
+            for made in (*films, *self._compared()):
+                shutil.rmtree(made, ignore_errors=True)
+        for part in changed:
             with atomic_write(self.table(part)) as stream:
-                stream.writelines(json.dumps(row) + "\n" for row in chosen)
+                stream.writelines(json.dumps(row) + "\n" for row in parts[part])
+
+    def _compared(self) -> list[Path]:
+        """Return the folders in which real_generators.py compared the studies of all parts."""
+        return sorted((self.work / "generators").glob("compared-*"))
 
     def preparation(
         self, part: str, table: Path | None = None, views: str = FRONTAL
@@ -158,8 +189,25 @@ class RealData:
         return f"Data: {describe_file(self.data / 'iu' / 'studies.jsonl')}: {SOURCE}."
 
 
+def _rows(table: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()]
+
+
+def _same(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether films, reports and codings are equal; the films may lie in another folder."""
+
+    def content(row: Mapping[str, Any]) -> list[Any]:
+        films = [Path(path).name for path in row["image"]]
+        return [*(row[name] for name in ("id", "findings", "impression", "mesh")), films]
+
+    return list(map(content, rows)) == list(map(content, others))
+
+
 def divide(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """Divide the rows of all studies into the parts; this file's docstring has the rule."""
+    """Divide the rows of all studies into the parts; this file's docstring has the rule.
+
+    Raises: SystemExit if a study has no known part, so that none is left out unseen.
+    """
     parts: dict[str, list[Mapping[str, Any]]] = {part: [] for part in PARTS}
     development = []
     for row in rows:
@@ -168,6 +216,11 @@ def divide(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any
             development.append(row)
         elif split in ("train", "test"):
             parts[TRAIN if split == "train" else REPORT].append(row)
+        else:
+            raise SystemExit(
+                f'study {row["id"]} has the part {split!r}; write "training", '
+                '"development-test" or "test" into iu/studies.jsonl (docs/real.md)'
+            )
     has_test = bool(parts[REPORT])
     first: dict[str, str] = {}
     for row in development:
@@ -245,8 +298,11 @@ def text_vectors(embedder: StudyEmbedder, texts: Sequence[str]) -> Array:
 
 
 def vectors_of(embedder: StudyEmbedder, part: Part, cache: Path) -> Vectors:
-    """Return the vectors of a part, from `cache` (an .npz file) if they were computed before."""
-    if cache.is_file():
+    """Return the vectors of a part, from `cache` (an .npz file) if they were computed before.
+
+    A cache that is older than the part's table is of other studies.
+    """
+    if cache.is_file() and cache.stat().st_mtime_ns > part.table.stat().st_mtime_ns:
         with np.load(cache, allow_pickle=False) as stored:
             return Vectors(stored["images"], stored["reports"], stored["black"])
     found = Vectors(

@@ -136,7 +136,8 @@ def difference_table(folder: Path, data: RealData, names: Sequence[str]) -> Text
                     dict(zip(ids[k], column[k], strict=True))
                     for k in ((systems == name) & chosen for name in (first, second))
                 )
-                both = sorted(one.keys() & other.keys())
+                # A study without a frontal film has no value of a score that looks at the film.
+                both = [id for id in sorted(one) if np.isfinite(one[id] - other[id])]
                 moved = [one[id] - other[id] for id in both]
                 cells.append(interval(grouped_mean(moved, both)) if both else "-")
         rows.append((f"{first} - {second}", *cells))

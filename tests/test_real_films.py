@@ -1,10 +1,14 @@
 """The benchmarks on real films, on phantoms in the same layout."""
 
 import json
+import os
+import shutil
 import sys
 
 import cv2
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import REPOSITORY
@@ -102,6 +106,73 @@ def test_equal_reports_and_patients_stay_in_one_half(modules):
     with_test = modules[0].divide([*rows, row("u", "test")])
     assert [each["id"] for each in with_test["report"]] == ["u"]
     assert with_test["choose"] == parts["choose"]
+
+
+@pytest.mark.parametrize("split", ["held-out", None])
+def test_a_study_of_no_known_part_is_not_left_out_unseen(modules, split):
+    with pytest.raises(SystemExit, match=r'study a has the part .* write "training"'):
+        modules[0].divide([row("b", "train"), row("a", split)])
+
+
+def test_a_later_test_part_replaces_the_part_report_alone(modules, data, tmp_path):
+    folder, work = tmp_path / "data", tmp_path / "work"
+    shutil.copytree(data.data, folder)
+    studies = folder / "iu" / "studies.jsonl"
+    real = modules[0].RealData(folder, work, 64)
+    real.make_tables()
+    before = {name: real.table(name).read_bytes() for name in modules[0].PARTS}
+    assert len(real.part("report").pairs) > 3
+    compared = work / "generators" / "compared-five"
+    compared.mkdir(parents=True)
+    real.make_tables()
+    assert {name: real.table(name).read_bytes() for name in before} == before
+    assert compared.is_dir()
+
+    rows = [json.loads(line) for line in studies.read_text().splitlines()]
+    test = [{**rows[k], "id": f"new-{k}", "part": "test", "mesh": None} for k in range(3)]
+    _write(studies, rows + test)
+    real.make_tables()
+    for name in ("train", "choose"):
+        assert real.table(name).read_bytes() == before[name]
+    assert not compared.exists()
+    part = real.part("report")
+    assert part.pairs.ids == ["new-0", "new-1", "new-2"]
+    # Without a manual coding there is no truth: such a study is not one without findings.
+    assert not part.usable.any()
+
+    _write(studies, [{**rows[0], "findings": "Another text."}, *rows[1:], *test])
+    with pytest.raises(SystemExit, match=r"other studies of the part train .* another work folder"):
+        real.make_tables()
+
+
+def test_vectors_of_an_earlier_part_are_not_used(modules, data, tmp_path):
+    part, cache = data.part("report"), tmp_path / "vectors.npz"
+    SmallEncoder.new(["clear", "lungs"], style="convirt", side=32).save(tmp_path / "encoder")
+    embedder = modules[0].open_encoder(tmp_path / "encoder")
+    found = modules[0].vectors_of(embedder, part, cache)
+    np.savez(cache, images=found.images[:1], reports=found.reports[:1], black=found.black)
+    assert len(modules[0].vectors_of(embedder, part, cache).images) == 1
+    os.utime(cache, ns=(0, part.table.stat().st_mtime_ns - 1))
+    again = modules[0].vectors_of(embedder, part, cache)
+    np.testing.assert_array_equal(again.images, found.images)
+
+
+def test_studies_without_a_value_are_left_out_of_differences(modules, data, tmp_path):
+    ids = [f"iu-{number}" for number in range(4)]
+    systems = ["one"] * 4 + ["other"] * 4
+    films = [0.5, 0.25, None, 0.0, 0.25, 0.25, None, 0.0]
+    columns = {"id": ids * 2, "system": systems, "findings-f1": [1.0] * 4 + [0.5] * 4}
+    table = pa.table({**columns, "image-gain-distance": films})
+    pq.write_table(table, tmp_path / "values.parquet")
+    found = modules[3].difference_table(tmp_path, data, ["one", "other"])
+    name, *cells = found.rows[0]
+    known = modules[3].studies_of(data)
+    normal = [known[id]["mesh"] == "normal" for id in ids]
+    assert name == "one - other"
+    moved = [0.25, 0.0, None, 0.0]
+    for cell, is_normal in zip(cells[2:], (True, False), strict=True):
+        mine = [m for m, n in zip(moved, normal, strict=True) if n is is_normal and m is not None]
+        assert cell.startswith(f"{np.mean(mine):.3f}" if mine else "-")
 
 
 @pytest.fixture(scope="module")

@@ -207,7 +207,10 @@ def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, 
     options = ("-m", "bleu-1,rouge-l", "--resamples", 20)
     done = command("align", ratings, "-o", out, *options, "--fit", "rating")
     assert done.exit_code == 0, done.output
+    # Before the other tables, of which a screen shows as many as fit.
+    assert done.stdout.startswith("A composite fitted to rating\n")
     assert "composite, cross-validated" in done.stdout
+    assert "Agreement with raters: rating" in done.stdout
     file = out / "composite.json"
     judged = ("align", ratings, "-o", tmp_path / "judged", "-m", f"composite:{file}")
     done = command(*judged, "--resamples", 20)

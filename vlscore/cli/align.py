@@ -226,16 +226,19 @@ def align(
         )
     print_encoder_warning(embedder)
     print_run_notes(run)
-    _print(run, printing)
+    _print(run, printing, settings.fit is not None)
     exit_if_failed(run.content["failures"], running.keep_going)
 
 
-def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
+def _print(run: "AlignmentRun", printing: PrintOptions, is_fitted: bool) -> None:
     """Print the tables, and the rows without values."""
     if printing.as_json:
         print_json(run.content)
     elif not printing.quiet:
         tables = [_shorter(named_as_in_papers(table)) for table in run.tables]
+        if is_fitted:
+            # The composite is the last table of the folder, and the answer to the command.
+            tables = [tables[-1], *tables[:-1]]
         show_tables(tables, run.signatures, run.folder, "tables.md")
     failures = run.content["failures"]
     print_failures(

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -180,6 +181,20 @@ def test_squeezed_films_get_their_proportions_back(tmp_path):
     tall = np.asarray(Image.open(tmp_path / "restored" / "images" / "tall.png"), dtype=np.float32)
     again = cv2.resize(tall, (40, 40), interpolation=cv2.INTER_AREA)
     assert np.corrcoef(squeezed.ravel(), again.ravel())[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("out", ["iu.jsonl", "tables/iu.jsonl"])
+def test_relative_folders_name_the_same_films(tmp_path, monkeypatch, out):
+    sample = squared_films(tmp_path / "iu")
+    monkeypatch.chdir(tmp_path)
+    dataset("squared-films", sample.folder.name, out, proportions="restored")
+    films = [path for study in open_studies(out, needs={"image"}) for path in study.images]
+    assert sorted(Path(path).stem for path in films) == ["even", "side", "tall", "wide"]
+    for path in films:
+        copied = Path(path).stem in ("tall", "wide")
+        folder = tmp_path / "restored" if copied else sample.folder
+        assert Path(path).resolve() == folder / "images" / f"{Path(path).stem}{Path(path).suffix}"
+        assert Path(path).is_file()
 
 
 def test_restored_films_are_made_once_and_again_for_a_newer_film(tmp_path):

@@ -406,6 +406,31 @@ def test_a_table_of_counts_needs_no_row_for_a_category_without_errors(tmp_path):
     assert [row.row for row in pairs.bad] == [4, 5]
 
 
+def test_errors_may_be_counted_by_significance_alone(tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text(
+        "study_id,candidate_id,rater,significant,rating\n"
+        "1,a,ann,yes,2\n1,a,ann,no,1\n1,a,bob,yes,0\n1,a,bob,no,4\n2,a,ann,yes,1\n"
+        "2,a,ann,no,0\n2,a,bob,yes,3\n2,a,bob,no,\n",
+        encoding="utf-8",
+    )
+    pairs = read_ratings(path)
+    # Bob's last row has no count: his errors of the study are not known.
+    expected = {
+        "total errors": [[3, 1], [4, np.nan]],
+        "significant errors": [[2, 1], [0, np.nan]],
+        "insignificant errors": [[1, 0], [4, np.nan]],
+    }
+    assert list(pairs.ratings) == list(expected)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(pairs.ratings[name], values)
+    assert [row.row for row in pairs.bad] == [8]
+    with pytest.raises(InvalidSetting, match=r'"significant" of the errors.* one column of counts'):
+        read_ratings(path, columns=RatingColumns(by_rater=("rating", "rater")))
+    ignored = read_ratings(path, columns=RatingColumns(significant=""))
+    assert list(ignored.ratings) == ["rating"]
+
+
 def test_one_column_a_rater_and_several_dimensions(tmp_path):
     path = tmp_path / "wide.csv"
     path.write_text("study_id,candidate_id,ann,bob\n1,a,1,2\n1,b,,3\n", encoding="utf-8")
@@ -421,7 +446,7 @@ def test_one_column_a_rater_and_several_dimensions(tmp_path):
 def test_what_cannot_be_read_is_refused_with_the_way_out(tmp_path):
     path = tmp_path / "ratings.csv"
     path.write_text("study_id,candidate_id,score,category\n1,a,1,x\n", encoding="utf-8")
-    with pytest.raises(InvalidTable, match=r"no column rating; found: study_id.*--help"):
+    with pytest.raises(InvalidTable, match=r"no column rating; found: study_id.*--rater-columns"):
         read_ratings(path)
     with pytest.raises(InvalidTable, match="no column who"):
         read_ratings(path, columns=RatingColumns(rater="who", ratings=("score",)))

@@ -156,7 +156,9 @@ class _Writing:
         self, reading: DatasetReading, out: Path, proportions: str | Path | None, relative: bool
     ) -> None:
         self._reading, self._out, self._relative = reading, out, relative
-        self._proportions = None if proportions is None else Path(proportions)
+        # A copy's path, and that of a film with its proportions, must not depend on the folder
+        # that the data set's films are relative to.
+        self._proportions = None if proportions is None else Path(os.path.abspath(proportions))
         self._columns = _columns_of(reading.dataset)
         if out.suffix not in _WRITERS:
             raise InvalidSetting(f"{out}: a table is one of {', '.join(_WRITERS)}")
@@ -200,7 +202,7 @@ class _Writing:
             if isinstance(each, Omission) or self._proportions is None or counts is None:
                 yield each
             else:
-                root = self._reading.film_root
+                root = Path(os.path.abspath(self._reading.film_root))
                 yield from with_proportions(each, root, self._proportions, counts)
 
     def _write(self, study: DatasetStudy, files: ExitStack) -> None:
@@ -352,8 +354,9 @@ def with_proportions(
 
     Args:
         study: study whose films' paths start from `root`.
-        out: folder of the copies, PNG of 8 bits under the films' own names. An existing copy that
-            is newer than its film is used again.
+        root: absolute path, as the films of the yielded studies have absolute paths.
+        out: absolute path of the folder of the copies, PNG of 8 bits under the films' own names.
+            An existing copy that is newer than its film is used again.
         counts: counts to which the films are added.
     """
     films = []

@@ -47,6 +47,8 @@ from vlscore.evaluation.ratings.sheet_files import KEY
 from vlscore.evaluation.ratings.sheet_reading import read_sheets
 
 ONE_RATER = "rater"
+# Of errors that a table counts by significance alone.
+ONE_CATEGORY = "errors"
 # Read where the table has them; required where a user names another column.
 _IF_THERE = ("rater", "category", "significant", "reference", "candidate", "image")
 
@@ -62,7 +64,8 @@ class RatingColumns:
         ratings: columns of numbers, one a dimension that was rated; with `category`, one column of
             error counts.
         by_rater: instead, columns of numbers, one a rater, in a table with one row a candidate.
-        category, significant: what kind of error a row counts, and whether it matters clinically.
+        category, significant: what kind of error a row counts, and whether it matters clinically;
+            each may be there without the other.
         reference, candidate, image: the reports, and the path or paths of the image.
 
     Of these, rater, category, significant, reference, candidate and image may be absent, unless
@@ -129,14 +132,19 @@ class _Reader:
                 if name and name != getattr(standard, role):
                     needed.append(name)
                 absent[role] = ""
-        hint = ". Name the columns with the options of --help, or the layout with --layout"
+        hint = (
+            ". Name the columns of ratings (--rating-columns), or those of the raters where each "
+            "has one (--rater-columns); --help-all has the other columns, and --layout"
+        )
         missing_columns(path, found, needed, hint)
         # An empty name is a column that the table lacks.
         self._columns, self._root = replace(columns, **absent), root
-        if self._columns.category and (len(columns.ratings) > 1 or columns.by_rater):
+        counted = self._columns.category or self._columns.significant
+        if counted and (len(columns.ratings) > 1 or columns.by_rater):
+            what = "of categories" if self._columns.category else "of the errors' significance"
             raise InvalidSetting(
-                f'{path}: with the column "{columns.category}" of categories there is one column '
-                "of counts; name that one alone"
+                f'{path}: with the column "{counted}" {what} there is one column of counts; name '
+                "that one alone"
             )
 
     def read(self, builder: Builder, number: int, record: dict[str, Any] | str) -> None:
@@ -164,7 +172,7 @@ class _Reader:
             )
             for who, what, value in self._ratings(record, rater):
                 builder.add_score(pair, who, what, value)
-            if names.category:
+            if names.category or names.significant:
                 self._count(builder, pair, rater, record)
         except InvalidStudy as error:
             builder.refuse(number, error, pair, None if names.by_rater else rater)
@@ -176,14 +184,16 @@ class _Reader:
         if names.by_rater:
             for column in names.by_rater:
                 yield column, "rating", number_of(record.get(column), column)
-        elif not names.category:
+        elif not (names.category or names.significant):
             for column in names.ratings:
                 yield rater, column, number_of(record.get(column), column)
 
     def _count(self, builder: Builder, pair: Pair, rater: str, record: dict[str, Any]) -> None:
         names = self._columns
         (column,) = names.ratings
-        category = name_of(record.get(names.category), names.category)
+        category = ONE_CATEGORY
+        if names.category:
+            category = name_of(record.get(names.category), names.category)
         significant = None
         if names.significant:
             significant = yes_or_no(record.get(names.significant), names.significant)
