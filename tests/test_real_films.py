@@ -240,22 +240,26 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
         ("FINAL", recipe),
         ("CHOICES", recipe),
         ("CURVE", {0.5: recipe["convirt"]}),
+        ("SIDES", {64: (72, encoders.Recipe("convirt", "convirt", side=64))}),
     ):
         monkeypatch.setattr(encoders, name, recipes)
     # The others are slower, and tested elsewhere.
     monkeypatch.setattr(imperfect, "usable_metrics", lambda: ([find_metric("rouge-l")], {}))
     encoders.train_all(data, (0,))
     before = {path: path.stat().st_mtime_ns for path in data.work.rglob("model.safetensors")}
-    assert len(before) == 3
+    assert len(before) == 4
     encoders.train_all(data, (0,))
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
     tables = encoders.all_tables(data)
+    (larger,) = (table for table in tables if table.title.startswith("Larger films: retrieval"))
+    assert [row[0] for row in larger.rows] == ["32 pixels", "64 pixels", "chance"]
     assert [row[0] for row in tables[0].rows] == ["convirt", "chance"]
     assert [row[0] for row in tables[1].rows] == ["convirt-seed0"]
     assert [row[0] for row in tables[-1].rows] == [
         "encoders/convirt-seed0",
         "choices/convirt",
         "curve/0.5",
+        "sides/64",
     ]
     cases, found, by_seed = imperfect.measure(data, "train")
     assert imperfect.seeds_table(by_seed, cases).columns == ("score", "convirt-seed0")

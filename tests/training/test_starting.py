@@ -11,10 +11,9 @@ from torchvision.models import resnet50
 from transformers import BertConfig, BertModel
 
 from vlscore.encoders import Bert, SwinTiny, find_encoder, load_encoder
-from vlscore.encoders.blocks import bert as bert_tower
 from vlscore.encoders.blocks.convolutional import ResNet50
 from vlscore.encoders.cards import card_of
-from vlscore.encoders.models import mgca
+from vlscore.encoders.models import biovil, convirt, gloria, medclip, mgca
 from vlscore.errors import (
     IncompatibleCheckpoint,
     InvalidSetting,
@@ -36,7 +35,8 @@ def small_towers(monkeypatch):
     def small(pieces, *, layers=12, segments=2):
         return Bert(len(PIECES), layers=LAYERS, inner=16, segments=segments)
 
-    monkeypatch.setattr(bert_tower, "Bert", small)
+    for module in (biovil, convirt, gloria, medclip, mgca):
+        monkeypatch.setattr(module, "Bert", small)
     monkeypatch.setattr(mgca, "VisionTransformer", partial(VisionTransformer, mlp_ratio=0.1))
     for name in LAYOUTS:
         monkeypatch.setattr(find_encoder(name)[0], "vocabulary_size", len(PIECES))
