@@ -44,7 +44,9 @@ def open_file(path: Path) -> sqlite3.Connection:
     # The file is private: it holds embeddings and pixels of patients' data.
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_owner(path)
-    db = sqlite3.connect(path, _SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(
+        path, timeout=_SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
+    )
     try:
         _set_up(db)
     except BaseException:
