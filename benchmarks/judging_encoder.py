@@ -435,11 +435,13 @@ def main() -> None:
     vectors = options.folder / "vectors"
     vectors.mkdir(exist_ok=True)
     own_encoders = {}
-    for reading in options.readings if options.stages else ():
-        own_encoders[f"judging in stages, reads {reading}: {SIGNAL}"] = train_staged(
-            options.folder, options.steps, options.epochs, reading
-        )
-    for reading in options.readings[:1] if options.whole or not options.stages else ():
+    if options.stages:
+        for reading in options.readings:
+            own_encoders[f"judging in stages, reads {reading}: {SIGNAL}"] = train_staged(
+                options.folder, options.steps, options.epochs, reading
+            )
+    if options.whole or not options.stages:
+        reading = options.readings[0]
         own_encoders[f"judging in one run, reads {reading}: {SIGNAL}"] = train_one(
             options.folder, options.seed, options.whole or options.epochs, reading
         )

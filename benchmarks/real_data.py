@@ -6,9 +6,9 @@ lies in a work folder outside of the repository, and is made once.
 
 Parts. "train" trains encoders and probes. "choose" is the half of the development part on which
 every choice was made. "report" is the other half, which was measured once, at the end; where the
-data has a test part, that is "report", and the other half of the development part is not used.
-The halves are chosen by a hash of the study's id; studies
-with the same report, or of the same patient, are in the same half.
+data has a test part, that is "report", and the other half of the development part is not used. The
+halves are chosen by a hash of the study's id; studies with the same report, or of the same patient,
+are in the same half.
 """
 
 import argparse
@@ -180,8 +180,7 @@ class RealData:
         ends = {TRAIN: "", CHOOSE: "-validation"}
         folder = self.pairs_name(BOTH_VIEWS) + ends.get(name, f"-{name}")
         pairs = prepare(self.preparation(name, views=BOTH_VIEWS), self.work / folder)
-        lines = self.table(name).read_text(encoding="utf-8").splitlines()
-        mesh = {row["id"]: row["mesh"] or "" for row in map(json.loads, lines)}
+        mesh = {row["id"]: row["mesh"] or "" for row in _rows(self.table(name))}
         return Part(self.table(name), pairs, [mesh[id] for id in pairs.ids])
 
     def describe(self) -> str:

@@ -11,6 +11,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
@@ -360,6 +361,7 @@ def run_record(**facts: Any) -> dict[str, Any]:
     }
 
 
+@cache
 def libraries() -> dict[str, str | None]:
     """Return the versions of the libraries that numbers may depend on; None for an absent one."""
     return {name: _installed(name) for name in _LIBRARIES}

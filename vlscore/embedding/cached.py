@@ -10,7 +10,6 @@ import math
 import os
 import stat
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -210,7 +209,7 @@ class CachedEmbeddings:
             "precision": self._precision,
             "device": encoder.device.type,
             "dtype": "<f4",
-            "libraries": _versions(),
+            "libraries": libraries(),
         }
         if self._is_compiled:
             facts["compiled"] = True
@@ -243,7 +242,7 @@ def cached_pixels(cache: Cache, pipeline: ImagePipeline, policy: ImagePolicy) ->
         "holds": "pixels",
         "code": code,
         "dtype": _stored_dtype(pipeline).str,
-        "libraries": _versions(),
+        "libraries": libraries(),
         **_facts_of_pixels(pipeline, policy),
     }
     return cache.pixels.space(facts)
@@ -329,8 +328,3 @@ def _code_of(member: JointEncoder | ImagePipeline) -> str | None:
     if member.cache_version is not None:
         return f"{stable_name(kind)} {member.cache_version} {__version__}"
     return None
-
-
-@cache
-def _versions() -> dict[str, str | None]:
-    return libraries()

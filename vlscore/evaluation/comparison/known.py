@@ -170,8 +170,8 @@ def read_numbers(
         if not same or index["ids"] != [study.id for study in studies]:
             return known
         if run.key["baselines"] and key["baselines"]:
-            # The nearest image depends on the encoder, which no signature of a text metric names:
-            # its report may be another one.
+            # "nearest-image" is left out: its reports depend on the encoder, which no signature of
+            # a text metric names.
             same |= {CONSTANT, NORMAL, RANDOM}
         has_same_images = all(run.key[n] == key[n] for n in ("images_sha256", "image_root"))
         # Where a file was replaced, all numbers of images are computed anew: no row may hold

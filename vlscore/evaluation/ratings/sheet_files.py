@@ -58,7 +58,7 @@ class SheetItem:
 
     @property
     def pairs(self) -> list[Pair]:
-        """Return (study, candidate) of every system that wrote or chose it."""
+        """Return (study, candidate) for each system or metric that wrote or chose the report."""
         return [(self.study, candidate) for candidate in self.candidates]
 
     @property

@@ -202,7 +202,7 @@ class _Reading:
                 self.preferences.append(Preference(item.study, rater, *names, sign * answer))
 
     def add_ranks(self) -> None:
-        """Add a rank a system, study and rater to the builder; 1 is the best, ties share a rank.
+        """Add the rank of each system, for each study and rater; 1 is the best, ties share a rank.
 
         A rater's ranks of a study need all comparisons of the study.
         """

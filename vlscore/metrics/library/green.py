@@ -146,7 +146,7 @@ def _key(candidate: str, reference: str) -> _Pair:
     return " ".join(candidate.split()), " ".join(reference.split())
 
 
-@loaded_once(lambda path: (path,), room=2)
+@loaded_once(lambda path: (path,), maxsize=2)
 def _read_answers(path: Path) -> Mapping[_Pair, str | VLScoreError]:
     """Read the answers of a table.
 

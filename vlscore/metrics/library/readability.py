@@ -104,7 +104,7 @@ def _file(named: Any) -> Path:
     return path
 
 
-@loaded_once(lambda path: (path,), room=4)
+@loaded_once(lambda path: (path,), maxsize=4)
 def _listed(path: Path) -> frozenset[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

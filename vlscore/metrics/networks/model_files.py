@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -136,18 +136,18 @@ Loaded = TypeVar("Loaded")
 
 
 def loaded_once(
-    files: Callable[..., Iterable[Path]], room: int = 1
+    files: Callable[..., Iterable[Path]], maxsize: int = 1
 ) -> Callable[[Callable[Parameters, Loaded]], Callable[Parameters, Loaded]]:
     """Return a decorator of a function that reads files: its latest results stay in memory.
 
     Args:
         files: function of the same arguments that returns the files. If one of them has changed,
             it is read again.
-        room: number of results that stay.
+        maxsize: number of results that stay.
     """
 
     def decorate(load: Callable[Parameters, Loaded]) -> Callable[Parameters, Loaded]:
-        @lru_cache(maxsize=room)
+        @lru_cache(maxsize=maxsize)
         def of_stamp(stamp: Stamp, *args: Any, **keywords: Any) -> Loaded:
             return load(*args, **keywords)
 
@@ -356,7 +356,7 @@ class AnnotationCache:
             "holds": "annotations",
             "annotator": stable_class(kind),
             "code": f"{stable_module(kind)} {__version__}",
-            "libraries": _versions(),
+            "libraries": libraries(),
             **files(),
             **annotator.identity,
         }
@@ -375,11 +375,6 @@ def json_content(entry: Entry) -> Any:
         return json.loads(entry.value)
     except (ValueError, RecursionError):
         return None
-
-
-@cache
-def _versions() -> dict[str, str | None]:
-    return libraries()
 
 
 # Distinct reports in memory between batches: references repeat across generators.

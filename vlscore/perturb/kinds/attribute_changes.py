@@ -135,7 +135,7 @@ def _is_normal(source: ReadReport, side: str) -> bool:
 def _moves_others_too(source: ReadReport, side: str, stated: Collection[int]) -> bool:
     """Return whether a finding that would also move is mentioned elsewhere, or on both sides."""
     present = (f for index in stated for f in source.sentences[index].findings if f.is_present)
-    # One of each topic: what is asked of them has the same answer.
+    # One finding of each topic: the conditions below depend on its topic alone.
     moved = {topic_of(finding): finding for finding in present if finding.side == side}.values()
     return any(
         not source.sentences_stating(finding) <= set(stated)
