@@ -8,7 +8,7 @@ import pytest
 
 from vlscore.cli import progress
 from vlscore.cli.output import print_bad_rows, print_failures
-from vlscore.cli.progress import row_progress
+from vlscore.cli.progress import phase_progress, row_progress
 from vlscore.data import BadRow
 
 
@@ -43,6 +43,16 @@ def test_an_unknown_total_is_not_guessed(clock, capsys):
         clock.now = 40.0
         on_progress(20, 3)
     assert capsys.readouterr().err == "embedding: 20 rows, 3 failed, 0.5/s\n"
+
+
+def test_a_phase_counts_what_it_names(clock, capsys):
+    with phase_progress() as begin:
+        on_progress = begin("intervals and tests", 16)
+        on_progress(0, 0)
+        clock.now = 40.0
+        on_progress(4, 0)
+    shown = capsys.readouterr().err
+    assert shown == "intervals and tests: 4 of 16, 0 failed, 0.1/s, 2 min left\n"
 
 
 def test_quiet_is_quiet(clock, capsys):

@@ -27,6 +27,18 @@ def test_report_of_a_command_and_after_it(tmp_path):
     assert "2 reports" in (tmp_path / "judged" / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_command_with_a_page_prints_its_notes_once(tmp_path):
+    table = tmp_path / "s.jsonl"
+    table.write_text(json.dumps(STUDY) + "\n" + json.dumps({**STUDY, "id": "2"}) + "\n")
+    made = run(
+        "compare", table, "--baselines", "-m", "bleu-1", "-o", tmp_path / "out", "--report"
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    assert made.output.count("baseline:constant is the most frequent report") == 1
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "baseline:constant is the most frequent report" in page
+
+
 def test_report_says_what_the_page_holds(tmp_path):
     table = tmp_path / "s.jsonl"
     table.write_text(json.dumps(STUDY) + "\n")

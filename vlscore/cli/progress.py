@@ -76,10 +76,12 @@ def phase_progress(
 
             yield begin
     else:
-        yield lambda what, total: _log(total, what, also)
+        yield lambda what, total: _log(total, what, also, unit="")
 
 
-def _log(total: int | None, what: str, also: Callable[[], str]) -> "OnProgress":
+def _log(
+    total: int | None, what: str, also: Callable[[], str], unit: str = " rows"
+) -> "OnProgress":
     began = shown = time.monotonic()
     first: int | None = None
 
@@ -97,7 +99,7 @@ def _log(total: int | None, what: str, also: Callable[[], str]) -> "OnProgress":
         if total is not None and rate > 0:
             left = f", {_time((total - done) / rate)} left"
         further = "".join(f", {words}" for words in [also()] if words)
-        echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}{further}", err=True)
+        echo(f"{what}: {done}{of}{unit}, {failed} failed, {rate:.1f}/s{left}{further}", err=True)
 
     return on_progress
 

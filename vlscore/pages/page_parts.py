@@ -260,7 +260,8 @@ class RunView:
         command: that wrote it, as in "evaluate".
         lead: one sentence: how many studies, metrics and failures.
         facts: (name, value): time, versions, encoder, inputs.
-        notes: sentences that a reader should know.
+        run_notes: notes of the run, which its command printed.
+        notes: further sentences that a reader should know, such as what could not be shown.
         failures: (count, reason), the most frequent first.
         tables: as the command prints them.
         signatures: what the numbers depend on.
@@ -274,6 +275,7 @@ class RunView:
     command: str
     lead: str = ""
     facts: list[tuple[str, str]] = field(default_factory=list)
+    run_notes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failures: list[tuple[int, str]] = field(default_factory=list)
     tables: list[TextTable] = field(default_factory=list)

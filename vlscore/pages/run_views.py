@@ -42,7 +42,7 @@ def view_of(folder: ResultFolder, options: PageOptions) -> tuple[RunView, list[S
     view.signatures = list(filter(None, folder.signatures.values()))
     view.tables = tables_of(folder.content)
     if options.texts:
-        view.notes += [str(note) for note in folder.record.get("notes") or ()]
+        view.run_notes += [str(note) for note in folder.record.get("notes") or ()]
     make = _VIEWS.get(folder.command, _generic)
     studies = make(folder, options, view)
     if not options.texts and view.cases is not None:
