@@ -281,7 +281,7 @@ def _of_metrics(
         what = "whole reports" if section == "all" else f"the part {section} of the reports"
         sentences.append(f"Metrics read {what}.")
     if is_demonstration:
-        sentences.append(f"Made with the {DEMONSTRATION}.")
+        sentences.append(DEMONSTRATION)
     return sentences
 
 

@@ -245,10 +245,10 @@ def rank_diagrams(
             systems that do not differ); see `average_ranks`.
         note: text below the figure.
 
-    Source: Demsar 2006, Statistical comparisons of classifiers over multiple data sets, Figure 1.
+    Source: Demšar 2006, Statistical comparisons of classifiers over multiple data sets, Figure 1.
     Raises: MissingDependency if matplotlib is not installed.
     """
-    height = max((len(ranks) for ranks, _, _ in panels.values()), default=1) / 2 + 4.5
+    height = max((len(ranks) for ranks, _, _ in panels.values()), default=1) / 2 + 4.9
     with _grid(len(panels), path, title=title, note=note, rows=height, most=2) as axes:
         for axis, (heading, panel) in zip(axes, panels.items(), strict=True):
             _draw_ranks(axis, *panel)
@@ -368,7 +368,7 @@ def _draw_ranks(
     half = (last + 1) // 2
     bars = 0.35 * len(groups)
     axis.set_xlim(0.4, last + 0.6)
-    axis.set_ylim(bars + half + 0.4, -1.0)
+    axis.set_ylim(bars + half + 0.4, -1.4)
     axis.axis("off")
     axis.plot([1, last], [0, 0], color=_DARK, linewidth=0.8)
     for rank in range(1, last + 1):
@@ -385,7 +385,7 @@ def _draw_ranks(
     for k, group in enumerate(groups):
         ends = [min(ranks[n] for n in group) - 0.04, max(ranks[n] for n in group) + 0.04]
         axis.plot(ends, [0.3 + 0.35 * k] * 2, color=COLOURS[1], linewidth=2.5)
-    axis.plot([1, 1 + critical], [-0.85, -0.85], color=COLOURS[1], linewidth=1.2, clip_on=False)
+    axis.plot([1, 1 + critical], [-1.25, -1.25], color=COLOURS[1], linewidth=1.2, clip_on=False)
     axis.text(
-        1 + critical + 0.08, -0.85, f"critical difference {critical:.2f}", va="center", fontsize=6.5
+        1 + critical + 0.08, -1.25, f"critical difference {critical:.2f}", va="center", fontsize=6.5
     )

@@ -181,7 +181,7 @@ def average_ranks(values: NDArray[np.float64], *, higher_is_better: bool = True)
 
     Args: values: (n, k) of n studies and k systems, k at least 2, all finite.
 
-    Source: Demsar 2006, Statistical comparisons of classifiers over multiple data sets, JMLR 7,
+    Source: Demšar 2006, Statistical comparisons of classifiers over multiple data sets, JMLR 7,
     section 3.2.2: CD = q sqrt(k (k + 1) / (6 n)), q of the studentized range over sqrt(2).
 
     >>> average_ranks(np.array([[0.9, 0.5], [0.8, 0.1]])).ranks.tolist()

@@ -308,7 +308,7 @@ def _html(text: str) -> str:
     return html.escape(printable(text, one_line=True))
 
 
-DEMONSTRATION = "demonstration encoder: no statement about real radiographs"
+DEMONSTRATION = "Made with the demonstration encoder: no statement about real radiographs."
 
 
 def is_demonstration(signatures: Iterable[object]) -> bool:
@@ -323,9 +323,9 @@ def with_mark(tables: Iterable[TextTable], signatures: Iterable[object]) -> list
     """
     if not is_demonstration(signatures):
         return list(tables)
-    said = f"Made with the {DEMONSTRATION}."
     return [
-        replace(table, caption=" ".join(filter(None, (table.caption, said)))) for table in tables
+        replace(table, caption=" ".join(filter(None, (table.caption, DEMONSTRATION))))
+        for table in tables
     ]
 
 

@@ -121,7 +121,8 @@ def _draw_ranks(
         return False
     note = (
         "Average ranks over studies, 1 is best; a bar joins systems that do not differ at 5 % by "
-        f"Nemenyi's test (Demsar 2006). Of corpus values, the values of single studies.{more}"
+        "Nemenyi's test (Demšar 2006). Metrics of the whole corpus are ranked by their values for "
+        f"single studies.{more}"
     )
     rank_diagrams(panels, path, title="Ranks of the systems", note=note)
     return True
