@@ -76,6 +76,43 @@ def test_finished_runs_need_no_metrics(command, tables, tmp_path):
     assert "BLEU-2 ↑" in done.stdout
 
 
+def test_tables_and_baselines_get_the_metrics_of_a_finished_run(command, tables, tmp_path):
+    command("evaluate", tables[0], "-m", "bleu-2,rouge-l(beta=1.2)", "-o", tmp_path / "run")
+    for number, systems in enumerate([(tmp_path / "run",), (tables[1], tmp_path / "run")]):
+        out = tmp_path / f"out{number}"
+        done = command("compare", *systems, "--baselines", "-o", out, *QUICK)
+        assert done.exit_code == 0, done.output
+        assert "BLEU-2 ↑" in done.stdout
+        content = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+        assert list(content["signatures"]) == ["bleu-2", "rouge-l(beta=1.2)"]
+
+
+def test_text_only_leaves_out_the_metrics_of_embeddings_of_a_finished_run(
+    command, tables, tmp_path, hash_encoder, studies
+):
+    shown = write_jsonl(tmp_path / "shown.jsonl", [{**row, "image": "x.png"} for row in ROWS])
+    out = tmp_path / "out"
+    arguments = (tables[1], "--text-only", "-o", out, *QUICK)
+    command("evaluate", shown, "-m", "cosine,rouge-l", "-o", tmp_path / "both")
+    done = command("compare", tmp_path / "both", *arguments)
+    assert done.exit_code == 0, done.output
+    content = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+    assert list(content["signatures"]) == ["rouge-l"]
+    command("evaluate", shown, "-m", "cosine", "-o", tmp_path / "vectors")
+    refused = command("compare", tmp_path / "vectors", *arguments)
+    assert "no metric of texts alone" in str(refused.exception)
+
+
+def test_the_page_of_a_comparison_repeats_no_note(command, tables, tmp_path):
+    out = tmp_path / "out"
+    given = ("compare", *tables, "-m", "rouge-l", "--baselines", "--report", "-o", out, *QUICK)
+    done = command(*given)
+    assert done.exit_code == 0, done.output
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    assert notes
+    assert len(set(notes)) == len(notes)
+
+
 def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, tables, tmp_path):
     arguments = ("compare", *tables, "-m", "bleu-2,rouge-l", "-o", tmp_path / "out", *QUICK)
     first = command(*arguments).stdout

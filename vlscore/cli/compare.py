@@ -24,7 +24,7 @@ from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import ComparisonRun
+    from vlscore.evaluation import ComparisonRun, Source
     from vlscore.metrics import Scorer
 
 
@@ -47,8 +47,8 @@ class ComparedOptions:
         option(
             "--metrics -m",
             "Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists "
-            "all; text, image and bleu are groups. Default: all that need no model file; for "
-            "folders of finished runs, those of the first.",
+            "all; text, image and bleu are groups. Default: all that need no model file; where a "
+            "folder of a finished run is among the systems, those of the first folder.",
             "NAMES",
         ),
     ] = None
@@ -104,7 +104,11 @@ def compare(
         if compared.text_only:
             _refuse_embeddings(compared.metrics)
         scorer = encoding.scorer(compared.metrics)
-    elif settings.baselines or any(source.run is None for source in sources):
+    elif finished := [source for source in sources if source.run is not None]:
+        if settings.baselines or len(finished) < len(sources):
+            # A folder has no other metrics than its own: tables and baselines get these.
+            scorer = _metrics_of(finished[0], encoding, text_only=compared.text_only)
+    else:
         embedder = None
         if not compared.text_only and any(map(has_images, sources)):
             embedder = encoding.embedder()
@@ -151,6 +155,19 @@ def _print(
         named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
         file = result.folder / "failures.csv"
         print_failures(named, result.failed, "values are missing", "value is missing", file)
+
+
+def _metrics_of(source: "Source", encoding: ScorerOptions, *, text_only: bool) -> "Scorer":
+    """Return a scorer of the metrics of a finished run, of those of texts alone if `text_only`."""
+    from vlscore.errors import InvalidSetting
+
+    metrics = [each for each in source.metrics if not (text_only and each.uses_embeddings)]
+    if not metrics:
+        raise InvalidSetting(
+            f"{source.name} has no metric of texts alone; name metrics with --metrics, or leave "
+            "--text-only out"
+        )
+    return encoding.scorer(metrics)
 
 
 def _every_metric(

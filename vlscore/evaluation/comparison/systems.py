@@ -107,6 +107,11 @@ class Source:
     table: StudyTable
     run: FinishedRun | None = None
 
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics of the finished evaluation; none for a table."""
+        return () if self.run is None else tuple(signatures_of(self.run))
+
 
 @dataclass(frozen=True)
 class Systems:
