@@ -110,6 +110,33 @@ def test_an_encoder_of_both_views_that_reads_frontal_images_alone_is_named(tmp_p
     assert not about_views(evaluate(table, tmp_path / "texts", of_texts).notes)
 
 
+@pytest.mark.parametrize(("views", "count"), [("first-frontal", 1), ("frontal+lateral", 0)])
+def test_a_constant_that_was_measured_with_other_views_is_named(tmp_path, views, count):
+    table, _ = make_table(tmp_path, 5)
+    encoder = TwoViews()
+    encoder.card = replace(encoder.card, C_views="frontal+lateral")
+
+    def about_the_constant(notes):
+        return sum("was measured with views=frontal+lateral" in note for note in notes)
+
+    scorer = Scorer(encoder, metrics="vlscore", views=views, batch_size=BATCH)
+    assert about_the_constant(evaluate(table, tmp_path / "out", scorer).notes) == count
+    assert about_the_constant(compare([table], tmp_path / "c", scorer, resamples=10).notes) == count
+    own = Scorer(encoder, metrics="vlscore", views=views, C=3.0, batch_size=BATCH)
+    assert not about_the_constant(evaluate(table, tmp_path / "own", own).notes)
+    without = Scorer(encoder, metrics="cosine,height", views=views, batch_size=BATCH)
+    assert not about_the_constant(evaluate(table, tmp_path / "without", without).notes)
+
+
+def test_a_card_states_the_views_that_its_constant_was_measured_with(tmp_path):
+    path = tmp_path / "card.json"
+    measured = {"C": 2.0, "signature": "areas|enc:small|views:frontal+lateral|prec:fp32"}
+    assert read_facts({"C": 2.0, "calibration": measured}, path)["C_views"] == "frontal+lateral"
+    # This C was not measured, or nothing is known of it.
+    for facts in ({"C": 3.0, "calibration": measured}, {"C": 2.0, "calibration": {"C": 2.0}}):
+        assert "C_views" not in read_facts(facts, path)
+
+
 def test_a_card_states_the_table_that_its_training_names(tmp_path):
     facts = {"training": {"table_sha256": "ab" * 32, "pairs": 3}}
     assert read_facts(facts, tmp_path / "card.json") == {"trained_on": "ab" * 32}

@@ -6,6 +6,7 @@ from .embedder import EmbeddedRows as EmbeddedRows
 from .embedder import StudyEmbedder as StudyEmbedder
 from .embedder import StudyViews as StudyViews
 from .embedder import choose_views as choose_views
+from .embedder import constant_notes as constant_notes
 from .embedder import training_notes as training_notes
 from .embedder import view_notes as view_notes
 from .engine import Embedded as Embedded

@@ -389,6 +389,18 @@ def view_notes(encoder: JointEncoder, views: str) -> tuple[str, ...]:
     )
 
 
+def constant_notes(embedder: StudyEmbedder) -> tuple[str, ...]:
+    """Return a note if C was measured with other views of the studies; else nothing."""
+    card = embedder.encoder.card
+    if card.C_views in (None, embedder.views):
+        return ()
+    return (
+        f"C = {embedder.C:g} of {card.name} was measured with views={card.C_views}, and areas with "
+        f"views={embedder.views} have another size: use views={card.C_views} (--views "
+        f"{card.C_views}), or measure C again with `vlscore calibrate --views {embedder.views}`",
+    )
+
+
 def training_notes(embedder: StudyEmbedder, table_sha256: str) -> tuple[str, ...]:
     """Return a note if a table is the one that the encoder was trained on; else nothing."""
     if embedder.encoder.card.trained_on != table_sha256:

@@ -4,6 +4,7 @@ The card of an encoder that ships with vlscore is weights/cards/NAME.toml; a fol
 encoder has its facts in card.json. Both are read without torch.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -34,6 +35,7 @@ class EncoderCard:
         notes: quirks that change numbers.
         demonstration: True for the bundled encoder, which must not be used on real radiographs.
         trained_on: sha256 of the table on which a user trained the encoder; else None.
+        C_views: the choice of views with which a user measured C, as "frontal+lateral"; else None.
     """
 
     name: str
@@ -50,6 +52,7 @@ class EncoderCard:
     notes: tuple[str, ...] = ()
     demonstration: bool = False
     trained_on: str | None = None
+    C_views: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -91,6 +94,12 @@ def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
     training = facts.get("training")
     if isinstance(training, dict) and isinstance(training.get("table_sha256"), str):
         found["trained_on"] = training["table_sha256"]
+    calibration = facts.get("calibration")
+    if isinstance(calibration, dict) and calibration.get("C") == facts.get("C"):
+        # A C that was written by hand after the measurement has unknown views.
+        measured = re.search(r"\|views:([^|]+)", str(calibration.get("signature")))
+        if measured is not None:
+            found["C_views"] = measured[1]
     return found
 
 

@@ -94,6 +94,11 @@ class Plan:
         _check_names(self.steps)
 
     @property
+    def uses_encoders_constant(self) -> bool:
+        """Return whether a metric uses the encoder's C, and none of its own."""
+        return any(metric.settings.get("C", 0.0) is None for metric in self.steps)
+
+    @property
     def needs_fit(self) -> bool:
         """Return whether a metric must be fitted to all references of a run, and was not."""
         return any(metric not in self.fits for metric in self._fitted)
