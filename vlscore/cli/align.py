@@ -258,10 +258,12 @@ def _shorter(table: "TextTable") -> "TextTable":
     if "Pearson" not in table.columns:
         return table
     end = table.columns.index("Pearson") + 1
+    # On metrics with fewer values than others; it follows the words on n.
+    note = table.caption.partition("n: pairs with a value and a rating.")[2]
     return dataclasses.replace(
         without_intervals(table, "tau_b"),
         columns=table.columns[:end],
         rows=tuple(row[:end] for row in without_intervals(table, "tau_b").rows),
         caption="Larger is more agreement with the raters' mean. [ ]: 95 % bootstrap interval over "
-        "the studies. tables.md has the other intervals.",
+        f"the studies. tables.md has the other intervals.{note}",
     )

@@ -150,10 +150,19 @@ def print_failures(
         names = [_row_name(*each) for each in list(rows)[:_NAMES_OF_A_GROUP]]
         more = len(rows) - len(names)
         echo(f"  {', '.join(names)}{f' and {more} more' if more else ''}: {reason}", err=True)
-    if len({(row, id if row is None else "") for _, rows in listed for row, id in rows}) < count:
+    if _places(row for _, rows in listed for row in rows) != _places(
+        row for rows in reasons.values() for row in rows
+    ) or count > min(len(shown), GROUPED_FAILURES):
         echo("  ... and more", err=True)
     if listed_in is not None:
         echo(f"all of them: {listed_in}", err=True)
+
+
+def _places(
+    rows: Iterable[tuple[int | str | None, str]],
+) -> set[tuple[int | str | None, str]]:
+    """Return the different rows, one that failed twice once."""
+    return {(row, id if row is None else "") for row, id in rows}
 
 
 def print_bad_rows(

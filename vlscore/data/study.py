@@ -30,6 +30,7 @@ _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|None|nan"""
 # A list of texts as Python prints it, which pandas writes into a csv. Commas are required: numpy
 # prints none, and Python would join two texts that are separated by a blank alone.
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*,?\s*)?\]", re.DOTALL)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 # A name of this form counts as a file's without a look at the disk.
 _HAS_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
 
@@ -86,11 +87,14 @@ def number_of(value: Any, column: str) -> float | None:
     if is_missing(value):
         return None
     try:
-        if isinstance(value, bool):
+        # Python reads "1_0" as 10, which no other program writes.
+        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
             raise ValueError(value)
         number = float(value)
     except (TypeError, ValueError):
-        raise InvalidStudy(f'column "{column}" holds {value!r}, not a number') from None
+        is_comma = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip())
+        hint = "; write a decimal point, no comma" if is_comma else ""
+        raise InvalidStudy(f'column "{column}" holds {value!r}, not a number{hint}') from None
     if math.isnan(number):
         return None
     if math.isinf(number):

@@ -11,7 +11,8 @@ from vlscore.data import columns_of
 from vlscore.embedding import StudyViews
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName
 from vlscore.evaluation.alignment.agreement import MeasuredMetric
-from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, missing_columns
+from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
+from vlscore.evaluation.alignment.rating_builder import missing_columns
 from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric, find_metrics
 

@@ -21,7 +21,8 @@ from typing import Any
 
 from vlscore.data import number_of
 from vlscore.errors import InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import Builder, RatedPairs
+from vlscore.evaluation.alignment.rated_pairs import RatedPairs
+from vlscore.evaluation.alignment.rating_builder import Builder
 
 FOLDER = "radiologist_annotations"
 REPORTS = "preference_data.json"

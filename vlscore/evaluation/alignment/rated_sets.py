@@ -40,10 +40,10 @@ from vlscore.data import (
     text_of,
 )
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import (
+from vlscore.evaluation.alignment.rated_pairs import RatedPairs
+from vlscore.evaluation.alignment.rating_builder import (
     Builder,
     Pair,
-    RatedPairs,
     count_of,
     missing_columns,
     yes_or_no,

@@ -3,16 +3,18 @@
 A new layout is one file, and one line in `LAYOUTS`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vlscore.data import (
+    BadRow,
     StudyImages,
     check_encodable,
     columns_of,
     is_missing,
+    looks_missing,
     name_of,
     number_of,
     paths_of,
@@ -23,15 +25,7 @@ from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.radpref_ratings import FOLDER as RADPREF_FOLDER
 from vlscore.evaluation.alignment.radpref_ratings import REPORTS as RADPREF_REPORTS
 from vlscore.evaluation.alignment.radpref_ratings import read_radpref
-from vlscore.evaluation.alignment.rated_pairs import (
-    MEANINGS,
-    Builder,
-    Pair,
-    RatedPairs,
-    count_of,
-    missing_columns,
-    yes_or_no,
-)
+from vlscore.evaluation.alignment.rated_pairs import MEANINGS, RatedPairs
 from vlscore.evaluation.alignment.rated_sets import (
     COUNTS,
     RADEVALX,
@@ -42,6 +36,13 @@ from vlscore.evaluation.alignment.rated_sets import (
     read_refisco_v0,
     read_refisco_v1,
     read_rexval,
+)
+from vlscore.evaluation.alignment.rating_builder import (
+    Builder,
+    Pair,
+    count_of,
+    missing_columns,
+    yes_or_no,
 )
 from vlscore.evaluation.ratings.sheet_files import KEY
 from vlscore.evaluation.ratings.sheet_reading import read_sheets
@@ -113,7 +114,7 @@ def read_table(
     if meaning not in MEANINGS:
         raise InvalidSetting(f"ratings are {', '.join(MEANINGS)}, not {meaning!r}")
     reader = _Reader(path, columns or RatingColumns(), Path(image_root or path.parent))
-    builder = Builder((path,), meaning)
+    builder = Builder((path,), meaning, reader.notes)
     for number, record in read_rows(path):
         reader.read(builder, number, record)
     return builder.build()
@@ -126,15 +127,23 @@ class _Reader:
         numbers = columns.by_rater or columns.ratings
         needed = [columns.study, columns.candidate_id, *numbers]
         absent: dict[str, Any] = {}
+        self.notes: list[str] = []
         for role in _IF_THERE:
             name = getattr(columns, role)
             if name not in found:
                 if name and name != getattr(standard, role):
                     needed.append(name)
+                self.notes += [
+                    f'column "{other}" is not read, because it is not called "{name}": is it that '
+                    f"column? Then give --{role}-column {other}"
+                    for other in found
+                    if name and other.casefold() == name and other not in columns.by_rater
+                ]
                 absent[role] = ""
         hint = (
             ". Name the columns of ratings (--rating-columns), or those of the raters where each "
-            "has one (--rater-columns); --help-all has the other columns, and --layout"
+            "has one (--rater-columns); --help-all has the other columns, and --layout. "
+            "Capital letters in names count"
         )
         missing_columns(path, found, needed, hint)
         # An empty name is a column that the table lacks.
@@ -170,27 +179,38 @@ class _Reader:
                 self._images(pair[0], record),
                 row=number,
             )
-            for who, what, value in self._ratings(record, rater):
-                builder.add_score(pair, who, what, value)
-            if names.category or names.significant:
-                self._count(builder, pair, rater, record)
+            if names.by_rater:
+                self._scores_by_rater(builder, number, pair, record)
+            elif names.category or names.significant:
+                self._count(builder, number, pair, rater, record)
+            else:
+                for column in names.ratings:
+                    builder.add_score(pair, rater, column, _rating_of(record.get(column), column))
         except InvalidStudy as error:
-            builder.refuse(number, error, pair, None if names.by_rater else rater)
+            if pair is not None and rater is None and not (names.category or names.significant):
+                # The row is one whole rating: those of other raters lack nothing.
+                builder.bad.append(BadRow(number, pair[0], str(error)))
+            else:
+                builder.refuse(number, error, pair, None if names.by_rater else rater)
 
-    def _ratings(
-        self, record: dict[str, Any], rater: str
-    ) -> Iterator[tuple[str, str, float | None]]:
-        names = self._columns
-        if names.by_rater:
-            for column in names.by_rater:
-                yield column, "rating", number_of(record.get(column), column)
-        elif not (names.category or names.significant):
-            for column in names.ratings:
-                yield rater, column, number_of(record.get(column), column)
+    def _scores_by_rater(
+        self, builder: Builder, number: int, pair: Pair, record: dict[str, Any]
+    ) -> None:
+        """Add a row with a column for each rater; a cell that cannot be used costs its rating."""
+        for column in self._columns.by_rater:
+            try:
+                value = _rating_of(record.get(column), column)
+                builder.add_score(pair, column, "rating", value)
+            except InvalidStudy as error:
+                builder.refuse(number, error, pair, column)
 
-    def _count(self, builder: Builder, pair: Pair, rater: str, record: dict[str, Any]) -> None:
+    def _count(
+        self, builder: Builder, number: int, pair: Pair, rater: str, record: dict[str, Any]
+    ) -> None:
         names = self._columns
         (column,) = names.ratings
+        if _is_empty(record.get(column)):
+            return builder.add_empty_count(number, pair, rater, column)
         category = ONE_CATEGORY
         if names.category:
             category = name_of(record.get(names.category), names.category)
@@ -198,6 +218,7 @@ class _Reader:
         if names.significant:
             significant = yes_or_no(record.get(names.significant), names.significant)
         builder.add_count(pair, rater, category, significant, count_of(record.get(column), column))
+        return None
 
     def _text(self, record: dict[str, Any], role: str) -> str | None:
         """Return a report; "" for an empty cell, because an empty candidate is scored as well."""
@@ -209,6 +230,15 @@ class _Reader:
         if not name or is_missing(record.get(name)):
             return None
         return StudyImages(study, paths_of(record[name], name, self._root))
+
+
+def _is_empty(cell: Any) -> bool:
+    """Return whether a rating is empty, or has what other software writes for an empty cell."""
+    return is_missing(cell) or (isinstance(cell, str) and looks_missing(cell))
+
+
+def _rating_of(cell: Any, column: str) -> float | None:
+    return None if _is_empty(cell) else number_of(cell, column)
 
 
 TABLE = "table"

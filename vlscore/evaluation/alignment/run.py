@@ -35,6 +35,7 @@ from vlscore.evaluation.alignment.metric_values import (
     write_chunk,
     write_values,
 )
+from vlscore.evaluation.alignment.notes import direction_notes, unequal_note
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.alignment.tables import (
     FIGURES,
@@ -57,6 +58,7 @@ from vlscore.metrics import (
 from vlscore.stats import (
     FAILURES,
     FIGURE_FORMATS,
+    Failure,
     Run,
     TextTable,
     check_drawable,
@@ -103,6 +105,17 @@ class AlignmentRun(Run):
     def signatures(self) -> list[str]:
         """Return what the numbers of each metric depend on."""
         return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
+
+    def first_failures(self, count: int | None = None) -> list[Failure]:
+        """Return the first failures; the reason of a missing value begins with its metric."""
+        return [
+            Failure(
+                e["row"],
+                e["id"] or "",
+                f"{e['metric']}: {e['error']}" if e["metric"] else e["error"],
+            )
+            for e in self.content["failures"][:count]
+        ]
 
 
 def _is_of_arrays(*args: Any, **keywords: Any) -> bool:
@@ -161,8 +174,8 @@ def align(
         done = run.compute(folder, on_progress or no_progress)
         metrics, failures = run.metrics(folder)
         result = alignment_of(metrics, pairs, level=level, resamples=resamples, seed=seed)
-        tables = all_tables(result)
-        run.notes += _direction_note(result, pairs)
+        tables = all_tables(result, unequal_note(result, pairs))
+        run.notes += direction_notes(result, pairs, run.read_names)
         fitted = None
         if fit is not None:
             fitted = run.fit(metrics, fit)
@@ -222,6 +235,11 @@ class _AlignmentJob:
             self.notes += notes
         computed = (name for _, name in self._columns)
         check_elsewhere(values, lower, (metric.name for metric in self._read), computed)
+
+    @property
+    def read_names(self) -> list[str]:
+        """Return the names of the metrics that were computed elsewhere."""
+        return [metric.name for metric in self._read]
 
     def key(self) -> dict[str, Any]:
         """Return the settings that must match before a stopped run can be resumed."""
@@ -318,22 +336,6 @@ class _AlignmentJob:
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
         return found
-
-
-def _direction_note(result: Alignment, pairs: RatedPairs) -> list[str]:
-    """Return a note if every metric disagrees with the raters, as if ratings were reversed."""
-    first = next(iter(pairs.ratings), None)
-    taus = [each.by_study["tau_b"] for each in result.agreements if each.rating == first]
-    taus = [tau for tau in taus if np.isfinite(tau.estimate)]
-    other = {"errors": "quality", "quality": "errors"}.get(pairs.meaning)
-    if other is None or not taus or any(tau.estimate >= 0 for tau in taus):
-        return []
-    if not any(tau.high < 0 for tau in taus):
-        return []
-    return [
-        f"every metric agrees negatively with the ratings, which are read as {pairs.meaning}: "
-        f"are they {other}? Then give --ratings-are {other}"
-    ]
 
 
 def _composite_of(metric: Metric) -> Composite | None:

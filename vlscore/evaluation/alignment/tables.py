@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +50,32 @@ _RANKINGS = (
 )
 
 
-def all_tables(found: Alignment) -> list[TextTable]:
-    """Return every table that has rows."""
+def all_tables(found: Alignment, note: str = "") -> list[TextTable]:
+    """Return every table that has rows.
+
+    Args: note: on metrics without a value for some pairs, for captions.
+    """
     ratings = list(dict.fromkeys(each.rating for each in found.agreements))
     ranked = list(dict.fromkeys(each.rating for each in found.rankings))
     first = list(found.headlines) or (ratings or ranked)[:_HEADLINES]
     rated = [rating for rating in first if rating in ratings]
     tables = [
-        *(agreement_table(found, rating) for rating in rated),
+        *(_noted(agreement_table(found, rating), note) for rating in rated),
         further_table(found, [rating for rating in ratings if rating not in first]),
         *(difference_table(found, rating) for rating in rated),
         *(rater_table(found, rating) for rating in rated),
         ceiling_table(found),
-        *(ranking_table(found, rating) for rating in first if rating in ranked),
+        *(
+            _noted(ranking_table(found, rating), "" if rated else note)
+            for rating in first
+            if rating in ranked
+        ),
     ]
     return [table for table in tables if table.rows]
+
+
+def _noted(table: TextTable, note: str) -> TextTable:
+    return replace(table, caption=f"{table.caption} {note}") if note else table
 
 
 def agreement_table(found: Alignment, rating: str) -> TextTable:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vlscore.data import Study, columns_of
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.errors import InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.alignment.rated_pairs import missing_columns
+from vlscore.evaluation.alignment.rating_builder import missing_columns
 from vlscore.evaluation.command_settings import check_elsewhere
 from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.evaluation.study_vectors import StudyVectors

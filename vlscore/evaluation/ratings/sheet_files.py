@@ -19,7 +19,7 @@ from typing import Any
 from vlscore.core import atomic_write, cells, from_cell, printable, write_json
 from vlscore.data import BadRow, StudyImages, columns_of, name_of, read_image, read_rows
 from vlscore.errors import InvalidStudy, InvalidTable, MissingDependency, VLScoreError
-from vlscore.evaluation.alignment.rated_pairs import Pair, missing_columns
+from vlscore.evaluation.alignment.rating_builder import Pair, missing_columns
 from vlscore.evaluation.ratings.questions import (
     FIRST,
     PREFERENCES,

@@ -8,7 +8,8 @@ from typing import Any
 
 from vlscore.data import BadRow, is_missing, name_of
 from vlscore.errors import InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import Builder, Meaning, RatedPairs, missing_columns
+from vlscore.evaluation.alignment.rated_pairs import Meaning, RatedPairs
+from vlscore.evaluation.alignment.rating_builder import Builder, missing_columns
 from vlscore.evaluation.ratings.questions import COUNTS, DIMENSIONS, ERRORS, PREFERENCES, Question
 from vlscore.evaluation.ratings.rater_agreement import Preference
 from vlscore.evaluation.ratings.sheet_files import (
