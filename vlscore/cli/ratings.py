@@ -214,5 +214,6 @@ def read(
         echo(f"wrote {run.folder}")
     bad = run.bad_rows
     shown = [(each.row or None, each.id or "", each.reason) for each in bad[:SHOWN_FAILURES]]
-    print_failures(shown, len(bad), "rows of sheets could not be used")
+    many, one = "rows of sheets could not be used", "row of a sheet could not be used"
+    print_failures(shown, len(bad), many, one)
     exit_if_failed(bad, running.keep_going)

@@ -128,3 +128,10 @@ def test_columns_of_counts_are_categories():
     pairs = rated({"false": [[1.0, 4.0]], "missed": [[0.0, 2.0]]}, ["s", "t"])
     found = failure_modes_of(pairs, resamples=20)
     assert [each.category for each in found.means] == ["false", "missed"] * 2
+
+
+def test_numbers_that_may_be_no_counts_are_noted(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("study_id,candidate_id,rating\ns1,a,1\ns1,b,5\ns2,a,2\n", encoding="utf-8")
+    run = failure_modes(read_ratings(table), tmp_path / "out", resamples=20)
+    assert list(run.notes) == ["rating: read as numbers of errors, of which more is worse"]

@@ -147,6 +147,8 @@ def test_answers_become_tables_agreement_and_ranks(filled, tmp_path):
     agreement = {(e["group"], e["rating"]): e for e in run.content["agreement"]}
     assert agreement["all", "correctness"]["alpha"]["estimate"] == 1
     assert agreement["all", "fluency"]["alpha"]["estimate"] < 1
+    # In study 0 two systems have one report, which a rater judges once.
+    assert {each["units"] for each in agreement.values()} == {3 * 12 - 1}
     # One rater alone has no agreement.
     assert ("clinicians", "fluency") not in agreement
     ranked = [e for e in run.content["systems"] if (e["rating"], e["group"]) == ("fluency", "all")]
@@ -254,3 +256,28 @@ def test_dimensions_of_a_user_are_asked(systems, tmp_path):
     assert (
         "- use: Would you use it? 1: no; 5: yes" in (tmp_path / "s" / "instructions.md").read_text()
     )
+
+
+def test_a_comparison_that_two_systems_share_counts_once_between_raters(systems, tmp_path):
+    folder = tmp_path / "s"
+    ratings_make(systems, folder, ask=["preferences"], raters=RATERS)
+    items = read_key(folder / "key.csv")
+    for rater in RATERS:
+        path = folder / f"sheet-{rater}.csv"
+        rows = _rows(path)
+        for row in rows:
+            is_worse = "three" in items[row["item"]].first.candidates
+            # The raters differ in the shared comparison of study 0 alone.
+            is_worse ^= items[row["item"]].study == "s00" and rater == "ann"
+            row["preferred"] = "B" if is_worse else "A"
+            if not {"three"} & {*items[row["item"]].first.candidates,
+                                *items[row["item"]].second.candidates}:  # fmt: skip
+                row["preferred"] = "tie"
+        write_csv(path, rows)
+    run = ratings_read(folder, tmp_path / "out", resamples=20)
+    (agreement,) = run.content["agreement"]
+    assert agreement["units"] == agreement["complete"] == 3 * 11 + 1
+    # Of 34 comparisons by six couples of raters, three couples differ in one.
+    assert agreement["equal"]["estimate"] == pytest.approx(1 - 3 / (6 * 34))
+    both = [row for row in _rows(run.folder / "comparisons.csv") if row["study_id"] == "s00"]
+    assert len(both) == 2 * len(RATERS)

@@ -306,7 +306,7 @@ def failure_modes(
             write_tables(place, tables)
             return run_record(
                 files=[str(file.resolve()) for file in pairs.files],
-                notes=list(pairs.notes),
+                notes=[*pairs.notes, *_read_as_errors(pairs)],
                 seconds=round(time.monotonic() - began, 3),
             )
 
@@ -314,6 +314,13 @@ def failure_modes(
         return {"result": result}
 
     return FailureRun.make(out, key, compute, overwrite=overwrite)
+
+
+def _read_as_errors(pairs: RatedPairs) -> list[str]:
+    """Return a note where nothing in the set tells that its numbers are counts."""
+    if TOTAL in pairs.ratings:
+        return []
+    return [f"{', '.join(pairs.ratings)}: read as numbers of errors, of which more is worse"]
 
 
 def failure_tables(found: FailureModes) -> list[TextTable]:

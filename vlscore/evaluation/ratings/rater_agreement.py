@@ -93,6 +93,7 @@ class Preference:
 
     Attributes:
         answer: 1 where the first is better, -1 where the second is, 0 for a tie.
+        repeats: the same answer is in another preference, of a system with an equal report.
     """
 
     study: str
@@ -100,6 +101,7 @@ class Preference:
     first: str
     second: str
     answer: int
+    repeats: bool = False
 
 
 @dataclass(frozen=True)

@@ -167,13 +167,21 @@ class _ReadingStudy:
                     yield group, found
 
     def _rated(self) -> Iterator[tuple[str, Array, Sequence[str], str]]:
-        """Yield name, values (raters, units), studies of the units and level of measurement."""
+        """Yield name, values (raters, units), studies of the units and level of measurement.
+
+        Reports of a study that are equal are judged once: they are one unit.
+        """
         if self._filled.preferences:
             values, studies = _comparison_values(self._filled.preferences, self._pairs.raters)
             yield PREFERRED, values, studies, "nominal"
             return
-        for name, values in self._pairs.ratings.items():
-            yield name, values, self._pairs.studies, "ordinal"
+        pairs = self._pairs
+        reports = list(zip(pairs.studies, pairs.texts or pairs.candidates, strict=True))
+        places: dict[tuple[str, str], int] = {}
+        units = [k for k, report in enumerate(reports) if k == places.setdefault(report, k)]
+        studies = [pairs.studies[k] for k in units]
+        for name, values in pairs.ratings.items():
+            yield name, values[:, units], studies, "ordinal"
 
     def _ranked(self, group: str, members: Sequence[str]) -> list[Strength]:
         if self._filled.preferences:
@@ -264,11 +272,12 @@ def _comparison_values(
     preferences: Sequence[Preference], raters: Sequence[str]
 ) -> tuple[Array, list[str]]:
     """Return the answers (raters, comparisons) and the study of each comparison."""
-    units = list(dict.fromkeys((each.study, each.first, each.second) for each in preferences))
+    own = [each for each in preferences if not each.repeats]
+    units = list(dict.fromkeys((each.study, each.first, each.second) for each in own))
     places = {unit: k for k, unit in enumerate(units)}
     rows = {rater: k for k, rater in enumerate(raters)}
     values = np.full((len(raters), len(units)), np.nan)
-    for each in preferences:
+    for each in own:
         if each.rater in rows:
             values[rows[each.rater], places[each.study, each.first, each.second]] = each.answer
     return values, [study for study, *_ in units]

@@ -196,11 +196,15 @@ class _Reading:
         return True
 
     def _compare(self, item: ItemPair, rater: str, answer: int) -> None:
-        for first in item.first.candidates:
-            for second in item.second.candidates:
+        ones, others = sorted(item.first.candidates), sorted(item.second.candidates)
+        for first in ones:
+            for second in others:
+                repeats = (first, second) != (ones[0], others[0])
                 # In one order of the names, whichever report was A.
                 names, sign = ((first, second), 1) if first < second else ((second, first), -1)
-                self.preferences.append(Preference(item.study, rater, *names, sign * answer))
+                self.preferences.append(
+                    Preference(item.study, rater, *names, sign * answer, repeats)
+                )
 
     def add_ranks(self) -> None:
         """Add the rank of each system, for each study and rater; 1 is the best, ties share a rank.
