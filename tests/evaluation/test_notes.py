@@ -1,4 +1,4 @@
-"""Sentences beside an evaluation: headings in references, and a table that was trained on."""
+"""Notes of commands: headings in references, and a table that was trained on."""
 
 import json
 from dataclasses import replace
@@ -9,18 +9,19 @@ import pytest
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import rated
 from tests.evaluation.samples import BATCH, make_table
-from vlscore.data import TextPolicy, open_studies
+from vlscore.data import StudyImages, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
 from vlscore.evaluation import (
     MeasuredMetric,
+    align,
     alignment_of,
     calibrate,
     compare,
     evaluate,
     retrieval,
 )
-from vlscore.evaluation.alignment.run import _direction_note
+from vlscore.evaluation.alignment.notes import direction_notes
 from vlscore.evaluation.scoring.summary import read_summary
 from vlscore.metrics import Scorer
 
@@ -112,7 +113,7 @@ def test_an_encoder_of_both_views_that_reads_frontal_images_alone_is_named(tmp_p
 
 @pytest.mark.parametrize(("views", "count"), [("first-frontal", 1), ("frontal+lateral", 0)])
 def test_a_constant_that_was_measured_with_other_views_is_named(tmp_path, views, count):
-    table, _ = make_table(tmp_path, 5)
+    table, rows = make_table(tmp_path, 5)
     encoder = TwoViews()
     encoder.card = replace(encoder.card, C_views="frontal+lateral")
 
@@ -122,6 +123,13 @@ def test_a_constant_that_was_measured_with_other_views_is_named(tmp_path, views,
     scorer = Scorer(encoder, metrics="vlscore", views=views, batch_size=BATCH)
     assert about_the_constant(evaluate(table, tmp_path / "out", scorer).notes) == count
     assert about_the_constant(compare([table], tmp_path / "c", scorer, resamples=10).notes) == count
+    texts = {
+        "references": tuple(row["reference"] for row in rows),
+        "texts": tuple(row["candidate"] for row in rows),
+        "images": tuple(StudyImages(row["id"], (tmp_path / row["image"],)) for row in rows),
+    }
+    pairs = rated({"total errors": [[0, 1, 2, 3, 4]]}, **texts)
+    assert about_the_constant(align(pairs, tmp_path / "a", scorer=scorer).notes) == count
     own = Scorer(encoder, metrics="vlscore", views=views, C=3.0, batch_size=BATCH)
     assert not about_the_constant(evaluate(table, tmp_path / "own", own).notes)
     without = Scorer(encoder, metrics="cosine,height", views=views, batch_size=BATCH)
@@ -150,6 +158,6 @@ def test_a_card_states_the_table_that_its_training_names(tmp_path):
 def test_metrics_that_all_disagree_with_the_raters_raise_a_question(values, asked):
     pairs = rated({"total errors": [list(range(8))]})
     result = alignment_of([MeasuredMetric("m", values)], pairs, resamples=100)
-    assert bool(_direction_note(result, pairs)) is asked
+    assert bool(direction_notes(result, pairs, ())) is asked
     if asked:
-        assert "--ratings-are quality" in _direction_note(result, pairs)[0]
+        assert "--ratings-are quality" in direction_notes(result, pairs, ())[0]

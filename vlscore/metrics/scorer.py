@@ -146,6 +146,17 @@ class Scorer:
         """Return what the first metric's values depend on."""
         return next(iter(self.signatures.values()))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return notes for the user on images and on C, one sentence each."""
+        if self.embedder is None:
+            return ()
+        from vlscore.embedding import constant_notes
+
+        notes = self.embedder.notes if self.plan.needs.images else ()
+        uses_C = self.plan.uses_encoders_constant
+        return (*notes, *constant_notes(self.embedder)) if uses_C else notes
+
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)

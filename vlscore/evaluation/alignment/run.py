@@ -221,6 +221,7 @@ class _AlignmentJob:
             self.pairs = pairs.with_images(self._images(studies))
         self._columns = columns_named(scorer.metrics if scorer is not None else (), columns)
         if scorer is not None:
+            self.notes += scorer.notes
             check_inputs(scorer, self.pairs)
             if scorer.plan.needs_fit and self.pairs.references is not None:
                 # Fitted to all references, so that no number depends on the chunks.
@@ -330,8 +331,6 @@ class _AlignmentJob:
         wanted = set(self.pairs.studies)
         found, bad = images_of(studies, wanted)
         self.notes += studies.notes
-        if self._scorer is not None and (embedder := self._scorer.embedder) is not None:
-            self.notes += embedder.notes
         self.notes += [f"{studies.path}, row {r.row}: {r.reason}" for r in bad if r.id in wanted]
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")

@@ -113,12 +113,8 @@ class ComparisonJob:
             computed=[name for metric in self.signatures for name in metric.columns],
         )
         self.notes = list(self.systems.notes)
-        if self._image_table is not None and scorer is not None and scorer.embedder is not None:
-            self.notes += scorer.embedder.notes
-            if scorer.plan.uses_encoders_constant:
-                from vlscore.embedding import constant_notes  # loads torch
-
-                self.notes += constant_notes(scorer.embedder)
+        if self._image_table is not None and scorer is not None:
+            self.notes += scorer.notes
         self._scorer = scorer
         self._policy = scorer.text_policy if scorer is not None else TextPolicy()
         self._references = [self._reference(k) for k in range(len(ids))]

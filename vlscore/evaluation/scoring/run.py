@@ -378,15 +378,12 @@ class _EvaluationJob:
         notes = (
             *self._studies.notes,
             *headings_note(summary.references_with_headings, summary.rows),
+            *self._scorer.notes,
         )
         if (embedder := self._scorer.embedder) is not None:
             # Imports torch, which metrics of texts do without.
-            from vlscore.embedding import constant_notes, training_notes
+            from vlscore.embedding import training_notes
 
-            if self._scorer.plan.needs.images:
-                notes = (*notes, *embedder.notes)
-            if self._scorer.plan.uses_encoders_constant:
-                notes = (*notes, *constant_notes(embedder))
             notes = (*notes, *training_notes(embedder, self._studies.sha256))
         call_notes = (*notes, *_note_of_patients(record))
         return replace(result, call_notes=call_notes)
