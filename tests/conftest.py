@@ -51,6 +51,9 @@ LONGEST = (
     "tests/metrics/networks/test_gpu.py",
 )
 
+# The process that began this run of tests; workers and what they start inherit the variable.
+OWNER = os.environ.setdefault("VLSCORE_TEST_OWNER", str(os.getpid()))
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 

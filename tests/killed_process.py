@@ -1,27 +1,15 @@
 """Commands as processes that are really killed."""
 
-import multiprocessing
 import os
-import subprocess
-import sys
+import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-# A process imports PyTorch once, and each command is a fork of it: importing takes longer than the
-# commands of tests do. It computes nothing itself, so that its forks are sound.
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    [
-        *("tests.killed_process", "torch", "torch.distributed", "scipy.stats", "pyarrow.parquet"),
-        *("pydicom", "sacrebleu", "vlscore.cli.evaluate", "vlscore.evaluation.scoring.run"),
-        *("vlscore.encoders.models.small", "vlscore.metrics.scorer", "vlscore.data.images.read"),
-    ]
-)
+from tests.forked import Started
 
 
-def started(arguments: Sequence[str], errors: Path, **environment: str) -> Any:
+def started(arguments: Sequence[str], errors: Path, **environment: str) -> Started:
     """Start `vlscore` with these arguments, as a process with as many threads as this one.
 
     Args:
@@ -30,34 +18,32 @@ def started(arguments: Sequence[str], errors: Path, **environment: str) -> Any:
     """
     import torch
 
-    given = (list(arguments), str(errors), {**os.environ, **environment}, torch.get_num_threads())
-    process = _FORKS.Process(target=_run, args=given)
-    process.start()
-    return process
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    with errors.open("w") as stream:
+        variables = {**os.environ, **threads, **environment}
+        return Started("-m", "vlscore", *arguments, env=variables, stderr=stream)
 
 
-def _run(arguments: list[str], errors: str, environment: Mapping[str, str], threads: int) -> None:
-    import torch
+def as_torchrun_sets() -> list[dict[str, str]]:
+    """The variables that torchrun sets for each of two processes on this machine."""
+    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    shared |= {"MASTER_PORT": str(_free_port()), "OMP_NUM_THREADS": "1"}
+    return [{**shared, "RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
 
-    os.environ.clear()
-    os.environ.update(environment)
-    torch.set_num_threads(threads)
-    for stream, path in ((1, os.devnull), (2, errors)):
-        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), stream)
-    sys.argv = ["vlscore", *arguments]
-    from vlscore.__main__ import main
 
-    main()
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
 
 
 def kill_at_first_part(arguments: Sequence[str], out: Path) -> None:
     """Start `vlscore` with these arguments; kill it as soon as `out` has its first part."""
-    command = [sys.executable, "-m", "vlscore", *arguments]
-    quiet = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
+    errors = out.with_name(f"{out.name} errors")
+    process = started(arguments, errors)
     while not (out / ".parts" / "part-00000000").exists():
-        assert process.poll() is None, process.stderr.read()
+        assert process.poll() is None, errors.read_text()
         time.sleep(0.001)
     process.kill()
     assert process.wait() == -9

@@ -19,5 +19,9 @@ if "VLSCORE_TEST_PROCESSOR" in os.environ:
     for _module in (inference, linear):
         vars(_module)["processor_facts"] = lambda: _facts
     linear.uses_onednn.cache_clear()
+# A process that has computed before has chosen already.
+_wanted = os.environ.get("ATEN_CPU_CAPABILITY", "").upper()
+_chosen = torch.backends.cpu.get_cpu_capability()
+assert _wanted in ("", _chosen), f"torch computes with {_chosen}"
 if os.environ.get("VLSCORE_TEST_ONEDNN") == "off":
     torch.backends.mkldnn.enabled = False

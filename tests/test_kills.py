@@ -13,8 +13,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +26,7 @@ from safetensors.numpy import save_file
 from tests import kill_server
 from tests.conftest import REPOSITORY
 from tests.evaluation.sensitivities.test_controlled import REPORTS
+from tests.forked import Started
 from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
 from vlscore.evaluation.ratings.questions import COUNTS
@@ -157,18 +156,17 @@ class Server:
     """Runs commands in forks of a process that has imported all that they need."""
 
     def __init__(self, folder: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.kill_server"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=REPOSITORY,
+        jobs, ours = os.pipe()
+        theirs, answers = os.pipe()
+        self._process = Started(
+            *("-m", "tests.kill_server"), cwd=REPOSITORY, stdin=jobs, stdout=answers,
             env={**os.environ, "OMP_NUM_THREADS": "1", "VLSCORE_CACHE": "off",
                  "PYTHONPATH": str(REPOSITORY)},
         )  # fmt: skip
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n"
+        for end in (jobs, answers):
+            os.close(end)
+        self._jobs, self._answers = os.fdopen(ours, "w"), os.fdopen(theirs)
+        assert self._answers.readline() == "ready\n"
         self._folder = folder
 
     def run(
@@ -180,8 +178,6 @@ class Server:
         states: Path | None = None,
     ) -> dict[str, Any]:
         """Run a command: {"status", "writes", "error", "states", "direct"}."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         if argv[0] == "copy":
             shutil.copytree(*self._placed(argv[1:]), dirs_exist_ok=True)
             return {"status": 0}
@@ -192,9 +188,9 @@ class Server:
             "limit": limit,
             "states": "" if states is None else str(states),
         }
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        self._jobs.write(json.dumps(job) + "\n")
+        self._jobs.flush()
+        answer: dict[str, Any] = json.loads(self._answers.readline())
         return answer
 
     def _placed(self, argv: list[str]) -> list[str]:
@@ -211,7 +207,8 @@ class Server:
     def close(self) -> None:
         """End the process."""
         self._process.kill()
-        self._process.communicate()
+        self._jobs.close()
+        self._answers.close()
 
 
 def _jsonl(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -1,11 +1,10 @@
 """The documentation as a site: built without a warning, with every page and what code makes."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests import forked
 from tests.conftest import REPOSITORY
 
 INSTALL = "pip install 'vlscore[docs]'"
@@ -17,15 +16,11 @@ def warnings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     reads them, too."""
     for library in ("sphinx", "myst_parser", "furo"):
         pytest.importorskip(library, reason=INSTALL)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "sphinx", "-q", "-b", "dummy", "-c", "docs"),
-            *("-D", "exclude_patterns=CODE_OF_CONDUCT.md,benchmarks/results"),
-            *(".", tmp_path_factory.mktemp("site")),
-        ],
+    done = forked.run(
+        *("-m", "sphinx", "-q", "-b", "dummy", "-c", "docs"),
+        *("-D", "exclude_patterns=CODE_OF_CONDUCT.md,benchmarks/results"),
+        *(".", tmp_path_factory.mktemp("site")),
         cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
     )
     assert done.returncode == 0, done.stderr
     return done.stderr.splitlines()

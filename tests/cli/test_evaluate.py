@@ -4,11 +4,11 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.cli.conftest import write_jsonl
 from tests.evaluation.samples import results_of
 from vlscore.core import resource_path
@@ -18,10 +18,8 @@ DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 
 
 def vlscore(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "vlscore", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
-    )
+    variables = {**os.environ, **environment}
+    return forked.run("-m", "vlscore", *arguments, env=variables, timeout=300)
 
 
 @pytest.fixture

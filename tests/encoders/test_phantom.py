@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests import forked
 from tests.encoders.goldens import DATA, row_error
 from vlscore.core import resource_path
 from vlscore.encoders import encoder_card, load_encoder
@@ -32,10 +31,8 @@ def test_it_loads_without_the_phantom_room(name):
         f"import sys; from vlscore.encoders import load_encoder; load_encoder('{name}'); "
         "print(any(name.startswith('vlscore.data.phantom') for name in sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
+    done = forked.run("-c", program)
+    assert done.stdout.strip() == "False", done.stderr
 
 
 def test_its_card_is_known_without_its_weights(name, encoder):

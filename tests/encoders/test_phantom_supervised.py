@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import forked
 from tests.encoders.goldens import DATA, row_error
 from vlscore.core import resource_path
 from vlscore.encoders import load_encoder
@@ -35,10 +34,8 @@ def test_it_loads_without_the_phantom_room():
         "load_encoder('phantom-supervised'); "
         "print(any(name.startswith('vlscore.data.phantom') for name in sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
+    done = forked.run("-c", program)
+    assert done.stdout.strip() == "False", done.stderr
 
 
 def test_the_bundle_is_small_and_its_constant_is_the_calibrated_one(encoder):

@@ -1,16 +1,15 @@
 """What differs by processor, computed in each way that torch can be made to take on this machine.
 
-Each setting runs in a process of its own, for torch chooses its instructions when it is loaded. The
-tests that run there compare with kept numbers, with another library, and bfloat16 with float32.
-Their tolerances are those of tests/tolerances.py.
+Each setting runs in a process of its own, for torch chooses its instructions when it computes
+first. The tests that run there compare with kept numbers, with another library, and bfloat16 with
+float32. Their tolerances are those of tests/tolerances.py.
 """
 
 import os
-import subprocess
-import sys
 
 import pytest
 
+from tests import forked
 from tests.conftest import REPOSITORY
 from vlscore.encoders.devices import processor_facts
 
@@ -71,18 +70,10 @@ def test_numbers_are_right_in_every_way_of_computing_them(setting):
     # At its end, the plugin collects the garbage of all that was imported, which takes seconds.
     without = [f"no:{name}" for name in ("cacheprovider", "xdist", "unraisableexception")]
     plugins = [word for name in (*without, "tests.pretended_processor") for word in ("-p", name)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugins, *tests],
+    done = forked.run(
+        *("-m", "pytest", "-q", *plugins, *tests),
         cwd=REPOSITORY,
-        # A thread that waits for another one uses no processor time.
-        env={
-            **environment,
-            **variables,
-            "OMP_WAIT_POLICY": "PASSIVE",
-            "PYTHONPATH": str(REPOSITORY),
-        },
-        capture_output=True,
-        text=True,
+        env={**environment, **variables, "PYTHONPATH": str(REPOSITORY)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(tests)} passed" in done.stdout

@@ -5,10 +5,7 @@ import json
 import os
 import queue
 import signal
-import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 
@@ -17,9 +14,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from tests import forked
 from tests.doubles import HashEncoder, KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
-from tests.killed_process import started
+from tests.killed_process import as_torchrun_sets, started
 from vlscore.cli.command_line import app
 from vlscore.core import Processes, ProcessLost, resource_path
 from vlscore.data import open_studies
@@ -346,13 +344,8 @@ def alone(demo):
 def test_torchrun_writes_and_says_what_one_process_does(demo, alone, tmp_path):
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "vlscore"]
     command = ["evaluate", str(demo), "--out", str(tmp_path / "two"), *OPTIONS]
-    done = subprocess.run(
-        [sys.executable, "-m", *torchrun, *command],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = forked.run("-m", *torchrun, *command, env=variables, timeout=300)
     stdout, stderr = done.stdout, done.stderr
     assert done.returncode == 1, stderr
     assert results_of(tmp_path / "two") == results_of(alone[0])
@@ -364,21 +357,12 @@ def test_torchrun_writes_and_says_what_one_process_does(demo, alone, tmp_path):
     assert record["processes"] == 2
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 def start_two(command, folder):
     """The command in two processes with the environment that torchrun gives."""
-    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-    shared["MASTER_PORT"] = str(free_port())
-    with one_thread():
-        return [
-            started(command, folder / f"errors{rank}", RANK=rank, LOCAL_RANK=rank, **shared)
-            for rank in "01"
-        ]
+    return [
+        started(command, folder / f"errors{rank}", **variables)
+        for rank, variables in enumerate(as_torchrun_sets())
+    ]
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -390,17 +374,15 @@ def test_a_killed_process_ends_the_run_soon_and_the_next_call_goes_on(demo, alon
     try:
         until = time.monotonic() + 240
         while not (out / ".parts" / "part-00000001").exists():
-            assert all(process.is_alive() for process in processes)
+            assert all(process.poll() is None for process in processes)
             assert time.monotonic() < until
             time.sleep(0.01)
         processes[rank].kill()
-        left.join(60)
-        assert left.exitcode not in (None, 0)
+        assert left.wait(60) != 0
     finally:
         for process in processes:
             process.kill()
-            process.join()
-    assert processes[rank].exitcode == -signal.SIGKILL
+    assert processes[rank].wait() == -signal.SIGKILL
     said = (tmp_path / f"errors{1 - rank}").read_text().partition("Traceback")[0]
     if rank:
         assert "stored in" in said, said

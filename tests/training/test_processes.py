@@ -1,15 +1,14 @@
 """Two processes that share each batch train what one process trains."""
 
 import os
-import socket
-import subprocess
 import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.conftest import REPOSITORY
+from tests.forked import Started
+from tests.killed_process import as_torchrun_sets
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.core import TrainingProcesses
@@ -32,34 +31,20 @@ train(preparation, sys.argv[2], settings, Start(ToyEncoder().double()), device="
 """
 
 
-def _run(table, out, processes, micro_batch=0):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {
-        **os.environ,
-        "PYTHONPATH": str(REPOSITORY),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": str(processes),
-        "OMP_NUM_THREADS": "1",
-    }
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, table, out, str(micro_batch)],
-            cwd=REPOSITORY,
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(processes)
+def _run_two(table, out, micro_batch):
+    said = [(out.parent / f"errors{rank}").open("w+") for rank in range(2)]
+    two = [
+        Started("-c", PROGRAM, table, out, micro_batch, env={**os.environ, **each}, stderr=errors)
+        for errors, each in zip(said, as_torchrun_sets(), strict=True)
     ]
     try:
-        said = [process.communicate(timeout=300)[1] for process in started]
+        ends = [process.wait(300) for process in two]
     finally:
-        for process in started:
+        for process in two:
             process.kill()
-    assert [process.returncode for process in started] == [0] * processes, said
+    for stream in said:
+        stream.seek(0)
+    assert ends == [0, 0], [stream.read() for stream in said]
 
 
 def _column(path, name):
@@ -71,7 +56,7 @@ def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_p
     """In float64, with local features, lateral views that one may lack, and micro-batches."""
     monkeypatch.setattr(sys, "argv", ["", str(lateral_table), str(tmp_path / "one"), "0"])
     exec(PROGRAM, {})
-    _run(lateral_table, tmp_path / "two", 2, micro_batch=3)
+    _run_two(lateral_table, tmp_path / "two", 3)
     for name in ("loss", "loss_local", "gradient"):
         one, two = (_column(tmp_path / each / "log.csv", name) for each in ("one", "two"))
         assert len(one) == 6

@@ -2,17 +2,14 @@
 
 import csv
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
-from tests.conftest import REPOSITORY
+from tests import forked
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.core import file_digest
@@ -113,13 +110,7 @@ def killed(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
     folders = {number: folder / str(int(number)) for number, _ in KILLS}
     jobs = [f"{folders[number]}:{int(number)}:{seconds}" for number, seconds in KILLS]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, table, *jobs],
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-    )
+    done = forked.run("-c", PROGRAM, table, *jobs)
     assert done.stdout.split() == ["True", "True"], done.stderr
     return folders
 

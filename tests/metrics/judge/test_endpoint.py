@@ -2,15 +2,13 @@
 
 import json
 import logging
-import os
 import signal
-import subprocess
 import sys
 import time
 
 import pytest
 
-from tests.conftest import REPOSITORY
+from tests.forked import Started
 from tests.metrics.judge.endpoint_server import EMPTY, Answer, running
 from vlscore import evaluation
 from vlscore.errors import InvalidSetting
@@ -397,16 +395,14 @@ def test_a_killed_run_pays_for_no_answer_twice(tmp_path, cache_folder):
         return Answer(answer, seconds=30.0 if number == 6 else 0.0)
 
     with running(behave) as endpoint:
-        command = [
-            sys.executable, "-m", "vlscore", "judge", path, "--out", out, "--model", "fake",
-            "--endpoint", endpoint.url, "--in-flight", "1", "--prompt", "zero-shot", "--quiet",
-        ]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        run = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        run = Started(
+            *("-m", "vlscore", "judge", path, "--out", out, "--model", "fake", "--endpoint"),
+            *(endpoint.url, "--in-flight", "1", "--prompt", "zero-shot", "--quiet"),
+        )
         while len(endpoint.requests) < 7 and run.poll() is None:
             time.sleep(0.02)
-        run.send_signal(signal.SIGKILL)
-        run.wait()
+        run.kill()
+        assert run.wait() == -signal.SIGKILL
         paid = endpoint.questions()[:6]
         result = evaluation.judge(path, out, judge=judge_of(endpoint.url, in_flight=1), prices=None)
         assert result.reports == 12

@@ -1,19 +1,18 @@
 """An oracle, and a retrieval evaluation, that are killed go on, and end with the same bytes."""
 
 import json
-import subprocess
-import sys
-import time
 
 import pytest
 
+from tests.killed_process import kill_at_first_part
 from tests.retrieval.oracle.test_find import files_of
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import retrieval
 from vlscore.retrieval import SourceSettings, index_build, oracle
 
-STUDIES = 140
+# Three chunks, so that the kill comes before the end.
+STUDIES = 300
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +32,8 @@ def tables(tmp_path_factory):
 
 def kill_after_first_chunk(out, *arguments):
     """Start a command and kill it when it has kept something."""
-    command = [sys.executable, "-m", "vlscore", *map(str, arguments), "--out", str(out)]
     options = ("--workers", "0", "--device", "cpu")
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
-    while not (out / ".parts" / "part-00000000").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.001)
-    process.kill()
-    assert process.wait() == -9
+    kill_at_first_part([*map(str, arguments), "--out", str(out), *options], out)
     assert not (out / "run.json").exists()
 
 
@@ -51,7 +44,7 @@ def test_sigkill_costs_an_oracle_the_chunk_in_work_and_nothing_else(tables, tmp_
     embedder = StudyEmbedder(device="cpu")
     went_on = oracle(studies, tmp_path / "killed", index, embedder)
     whole = oracle(studies, tmp_path / "whole", index, embedder)
-    assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
+    assert (went_on.resumed_from in (128, 256), whole.resumed_from) == (True, 0)
     assert len(files_of(whole.folder)) == 3
     assert files_of(went_on.folder) == files_of(whole.folder)
 
@@ -62,6 +55,6 @@ def test_sigkill_costs_a_retrieval_the_chunk_in_work_and_nothing_else(tables, tm
     embedder = StudyEmbedder(device="cpu")
     went_on = retrieval(studies, tmp_path / "killed", embedder)
     whole = retrieval(studies, tmp_path / "whole", embedder)
-    assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
+    assert (went_on.resumed_from in (128, 256), whole.resumed_from) == (True, 0)
     for mine, other in zip(went_on.files[:-1], whole.files[:-1], strict=True):
         assert mine.read_bytes() == other.read_bytes()

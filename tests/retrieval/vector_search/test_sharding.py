@@ -1,9 +1,7 @@
-"""Two processes under torchrun find what one finds, bit for bit."""
+"""Two processes as torchrun starts them find what one finds, bit for bit."""
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from tests.forked import Started
+from tests.killed_process import as_torchrun_sets
 from tests.retrieval.vector_search.test_exact import clustered
 from vlscore.cli.command_line import app
 from vlscore.data.phantom.phantom_pairs import write_dataset
@@ -64,16 +64,17 @@ def folder(arrays, tmp_path_factory):
     (folder / "shard.py").write_text(PROGRAM)
     command = ["oracle", str(studies), "--index", str(folder / "index"), "--exclude-exact"]
     command += ["--workers", "0", "--out"]
-    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     program = [str(folder / "shard.py"), str(folder), *command, str(folder / "two")]
-    two = subprocess.run(
-        [sys.executable, "-m", *torchrun, *program],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert two.returncode == 0, two.stderr
+    said = [(folder / f"said{rank}").open("w+") for rank in range(2)]
+    two = [
+        Started(*program, env={**os.environ, **variables}, stdout=out, stderr=out)
+        for out, variables in zip(said, as_torchrun_sets(), strict=True)
+    ]
+    ends = [process.wait(300) for process in two]
+    for stream in said:
+        stream.seek(0)
+    printed = [stream.read() for stream in said]
+    assert ends == [0, 0], printed
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -81,9 +82,9 @@ def folder(arrays, tmp_path_factory):
     finally:
         torch.set_num_threads(before)
     assert one.exit_code == 0, one.output
-    for done in (two, one):
-        assert "DEMONSTRATION-ENCODER" in done.stdout
-        assert "trained on synthetic phantoms" in done.stderr
+    for shown in (printed[0], one.output):
+        assert "DEMONSTRATION-ENCODER" in shown
+        assert "trained on synthetic phantoms" in shown
     return folder
 
 
