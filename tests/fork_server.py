@@ -47,6 +47,7 @@ def _run(command: list[str]) -> None:
         exec(compile(rest[0], "<string>", "exec"), vars(sys.modules["__main__"]))
     else:
         sys.argv = command
+        sys.path.insert(0, os.path.dirname(os.path.abspath(first)))
         runpy.run_path(first, run_name="__main__")
 
 

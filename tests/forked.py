@@ -1,7 +1,7 @@
 """Python processes that start with everything imported: forks of one server of the test run.
 
 `run` and `Started` take what follows `python` on a command line, as subprocess.run and Popen do. A
-test whose subject is the start of Python, or what a process imports, starts one with subprocess.
+test whose subject is the start or the end of Python, or what a process imports, uses subprocess.
 """
 
 import fcntl

@@ -1,6 +1,5 @@
 """What docs/perturbations.md says of kinds, files and fields is so; tests/test_docs.py runs it."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -9,6 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from tests import forked
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.conftest import REPOSITORY
 from vlscore.cli.command_line import app
@@ -48,15 +48,8 @@ def test_the_kinds_that_the_page_names_exist():
 def test_the_example_runs_as_printed(tmp_path, monkeypatch):
     """As a file: alone, by the command, and where the kinds of ours are."""
     (tmp_path / "my_kinds.py").write_text(EXAMPLE)
-    done = subprocess.run(
-        [sys.executable, "my_kinds.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "There is edema.\n"
+    done = forked.run("my_kinds.py", cwd=tmp_path)
+    assert done.stdout == "There is edema.\n", done.stderr
     write_jsonl(tmp_path / "test.jsonl", [{"id": "a", "report": "There is oedema."}])
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,11 +1,9 @@
 """Float32 products stay float32, whichever of PyTorch's switches was used before."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
+from tests import forked
 from vlscore.core import FULL_PRECISION
 
 SEARCH = """
@@ -29,9 +27,7 @@ NEWER = hasattr(torch.backends.cuda.matmul, "fp32_precision")
 )
 def test_the_newer_switches_do_not_end_a_search(switch):
     # They cannot be set back for the other tests: a process of its own.
-    done = subprocess.run(
-        [sys.executable, "-c", SEARCH.format(switch=switch)], capture_output=True, text=True
-    )
+    done = forked.run("-c", SEARCH.format(switch=switch))
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
 
 
