@@ -34,6 +34,8 @@ LONGEST = (
     "tests/encoders/test_contract.py",
     "tests/test_docs.py",
     "tests/encoders/test_processors.py",
+    "tests/encoders/test_parity_biovil.py",
+    "tests/encoders/test_parity_gloria.py",
     "tests/evaluation/test_sharing.py",
     "tests/evaluation/test_resuming.py",
     "tests/test_names_in_files.py",

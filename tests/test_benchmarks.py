@@ -85,12 +85,22 @@ def test_the_stages_of_a_gpu_run_through_on_a_processor(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(FOLDER))
     import gpu_stages
 
+    from tests.encoders.random_encoders import quick_weights, shorten
+    from vlscore.encoders.models.limitr import LimitrEncoder
+
     page = tmp_path / "page.md"
 
     def fails(self):
         yield "half of it", "1", "", ""
         raise RuntimeError("no | memory\nat all")
 
+    def quick(pieces):
+        with quick_weights():
+            encoder = LimitrEncoder(pieces)
+        shorten(encoder)
+        return encoder
+
+    monkeypatch.setattr(gpu_stages, "LimitrEncoder", quick)
     monkeypatch.setattr(gpu_stages.Stages, "resnet", fails)
     assert gpu_stages.main(["--device", "cpu", "--small", "--out", str(page)]) == 1
     rows = [line.split(" | ") for line in page.read_text(encoding="utf-8").splitlines()]

@@ -15,6 +15,7 @@ from vlscore.encoders import JointEncoder, WordPieceTokenizer, find_encoder
 # Their report vectors read layers besides the last; two layers are enough for others.
 READ_MORE_LAYERS = ("gloria", "limitr", "medclip-resnet", "medclip-vit")
 EQUAL_LAYERS = {"_Bottleneck", "Block", "SwinTransformerBlock", "ResidualAttentionBlock"}
+_BERT_VOCABULARIES, _PIECES = (28_996, 30_522), 1_024
 # A prime: rows of a weight then begin at different numbers.
 _COUNT = 65_521
 
@@ -31,7 +32,16 @@ def random_encoder(name: str, tokenizer: Any) -> JointEncoder:
     with quick_weights():
         encoder: JointEncoder = find_encoder(name)[0](tokenizer)  # type: ignore[operator]
     shorten(encoder)
+    leave_pieces(encoder)
     return encoder.eval()
+
+
+def leave_pieces(encoder: JointEncoder) -> None:
+    """Leave of BERT's vocabularies more than the pieces that `word_pieces` makes."""
+    for module in encoder.modules():
+        if isinstance(module, nn.Embedding) and module.num_embeddings in _BERT_VOCABULARIES:
+            module.weight = nn.Parameter(module.weight[:_PIECES].detach().clone())
+            module.num_embeddings = _PIECES
 
 
 def shorten(encoder: JointEncoder) -> None:

@@ -9,7 +9,13 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
-from tests.encoders.random_encoders import quick_weights, random_encoder, shorten, word_pieces
+from tests.encoders.random_encoders import (
+    leave_pieces,
+    quick_weights,
+    random_encoder,
+    shorten,
+    word_pieces,
+)
 from tests.pretended_gpu import pretended_gpu
 from vlscore.data import as_radiograph
 from vlscore.encoders import (
@@ -83,6 +89,7 @@ def biomedclip() -> JointEncoder:
         BiomedClipEncoder.card,
     )
     shorten(encoder)
+    leave_pieces(encoder)
     return encoder
 
 
