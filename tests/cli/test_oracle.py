@@ -387,10 +387,10 @@ def test_ctrl_c_says_what_is_kept(command, index, studies, tmp_path, monkeypatch
 
     monkeypatch.setattr(queries.QueryTable, "_embed", stop)
     options = ("--index", index) if name == "oracle" else ()
-    kept = command(name, studies, *options, "--out", tmp_path / "out")
+    early = command(name, studies, *options, "--out", tmp_path / "out")
     lost = command(name, studies, *options)
-    assert (kept.exit_code, lost.exit_code) == (130, 130)
-    assert re.search(rf"stopped; \w+ \w+ are stored in {tmp_path / 'out'}\. The same", kept.stderr)
+    assert (early.exit_code, lost.exit_code) == (130, 130)
+    assert f"stopped; nothing was stored in {tmp_path / 'out'} yet. The same" in early.stderr
     assert re.search(r"nothing was stored\. With --out FOLDER, \w+ \w+ are stored\.", lost.stderr)
 
 

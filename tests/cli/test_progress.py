@@ -5,10 +5,11 @@ import sys
 import time
 
 import pytest
+import typer
 
 from vlscore.cli import progress
 from vlscore.cli.output import print_bad_rows, print_failures
-from vlscore.cli.progress import phase_progress, row_progress
+from vlscore.cli.progress import phase_progress, row_progress, stopping
 from vlscore.data import BadRow
 
 
@@ -53,6 +54,20 @@ def test_a_phase_counts_what_it_names(clock, capsys):
         on_progress(4, 0)
     shown = capsys.readouterr().err
     assert shown == "intervals and tests: 4 of 16, 0 failed, 0.1/s, 2 min left\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("chunk", "finished rows are stored in {}. The same command resumes."),
+        (".lock", "nothing was stored in {} yet. The same command starts again."),
+    ],
+)
+def test_ctrl_c_tells_what_is_in_the_folder(tmp_path, capsys, name, said):
+    (tmp_path / name).touch()
+    with pytest.raises(typer.Exit), stopping(tmp_path, "finished rows are"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == f"\nstopped; {said.format(tmp_path)}\n"
 
 
 def test_quiet_is_quiet(clock, capsys):

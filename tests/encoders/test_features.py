@@ -168,7 +168,7 @@ def test_what_the_first_token_attends_to_is_the_models_own_attention() -> None:
     with torch.inference_mode():
         found = attention_of_first(bert, all_layers(bert, tokens)[-2], tokens.mask)
         config = BertConfig(
-            vocab_size=bert.pieces,
+            vocab_size=len(bert.embeddings.word_embeddings.weight),
             num_hidden_layers=len(bert.encoder.layer),
             type_vocab_size=1,
             attn_implementation="eager",

@@ -277,6 +277,11 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
+def _holds_results(folder: Path) -> bool:
+    """Return whether a folder holds more than the file that locks it."""
+    return folder.is_dir() and any(not each.name.startswith(".lock") for each in folder.iterdir())
+
+
 @contextlib.contextmanager
 def stopping(out: Path | None, stored: str | None = "what was done is") -> Iterator[None]:
     """End the command after Ctrl-C with one line that says what it stored.
@@ -293,6 +298,8 @@ def stopping(out: Path | None, stored: str | None = "what was done is") -> Itera
             text = "nothing was stored"
         elif out is None:
             text = f"nothing was stored. With --out FOLDER, {stored} stored"
+        elif not _holds_results(out):
+            text = f"nothing was stored in {out} yet. The same command starts again"
         else:
             text = f"{stored} stored in {out}. The same command resumes"
         echo(f"\nstopped; {text}.", err=True)
