@@ -161,7 +161,7 @@ def print_failures(
 def _places(
     rows: Iterable[tuple[int | str | None, str]],
 ) -> set[tuple[int | str | None, str]]:
-    """Return the different rows, one that failed twice once."""
+    """Return the rows; one that failed twice is returned once."""
     return {(row, id if row is None else "") for row, id in rows}
 
 

@@ -1,4 +1,4 @@
-"""Notes on rated sets and alignments: what looks like another meaning than the one that is read."""
+"""Notes of an alignment: ratings or metrics that look reversed, and metrics with fewer values."""
 
 from collections.abc import Collection
 
