@@ -103,16 +103,6 @@ def test_text_only_leaves_out_the_metrics_of_embeddings_of_a_finished_run(
     assert "no metric of texts alone" in str(refused.exception)
 
 
-def test_the_page_of_a_comparison_repeats_no_note(command, tables, tmp_path):
-    out = tmp_path / "out"
-    given = ("compare", *tables, "-m", "rouge-l", "--baselines", "--report", "-o", out, *QUICK)
-    done = command(*given)
-    assert done.exit_code == 0, done.output
-    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
-    assert notes
-    assert len(set(notes)) == len(notes)
-
-
 def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, tables, tmp_path):
     arguments = ("compare", *tables, "-m", "bleu-2,rouge-l", "-o", tmp_path / "out", *QUICK)
     first = command(*arguments).stdout

@@ -34,6 +34,9 @@ def test_a_command_with_a_page_prints_its_notes_once(tmp_path):
         "compare", table, "--baselines", "-m", "bleu-1", "-o", tmp_path / "out", "--report"
     )  # fmt: skip
     assert made.exit_code == 0, made.output
+    notes = [line for line in made.stderr.splitlines() if line.startswith("note: ")]
+    assert notes
+    assert len(set(notes)) == len(notes)
     assert made.output.count("baseline:constant is the most frequent report") == 1
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "baseline:constant is the most frequent report" in page

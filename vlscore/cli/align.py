@@ -255,15 +255,17 @@ def _shorter(table: "TextTable") -> "TextTable":
 
     The values over pairs are left out, too: they differ from those over studies in their intervals.
     """
+    from vlscore.evaluation import AGREEMENT_CAPTION
+
     if "Pearson" not in table.columns:
         return table
     end = table.columns.index("Pearson") + 1
-    # On metrics with fewer values than others; it follows the words on n.
-    note = table.caption.partition("n: pairs with a value and a rating.")[2]
+    # On metrics with fewer values than others, and on the demonstration encoder.
+    notes = table.caption.partition(AGREEMENT_CAPTION)[2]
     return dataclasses.replace(
         without_intervals(table, "tau_b"),
         columns=table.columns[:end],
         rows=tuple(row[:end] for row in without_intervals(table, "tau_b").rows),
         caption="Larger is more agreement with the raters' mean. [ ]: 95 % bootstrap interval over "
-        f"the studies. tables.md has the other intervals.{note}",
+        f"the studies. tables.md has the other intervals.{notes}",
     )

@@ -4,7 +4,6 @@ The card of an encoder that ships with vlscore is weights/cards/NAME.toml; a fol
 encoder has its facts in card.json. Both are read without torch.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import resource_path
+from vlscore.core import Signature, resource_path
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
 
@@ -97,9 +96,9 @@ def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
     calibration = facts.get("calibration")
     if isinstance(calibration, dict) and calibration.get("C") == facts.get("C"):
         # A C that was written by hand after the measurement has unknown views.
-        measured = re.search(r"\|views:([^|]+)", str(calibration.get("signature")))
-        if measured is not None:
-            found["C_views"] = measured[1]
+        measured = Signature.parse(str(calibration.get("signature")))
+        if views := measured.get("views"):
+            found["C_views"] = views
     return found
 
 

@@ -29,6 +29,7 @@ from .alignment.rating_table import layout_of as layout_of
 from .alignment.rating_table import read_ratings as read_ratings
 from .alignment.run import AlignmentRun as AlignmentRun
 from .alignment.run import align as align
+from .alignment.tables import AGREEMENT_CAPTION as AGREEMENT_CAPTION
 from .alignment.tables import all_tables as all_tables
 from .baselines.baseline_base import BASELINES as BASELINES
 from .baselines.baseline_base import Baseline as Baseline

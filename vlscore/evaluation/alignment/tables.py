@@ -24,7 +24,7 @@ from vlscore.stats import (
 )
 
 _HEADLINES = 2
-_AGREEMENT = (
+AGREEMENT_CAPTION = (
     "Larger is more agreement with the mean of the raters. 95 % bootstrap intervals over studies. "
     "Those of tau_b over pairs, as papers publish it, are too narrow where a study has several "
     "candidates. n: pairs with a value and a rating."
@@ -93,7 +93,7 @@ def agreement_table(found: Alignment, rating: str) -> TextTable:
         }
         for each in _sorted(found, rating)
     )
-    return TextTable.of(f"Agreement with raters: {rating}", rows, _AGREEMENT)
+    return TextTable.of(f"Agreement with raters: {rating}", rows, AGREEMENT_CAPTION)
 
 
 def further_table(found: Alignment, ratings: Sequence[str]) -> TextTable:
