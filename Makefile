@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/demo
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # The package index has PyTorch for NVIDIA GPUs alone, which takes 4 GB more than the one for processors.
 # On Linux, where nothing leads to such a GPU, PyTorch's own index is tried first, and silently left
@@ -15,12 +16,17 @@ CPU_WHEELS ?= https://download.pytorch.org/whl/cpu
 GPU ?= $(shell for file in /dev/nvidiactl /dev/dxg; do test -e $$file && echo $$file; done; \
 	for command in nvidia-smi sbatch qsub bsub; do command -v $$command; done; uname -s | grep -v Linux)
 
-.PHONY: demo test real lint types unit docs site perturbations test-gpu lowest wheel clean
+.PHONY: demo test test-all real lint types unit docs site perturbations test-gpu lowest wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vlscore compare generator=weights/phantom/demo/studies.jsonl --baselines --metrics vlscore,bleu-4,rouge-l,findings-f1 --out $(OUT) --overwrite
 
+# For every commit: minutes on two cores.
 test: lint types unit
+
+# Before a release, and at night: the tests marked `slow`, too.
+test-all: lint types
+	$(PYTEST)
 
 # Makes the data set under perturbations/phantom again, and shows which of its changes metrics notice.
 perturbations: $(VENV)/.installed-dev
@@ -35,7 +41,6 @@ real: $(VENV)/.installed
 	@test -d "$(DATA)/iu" || { echo "name the folder of docs/real.md: make real DATA=FOLDER"; exit 1; }
 	$(BIN)/python benchmarks/real_encoders.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_encoders.md
 	$(BIN)/python benchmarks/real_imperfect.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_imperfect.md
-	$(BIN)/python benchmarks/real_trials.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_trials.md
 	$(BIN)/python benchmarks/real_sensitivity.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_sensitivity.md
 	@test -d "$(DATA)/generated" || echo "$(DATA)/generated is absent: the tables of generators are left out"
 	test ! -d "$(DATA)/generated" || $(BIN)/python benchmarks/real_generators.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_generators.md
@@ -52,7 +57,7 @@ types: $(VENV)/.installed-dev
 # One thread a worker, a file at a time: what a file prepares is prepared once. Some environments
 # forbid Python to store bytecode: every process that a test starts would compile the package anew.
 unit: $(VENV)/.installed-dev
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST) -m "not slow"
 
 # The examples of README.md and docs/, run as printed.
 docs: $(VENV)/.installed-dev

@@ -183,13 +183,14 @@ def _compared(title: str, note: str, systems: list[str], place: Path) -> TextTab
         resamples=1000,
         permutations=999,
     )
-    measured = {each["name"]: each["values"] for each in run.content["measured"]}
+    measured = run.frame("systems").set_index(["metric", "system"])
     rows = []
-    for system in run.content["systems"]:
+    for system in run.frame("texts")["system"]:
         cells = []
         for name in COLUMNS.values():
-            value = measured[name][system]
-            cells.append(f"{value['estimate']:.3f} [{value['low']:.3f}, {value['high']:.3f}]")
+            value = measured.loc[name, system]
+            low, high = value["value.low"], value["value.high"]
+            cells.append(f"{value['value']:.3f} [{low:.3f}, {high:.3f}]")
         rows.append((system, *cells))
     caption = (
         "In brackets: 95 % bootstrap intervals over studies. Higher is better in every column."

@@ -11,11 +11,11 @@ included; the page cache holds files and weights for all. Interleaved rounds, me
 - loop: `authors_way.py`, one study at a time.
 - cold: `vlscore evaluate`, nothing of the studies in the cache; the checkpoint's digest is known.
 - bf16: the same with `--precision bf16` and a cache of its own; only where the processor has units
-  for it. What that changes is measured as `--check-precision` does, on the first 64 studies.
+  for it. What that changes is computed from the areas of both.
 - warm: as cold, again, into another folder. - second: another generator's reports, then.
 The areas of loop and cold must agree (largest relative difference is printed). The limit is the
 time that the encoder's multiplications alone would take at the rate of a 2048^3 product of this run
-(the best, by the faster of MKL and oneDNN; float32 for cold, bfloat16 for bf16): of every image,
+(the best; float32 for cold, bfloat16 for bf16): of every image,
 and of every distinct report at its own length. Beside other work (see the load average) ratios of
 wall clock are worth little: then take the processor times, also printed. 1,000 studies take 5 GB in
 the folder for temporary files.
@@ -40,13 +40,12 @@ from torch import nn
 from vlscore.data import render
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.encoders import WordPieceTokenizer, convert, load_encoder, why_slow
-from vlscore.encoders.blocks.bert import Linear
 from vlscore.encoders.models.limitr import LimitrEncoder
+from vlscore.stats import kendall_tau_b
 
 SIZE, SEED, PIECES = (3056, 2544), 7, 28996
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = 14_000
-CHECKED = 64
 LOOP = Path(__file__).with_name("authors_way.py")
 
 
@@ -117,20 +116,15 @@ def first_rows(table: Path, count: int) -> Path:
 
 
 def rate_of_product(kind: torch.dtype, side: int = 2048) -> float:
-    """Floating point operations a second of a product of this kind, the best of ten.
-
-    The faster of PyTorch's libraries counts: `Linear` takes oneDNN where MKL leaves units of the
-    processor idle.
-    """
+    """Floating point operations a second of a product of this kind, the best of ten."""
     times = []
     with torch.inference_mode():
         a = torch.randn(side, side).to(kind)
-        layer, onednn = (made(side, side, bias=False).to(kind) for made in (nn.Linear, Linear))
-        for product in (layer, onednn):
-            for _ in range(5):
-                began = time.perf_counter()
-                product(a)
-                times.append(time.perf_counter() - began)
+        layer = nn.Linear(side, side, bias=False).to(kind)
+        for _ in range(10):
+            began = time.perf_counter()
+            layer(a)
+            times.append(time.perf_counter() - began)
     return 2 * side**3 / min(times)
 
 
@@ -155,16 +149,18 @@ def largest_difference(loop_file: Path, scores: Path) -> float:
     return max(abs(a - b) / a for a, b in zip(*areas, strict=True))
 
 
-def drift(table: Path, weights: Path, out: Path, cache: Path) -> str:
-    """What bfloat16 changes, as `--check-precision` finds it."""
-    options = ["--precision", "bf16", "--check-precision"]
-    timed_command(evaluation(first_rows(table, CHECKED), weights, out, *options), cache)
-    check = json.loads((out / "run.json").read_text())["precision_check"]
-    area = next(each for each in check["drifts"] if each["number"] == "area")
+def drift(exact: Path, half: Path) -> str:
+    """What bfloat16 changes in the areas, from the scores of both precisions."""
+    areas = []
+    for scores in (exact, half):
+        with scores.open() as stream:
+            areas.append(np.array([float(row["area"]) for row in csv.DictReader(stream)]))
+    change = np.abs(areas[1] - areas[0]) / areas[0]
     return (
-        f"In bfloat16 the area T of {check['studies']} studies changes by {area['median']:.2%} in "
-        f"the median and {area['largest']:.2%} at most, its mean by {area['mean']:+.2%}; Kendall's "
-        f"tau_b of the studies' order is {area['tau_b']:.4f}."
+        f"In bfloat16 the area T of {len(change)} studies changes by {np.median(change):.2%} in "
+        f"the median and {change.max():.2%} at most, its mean by "
+        f"{areas[1].mean() / areas[0].mean() - 1:+.2%}; Kendall's tau_b of the studies' order is "
+        f"{kendall_tau_b(*areas):.4f}."
     )
 
 
@@ -200,8 +196,6 @@ def main() -> None:
             # The digest of the checkpoint becomes known, as after any earlier run.
             one = evaluation(first_rows(first, 1), mapped, folder / f"one_{cache.name}")
             timed_command(one, cache)
-        if "bf16" in kinds:
-            changes = drift(first, mapped, folder / "drift", caches["bf16"])
         for turn in range(options.rounds):
             for name, kind in kinds.items():
                 rates[name].append(rate_of_product(kind))
@@ -223,6 +217,8 @@ def main() -> None:
                 print(name, times[name][-1], flush=True)
         for name, kind in kinds.items():
             rates[name].append(rate_of_product(kind))
+        if "bf16" in kinds:
+            changes = drift(*(folder / f"{arm}0" / "scores.csv" for arm in ("cold", "bf16_")))
         difference = largest_difference(folder / "loop.csv", folder / "cold0" / "scores.csv")
         cold_scores, warm_scores = (folder / f"{arm}0" / "scores.csv" for arm in ("cold", "warm"))
         same = cold_scores.read_bytes() == warm_scores.read_bytes()

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from image_use_scenes import EmbeddedScenes
+from imperfect_references import FORMS
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.data import FORMS
 from vlscore.metrics import EmbeddingTriples, Metric, compute
 from vlscore.stats import Interval, kendall_tau_b, largest_tau_b, percentiles
 

@@ -1,30 +1,22 @@
 """Phantom scenes under one encoder: every text and picture of the image-use test, embedded once.
 
 The scene is the truth. A study has a reference that states it, a candidate with known errors, and
-references that are wrong about it (`vlscore.data.phantom.phantom_pairs`).
+references that are wrong about it (imperfect_references.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from imperfect_references import FORMS, ImperfectStudy, imperfect_studies
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.data import (
-    FORMS,
-    ImperfectStudy,
-    PhantomStudy,
-    Split,
-    imperfect_studies,
-    render,
-    sample_studies,
-)
+from vlscore.data import PhantomStudy, Split, render, sample_studies
 from vlscore.embedding import StudyEmbedder, StudyViews
-from vlscore.encoders import SharedSpace
 
 _AT_ONCE = 64
 _LEVELS = np.float32(4095)
@@ -118,28 +110,6 @@ class EmbeddedScenes:
     C: float | None
     signature: str
     name: str = field(default="")
-
-    def shared(self, space: SharedSpace | None = None) -> "EmbeddedScenes":
-        """The same in a space fitted to these images and references, or in the one given."""
-        space = space or SharedSpace.fit(self.images, self.references)
-        return replace(
-            self,
-            images=space.images(self.images),
-            candidates=space.reports(self.candidates),
-            references=space.reports(self.references),
-            black=space.images(self.black)[0],
-            imperfect={
-                form: Imperfect(
-                    each.rows,
-                    space.reports(each.references),
-                    space.reports(each.true),
-                    space.reports(each.false),
-                    space.reports(each.copied),
-                )
-                for form, each in self.imperfect.items()
-            },
-            C=None,
-        )
 
 
 def draw_scenes(seeds: Sequence[int], count: int, *, split: Split) -> Scenes:

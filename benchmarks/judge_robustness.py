@@ -26,7 +26,7 @@ from vlscore.data import corrupt, open_studies, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.metrics import JudgeCase, Judgement, ModelJudge, RuleJudge, find_judge_model
 from vlscore.perturb import perturb_report
-from vlscore.stats import TextTable, correlation
+from vlscore.stats import TextTable, kendall_tau_b
 
 SEED, PHANTOMS = 20264, 300
 
@@ -75,7 +75,7 @@ def row_of(name: str, before: Sequence[Judgement], after: Sequence[Judgement]) -
         f"{np.mean(sums[0] == sums[1]):.3f}",
         f"{np.mean(np.abs(sums[0] - sums[1])):.3f}",
         f"{np.mean(sums[0]):.2f}",
-        f"{correlation(sums[0], sums[1]):.3f}",
+        f"{kendall_tau_b(sums[0], sums[1]):.3f}",
     )
 
 

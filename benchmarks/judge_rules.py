@@ -48,7 +48,7 @@ import numpy as np
 from data import GENERATED, INDIANA_REPORTS, RADPREF
 from machine import describe_machine, publish
 
-from vlscore.data import PhantomFinding, Report, corrupt, count_errors, read_reports, write_report
+from vlscore.data import PhantomFinding, Report, corrupt, count_errors, open_reports, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.metrics import (
     SCORES,
@@ -61,7 +61,7 @@ from vlscore.metrics import (
     usable_metrics,
 )
 from vlscore.perturb import ErrorCategory, perturb_report
-from vlscore.stats import TextTable, correlation, correlation_interval
+from vlscore.stats import TextTable, correlation_interval, kendall_tau_b
 
 DEVELOPMENT_CASES = 25
 GENERATORS = ("gpt", "medgemma")
@@ -157,7 +157,7 @@ def radpref_table(rows: Sequence[RatedCandidate], judge: RuleJudge, title: str) 
         cells = [name]
         for target in (rating, errors):
             for which, mask in masks.items():
-                cell = f"{correlation(own[mask], target[mask]):.3f}"
+                cell = f"{kendall_tau_b(own[mask], target[mask]):.3f}"
                 if which == "all" and name.startswith("judge"):
                     found = correlation_interval(own, target, groups=groups, resamples=1000)
                     cell += f" [{found.low:.2f}, {found.high:.2f}]"
@@ -176,14 +176,14 @@ def radpref_table(rows: Sequence[RatedCandidate], judge: RuleJudge, title: str) 
 def _between(table: Any) -> float:
     """Mean tau_b of two raters."""
     pairs = ((0, 1), (0, 2), (1, 2))
-    return float(np.mean([correlation(table[:, i], table[:, j]) for i, j in pairs]))
+    return float(np.mean([kendall_tau_b(table[:, i], table[:, j]) for i, j in pairs]))
 
 
 def _with_others(table: Any) -> float:
     """Mean tau_b of one rater with the mean of the others."""
     columns = range(table.shape[1])
     return float(
-        np.mean([correlation(table[:, i], np.delete(table, i, 1).mean(1)) for i in columns])
+        np.mean([kendall_tau_b(table[:, i], np.delete(table, i, 1).mean(1)) for i in columns])
     )
 
 
@@ -273,7 +273,7 @@ def _shares(name: str, right: int, extra: int, missed: int) -> list[str]:
 
 def texts_of(reports: Path) -> list[str]:
     """Distinct reports, a sample of them by hash."""
-    rows = (r for r in read_reports(reports) if isinstance(r, Report))
+    rows = (r for r in open_reports(reports) if isinstance(r, Report))
     texts = dict.fromkeys(r.text for r in rows)
     return sorted(texts, key=lambda t: hashlib.sha256(t.encode()).hexdigest())
 

@@ -56,7 +56,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from ideal_encoder import ideal_scenes, ideal_vectors
-from image_use_numbers import SUPERVISED, embedded_of, scenes_of
+from image_use_numbers import embedded_of, scenes_of
 from image_use_preferences import (
     FAR_OUT,
     PREFERS,
@@ -70,6 +70,7 @@ from image_use_preferences import (
     summarise,
 )
 from image_use_scenes import EmbeddedScenes
+from imperfect_references import FORMS
 from judging_stages import new_towers, train_reports, train_stages
 from machine import describe_machine, publish
 from numpy.typing import NDArray
@@ -77,7 +78,6 @@ from phantom_encoders import SIDE, TRAINING, VALIDATION, draw
 from torch import Tensor
 
 from vlscore.data import (
-    FORMS,
     KINDS,
     PhantomFinding,
     corrupt,
@@ -145,7 +145,7 @@ def train_one(folder: Path, seed: int, epochs: int, reading: str) -> StudyEmbedd
         pairs=folder / "pairs",
         device="cpu",
     )
-    print(f"{out.name}: {result.summary()}", flush=True)
+    print(f"{out.name}: {result.record['best_validation']}", flush=True)
     return StudyEmbedder("small", weights=str(out))
 
 
@@ -165,8 +165,7 @@ def train_texts(folder: Path, without: str, steps: int) -> StudyEmbedder:
     out = folder / f"texts-findings-without-{without or 'nothing'}"
     if not (out / "card.json").is_file():
         pairs = prepare(prepared(folder, "train", SIDE), folder / "pairs")
-        cache = folder / "pairs-copies.jsonl"
-        copies = find_copies(pairs.texts, without=without, cache=cache)
+        copies = find_copies(pairs.texts, without=without)
         encoder = new_towers([*pairs.texts, *copies.words()], 0, "findings")
         train_reports(encoder, pairs, copies, steps)
         encoder.save(out, {"title": f"Report tower without {without or 'nothing'}"})
@@ -449,7 +448,6 @@ def main() -> None:
     embedders = {
         **own_encoders,
         "bundled phantom: pairs": StudyEmbedder("phantom"),
-        SUPERVISED: StudyEmbedder("phantom-supervised"),
     }
     embedded = {
         key: embedded_of(embedder, "held_out", options.tested, vectors, TEST_SEEDS)

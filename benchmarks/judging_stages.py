@@ -183,10 +183,7 @@ def train_stages(
     """Train both stages into a folder that `load_encoder` reads, unless it is there."""
     if (out / "card.json").is_file():
         return
-    copies, held_copies = (
-        find_copies(each.texts, cache=folder / f"{name}-copies.jsonl")
-        for each, name in ((pairs, "pairs"), (held, "pairs-validation"))
-    )
+    copies, held_copies = find_copies(pairs.texts), find_copies(held.texts)
     encoder = new_towers([*pairs.texts, *copies.words()], 0, reading)
     train_reports(encoder, pairs, copies, steps)
     aims = aims_of(encoder, pairs, copies, 0), aims_of(encoder, held, held_copies, 1)

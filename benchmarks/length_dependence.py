@@ -29,7 +29,6 @@ from phantom_image_use import cards
 
 from vlscore.data.phantom.scene import phrasings
 from vlscore.embedding import StudyEmbedder
-from vlscore.encoders import SharedSpace
 from vlscore.metrics import EmbeddingTriples, compute, find_metric, triangle_area
 from vlscore.stats import Interval, TextTable, kendall_tau_b, largest_tau_b, markdown, percentiles
 
@@ -108,10 +107,8 @@ def embed(
 
     means = changed(lambda x, n: x * (POSITIONS / torch.from_numpy(n))[:, None])
     unit = replace(changed(lambda x, n: _unit(x)), images=_unit(images))
-    space = SharedSpace.fit(images, sums["references"][0])
-    shared = replace(changed(lambda x, n: space.reports(x)), images=space.images(images))
     longest = {k: np.maximum(words["references"][k], words["candidates"][k]) for k in PADDINGS}
-    variants = {"sum / 97": plain, "word mean": means, "unit length": unit, "shared space": shared}
+    variants = {"sum / 97": plain, "word mean": means, "unit length": unit}
     return variants, longest
 
 

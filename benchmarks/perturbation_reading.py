@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 from scipy.stats import binomtest
 
 from vlscore.core import __version__, atomic_write, resource_path, write_json
-from vlscore.data import Report, read_reports, sample_studies
+from vlscore.data import Report, open_reports, sample_studies
 from vlscore.perturb import KINDS, Perturbation, lexicons_digest, perturb_report
 
 READING = resource_path("perturbations") / "reading.jsonl"
@@ -101,9 +101,9 @@ def _all_reports(
     tables: Iterable[Path], candidates: Iterable[Path], phantoms: int
 ) -> Iterator[tuple[str, str]]:
     for table in tables:
-        yield from ((r.id, r.text) for r in read_reports(table) if isinstance(r, Report))
+        yield from ((r.id, r.text) for r in open_reports(table) if isinstance(r, Report))
     for table in candidates:
-        rows = read_reports(table, text_column="candidate")
+        rows = open_reports(table, text_column="candidate")
         yield from ((f"{r.id}:{table.stem}", r.text) for r in rows if isinstance(r, Report))
     for number, study in enumerate(sample_studies(_PHANTOM_SEED, phantoms)):
         yield f"phantom-{number}", study.reference

@@ -30,7 +30,7 @@ from vlscore.core import write_json
 from vlscore.data import open_studies
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.training import Preparation, Start, TrainingSettings, train
-from vlscore.training.training_run import SHOWN
+from vlscore.training.loop import WAYS
 
 OBJECTIVES = ("convirt", "siglip", "gloria", "limitr", "mgca", "biovil", "medclip")
 SEEDS = (0, 1, 2)
@@ -78,6 +78,7 @@ def train_one(folder: Path, objective: str, seed: int, epochs: int) -> None:
         for part in ("train", "validation")
     ]
     began, cpu = time.monotonic(), time.process_time()
+    is_whole = not (folder / name / ".state").exists()
     result = train(
         prepared[0],
         folder / name,
@@ -91,10 +92,10 @@ def train_one(folder: Path, objective: str, seed: int, epochs: int) -> None:
         "seconds": time.monotonic() - began,
         "cpu_seconds": time.process_time() - cpu,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "resumed_from": result.resumed_from,
+        "is_whole": is_whole,
     }
     write_json(folder / f"{name}.json", took)
-    print(f"{name}: {result.summary()}", flush=True)
+    print(f"{name}: {result.record['best_validation']}", flush=True)
 
 
 def collect(folder: Path, objective: str, seed: int) -> dict[str, Any] | None:
@@ -125,9 +126,9 @@ def describe(folder: Path, objectives: list[str], seeds: list[int]) -> str:
                 lines.append(f"| {objective} | {seed} | not trained | | | | | | | | |")
                 continue
             best, took = found["best_validation"], found["took"]
-            recalls = [best[way.replace("@1", depth)] for way in SHOWN for depth in ("@1", "@5")]
+            recalls = [best[f"{way} R@{k}"] for way in WAYS for k in (1, 5)]
             seconds = took.get("cpu_seconds")
-            whole = seconds and not took["resumed_from"]
+            whole = seconds and took["is_whole"]
             lines.append(
                 f"| {objective} | {seed} | "
                 + " | ".join(f"{value:.3f}" for value in recalls)

@@ -2,11 +2,8 @@
 
 Protocol: three test sets of 400 phantom scenes (seeds 101, 102, 103) in held-out phrasings. The
 encoders were trained on scenes of seed 1 in other phrasings, from pairs of image and report alone,
-by the objectives of seven papers, three training seeds each; one folder each, OBJECTIVE-SEED. The
-bundled supervised encoder learned the error counts themselves: it is an upper bound, told the
-answer. Each picture and text is embedded once; every similarity is computed on the embeddings, as
-they are and in a space fitted to the test set's own images and references
-(`vlscore.metrics.SharedSpace`).
+by the objectives of seven papers, three training seeds each; one folder each, OBJECTIVE-SEED. Each
+picture and text is embedded once; every similarity is computed on the embeddings.
 
 tau: Kendall's tau_b between score and true errors as a share of the largest that ties allow, by
 right references. tau scene: the same by references with one error, errors counted against the
@@ -20,7 +17,7 @@ Noticed: area under the ROC curve by which the drop tells a removed pathology, a
 severity from what says nothing (a removed filler, [UNK] for an empty word); protocol of
 phantom_sensitivity.py.
 
-Choices (the weight of the image, the space, which score an encoder gets) are made on 400 scenes of
+Choices (the weight of the image, which score an encoder gets) are made on 400 scenes of
 seed 2 in training phrasings, never on the test sets: among the scores that look at image and
 reference, the one with the largest tau scene, which needs both, in the mean over the training
 seeds. That rule was settled after parts of the test tables had been seen with two earlier rules
@@ -43,11 +40,8 @@ import torch
 from ideal_encoder import ideal_scenes
 from image_use_numbers import (
     METRICS,
-    SCORES,
-    SUPERVISED,
     TEST_SEEDS,
     Judged,
-    embedded_of,
     judge,
     scenes_of,
 )
@@ -66,10 +60,9 @@ from image_use_preferences import (
     resample,
     summarise,
 )
-from image_use_scenes import EmbeddedScenes
+from imperfect_references import FORMS
 from machine import describe_machine, publish
 
-from vlscore.data import FORMS
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import COMPARISONS
@@ -80,19 +73,13 @@ from vlscore.stats import TextTable, markdown, number
 GOALS = {TAU: 0.85, PREFERS: 0.93}
 
 
-def label(key: tuple[str, str]) -> str:
-    """A score as the tables print it."""
-    metric, space = key
-    return f"{metric}{space}"
-
-
-def chosen_on_validation(encoders: Sequence[Judged]) -> tuple[str, str]:
+def chosen_on_validation(encoders: Sequence[Judged]) -> str:
     """Of the scores of image and reference, the one with the largest tau scene on validation."""
 
-    def tau_scene(key: tuple[str, str]) -> float:
+    def tau_scene(key: str) -> float:
         return float(np.mean([each.validation[key][TAU_SCENE][0] for each in encoders]))
 
-    return max((key for key in SCORES if _looks_at_both(key[0])), key=tau_scene)
+    return max(filter(_looks_at_both, METRICS), key=tau_scene)
 
 
 def _looks_at_both(name: str) -> bool:
@@ -104,14 +91,14 @@ def chosen_table(groups: Mapping[str, Sequence[Judged]]) -> TextTable:
     """For each group the score chosen on validation scenes, and the published one, on test sets."""
     rows = []
     for name, encoders in groups.items():
-        for key in (("vlscore", ""), chosen_on_validation(encoders)):
+        for key in ("vlscore", chosen_on_validation(encoders)):
             found = summarise([each.test[key] for each in encoders])
             goals = (found[quantity].interval.estimate for quantity in GOALS)
             is_reached = all(x >= y for x, y in zip(goals, GOALS.values(), strict=True))
             rows.append(
                 (
                     name,
-                    label(key),
+                    key,
                     *(_cell(found[quantity]) for quantity in (TAU, TAU_SCENE, PREFERS)),
                     *(_mean(found[quantity]) for quantity in (PREFERS_BLACK, FAR_OUT)),
                     "yes" if is_reached and found[FAR_OUT].high < 0.05 else "no",
@@ -125,11 +112,11 @@ def chosen_table(groups: Mapping[str, Sequence[Judged]]) -> TextTable:
 def full_table(title: str, encoders: Sequence[Judged]) -> TextTable:
     """Every quantity of every score, over encoders of one group or of all."""
     rows = []
-    for key in SCORES:
+    for key in METRICS:
         found = summarise([each.test[key] for each in encoders])
         rows.append(
             (
-                label(key),
+                key,
                 *(_cell(found[name]) for name in (TAU, TAU_SCENE, PREFERS)),
                 *(_mean(found[name]) for name in FORMS),
                 *(_mean(found[name]) for name in (PREFERS_BLACK, PREFERS_SWAPPED, FOLLOWS)),
@@ -144,12 +131,12 @@ def full_table(title: str, encoders: Sequence[Judged]) -> TextTable:
 def by_group_table(groups: Mapping[str, Sequence[Judged]]) -> TextTable:
     """tau and the share that prefers the true candidate, a column a group."""
     rows = []
-    for key in SCORES:
+    for key in METRICS:
         cells = []
         for encoders in groups.values():
             found = summarise([each.test[key] for each in encoders])
             cells.append(f"{_mean(found[TAU])} / {_mean(found[PREFERS])}")
-        rows.append((label(key), *cells))
+        rows.append((key, *cells))
     return TextTable(
         "tau / prefers true, means over training seeds", ("score", *groups), tuple(rows)
     )
@@ -164,19 +151,17 @@ def retrieval_table(groups: Mapping[str, Sequence[Judged]]) -> TextTable:
     return TextTable("Image to report, by cosine", ("encoder", "R@1", "R@5"), rows)
 
 
-def noticed_table(contrastive: Sequence[Judged], supervised: Sequence[Judged]) -> TextTable:
+def noticed_table(encoders: Sequence[Judged]) -> TextTable:
     """Areas under the ROC curve of removal, place and severity against their controls."""
     kinds = [each.significant for each in COMPARISONS]
     rows = tuple(
         (
-            label(key),
-            *(_range([each.noticed[key][kind] for each in contrastive]) for kind in kinds),
-            *(_range([each.noticed[key][kind] for each in supervised]) for kind in kinds),
+            key,
+            *(_range([each.noticed[key][kind] for each in encoders]) for kind in kinds),
         )
-        for key in SCORES
+        for key in METRICS
     )
-    columns = ("score", *kinds, *(f"{kind}, upper bound" for kind in kinds))
-    return TextTable("Noticed (Tables 2 and 3), contrastive encoders", columns, rows)
+    return TextTable("Noticed (Tables 2 and 3), contrastive encoders", ("score", *kinds), rows)
 
 
 def ideal_table(options: argparse.Namespace) -> TextTable:
@@ -197,45 +182,6 @@ def ideal_table(options: argparse.Namespace) -> TextTable:
     return TextTable("An ideal encoder", ("score", *columns), tuple(rows))
 
 
-def check_table(embedder: StudyEmbedder, options: argparse.Namespace) -> TextTable:
-    """The rows by which the protocol was first described, on the supervised encoder again."""
-    embedded = embedded_of(embedder, "held_out", options.studies, options.cache)
-    without = _without_gap(embedded)
-    rows = []
-    for name, here, metric in (
-        ("vlscore", embedded, "vlscore"),
-        ("vlscore, without the two gap coordinates", without, "vlscore"),
-        ("height, without them", without, "height"),
-        ("midpoint-distance", embedded, "midpoint-distance"),
-        ("cosine", embedded, "cosine"),
-        ("clipscore", embedded, "clipscore"),
-        ("refclipscore", embedded, "refclipscore"),
-        ("bounding-sphere", embedded, "bounding-sphere"),
-    ):
-        use = image_use(here, find_metric(metric))
-        values = resample(use, resamples=1)
-        black = use.prefers_true["black"]["omits"].mean()
-        rows.append((name, *(f"{x:.2f}" for x in (values[TAU][0], values["omits"][0], black))))
-    columns = ("score", "tau", "omits", "omits, black image")
-    return TextTable("phantom-supervised, told the answer", columns, tuple(rows))
-
-
-def _without_gap(embedded: EmbeddedScenes) -> EmbeddedScenes:
-    imperfect = {
-        form: replace(
-            each,
-            **{
-                name: getattr(each, name)[:, :-2]
-                for name in ("references", "true", "false", "copied")
-            },
-        )
-        for form, each in embedded.imperfect.items()
-    }
-    parts = {name: getattr(embedded, name)[:, :-2] for name in ("images", "candidates")}
-    references, black = embedded.references[:, :-2], embedded.black[:-2]
-    return replace(embedded, **parts, references=references, black=black, imperfect=imperfect)
-
-
 def _mean(found: Summary) -> str:
     return f"{found.interval.estimate:.2f}"
 
@@ -252,34 +198,32 @@ def _range(values: Iterable[float]) -> str:
     return f"{np.mean(found):.2f}{spread}"
 
 
-def describe(judged: Sequence[Judged], check: TextTable, options: argparse.Namespace) -> str:
+def describe(judged: Sequence[Judged], options: argparse.Namespace) -> str:
     groups: dict[str, list[Judged]] = {}
     for each in judged:
         groups.setdefault(each.group, []).append(each)
-    supervised = groups[SUPERVISED]
-    contrastive = [each for each in judged if each.group != SUPERVISED]
-    trained = [f"{name} ({len(of)})" for name, of in groups.items() if name != SUPERVISED]
+    trained = [f"{name} ({len(of)})" for name, of in groups.items()]
     lines = [
         "# Does the image count? Scores of encoders that were not told the answer",
-        f"{len(TEST_SEEDS)} x {options.studies} test studies; {len(contrastive)} contrastive "
+        f"{len(TEST_SEEDS)} x {options.studies} test studies; {len(judged)} contrastive "
         f"encoders: {', '.join(trained)}. {describe_machine()}",
         "Brackets: 95 % bootstrap interval over the test studies, of the mean over encoders; "
         "in parentheses the smallest and the largest among the encoders. "
         "`python benchmarks/phantom_image_use.py` says what each column is.",
     ]
-    tables = [check]
-    if contrastive:
-        everything = {**groups, "all contrastive": contrastive}
-        tables = [chosen_table(everything), full_table("All contrastive encoders", contrastive)]
-        tables += [by_group_table(groups), retrieval_table(groups)]
-        tables += [noticed_table(contrastive, supervised), ideal_table(options), check]
+    tables = [chosen_table({**groups, "all contrastive": judged})]
+    tables += [full_table("All contrastive encoders", judged)]
+    tables += [by_group_table(groups), retrieval_table(groups)]
+    tables += [noticed_table(judged), ideal_table(options)]
     tables += [full_table(name, encoders) for name, encoders in groups.items()]
     return "\n\n".join([*lines, markdown(tables)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--encoders", type=Path, help="folder of folders OBJECTIVE-SEED")
+    parser.add_argument(
+        "--encoders", type=Path, required=True, help="folder of folders OBJECTIVE-SEED"
+    )
     parser.add_argument("--cache", type=Path, required=True, help="folder of stored embeddings")
     parser.add_argument("--studies", type=int, default=400)
     parser.add_argument("--resamples", type=int, default=100)
@@ -287,14 +231,12 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.cache.mkdir(parents=True, exist_ok=True)
-    trained = [] if options.encoders is None else [card.parent for card in cards(options.encoders)]
-    bundled = StudyEmbedder("phantom-supervised")
-    judged = [judge("phantom-supervised", bundled, options)]
-    for folder in trained:
+    judged = []
+    for folder in (card.parent for card in cards(options.encoders)):
         print(folder.name, flush=True)
         embedder = StudyEmbedder("small", weights=str(folder))
         judged.append(judge(folder.name, embedder, options))
-    publish(describe(judged, check_table(bundled, options), options), options.out)
+    publish(describe(judged, options), options.out)
 
 
 def cards(folder: Path) -> list[Path]:

@@ -3,17 +3,15 @@
 Protocol: a rated set of 100 phantom studies (seed 501, which no training uses) with 4 candidates of
 0 to 5 errors each, reference and candidates in held-out phrasings, written in the layout that
 `vlscore align` reads for any user's ratings; the true errors stand in the raters' place, by
-category and by significance (the rule is `vlscore.data.split_errors`, a convention, for nobody
+category and by significance (the rule is significant_errors.py, a convention, for nobody
 treats a phantom). `run_alignment` computes every metric that runs offline, and tau_b against all
 and against significant errors, 95 % bootstrap intervals over studies (1,000 resamples). The tables
 are those of the VLScore paper (Dawidowicz et al. 2024): 1, metrics; 4, encoders; 5, similarities;
 there with radiologists' ratings of real reports, here synthetic throughout.
 
-phantom learned from pairs of image and report alone. phantom-supervised was trained on the numbers
-of errors between phantom reports: its rows are named as told the answer, and prove nothing about
-other encoders. "untrained" is the same network with random weights (seed 0), a control that knows
-nothing; C, which it lacks, is the largest area on this set, as the paper sets it. --weights adds
-encoders that were trained without error counts. The composite is of text metrics alone, cross-
+phantom learned from pairs of image and report alone. "untrained" is the same network with random
+weights (seed 0), a control that knows nothing; C, which it lacks, is the largest area on this set,
+as the paper sets it. --weights adds small encoders. The composite is of text metrics alone, cross-
 validated over studies. METEOR runs only where WordNet is installed.
 
 Run: python benchmarks/phantom_ratings.py [--weights NAME=FOLDER]
@@ -24,26 +22,22 @@ import argparse
 import math
 import tempfile
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import torch
 from machine import describe_machine, publish
-from phantom_set import TOLD, write_rated_set
+from phantom_set import write_rated_set
 
 from vlscore.embedding import StudyEmbedder
-from vlscore.encoders import JointEncoder, load_encoder
-from vlscore.encoders.models.phantom_supervised import SupervisedPhantomEncoder
+from vlscore.encoders import JointEncoder, SmallEncoder, load_encoder
 from vlscore.errors import DemonstrationEncoderWarning
-from vlscore.evaluation import (
-    AlignmentRun,
-    MetricAgreement,
-    RatedPairs,
-    align,
-    read_ratings,
-)
+from vlscore.evaluation import RatedPairs, align, read_ratings
 from vlscore.metrics import METRICS, Scorer, usable_metrics
-from vlscore.stats import Interval, TextTable, interval, markdown, number
+from vlscore.stats import Interval, Result, TextTable, interval, markdown, number
 
 SEED, STUDIES, CANDIDATES, RESAMPLES = 501, 100, 4, 1000
 RATINGS = ("total errors", "significant errors")
@@ -56,10 +50,11 @@ _CAPTION = (
 
 
 def untrained() -> JointEncoder:
-    """The network and vocabulary of phantom-supervised with random weights."""
+    """The network and vocabulary of phantom with random weights."""
+    phantom = load_encoder("phantom")
+    assert isinstance(phantom, SmallEncoder)
     torch.manual_seed(0)
-    words = load_encoder("phantom-supervised").tokenizer.words  # type: ignore[attr-defined]
-    encoder = SupervisedPhantomEncoder(words)
+    encoder = SmallEncoder(phantom.tokenizer.words, phantom.settings)
     encoder.checksum = encoder.weights_digest = "random-weights-seed-0"
     encoder.card = replace(encoder.card, name="untrained", C=None)
     return encoder.eval()
@@ -67,7 +62,7 @@ def untrained() -> JointEncoder:
 
 def aligned(
     pairs: RatedPairs, folder: Path, metrics: list[str], encoder: JointEncoder | None = None, **more
-) -> AlignmentRun:
+) -> Result:
     """One run of `vlscore align`."""
     embedder = None if encoder is None else StudyEmbedder(encoder)
     scorer = Scorer(embedder, metrics=metrics)
@@ -77,62 +72,64 @@ def aligned(
 def largest_area(pairs: RatedPairs, encoder: JointEncoder, folder: Path) -> float:
     """The largest area of a pair, which the paper takes for C."""
     metric = METRICS["vlscore"](C=_BEYOND)
-    run = aligned(pairs, folder, [str(metric)], encoder)
-    return float((1 - run.result.metrics[0].values).max() * _BEYOND)
+    aligned(pairs, folder, [str(metric)], encoder)
+    return float((1 - pd.read_csv(folder / "values.csv")[str(metric)]).max() * _BEYOND)
 
 
-def row_of(name: str, run: AlignmentRun, metric: str, direction: str) -> list[str]:
-    found = {e.rating: e for e in run.result.agreements if e.metric == metric}
-    cells = [interval(found[rating].by_study["tau_b"]) for rating in RATINGS]
-    by_pair = interval(found[RATINGS[0]].by_pair["tau_b"])
-    return [name, direction, str(found[RATINGS[0]].n), *cells, by_pair]
+def tau_of(row: Mapping[str, Any], name: str = "tau_b") -> Interval:
+    """A correlation with its interval, from the row of a frame."""
+    return Interval(*(float(row[f"{name}{end}"]) for end in ("", ".low", ".high")))
 
 
-def by_tau(agreement: MetricAgreement) -> float:
-    tau = agreement.by_study["tau_b"].estimate
+def row_of(name: str, run: Result, metric: str, direction: str) -> list[str]:
+    found = {e["rating"]: e for e in agreements(run) if e["metric"] == metric}
+    cells = [interval(tau_of(found[rating])) for rating in RATINGS]
+    by_pair = interval(tau_of(found[RATINGS[0]], "tau_b by pair"))
+    return [name, direction, str(found[RATINGS[0]]["n"]), *cells, by_pair]
+
+
+def agreements(run: Result) -> list[dict[str, Any]]:
+    return run.frame("agreements").to_dict("records")
+
+
+def by_tau(tau: float) -> float:
     return math.inf if math.isnan(tau) else -tau
 
 
-def table_1(texts: AlignmentRun, embedded: dict[str, AlignmentRun]) -> TextTable:
+def table_1(texts: Result, embedded: dict[str, Result]) -> TextTable:
     """Every metric, best first."""
     ranked: list[tuple[float, list[str]]] = []
     for encoder, run in {"": texts, **embedded}.items():
-        for each in run.result.agreements:
-            if each.rating == RATINGS[0]:
-                name = f"{each.metric}, {encoder}" if encoder else each.metric
-                metric = METRICS.find(each.metric.split("(")[0])
+        for each in agreements(run):
+            if each["rating"] == RATINGS[0]:
+                called = each["metric"]
+                name = f"{called}, {encoder}" if encoder else called
+                metric = METRICS.find(called.split("(")[0])
                 # Without C, which is one number for all pairs.
-                name = name.replace(each.metric, metric.name)
+                name = name.replace(called, metric.name)
                 looks = "image" if metric.uses_image else "text"
-                ranked.append((by_tau(each), row_of(name, run, each.metric, looks)))
-    fit = texts.fit
-    assert fit is not None
-    composite = [
-        "composite of the text metrics, cross-validated",
-        "text",
-        str(fit.composite.pairs),
-        "-",
-        interval(fit.cross_validated),
-        "-",
-    ]
-    ranked.append((-fit.cross_validated.estimate, composite))
+                ranked.append((by_tau(each["tau_b"]), row_of(name, run, called, looks)))
+    fitted = texts.frame("composite").to_dict("records")
+    (fit,) = (row for row in fitted if row["metric"].endswith("cross-validated"))
+    name = "composite of the text metrics, cross-validated"
+    composite = [name, "text", str(fit["n"]), "-", interval(tau_of(fit)), "-"]
+    ranked.append((-fit["tau_b"], composite))
     columns = ("metric", "looks at", "n", *RATINGS, "total errors, over pairs")
     rows = tuple(tuple(row) for _, row in sorted(ranked, key=lambda each: each[0]))
-    ties = {e.rating: number(e.ties) for e in texts.result.ceilings if e.rating in RATINGS}
+    ceilings = texts.frame("ceilings").set_index("rating")["ties"]
+    ties = {rating: number(ceilings[rating]) for rating in RATINGS}
     limits = ", ".join(f"{rating} {value}" for rating, value in ties.items())
     caption = f"{_CAPTION} The largest that values without ties can reach: {limits}."
     return TextTable("Table 1: metrics", columns, rows, caption)
 
 
-def table_4_and_5(embedded: dict[str, AlignmentRun], rating: str, part: str) -> TextTable:
+def table_4_and_5(embedded: dict[str, Result], rating: str, part: str) -> TextTable:
     """Encoders by row, similarities by column."""
     rows = []
     names: list[str] = []
     for encoder, run in embedded.items():
         found: dict[str, Interval] = {
-            e.metric.split("(")[0]: e.by_study["tau_b"]
-            for e in run.result.agreements
-            if e.rating == rating
+            e["metric"].split("(")[0]: tau_of(e) for e in agreements(run) if e["rating"] == rating
         }
         names = list(found)
         rows.append((encoder, *(interval(found[name]) for name in names)))
@@ -148,17 +145,16 @@ def main() -> None:
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="a folder of weights of phantom-supervised, and what to call it",
+        help="the folder of a small encoder, and what to call it",
     )
     options = parser.parse_args()
     warnings.simplefilter("ignore", DemonstrationEncoderWarning)
     encoders: dict[str, JointEncoder] = {
         "phantom (pairs alone)": load_encoder("phantom"),
-        f"phantom-supervised ({TOLD})": load_encoder("phantom-supervised"),
     }
     for given in options.weights:
         name, _, folder = given.partition("=")
-        encoders[name] = load_encoder("phantom-supervised", weights=folder)
+        encoders[name] = load_encoder("small", weights=folder)
     encoders["untrained"] = untrained()
     texts = [str(metric) for metric in usable_metrics()[0] if metric.uses_reference]
     similarities = [name for name, metric in METRICS.items() if metric.uses_embeddings]
@@ -188,7 +184,7 @@ def main() -> None:
                     table_1(of_texts, embedded),
                     table_4_and_5(embedded, RATINGS[0], "a"),
                     table_4_and_5(embedded, RATINGS[1], "b"),
-                    of_texts.tables[-1],
+                    of_texts.tables[0],
                 ]
             ),
         ]

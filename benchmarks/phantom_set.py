@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from significant_errors import split_errors
 
-from vlscore.data import PhantomFinding, corrupt, render, split_errors, write_report
+from vlscore.data import PhantomFinding, corrupt, render, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at, write_png
-
-# The encoder phantom-supervised was trained on the numbers of errors between phantom reports.
-TOLD = "in-sample upper bound"
 
 
 def rows_of_errors(

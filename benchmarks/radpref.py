@@ -14,7 +14,7 @@ value that tells the two apart agrees with raters over both. The row "generator 
 value: which of the two wrote the report, and nothing else. The raters' own agreement and the paired
 tests between metrics are those of `vlscore align`. The table "Do phantoms predict the order?" has
 the same metrics on the phantom set of phantom_ratings.py (400 candidates, true errors). RadJudge's
-thirty orders follow, by `vlscore orders`' function; all of them were read while the rules of
+thirty orders follow (radjudge.py); all of them were read while the rules of
 `judge` were written.
 
 Run: python benchmarks/radpref.py FOLDER [--out benchmarks/results/radpref.md]
@@ -28,25 +28,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from data import RADPREF, describe_file
 from judge_rules import DEVELOPMENT_CASES
 from machine import describe_machine, publish
 from phantom_set import write_rated_set
+from radjudge import by_category, check_orders, read_cases
 from scipy.stats import spearmanr
 
-from vlscore.evaluation import (
-    Alignment,
-    MeasuredMetric,
-    RatedPairs,
-    align,
-    alignment_of,
-    check_orders,
-    read_orders,
-    read_ratings,
-)
+from vlscore.evaluation import RatedPairs, align, compare_with_raters, read_ratings
 from vlscore.evaluation.alignment.tables import ceiling_table, difference_table
 from vlscore.metrics import Metric, Scorer, usable_metrics
-from vlscore.stats import TextTable, interval, markdown, number
+from vlscore.stats import Interval, TextTable, interval, markdown, number, text_table
 
 RESAMPLES = 1000
 PHANTOMS = {"seed": 501, "studies": 100, "candidates": 4}
@@ -58,23 +51,29 @@ _CAPTION = (
     "over cases. '-': all values are equal. `judge` was tuned on half of the cases: only the "
     f"column '{NOT_TUNED}' is a test of it."
 )
+_ORDERS = (
+    "Cases whose every relation holds; candidates that should be equal may differ by 1e-6. In some "
+    "cases the candidates come with the patient's age or indication, which no metric here reads."
+)
 
 
-def aligned(pairs: RatedPairs, metrics: Sequence[Metric], place: Path) -> Alignment:
-    """Metrics against the raters of some pairs, computed by `vlscore align`'s function."""
+Frames = dict[str, pd.DataFrame]
+
+
+def aligned(pairs: RatedPairs, metrics: Sequence[Metric], place: Path) -> tuple[Frames, list[str]]:
+    """Metrics against the raters of some pairs, by `vlscore align`'s function; and signatures."""
     run = align(pairs, place, scorer=Scorer(metrics=list(metrics)), resamples=RESAMPLES)
-    assert run.result is not None
-    return run.result
+    frames = {name: run.frame(name) for name in ("agreements", "differences", "ceilings")}
+    return frames, list(run.signatures.values())
 
 
-def generator_alone(pairs: RatedPairs) -> MeasuredMetric:
+def generator_alone(pairs: RatedPairs) -> np.ndarray:
     """1 for the reports of the generator that raters like better, 0 for the others'."""
     means = {
         name: float(np.mean(pairs.only([name]).means["rating"])) for name in set(pairs.candidates)
     }
     best = max(means, key=lambda name: means[name])
-    values = np.array([float(name == best) for name in pairs.candidates])
-    return MeasuredMetric(GENERATOR, values, True)
+    return np.array([float(name == best) for name in pairs.candidates])
 
 
 def not_tuned_on(pairs: RatedPairs) -> RatedPairs:
@@ -84,12 +83,17 @@ def not_tuned_on(pairs: RatedPairs) -> RatedPairs:
     return pairs.at([row for row, study in enumerate(pairs.studies) if study in chosen])
 
 
-def taus(found: Alignment) -> dict[tuple[str, str], str]:
+def taus(found: Frames) -> dict[tuple[str, str], str]:
     """(metric, rating) -> tau_b with its interval, as text."""
-    return {(a.metric, a.rating): interval(a.by_study["tau_b"]) for a in found.agreements}
+    return {
+        (row["metric"], row["rating"]): interval(
+            Interval(row["tau_b"], row["tau_b.low"], row["tau_b.high"])
+        )
+        for row in found["agreements"].to_dict("records")
+    }
 
 
-def table_of(found: Mapping[str, Alignment], rating: str, order: Sequence[str]) -> TextTable:
+def table_of(found: Mapping[str, Frames], rating: str, order: Sequence[str]) -> TextTable:
     """One row a metric, one column a set of pairs."""
     cells = {name: taus(each) for name, each in found.items()}
     rows = [
@@ -100,25 +104,20 @@ def table_of(found: Mapping[str, Alignment], rating: str, order: Sequence[str]) 
     )
 
 
-def ordered(found: Alignment, rating: str) -> list[str]:
-    """Metrics, the one that agrees best first."""
-    mine = [each for each in found.agreements if each.rating == rating]
-    taus = {each.metric: each.by_study["tau_b"].estimate for each in mine}
-    return sorted(taus, key=lambda name: -np.nan_to_num(taus[name], nan=-2.0))
+def tau_by_metric(found: Frames, rating: str) -> dict[str, float]:
+    """Metric -> tau_b, the metric that agrees best first."""
+    rows = found["agreements"]
+    rows = rows[rows["rating"] == rating].sort_values("tau_b", ascending=False, kind="stable")
+    return dict(zip(rows["metric"], rows["tau_b"], strict=True))
 
 
-def beside_phantoms(found: Mapping[str, Alignment], phantoms: Alignment) -> TextTable:
+def beside_phantoms(found: Mapping[str, Frames], phantoms: Frames) -> TextTable:
     """tau_b with significant errors on RadPref and on phantoms, and how alike the orders are."""
     rating = "significant errors"
     columns = {BOTH: found[BOTH], NOT_TUNED: found[NOT_TUNED], "phantoms": phantoms}
-    values = {
-        name: {
-            a.metric: a.by_study["tau_b"].estimate for a in each.agreements if a.rating == rating
-        }
-        for name, each in columns.items()
-    }
+    values = {name: tau_by_metric(each, rating) for name, each in columns.items()}
     made = values["phantoms"]
-    names = [name for name in ordered(found[BOTH], rating) if name in made]
+    names = [name for name in values[BOTH] if name in made]
     rows = tuple((name, *(number(each[name]) for each in values.values())) for name in names)
 
     def alike(column: str, names: Sequence[str]) -> str:
@@ -152,24 +151,27 @@ def main() -> None:
             NOT_TUNED: not_tuned_on(pairs),
             **{f"{g} alone": pairs.only([g]) for g in generators},
         }
-        found = {
-            name: aligned(part, metrics, place / str(k))
-            for k, (name, part) in enumerate(parts.items())
-        }
+        runs = [aligned(part, metrics, place / str(k)) for k, part in enumerate(parts.values())]
+        found = {name: frames for name, (frames, _) in zip(parts, runs, strict=True)}
         write_rated_set(place / "phantoms", **PHANTOMS)
-        phantoms = aligned(read_ratings(place / "phantoms" / "ratings.csv"), metrics, place / "p")
+        phantoms = aligned(read_ratings(place / "phantoms" / "ratings.csv"), metrics, place / "p")[
+            0
+        ]
     both = found[BOTH]
+    orders = check_orders(read_cases(options.folder / "radjudge.json"), metrics)
     # Beside the metrics, so that their tests stay those of metrics.
-    alone = alignment_of([generator_alone(pairs)], pairs, resamples=RESAMPLES)
-    shown = {**found, BOTH: _joined(both, alone)}
+    alone = compare_with_raters({GENERATOR: generator_alone(pairs)}, pairs, resamples=RESAMPLES)
+    with_generator = pd.concat([both["agreements"], alone["agreements"]])
+    shown = {**found, BOTH: {"agreements": with_generator}}
     tables = [
-        *(table_of(shown, r, [*ordered(both, r), GENERATOR]) for r in pairs.headlines),
-        ceiling_table(both),
-        *(difference_table(both, rating) for rating in pairs.headlines),
+        *(table_of(shown, r, [*tau_by_metric(both, r), GENERATOR]) for r in pairs.primary),
+        ceiling_table(both["ceilings"]),
+        *(difference_table(both, rating) for rating in pairs.primary),
         beside_phantoms(found, phantoms),
-        *check_orders(read_orders(options.folder / "radjudge.json"), metrics).tables(),
+        text_table("Orders by category", by_category(orders), _ORDERS),
+        text_table("Orders one by one", orders.drop(columns="category")),
     ]
-    signatures = [f"{metric.name}: {metric.signature}" for metric in both.metrics]
+    signatures = runs[0][1]
     means = ", ".join(f"{g} {np.mean(pairs.only([g]).means['rating']):.2f}" for g in generators)
     report = [
         "# RadPref and RadJudge",
@@ -181,19 +183,6 @@ def main() -> None:
         "\n".join(f"- {name} is left out: {reason}" for name, reason in left_out.items()),
     ]
     publish("\n\n".join(report) + "\n", options.out)
-
-
-def _joined(one: Alignment, other: Alignment) -> Alignment:
-    """The agreements of both."""
-    return Alignment(
-        [*one.metrics, *other.metrics],
-        [*one.agreements, *other.agreements],
-        one.differences,
-        one.per_rater,
-        one.ceilings,
-        one.rankings,
-        one.headlines,
-    )
 
 
 if __name__ == "__main__":

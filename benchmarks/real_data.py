@@ -1,7 +1,7 @@
 """Films, reports and manual codings for the benchmarks on real films: tables, parts, vectors.
 
 The data folder has the layout that docs/real.md describes: `iu/studies.jsonl` with `iu/images`
-(the data set `squared-films`), `generated/*.jsonl`, and `radpref/`. Everything that is made from it
+(see squeezed_images.py), `generated/*.jsonl`, and `radpref/`. Everything that is made from it
 lies in a work folder outside of the repository, and is made once.
 
 Parts. "train" trains encoders and probes. "choose" is the half of the development part on which
@@ -27,9 +27,10 @@ import torch
 from data import describe_file
 from findings_vs_codings import CLEAN, Concept
 from numpy.typing import NDArray
+from squeezed_images import write_studies
 
 from vlscore.core import atomic_write
-from vlscore.data import dataset, open_studies
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.training import Preparation
 from vlscore.training.training_pairs import Pairs, as_radiograph, prepare
@@ -136,13 +137,11 @@ class RealData:
         """
         self.work.mkdir(parents=True, exist_ok=True)
         everything = self.work / "iu.jsonl"
-        summary = dataset(
-            "squared-films", self.data / "iu", everything, proportions=self.work / "films"
-        )
+        restored = write_studies(self.data / "iu", everything, self.work / "films")
         parts = divide(_rows(everything))
         print(", ".join(f"{name}: {len(rows)} studies" for name, rows in parts.items()))
-        for (what, reason), count in summary.omitted.items():
-            print(f"left out: {count} x {what}: {reason} ({summary.rows_file})", flush=True)
+        for reason in restored.left_out:
+            print(f"left out: {reason}", flush=True)
         changed = [
             part
             for part, rows in parts.items()

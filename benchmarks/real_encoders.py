@@ -78,8 +78,8 @@ from vlscore.stats import (
     Interval,
     TextTable,
     bootstrap_mean,
+    correlation_interval,
     grouped_auc,
-    grouped_tau_b,
     interval,
     markdown,
 )
@@ -181,7 +181,7 @@ def fit_table(
     settings = TrainingSettings(
         objective=recipe.objective, **{**SETTINGS, **recipe.changes}, seed=seed
     )
-    began = time.process_time()
+    began, is_whole = time.process_time(), not (out / ".state").exists()
     result = train(
         data.preparation(TRAIN, table, recipe.views),
         out,
@@ -198,9 +198,9 @@ def fit_table(
         keep_seconds=60,
     )
     spent = time.process_time() - began
-    if not result.resumed_from:
+    if is_whole:
         write_json(out.with_name(f"{out.name}-took.json"), {"cpu_seconds": spent})
-    print(f"{out.name}: {result.summary()}, {spent:.0f} s", flush=True)
+    print(f"{out.name}: {result.record['best_validation']}, {spent:.0f} s", flush=True)
     return out
 
 
@@ -488,7 +488,9 @@ def report_agreement(data: RealData, folders: dict[str, Sequence[Path]]) -> Text
             for of, places in sets.items():
                 groups = [rated.studies[k] for k in places]
                 for what, truth in truths.items():
-                    tau = grouped_tau_b(cosines[places], truth[places], groups, resamples=1000)
+                    tau = correlation_interval(
+                        cosines[places], truth[places], groups=groups, resamples=1000
+                    )
                     found[f"{what}{of}"].append(tau)
         rows.append((name, str(len(each)), *map(_mean_interval, found.values())))
     title = "Report vectors alone: tau_b of the cosine with three radiologists (RadPref)"

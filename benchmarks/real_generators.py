@@ -31,9 +31,9 @@ from scipy.stats import kendalltau
 
 from vlscore.core import atomic_write
 from vlscore.data import open_reports
-from vlscore.evaluation import compare
+from vlscore.evaluation import compare, paper_table
 from vlscore.metrics import Scorer
-from vlscore.stats import TextTable, grouped_mean, interval, markdown
+from vlscore.stats import Result, TextTable, grouped_mean, interval, markdown
 
 # Fewer epochs than the final encoders of real_encoders.py, for its time.
 RECIPE = Recipe("convirt", "convirt", {"epochs": 8})
@@ -99,15 +99,16 @@ def train_apart(data: RealData) -> Path:
     return fit_table(data, RECIPE, out, 0, path, held)
 
 
-def order_table(content: dict[str, object], names: Sequence[str]) -> TextTable:
+def order_table(run: Result, names: Sequence[str]) -> TextTable:
     """Return how alike the metrics order the generators: Kendall's tau of their means."""
-    measured = {each["name"]: each for each in content["measured"]}  # type: ignore[attr-defined]
-    chosen = [name for name in (*OF_TEXTS, *OF_FILMS) if name in measured]
+    measured = run.frame("systems").set_index(["metric", "system"])
+    chosen = [name for name in (*OF_TEXTS, *OF_FILMS) if name in measured.index.levels[0]]
 
     def means(metric: str) -> list[float]:
         """Return the mean of each generator; larger is better."""
-        sign = 1 if measured[metric]["higher_is_better"] else -1
-        return [sign * measured[metric]["values"][name]["estimate"] for name in names]
+        of = measured.loc[metric]
+        sign = 1 if of["higher_is_better"].iloc[0] else -1
+        return [sign * float(of.loc[name, "value"]) for name in names]
 
     rows = []
     for metric in chosen:
@@ -173,10 +174,10 @@ def main() -> None:
             train=train,
         )
         # Differences of every two of nine systems would fill pages; the folder has them.
-        tables = [*run.tables[:1], order_table(run.content, names)]
+        tables = [paper_table(run), order_table(run, names)]
         tables.append(difference_table(run.folder, data, names))
-        report += [f"## {len(names)} generators, {run.content['studies']} studies"]
-        report.append(markdown(tables, run.signatures if group == "five" else []))
+        report += [f"## {len(names)} generators, {run.record['studies']} studies"]
+        report.append(markdown(tables, run.signatures.values() if group == "five" else []))
     publish("\n\n".join(report) + "\n", options.out)
 
 

@@ -13,23 +13,21 @@ from pathlib import Path
 
 import torch
 from machine import describe_machine, publish
-from phantom_sensitivity import pairs_of
+from phantom_sensitivity import noticed, pairs_of
 from real_data import REPORT, RealData, open_encoder, parser_of
 from real_joined import trained
 
-from vlscore.data import StudyImages, read_study_images
-from vlscore.evaluation import embed_pairs, image_swap, sensitivity_of_pairs
-from vlscore.evaluation.sensitivities.tables import all_tables
-from vlscore.stats import markdown
+from vlscore.data import Study, open_studies
+from vlscore.metrics import Scorer
 
 METRICS = ["vlscore", "cosine", "clipscore", "refclipscore", "image-gain-distance"]
 METRICS += ["image-gain-cosine", "bleu-4", "rouge-l", "findings-f1"]
 
 
-def images_of(table: Path) -> dict[str, StudyImages]:
+def images_of(table: Path) -> dict[str, Study]:
     """Return the films of each study of a part's table."""
-    found = read_study_images(table)
-    return {each.id: each for each in found if isinstance(each, StudyImages)}
+    found = open_studies(table, needs={"image"})
+    return {each.id: each for each in found if isinstance(each, Study)}
 
 
 def main() -> None:
@@ -46,14 +44,8 @@ def main() -> None:
         data.describe(),
     ]
     for name, folders in trained(data.work).items():
-        embedder = open_encoder(folders[0])
-        embedded = embed_pairs(pairs, embedder, images)
-        for error in embedded.failures.values():
-            raise error
-        result = sensitivity_of_pairs(pairs, METRICS, embedded)
-        signatures = [metric.signature for metric in result.metrics]
-        tables = all_tables(result, image_swap(pairs, embedded))
-        parts += [f"## With `{name}`", markdown(tables, signatures)]
+        scorer = Scorer(open_encoder(folders[0]), metrics=METRICS)
+        parts += [f"## With `{name}`", noticed(pairs, scorer, images)]
     publish("\n\n".join(parts) + "\n", options.out)
 
 

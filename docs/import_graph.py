@@ -29,7 +29,6 @@ ROOMS = [
     "retrieval",
     "evaluation",
     "training",
-    "testing",
     "pages",
     "cli",
     "integrations",

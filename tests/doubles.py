@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlscore.data import Radiograph, read_image
-from vlscore.encoders import EncoderCard, ImagePipeline, JointEncoder, Tokens, weights_sample
-from vlscore.encoders.blocks.pixels import LevelsPipeline
+from vlscore.data import Provenance, Radiograph, read_image
+from vlscore.encoders import EncoderCard, ImagePipeline, JointEncoder, Tokens
+from vlscore.encoders.blocks.pixels import Uint8Pipeline
 from vlscore.errors import InvalidReport
 
 DIM = 8
@@ -103,17 +103,19 @@ class Narrow(HashEncoder):
             raise self.shortage
 
 
-class QuarterPipeline(LevelsPipeline):
+class QuarterPipeline(Uint8Pipeline):
     """The same quarters as whole levels, which may be kept on disk."""
 
     cache_version = "1"
 
-    def levels(self, radiograph):
+    @staticmethod
+    def read_as_authors(path):
+        return read_image(path).to_uint8()
+
+    def uint8_pixels(self, picture, name):
+        radiograph = Radiograph(picture, Provenance("array", 8), name)
         pixels = BrightnessPipeline()(radiograph)
         return np.rint(pixels.numpy() * 255).astype(np.uint8)
-
-    def levels_as_authors(self, path):
-        return self.levels(read_image(path))
 
     def from_stored(self, stored):
         return stored.float() / 255
@@ -130,7 +132,7 @@ class KeptEncoder(Sociable):
         super().__init__()
         self.checksum = hashlib.sha256(checksum.encode()).hexdigest()
         self.image_rows = 0
-        self.loaded_weights = weights_sample(self)
+        self.is_as_loaded = True
 
     def embed_images(self, pixels):
         self.image_rows += len(pixels)

@@ -16,7 +16,6 @@ PAGES = [
     REPOSITORY / "perturbations" / "README.md",
     REPOSITORY / "weights" / "phantom" / "README.md",
     REPOSITORY / "weights" / "phantom-judging" / "README.md",
-    REPOSITORY / "weights" / "phantom-supervised" / "README.md",
 ]
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
 _NEEDS = re.compile(r"<!-- needs: (\w+) -->")

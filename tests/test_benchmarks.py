@@ -11,7 +11,6 @@ from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY / "benchmarks"
 SHARED = (
-    "annotator_pairs",
     "authors_way",
     "machine",
     "data",
@@ -20,9 +19,12 @@ SHARED = (
     "image_use_numbers",
     "image_use_preferences",
     "image_use_scenes",
+    "imperfect_references",
     "judging_stages",
     "real_data",
     "real_joined",
+    "significant_errors",
+    "squeezed_images",
 )
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 # Still to be brought over; none is added.

@@ -14,15 +14,6 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
 RUN = "import sys; sys.argv = ['vlscore', *ARGUMENTS]\nfrom vlscore.__main__ import main\nmain()\n"
 
-# A library whose C++ part cannot bear an exception: as PyTorch in some lines of its import.
-TOUCHY = """
-import os, signal
-try:
-    signal.raise_signal(signal.SIGINT)
-except BaseException:
-    os.abort()
-"""
-
 INTERRUPT_AT_IMPORT = """
 import signal, sys
 class Finder:
@@ -38,62 +29,20 @@ def ran(program, *arguments, **names):
     head = "".join(f"{name} = {value!r}\n" for name, value in names.items())
     head += f"ARGUMENTS = {arguments!r}\n"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    if "PATH_OF" in names:
-        environment["PYTHONPATH"] = f"{names['PATH_OF']}:{environment.get('PYTHONPATH', '')}"
     return subprocess.run(
         [sys.executable, "-c", head + program], capture_output=True, text=True, env=environment
     )
 
 
-def test_while_pytorch_is_imported_the_process_ends_at_once(tmp_path):
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "__init__.py").write_text(TOUCHY)
-    table = tmp_path / "studies.jsonl"
-    row = '{"id": "1", "image": "1.png", "reference": "Clear.", "candidate": "Clear."}'
-    table.write_text(row + "\n")
-    arguments = ("evaluate", str(table), "--out", str(tmp_path / "out"))
-    done = ran(RUN, *arguments, PATH_OF=str(tmp_path))
-    assert (done.returncode, done.stderr) == (130, "\nstopped\n")
-
-
-@pytest.mark.parametrize("name", ["vlscore.cli.command_line", "typer", "vlscore.cli.weights"])
+@pytest.mark.parametrize("name", ["vlscore.cli.command_line", "vlscore.cli.weights"])
 def test_while_the_command_line_is_imported(name):
     done = ran(INTERRUPT_AT_IMPORT + RUN, "weights", "path", NAME=name)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nstopped\n")
 
 
-def test_after_the_command_has_ended_ctrl_c_ends_python_without_a_word():
-    late = "import atexit, signal\natexit.register(lambda: signal.raise_signal(signal.SIGINT))\n"
-    done = ran(late + RUN, "--version")
-    assert done.returncode == -2
-    assert done.stdout.strip()
-    assert done.stderr == ""
-
-
-def test_ctrl_c_while_an_object_is_taken_apart_is_heard(tmp_path):
-    """Python ignores the exception there, and would go on."""
-    during = """
-import signal, sys, time
-import vlscore.cli
-
-class Last:
-    def __del__(self):
-        signal.raise_signal(signal.SIGINT)
-
-def command():
-    last = Last()
-    del last
-    time.sleep(60)
-
-vlscore.cli.main = command
-"""
-    done = ran(during + RUN)
-    assert (done.returncode, done.stderr) == (130, "\nstopped\n")
-
-
 def test_who_ignores_ctrl_c_still_does():
     ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    done = ran(ignored + INTERRUPT_AT_IMPORT + RUN, "--version", NAME="typer")
+    done = ran(ignored + INTERRUPT_AT_IMPORT + RUN, "--version", NAME="vlscore.cli.command_line")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -143,6 +92,7 @@ print(statuses)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 def test_at_many_moments_of_an_evaluation(tmp_path):
     count = 4

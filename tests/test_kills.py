@@ -25,15 +25,16 @@ from safetensors.numpy import save_file
 
 from tests import kill_server
 from tests.conftest import REPOSITORY
-from tests.evaluation.sensitivities.test_controlled import REPORTS
+from tests.evaluation.test_controlled import REPORTS
 from tests.forked import Started
 from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
 from vlscore.evaluation.ratings.questions import COUNTS
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/fd").is_dir(), reason="writes are told by /proc"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="writes are told by /proc"),
+]
 LAST, BEFORE = 12, 2
 QUICK = ["--resamples", "10"]
 # Written into run.json beside the key and the digests: times, and what was resumed.
@@ -68,7 +69,7 @@ TRAIN = [
 CARD = [
     "IN/phantom/studies.jsonl",
     "-e",
-    "phantom-supervised",
+    "phantom-judging",
     "--weights",
     "OUT",
     "--workers",
@@ -76,7 +77,6 @@ CARD = [
 ]
 SCENARIOS = {
     "evaluate": Scenario("evaluate", [*TEXT, "-m", "bleu-1,rouge-l", "--format", "csv"]),
-    "evaluate, a metric added": Scenario("evaluate", [*TEXT, "-m", "bleu-1,rouge-l"], (ONE,)),
     "evaluate --overwrite": Scenario(
         "evaluate", [*TEXT, "-m", "rouge-l", "--overwrite"], (ONE,)
     ),
@@ -99,9 +99,6 @@ SCENARIOS = {
     "align": Scenario(
         "align", ["IN/ratings.jsonl", "-m", "bleu-1", "--fit", "total errors", "-o", "OUT", *QUICK]
     ),
-    "rating-sheets": Scenario(
-        "rating-sheets", ["IN/oracle", "--raters", "ann,bob", "--out", "OUT"]
-    ),
     "ratings make": Scenario(
         "ratings make",
         ["IN/studies.jsonl", "IN/others.jsonl", "--ask", "preferences", "--format", "html,csv",
@@ -122,11 +119,9 @@ SCENARIOS = {
     "retrieval": Scenario("retrieval", ["IN/phantom/studies.jsonl", "--workers", "0", "-o", "OUT"]),
     "index build": Scenario("index build", BUILD[2:]),
     "index build --overwrite": Scenario("index build", [*BUILD[2:], "--overwrite"], (BUILD,)),
-    "index add": Scenario("index add", ["IN/others.jsonl", "--index", "OUT"], (BUILD,)),
     "train": Scenario("train", [*TRAIN, "1"]),
-    "train, more epochs": Scenario("train", [*TRAIN, "2"], (["train", *TRAIN, "1"],)),
     "calibrate --write-card": Scenario(
-        "calibrate", [*CARD, "--write-card"], (["copy", "IN/supervised", "OUT"],), is_locked=False,
+        "calibrate", [*CARD, "--write-card"], (["copy", "IN/judging", "OUT"],), is_locked=False,
         has_limit=False,
     ),
     "weights convert": Scenario(
@@ -134,19 +129,18 @@ SCENARIOS = {
         is_locked=False,
     ),
 }  # fmt: skip
+# Files that grow; a run that goes on cuts off what is half written.
+APPENDED = {"pairs/pixels.bin", "pairs/pairs.jsonl"}
 # Commands that write no folder of results, with the reason. One that has no option for a path, and
 # one argument at most, need not be listed.
 OTHERS = {
     "dataset": "files of one write each: tests/data/datasets",
     "pair": "files of one write each: tests/data/studies/test_report_pairs.py",
-    "orders": "prints",
-    "bench": "prints",
     "draw": "figures of one write each, drawn again by the same command",
     "explain": "prints; one file of one write",
     "report": "one file of one write: tests/pages",
     "cache info": "prints",
-    "cache prune": "SQLite's own transactions: tests/core/cache",
-    "cache verify": "SQLite's own transactions: tests/core/cache",
+    "cache clear": "SQLite's own transactions: tests/core/test_cache.py",
     "score": "prints",
     "weights fetch": "the hub's client writes its own cache",
 }
@@ -265,8 +259,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ]
         _csv(inputs / "sheets" / f"sheet-{rater}.csv", rows)
     save_file({"a": np.zeros((3, 3), np.float32)}, inputs / "model.safetensors")
-    shutil.copytree(REPOSITORY / "weights" / "phantom-supervised", inputs / "supervised")
-    (inputs / "supervised" / "card.json").write_text('{"C": null}')
+    shutil.copytree(REPOSITORY / "weights" / "phantom-judging", inputs / "judging")
     return folder
 
 
@@ -368,9 +361,9 @@ def test_killed_anywhere_and_repeated_it_ends_the_same(
     argv = _argv(scenario)
     whole = undisturbed(name, tmp_path)
     # A file that is written under its last name is half there for a while.
-    assert not whole["direct"], whole["direct"]
+    assert set(whole["direct"]) <= APPENDED
     expected, states = whole["content"], whole["states"]
-    assert len(states) >= LAST or name == "weights convert" or not scenario.is_locked, states
+    assert len(states) >= 8 or name == "weights convert" or not scenario.is_locked, states
     begin(scenario)
     at_end = next(each for each in reversed(states) if each.isdecimal())
     assert server.run(argv, kill_at=int(at_end))["status"] == kill_server.KILLED
@@ -480,7 +473,7 @@ def test_no_command_is_missing() -> None:
     assert walked | OTHERS.keys() <= known.keys()
     missing = {name for name, each in known.items() if _names_a_place(each)} - walked
     assert missing <= OTHERS.keys(), missing - OTHERS.keys()
-    assert missing >= {"orders", "pair", "report"}
+    assert missing >= {"pair", "report"}
 
 
 def test_a_function_that_writes_results_is_called_like_its_command() -> None:
@@ -489,6 +482,6 @@ def test_a_function_that_writes_results_is_called_like_its_command() -> None:
     offered = {name for room in rooms for name in import_module(f"vlscore.{room}").__all__}
     writing = {scenario.command for scenario in SCENARIOS.values()}
     writing |= {"dataset", "draw", "methods", "pair", "report"}
-    # A former name, and a command that only converts a checkpoint.
-    writing -= {"rating-sheets", "weights convert"}
+    # It only converts a checkpoint.
+    writing -= {"weights convert"}
     assert {command for command in writing if re.sub("[ -]", "_", command) not in offered} == set()

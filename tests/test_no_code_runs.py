@@ -20,11 +20,11 @@ from tests.metrics.networks.constructed_ratescore import write_ratescore
 from vlscore.data import BadRow, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import IncompatibleCheckpoint, VLScoreError
-from vlscore.evaluation import evaluate
+from vlscore.evaluation import compare, evaluate
 from vlscore.findings import load_lexicon
 from vlscore.metrics import Scorer, find_metric
 from vlscore.metrics.networks.model_files import load_model, load_tokenizer
-from vlscore.retrieval import index_build, load_index, verify_index
+from vlscore.retrieval import index_build, load_index
 
 
 class _Attack:
@@ -59,14 +59,13 @@ def test_an_index_with_a_pickled_array(tmp_path, marker):
     table = tmp_path / "reports.jsonl"
     table.write_text('{"id": "a", "report": "Clear lungs."}\n')
     folder = tmp_path / "index"
-    built = index_build(table, folder, StudyEmbedder(HashEncoder(), device="cpu"))
-    vectors = built.index.file("vectors")
+    index_build(table, folder, StudyEmbedder(HashEncoder(), device="cpu"))
+    vectors = folder / "vectors.npy"
     stream = io.BytesIO()
     np.save(stream, np.array([_Attack(marker)], dtype=object), allow_pickle=True)
     vectors.write_bytes(stream.getvalue())
-    for read in (load_index, verify_index):
-        with pytest.raises(VLScoreError):
-            read(folder)
+    with pytest.raises(VLScoreError):
+        load_index(folder)
     with pytest.raises(VLScoreError):
         load_index(folder, check=False).vectors.sum()
 
@@ -103,8 +102,12 @@ def test_a_folder_of_results_that_names_a_module(tmp_path, marker, monkeypatch):
     record = json.loads((out / "run.json").read_text())
     record["key"]["metrics"]["evil:METRIC"] = "evil|v:1"
     (out / "run.json").write_text(json.dumps(record))
-    with pytest.raises(VLScoreError):
-        evaluate(table, out, Scorer(metrics="bleu-1,rouge-l"))
+    for call in (
+        lambda: evaluate(table, out, Scorer(metrics="bleu-1,rouge-l")),
+        lambda: compare([out], tmp_path / "compared"),
+    ):
+        with pytest.raises(VLScoreError):
+            call()
 
 
 def test_a_lexicon_with_code(tmp_path, marker):

@@ -8,6 +8,8 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.tolerances import same_print
 
+pytestmark = pytest.mark.slow
+
 FOLDER = REPOSITORY / "docs" / "notebooks"
 _SPEC = importlib.util.spec_from_file_location("run_notebooks", FOLDER / "run.py")
 assert _SPEC is not None

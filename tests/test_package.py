@@ -150,17 +150,17 @@ ALLOWED = {
     "vlscore": "",
     "vlscore.cli": "",
     "vlscore.cli.train": "",
-    "vlscore.core.store": "",
     "vlscore.data.reports": "",
     "vlscore.data.study_tables": "",
     "vlscore.findings.extraction": "",
     "vlscore.perturb.generate": "",
+    "vlscore.core.cache": "numpy",
     "vlscore.data.phantom.phantom_pairs": "numpy scipy",
     "vlscore.stats.hypothesis_tests": "numpy scipy",
     "vlscore.data.images.read": "numpy PIL",
     "vlscore.metrics.similarity": "numpy torch",
     "vlscore.metrics.registry": "numpy torch",
-    "vlscore.retrieval.vector_search.array_oracle": "numpy torch",
+    "vlscore.retrieval.vector_oracle": "numpy torch",
     "vlscore.metrics.scorer": "numpy torch PIL",
     "vlscore.encoders.models.limitr": "numpy torch PIL",
     "vlscore.evaluation.scoring.run": "numpy torch PIL pyarrow scipy",
@@ -234,38 +234,3 @@ def test_rooms_are_reachable_without_importing_them():
 def test_the_citation_is_of_this_version():
     citation = (PACKAGE.parent / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {vlscore.__version__}\n" in citation
-
-
-@pytest.mark.parametrize(
-    ("former", "name", "now"),
-    [
-        ("vlscore.scorer", "RunningScores", "vlscore.metrics"),
-        ("vlscore.similarity", "triangle_area", "vlscore.metrics"),
-        ("vlscore.studies", "read_studies", "vlscore.data"),
-        ("vlscore.phantom.dataset", "sample_studies", "vlscore.data.phantom.phantom_pairs"),
-        ("vlscore.encoders.contract", "check_encoder", "vlscore.testing"),
-    ],
-)
-def test_former_names_are_found_with_a_warning(former, name, now, monkeypatch):
-    monkeypatch.delitem(sys.modules, former, raising=False)
-    with pytest.warns(DeprecationWarning, match=f"{former} is now {now}"):
-        found = importlib.import_module(former)
-    assert getattr(found, name) is getattr(importlib.import_module(now), name)
-
-
-def test_every_former_name_is_found():
-    from vlscore.core.former_names import FORMER_CLASSES, FORMER_NAMES
-
-    for former, now in FORMER_NAMES.items():
-        assert importlib.util.find_spec(f"vlscore.{now}") is not None, (former, now)
-    for room, names in FORMER_CLASSES.items():
-        module = importlib.import_module(f"vlscore.{room}")
-        for former, now in names.items():
-            with pytest.warns(DeprecationWarning, match=f"{former} is now vlscore.{room}.{now}"):
-                found = getattr(module, former)
-            assert found is getattr(module, now)
-            assert found.__name__ == now
-
-
-def test_a_program_that_had_another_name_still_runs():
-    assert "phantom" in _output("-m", "vlscore.phantom", "--help")

@@ -17,6 +17,8 @@ from vlscore.encoders import SmallEncoder
 from vlscore.findings import extract
 from vlscore.metrics import find_metric
 
+pytestmark = pytest.mark.slow
+
 STUDIES, TRAINED = 56, 40
 # Of the Indiana collection's manual coding.
 MESH = {
@@ -38,7 +40,6 @@ def modules():
         import real_generators
         import real_imperfect
         import real_joined  # noqa: F401  imported by its name below
-        import real_trials  # noqa: F401
 
         yield real_data, real_imperfect, real_encoders, real_generators
     finally:
@@ -287,23 +288,3 @@ def test_joined_encoders_are_an_ensemble(tmp_path, modules):
     encoder = load_joined(folder).encoder
     assert encoder.card.name == "ensemble"
     assert encoder.card.dim == 2 * 128
-
-
-def test_trials_change_only_what_they_name(modules, data, monkeypatch):
-    from vlscore.training.objectives import finding_labels
-
-    encoders, trials = modules[2], sys.modules["real_trials"]
-    monkeypatch.setattr(finding_labels, "_LEAST_REPORTS", 3)
-    monkeypatch.setattr(encoders, "SIDE", 32)
-    settings = {"epochs": 1, "batch_size": 8, "findings_weight": 0.3, "sentences": "shuffled"}
-    monkeypatch.setattr(encoders, "SETTINGS", settings)
-    monkeypatch.setitem(trials.TRIALS["stronger, longer"].settings, "epochs", 1)
-    before = vars(trials.run).copy()
-    folders = trials.train_trials(data)
-    assert vars(trials.run) == before
-    weights = {
-        name: (folder / "model.safetensors").read_bytes()
-        for name, folder in folders.items()
-        if name != "as chosen"
-    }
-    assert len(set(weights.values())) == len(weights) == 4

@@ -23,6 +23,8 @@ from tests.example_blocks import PAGES, Block, blocks
 from vlscore.cli.command_line import app
 from vlscore.data import read_rows
 
+pytestmark = pytest.mark.slow
+
 PAGE = REPOSITORY / "docs" / "reproduce.md"
 ROOT = typer.main.get_command(app)
 EXCUSED = [block for page in PAGES for block in blocks(page) if block.not_run is not None]

@@ -7,6 +7,8 @@ import pytest
 from tests import forked
 from tests.conftest import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 INSTALL = "pip install 'vlscore[docs]'"
 
 

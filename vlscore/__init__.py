@@ -9,8 +9,4 @@ The names below load their rooms, and torch, on first use.
 
 import lazy_loader
 
-from vlscore.core import find_former_names
-
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-find_former_names()

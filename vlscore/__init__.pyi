@@ -11,15 +11,14 @@ from . import pages as pages
 from . import perturb as perturb
 from . import retrieval as retrieval
 from . import stats as stats
-from . import testing as testing
 from . import training as training
 from .core import Signature as Signature
 from .core import __version__ as __version__
 from .data import ImagePolicy as ImagePolicy
 from .data import Study as Study
 from .data import TextPolicy as TextPolicy
+from .data import open_studies as open_studies
 from .data import read_image as read_image
-from .data import read_studies as read_studies
 from .embedding import StudyEmbedder as StudyEmbedder
 from .encoders import encoder_cards as encoder_cards
 from .encoders import load_encoder as load_encoder

@@ -2,12 +2,11 @@
 
 import sys
 
-from vlscore.core import INTERRUPTED, end_at_interrupts, print_stopped, watch_for_interrupts
+from vlscore.core import INTERRUPTED, print_stopped
 
 
 def main() -> None:
-    """The command line, which Ctrl-C ends in one line from its first moment to its last."""
-    watch_for_interrupts()
+    """Run the command line, which Ctrl-C ends in one line."""
     try:
         from vlscore.cli import main as command
 
@@ -15,8 +14,6 @@ def main() -> None:
     except KeyboardInterrupt:
         print_stopped()
         sys.exit(INTERRUPTED)
-    finally:
-        end_at_interrupts()
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ import json
 import pytest
 
 from tests.evaluation.alignment.samples import make_rexval, write_csv
-from vlscore.evaluation import align, read_ratings
-from vlscore.metrics import Scorer, read_composite
+from vlscore.metrics import read_composite
 
 
 @pytest.fixture
@@ -34,6 +33,10 @@ def ratings(tmp_path):
     return write_csv(tmp_path / "ratings.csv", rows)
 
 
+def frames(folder):
+    return json.loads((folder / "result.json").read_text(encoding="utf-8"))["frames"]
+
+
 def test_tables_are_printed_and_written(command, ratings, tmp_path):
     out = tmp_path / "out"
     done = command("align", ratings, "-m", "bleu-1,rouge-l", "-o", out, "--resamples", 50)
@@ -47,12 +50,11 @@ def test_tables_are_printed_and_written(command, ratings, tmp_path):
         f"wrote {out}",
     ):
         assert shown in done.stdout
-    content = json.loads((out / "alignment.json").read_text(encoding="utf-8"))
-    assert content["metrics"][1]["name"] == "rouge-l"
-    assert content["agreements"][1]["by_study"]["tau_b"]["estimate"] > 0.8
-    assert (out / "run.json").exists()
-    again = command("align", ratings, "-m", "bleu-1,rouge-l", "-o", out, "--resamples", 50)
+    assert frames(out)["agreements"][1]["tau_b"] > 0.8
+    options = ("-m", "bleu-1,rouge-l", "-o", out, "--resamples", 50, "--json")
+    again = command("align", ratings, *options)
     assert "nothing was computed" in again.stderr
+    assert json.loads(again.stdout)["frames"] == frames(out)
 
 
 def test_radpref_as_published_and_one_generator_alone(command, tmp_path):
@@ -79,8 +81,7 @@ def test_radpref_as_published_and_one_generator_alone(command, tmp_path):
     assert done.exit_code == 0, done.output
     for shown in ("raters: total errors", "raters: significant errors", "raters: rating"):
         assert shown in done.stdout
-    content = json.loads((tmp_path / "both" / "alignment.json").read_text(encoding="utf-8"))
-    taus = {a["rating"]: a["by_study"]["tau_b"]["estimate"] for a in content["agreements"]}
+    taus = {row["rating"]: row["tau_b"] for row in frames(tmp_path / "both")["agreements"]}
     # rouge-l is 1 for the copies and 0 for the others: as the errors, and as far as ties allow.
     assert taus["significant errors"] == pytest.approx(1)
     assert 0.8 < taus["rating"] < 1
@@ -89,15 +90,7 @@ def test_radpref_as_published_and_one_generator_alone(command, tmp_path):
         *("--candidates", "gpt"),
     )
     assert alone.exit_code == 0, alone.output
-    content = json.loads((tmp_path / "one" / "alignment.json").read_text(encoding="utf-8"))
-    assert (content["pairs"], content["studies"]) == (6, 6)
-
-
-def test_json_is_all_that_is_printed(command, ratings, tmp_path):
-    done = command(
-        "align", ratings, "-m", "bleu-1", "-o", tmp_path / "out", "--resamples", 50, "--json"
-    )
-    assert json.loads(done.stdout)["pairs"] == 20
+    assert frames(tmp_path / "one")["metrics"][0]["n"] == 6
 
 
 def test_quality_and_values_from_elsewhere(command, ratings, tmp_path):
@@ -112,15 +105,15 @@ def test_quality_and_values_from_elsewhere(command, ratings, tmp_path):
     options = ("--ratings-are", "quality", "--values", values, "--resamples", 50)
     done = command("align", ratings, "-o", tmp_path / "out", *options, "--json")
     assert done.exit_code == 0, done.output
-    content = json.loads(done.stdout)
-    assert [metric["name"] for metric in content["metrics"]] == ["mine"]
-    assert content["agreements"][0]["by_study"]["tau_b"]["estimate"] > 0.8
+    found = json.loads(done.stdout)["frames"]
+    assert [metric["name"] for metric in found["metrics"]] == ["mine"]
+    assert found["agreements"][0]["tau_b"] > 0.8
     assert "larger values of mine are assumed to be better" in done.stderr
     turned = command(
         "align", ratings, "-o", tmp_path / "turned", *options, "--json", "--lower-is-better", "mine"
     )
-    estimate = json.loads(turned.stdout)["agreements"][0]["by_study"]["tau_b"]["estimate"]
-    assert estimate == -content["agreements"][0]["by_study"]["tau_b"]["estimate"]
+    estimate = json.loads(turned.stdout)["frames"]["agreements"][0]["tau_b"]
+    assert estimate == -found["agreements"][0]["tau_b"]
 
 
 @pytest.mark.usefixtures("hash_encoder")
@@ -146,6 +139,16 @@ def test_a_wrong_column_is_one_line_that_names_the_way_out(command, ratings, tmp
     assert "no column score" in str(done.exception)
 
 
+def test_columns_of_other_names_are_renamed(command, ratings, tmp_path):
+    text = ratings.read_text(encoding="utf-8").replace("study_id", "ID").replace("rater,", "who,")
+    ratings.write_text(text, encoding="utf-8")
+    options = ("-m", "bleu-1", "-o", tmp_path / "out", "--resamples", 20)
+    assert "no column study_id" in str(command("align", ratings, *options).exception)
+    done = command("align", ratings, *options, "--rename", "study_id=ID,rater=who")
+    assert done.exit_code == 0, done.output
+    assert "Agreement with single raters" in done.stdout
+
+
 def test_bad_rows_are_named(command, ratings, tmp_path):
     text = ratings.read_text(encoding="utf-8").splitlines()
     text[3] = text[3].replace(",a,1,", ",a,many,")
@@ -163,8 +166,7 @@ def test_any_number_of_a_metric_is_compared(command, ratings, tmp_path):
     names = "findings-f1.recall,bleu-1,findings-f1.precision,findings-f1"
     done = command("align", ratings, "-m", names, "-o", out, "--resamples", 50)
     assert done.exit_code == 0, done.output
-    content = json.loads((out / "alignment.json").read_text(encoding="utf-8"))
-    assert [metric["name"] for metric in content["metrics"]] == names.split(",")
+    assert [metric["name"] for metric in frames(out)["metrics"]] == names.split(",")
     with (out / "values.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     of = {
@@ -190,16 +192,6 @@ def test_figures_are_drawn_by_the_suffix(command, ratings, tmp_path):
         assert (out / f"agreement.{suffix}").read_bytes().startswith(begins)
     wrong = command("align", ratings, "-m", "bleu-1", "-o", tmp_path / "o", "--figure", "gif")
     assert "figure must be one of png, svg, pdf" in str(wrong.exception)
-
-
-def test_a_run_becomes_a_frame(ratings, tmp_path):
-    pytest.importorskip("pandas")
-    pairs = read_ratings(ratings)
-    run = align(pairs, tmp_path / "o", scorer=Scorer(metrics="bleu-1"), resamples=50)
-    frame = run.to_pandas()
-    assert frame["metric"].tolist() == ["bleu-1"]
-    row = frame.iloc[0]
-    assert row["by_study.tau_b.low"] <= row["by_study.tau_b"] <= row["by_study.tau_b.high"]
 
 
 def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, tmp_path):
@@ -252,10 +244,9 @@ def test_ratings_beside_a_manifest_and_a_table(command, tmp_path):
     done = command("align", ratings, *given, *options)
     assert done.exit_code == 1, done.output
     assert "s3, theirs" in done.stderr
-    content = json.loads((out / "alignment.json").read_text(encoding="utf-8"))
-    (agreement,) = content["agreements"]
+    (agreement,) = frames(out)["agreements"]
     assert agreement["n"] == 5
-    assert agreement["by_pair"]["tau_b"]["estimate"] == pytest.approx(1.0)
+    assert agreement["tau_b by pair"] == pytest.approx(1.0)
     wrong = command("align", ratings, "--reports", "ours.json", *options)
     assert "write NAME=TABLE" in str(wrong.exception)
 
@@ -264,9 +255,8 @@ def test_a_figure_is_drawn_from_finished_numbers(command, ratings, tmp_path):
     pytest.importorskip("matplotlib")
     options = ["-m", "bleu-1", "--resamples", 50]
     assert command("align", ratings, *options, "-o", tmp_path / "o").exit_code == 0
-    later = command("align", ratings, *options, "-o", tmp_path / "o", "--figure", "svg")
-    assert later.exit_code == 0
-    assert "holds these results already" in later.stderr
+    later = command("draw", tmp_path / "o", "--figure", "svg")
+    assert later.exit_code == 0, later.output
     at_once = command("align", ratings, *options, "-o", tmp_path / "f", "--figure", "svg")
     assert at_once.exit_code == 0
     drawn = [(tmp_path / each / "agreement.svg").read_bytes() for each in ("o", "f")]

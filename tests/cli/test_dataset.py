@@ -2,7 +2,7 @@
 
 import json
 
-from tests.data.datasets.samples import iu_kaggle, mimic_cxr_jpg, squared_films
+from tests.data.datasets.samples import iu_kaggle, mimic_cxr_jpg
 from vlscore.data import read_rows
 
 
@@ -12,7 +12,7 @@ def test_one_line_makes_a_table_of_each_part(command, tmp_path):
     done = command(
         "dataset", "mimic-cxr-jpg", sample.folder, "--reports", sample.reports, "-o", out
     )
-    # A film and a report are absent, which is a fault of the files.
+    # An image and a report are absent, which is a fault of the files.
     assert done.exit_code == 1, done.output
     assert "Left out" in done.stdout
     assert "study: the file of the report is absent" in done.stdout
@@ -35,28 +35,13 @@ def test_what_the_data_set_itself_lacks_is_no_failure(command, tmp_path):
     content = json.loads(done.stdout)
     assert content["studies"] == {"none": 1}
     assert {each["reason"] for each in content["left_out"]} == {
-        "no film belongs to the report",
+        "no image belongs to the report",
         "the report has neither findings nor an impression",
     }
     both = command(
         "dataset", "iu-kaggle", sample.folder, "-o", tmp_path / "iu.csv", "--json", "--texts-only"
     )
     assert json.loads(both.stdout)["studies"] == {"none": 2}
-
-
-def test_other_commands_take_the_table_as_it_is(command, tmp_path):
-    sample = squared_films(tmp_path / "iu")
-    out = tmp_path / "iu.parquet"
-    done = command(
-        *("dataset", "squared-films", sample.folder, "-o", out, "--keep-going"),
-        *("--proportions", tmp_path / "restored"),
-    )
-    assert done.exit_code == 0, done.output
-    assert "stretched back" in done.stderr
-    trained = command(
-        *("retrieval", out, "--out", tmp_path / "retrieved", "--quiet"),
-    )
-    assert trained.exit_code == 0, trained.output
 
 
 def test_names_are_listed_and_slips_are_explained(command, tmp_path):

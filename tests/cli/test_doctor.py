@@ -35,7 +35,7 @@ def test_everything_that_commands_need_is_found_here(command):
     for name in ("numpy", "torch", "typer"):
         assert f"{name} {metadata.version(name)}" in libraries
     assert "Every command can run." in done.stdout
-    assert "bundled: phantom-judging, phantom, phantom-supervised" in done.stdout
+    assert "bundled: phantom-judging, phantom" in done.stdout
     assert max(len(line) for line in doctor().text(80).splitlines()) <= 80
 
 

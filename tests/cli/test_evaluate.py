@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -56,17 +57,16 @@ def test_a_real_process_prints_writes_and_reports_the_bad_row(table, tmp_path):
     assert "row 2 (phantom-2026-00001)" in done.stderr
     assert "absent.dcm: no such file" in done.stderr
     assert "trained on synthetic phantoms" in done.stderr
-    assert "--retry-failed" in done.stderr
-    assert "2 of 3" in done.stdout
-    assert str(out / "scores.csv") in done.stdout
+    assert re.search(r"rows with every value +2\n", done.stdout)
+    assert f"wrote {out}" in done.stdout
     with (out / "scores.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert [row["id"][-1] for row in rows] == ["0", "1", "2"]
     assert [bool(row["vlscore"]) for row in rows] == [True, False, True]
     assert all(row["bleu-4"] for row in rows)
-    assert json.loads((out / "summary.json").read_text())["failed"] == 1
     record = json.loads((out / "run.json").read_text())
-    assert record["signatures"]["vlscore"]["DEMONSTRATION-ENCODER"] is True
+    assert record["failed"] == 1
+    assert "DEMONSTRATION-ENCODER" in record["key"]["metrics"]["vlscore"]
     before = results_of(out)
 
     again = vlscore("evaluate", table, *options, "--keep-going", "--show", "2")
@@ -85,31 +85,35 @@ class TestInThisProcess:
         assert "nothing was computed" in again.stderr
         assert evaluate("--keep-going").exit_code == 0
 
-    def test_failed_rows_are_retried(self, evaluate, table, tmp_path):
-        evaluate()
-        (tmp_path / "absent.dcm").write_bytes((DEMO.parent / "phantom-2026-00001.dcm").read_bytes())
-        assert evaluate().exit_code == 1
-        done = evaluate("--retry-failed")
+    def test_parts_are_joined(self, evaluate, command, tmp_path):
+        own = ("-m", "bleu-1,rouge-l")
+        for k in (1, 2):
+            assert evaluate(*own, "--part", f"{k}/2", out=f"part{k}").exit_code == 0
+        parts = (tmp_path / "part1", tmp_path / "part2")
+        done = command("evaluate", *parts, "--join", "--out", tmp_path / "joined")
         assert done.exit_code == 0, done.output
-        assert "3 of 3" in done.stdout
-        evaluate(out="at once")
-        assert results_of(tmp_path / "out") == results_of(tmp_path / "at once")
+        evaluate(*own, out="at once")
+        assert results_of(tmp_path / "joined") == results_of(tmp_path / "at once")
+        assert "name one table" in refused(command("evaluate", *parts, "-o", tmp_path / "x"))
 
-    def test_metrics_are_added_and_several_named(self, evaluate, tmp_path):
-        evaluate("--metrics", "vlscore", "--keep-going")
-        done = evaluate("-m", "VLScore, BLEU_4(smoothing=exp)", "--keep-going")
+    def test_columns_of_the_table_make_subgroups(self, command, tmp_path):
+        texts = {"reference": "clear", "candidate": "clear"}
+        rows = [{"id": k, **texts, "view": "AP", "p": k // 2} for k in range(4)]
+        table = write_jsonl(tmp_path / "own.jsonl", rows)
+        done = command(
+            *("evaluate", table, "-m", "rouge-l", "-o", tmp_path / "o"),
+            *("--keep", "view,p", "--by", "view", "--patient-column", "p"),
+        )
         assert done.exit_code == 0, done.output
-        evaluate("-m", "vlscore,bleu-4(smoothing=exp)", "--keep-going", out="at once")
-        assert results_of(tmp_path / "out") == results_of(tmp_path / "at once")
-        assert "bleu-4(smoothing=exp)|smoothing:exp" not in done.stdout
-        assert "bleu-4|smoothing:exp|" in done.stdout
+        assert "rouge-l by view" in done.stdout
+        assert "resample the 2 patients" in done.stderr
 
     def test_a_metric_of_ones_own_without_touching_the_package(self, evaluate, tmp_path):
         name = "tests.metrics.own:length_ratio"
         done = evaluate("-m", f"{name},vlscore,tests.metrics.own:COMPOSITE", "--keep-going")
         assert done.exit_code == 0, done.output
         assert "length-ratio" in done.stdout
-        assert "sum-of-two|mine:2|of:bleu-1," in done.stdout
+        assert "sum-of-two|own:2|of:" in done.stdout
         # A plain function from a file of one's own, in another process.
         (tmp_path / "mine.py").write_text(
             "from vlscore.metrics import text_metric\n"
@@ -124,11 +128,11 @@ class TestInThisProcess:
         )
         assert other.returncode == 0, other.stderr
         content = json.loads(other.stdout)
-        assert content["metrics"]["same"]["values"]["same"]["mean"]["estimate"] == 0.0
+        assert content["frames"]["summary"][0]["mean"] == 0.0
 
     def test_json_is_the_only_output(self, evaluate, tmp_path):
         done = evaluate("--json", "--keep-going")
-        assert json.loads(done.stdout) == json.loads((tmp_path / "out/summary.json").read_text())
+        assert json.loads(done.stdout) == json.loads((tmp_path / "out/result.json").read_text())
 
     def test_quiet_says_nothing_but_what_is_wrong(self, evaluate):
         done = evaluate("--quiet", "-m", "bleu-1")
@@ -161,9 +165,9 @@ class TestInThisProcess:
         assert "the candidate has no section for 'findings'" in both.stderr
         one = command(*run, "-o", tmp_path / "one", "--reference-section", "findings")
         assert one.exit_code == 0, one.output
-        found = json.loads(one.stdout)["metrics"]["bleu-1"]
-        assert found["values"]["bleu-1"]["mean"]["estimate"] == 1.0
-        assert "txt:ref=findings,cand=all" in found["signature"]
+        found = json.loads(one.stdout)
+        assert found["frames"]["summary"][0]["mean"] == 1.0
+        assert "txt:ref=findings,cand=all" in found["signatures"]["bleu-1"]
 
     def test_other_columns(self, command, tmp_path):
         rows = [{"study": "a", "truth": "clear", "said": "clear"}]
@@ -173,25 +177,19 @@ class TestInThisProcess:
         assert "--candidate-column" in refused(command(*run, *names), InvalidTable)
         done = command(*run, *names, "--candidate-column", "said", "--show", 1)
         assert done.exit_code == 0, done.output
-        assert done.stdout.splitlines()[1].split()[0] == "a"
+        assert done.stdout.splitlines()[1].split()[:2] == ["1", "a"]
         without = command(*run[:-1], tmp_path / "o2", *names[2:], "--candidate-column", "said")
         assert 'no column "id", so row numbers stand for the ids' in without.stderr
 
-    def test_ctrl_c_says_what_is_true(self, evaluate, monkeypatch, tmp_path):
-        from vlscore.evaluation.scoring import executor as computing
-
-        real = computing.write_chunk
-
-        def interrupted(place, rows):
-            real(place, rows)
+    def test_ctrl_c_ends_with_one_line_and_no_results(self, evaluate, monkeypatch, tmp_path):
+        def interrupted(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(computing, "write_chunk", interrupted)
-        done = evaluate("--overwrite")
+        monkeypatch.setattr("vlscore.evaluation.scoring.run.score_table", interrupted)
+        done = evaluate()
         assert done.exit_code == 130
-        # The interrupted chunk does not count, and there is no other.
-        assert f"nothing was stored in {tmp_path / 'out'} yet. The same command" in done.stderr
-        monkeypatch.undo()
+        assert "stopped; nothing was stored" in done.stderr
+        assert not (tmp_path / "out" / "run.json").exists()
 
 
 @pytest.fixture
@@ -279,17 +277,11 @@ def test_mistakes_are_one_line_and_status_2(tmp_path, monkeypatch):
     assert "absent.csv: no such file" in done.stderr
 
 
-def test_a_precision_is_checked_on_the_studies_and_its_slowness_said(
-    evaluate, tmp_path, monkeypatch
-):
+def test_a_precision_that_is_slow_or_impossible_here_is_named(evaluate, tmp_path, monkeypatch):
     monkeypatch.setattr("vlscore.encoders.devices._processor_flags", lambda: frozenset({"sse2"}))
-    done = evaluate("--precision", "bf16", "--check-precision", "--check-studies", 3)
-    assert done.exit_code == 1
+    done = evaluate("--precision", "bf16")
     assert "note: this processor has no units for bf16" in done.stderr
-    assert "bf16 against fp32 on 2 studies (cpu)" in done.stdout
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert record["precision_check"]["studies"] == 2
     assert "|prec:bf16|" in record["key"]["metrics"]["vlscore"]
-    assert "the precision is fp32" in refused(evaluate("--check-precision", out="other"))
     assert "fp16 is for GPUs" in refused(evaluate("--precision", "fp16", out="other"))
     assert not (tmp_path / "other").exists()

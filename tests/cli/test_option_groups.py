@@ -14,7 +14,7 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation import BaselineSettings, ComparisonSettings, TableSettings
 from vlscore.findings import LabelPolicy
 from vlscore.perturb import PerturbationSettings
-from vlscore.retrieval import SearchSettings, SourceSettings
+from vlscore.retrieval import OracleSettings, SourceSettings
 from vlscore.training import TrainingSettings
 
 
@@ -181,9 +181,8 @@ def test_an_option_follows_the_one_that_the_command_names():
         ("baseline", BaselineSettings),
         ("compare", ComparisonSettings),
         ("compare", TableSettings),
-        ("oracle", SearchSettings),
+        ("oracle", OracleSettings),
         ("index build", SourceSettings),
-        ("index add", SourceSettings),
         ("perturb", PerturbationSettings),
     ],
 )

@@ -1,8 +1,7 @@
-"""`vlscore ratings` from the command line, its former name, and back through other commands."""
+"""`vlscore ratings` from the command line, and back through other commands."""
 
 import csv
 import json
-import os
 
 import pytest
 
@@ -31,12 +30,11 @@ def oracles(command, tmp_path):
 
 def test_sheets_are_made_filled_in_and_read(command, oracles, tmp_path):
     out = tmp_path / "sheets"
-    first = command("rating-sheets", *oracles, "--raters", "ann, bob", "--sample", 4, "-o", out)
+    asked = ("ratings", "make", *oracles, "--format", "csv", "--sample", 4, "-o", out)
+    first = command(*asked, "--raters", "ann, bob")
     assert first.exit_code == 0, first.output
     assert "reports of 4 studies to be judged" in first.stdout
-    assert "is now `vlscore ratings make --format csv`" in first.stderr
-    assert "rating-sheets" not in command("--help").stdout
-    again = command("rating-sheets", *oracles, "--raters", "ann,bob", "--sample", 4, "-o", out)
+    again = command(*asked, "--raters", "ann,bob")
     assert "nothing was made" in again.stderr
     assert "no rating" in str(command("failure-modes", out, "-o", tmp_path / "f").exception)
     for path in sorted(out.glob("sheet-*.csv")):
@@ -45,12 +43,9 @@ def test_sheets_are_made_filled_in_and_read(command, oracles, tmp_path):
         write_csv(path, [{**row, next(iter(COUNTS)): "2"} for row in rows])
     done = command("failure-modes", out, "-o", tmp_path / "f", "--resamples", 20, "--json")
     assert done.exit_code == 0, done.output
-    content = json.loads(done.stdout)
-    assert set(content["candidates"]) == {"bleu-1", "chrf"}
-    assert content["raters"] == ["ann", "bob"]
-    shown = {
-        (each["which"], each["category"]): each["mean"]["estimate"] for each in content["means"]
-    }
+    means = json.loads(done.stdout)["frames"]["means"]
+    assert {row["candidate"] for row in means} == {"bleu-1", "chrf"}
+    shown = {(row["which"], row["category"]): row["mean"] for row in means}
     assert shown["significant", "1 false finding"] == 2
     assert shown["insignificant", "1 false finding"] == 0
     aligned = command("align", out, "-m", "bleu-1", "-o", tmp_path / "a", "--resamples", 20)
@@ -86,8 +81,7 @@ def test_systems_are_compared_and_ranked(command, tmp_path):
     assert "write A, B or tie" in read.stderr
     assert "Systems by preferred: clinicians" in read.stdout
     assert "Systems by preferred: lay" in read.stdout
-    with (tmp_path / "r" / "systems.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = json.loads((tmp_path / "r" / "result.json").read_text())["frames"]["systems"]
     assert [r["system"] for r in rows if r["group"] == "all"] == ["ours", "theirs", "third"]
     options = ["--rating-columns", "preference rank", "--ratings-are", "ranks", "-m", "bleu-1"]
     ranks = tmp_path / "r" / "ranks.csv"
@@ -98,43 +92,3 @@ def test_systems_are_compared_and_ranked(command, tmp_path):
     assert "write NAME=RATERS" in str(wrong.exception)
     wrong = command("ratings", "read", out, "--group", "lay=zoe", "-o", tmp_path / "w")
     assert "zoe, who rated nothing" in str(wrong.exception)
-
-
-class _Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-def test_a_run_killed_while_results_take_their_places_is_ended(
-    command, oracles, tmp_path, monkeypatch
-):
-    from vlscore.core import finish
-
-    def asked(out):
-        return command("rating-sheets", *oracles, "--raters", "ann", "--seed", 3, "-o", out)
-
-    assert asked(tmp_path / "whole").exit_code == 0
-    whole = {p.name: p.read_bytes() for p in (tmp_path / "whole").glob("[!.r]*")}
-    replace, sizes = os.replace, []
-    for number in range(20):
-        out, left = tmp_path / f"killed-{number}", [number]
-
-        def stopping(source, target, left=left):
-            if left[0] == 0 and "final" not in str(target):
-                raise _Killed
-            left[0] -= "final" not in str(target)
-            replace(source, target)
-
-        monkeypatch.setattr(finish.os, "replace", stopping)
-        try:
-            done = asked(out)
-        except _Killed:
-            done = None
-        monkeypatch.setattr(finish.os, "replace", replace)
-        sizes.append(number)
-        again = asked(out)
-        assert again.exit_code == 0, (number, again.exception)
-        assert {p.name: p.read_bytes() for p in out.glob("[!.r]*")} == whole
-        assert not (out / ".parts").exists()
-        if done is not None and done.exit_code == 0:
-            break
-    assert len(sizes) > len(whole)

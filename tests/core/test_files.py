@@ -4,10 +4,9 @@ import errno
 import hashlib
 import json
 import math
+import os
 import resource
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -94,32 +93,18 @@ def test_an_error_of_another_file_is_left_as_it_is(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-KILLED = """
-import os, sys
-from vlscore.core import files as _files
-_files.os.replace = lambda a, b: os._exit(9)
-with _files.atomic_write(sys.argv[1]) as stream:
-    stream.write("half")
-"""
-
-
-def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
-    path = tmp_path / "model [1].safetensors"
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert done.returncode == 9
-    assert [left.suffix for left in tmp_path.iterdir()] == [".tmp"]
-    with atomic_write(path) as stream:
-        stream.write("whole")
-    assert [left.name for left in tmp_path.iterdir()] == [path.name]
-    assert path.read_text() == "whole"
-
-
-def test_a_writer_leaves_the_file_of_another_that_is_writing(tmp_path):
-    path = tmp_path / "model.safetensors"
-    with atomic_write(path) as first:
-        first.write("first")
-        with atomic_write(path) as second:
-            second.write("second")
-        assert path.read_text() == "second"
-    assert path.read_text() == "first"
-    assert [left.name for left in tmp_path.iterdir()] == [path.name]
+def test_a_digest_is_taken_once_while_a_file_does_not_change(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_bytes(b"abc")
+    for content in (b"abd", b"abe"):
+        # Written just now: another change may have the same time.
+        assert file_digest(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+        path.write_bytes(content)
+    os.utime(path, ns=(0, 0))
+    first = file_digest(path)
+    monkeypatch.setattr("builtins.open", None)
+    assert file_digest(str(path)) == first
+    monkeypatch.undo()
+    path.write_bytes(b"abf")
+    os.utime(path, ns=(0, 1))
+    assert file_digest(path) == hashlib.sha256(b"abf").hexdigest() != first

@@ -3,11 +3,9 @@
 import ast
 import csv
 import json
-import os
 import re
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,10 +40,6 @@ def test_numbers_stay_numbers():
         "+2",
         "-1e-7",
     ]
-    table = pa.table({"id": ["=1", None, "a"], "x": [-1.0, 2.0, None]})
-    there = safe.table_cells(table)
-    assert there.to_pydict() == {"id": ["'=1", None, "a"], "x": [-1.0, 2.0, None]}
-    assert safe.from_table_cells(there) == table
 
 
 @given(st.text())
@@ -126,70 +120,3 @@ def test_tables_in_every_form():
     latex = TextTable("", (r"\input{/etc/passwd}", "b^^5cinput"), (("$x$", "%"),)).latex()
     assert r"\input" not in latex
     assert "^^" not in latex
-
-
-def _live(text):
-    return text.startswith(("=", "+", "-", "@", "\t", "\r"))
-
-
-def test_no_csv_of_any_command_holds_a_formula(tmp_path):
-    """Ids, reports, raters, candidates and categories that begin like formulas."""
-    rows = [
-        {
-            "id": f"{start}1+{start}1",
-            "reference": f"{start}A1 effusion.",
-            "report": f"{start}A1 effusion.",
-            "candidate": FORMULA if start == "=" else f"{start}B1 effusion.",
-        }
-        for start in "=+-@"
-    ]
-    table = _rows(tmp_path, "t.jsonl", [*rows, {"id": "=bad", "reference": "x"}])
-    index, oracle, sheets = tmp_path / "ix", tmp_path / "oracle", tmp_path / "sheets"
-    ratings = _rows(tmp_path, "ratings.jsonl", [
-        {"study_id": row["id"], "candidate_id": c, "rater": "=r", "rating": k + len(c),
-         "reference": row["reference"], "candidate": row["candidate"]}
-        for k, row in enumerate(rows) for c in ("=c", "+d1+")
-    ])  # fmt: skip
-    out, quick = tmp_path, ["--resamples", 10]
-    scored = ["evaluate", table, "-o", out / "scored", "--format", "csv", "--keep-going"]
-    for asked in (
-        [*scored, "-m", "bleu-1"],
-        [*scored, "-m", "bleu-1,rouge-l"],
-        ["findings", table, "-o", out / "labelled", "--keep-going"],
-        ["index", "build", table, "--out", index, "--keep-going"],
-        ["oracle", table, "--index", index, "--k", 1, "--metric", "bleu-1", "--candidates", 0,
-         "--format", "csv", "--out", oracle, "--keep-going"],
-        ["rating-sheets", oracle, "--raters", "ann", "--out", sheets],
-        ["align", ratings, "-o", out / "aligned", "-m", "bleu-1", *quick],
-        ["failure-modes", ratings, "-o", out / "modes", *quick],
-        ["perturb", table, "--out", out / "perturbed", "--keep-going"],
-        ["sensitivity", "-p", out / "perturbed", "-m", "bleu-1", "-o", out / "noticed", *quick],
-    ):  # fmt: skip
-        CliRunner().invoke(app, [*map(str, asked)])
-    seen = set()
-    for path in tmp_path.glob("*/*.csv"):
-        for row in csv.reader(path.open(encoding="utf-8", newline="")):
-            assert not any(_live(text) and safe.cell(text) != text for text in row), (path, row)
-            if any(text.startswith("'") for text in row):
-                seen.add(path.name)
-    expected = {
-        "scores.csv",
-        "failures.csv",
-        "labels.csv",
-        "hits.csv",
-        "key.csv",
-        "sheet-ann.csv",
-        "values.csv",
-    }
-    assert expected <= seen, expected - seen
-    # What is read back is what was there before.
-    from vlscore.evaluation.scoring.results import read_scores
-
-    ids = [row["id"] for row in read_scores(tmp_path / "scored" / "scores.csv", 9)]
-    assert ids[:4] == [row["id"] for row in rows]
-    from vlscore.evaluation.ratings.sheet_files import read_key
-
-    items = read_key(sheets / "key.csv").values()
-    assert {item.study for item in items} == {row["id"] for row in rows} | {"=bad"}
-    assert {item.reference for item in items} == {row["reference"] for row in rows} | {"x"}
-    assert os.path.isdir(index)

@@ -7,10 +7,8 @@ workers do not read the script that runs.
 import ctypes
 import os
 import signal
-import sys
 import time
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -53,6 +51,14 @@ class EndlessPipeline(LightPipeline):
             time.sleep(600)
 
 
+class SlowPipeline(LightPipeline):
+    """Takes a second for each file."""
+
+    def misbehave(self, path: Path) -> None:
+        path.with_suffix(".pid").write_text(str(os.getpid()))
+        time.sleep(1)
+
+
 class QuotingPipeline(LightPipeline):
     """Fails with a message that quotes a header."""
 
@@ -75,41 +81,3 @@ class UnstartablePipeline(LightPipeline):
 
     def __getstate__(self) -> dict:
         return {"something": 1}
-
-
-class RampPipeline(LightPipeline):
-    """Three channels of a ramp that begins at the file's number; larger for files called wide*."""
-
-    def load_stored(self, image, policy) -> np.ndarray:
-        path = Path(image)
-        side = 80 if path.name.startswith("wide") else 20
-        ramp = np.arange(3 * side * side, dtype=np.float32).reshape(side, side, 3)
-        # Not contiguous, as many pipelines' pixels.
-        return (ramp + int("".join(filter(str.isdigit, path.stem)))).transpose(2, 0, 1)
-
-
-class TakenOverPipeline(LightPipeline):
-    """Answers in the worker's stead, as a decoder that a hostile file has taken over may."""
-
-    ANSWERS: ClassVar = {
-        "huge": b'{"dtype": "float32", "shape": [1000000, 1000000]}\n',
-        "beyond": b'{"dtype": "uint8", "shape": [1, 1, 900000000], "in_slot": true}\n',
-        "negative": b'{"dtype": "uint8", "shape": [-1, 4]}\n',
-        "object": b'{"dtype": "object", "shape": [1]}\n',
-        "list": b"[1]\n",
-        "nothing": b"{}\n",
-        "deep": b"[" * 60000 + b"\n",
-        "endless": b"a" * (1 << 18),
-        "error": b'{"error": "annotations", "message": "in its own words"}\n',
-    }
-
-    def misbehave(self, path: Path) -> None:
-        if (answer := self.ANSWERS.get(path.stem)) is None:
-            return
-        frame = sys._getframe()
-        while frame.f_code.co_name != "main":
-            frame = frame.f_back
-        replies = frame.f_locals["replies"]
-        replies.write(answer)
-        replies.flush()
-        time.sleep(600)

@@ -1,6 +1,5 @@
 """Batches fit the memory there is, whatever the length of reports, and say where they do not."""
 
-import itertools
 import warnings
 
 import numpy as np
@@ -41,25 +40,6 @@ def test_batches_of_reports_keep_to_the_tokens_and_do_not_depend_on_those_before
     assert again == found[done:]
 
 
-def _cost(batches_, lengths, besides):
-    return sum(len(b) * max(lengths[row] for row in b) + besides for b in batches_)
-
-
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(1, 120))
-def test_no_other_batches_cost_less(lengths, tokens):
-    """Against all ways to cut the sorted lengths."""
-    besides = round(tokens / 32)
-    ordered = sorted(lengths)
-    cheapest = None
-    for cuts in itertools.product([False, True], repeat=len(ordered) - 1):
-        stops = [k for k, is_cut in enumerate(cuts, start=1) if is_cut]
-        parts = [list(range(a, b)) for a, b in itertools.pairwise([0, *stops, len(ordered)])]
-        if all(len(p) == 1 or len(p) * ordered[p[-1]] <= tokens for p in parts):
-            cost = _cost(parts, ordered, besides)
-            cheapest = cost if cheapest is None else min(cheapest, cost)
-    assert _cost(list(by_length(lengths, lambda: tokens)), lengths, besides) == cheapest
-
-
 def test_where_memory_becomes_short_the_batches_that_are_left_are_smaller():
     room = [60]
     found = []
@@ -86,7 +66,7 @@ def test_where_memory_is_short_the_batch_is_halved_and_the_run_goes_on(shortage)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.testing.assert_close(engine.embed_reports(TEXTS).vectors, expected)
-    assert engine.images_embedded == 49
+    assert engine.work.images_embedded == 49
 
 
 def test_where_there_is_no_memory_for_one_image_the_advice_is_another_device():

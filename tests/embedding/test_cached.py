@@ -1,6 +1,5 @@
 """What was embedded once is not embedded again, and nothing is taken for something else."""
 
-import os
 import shutil
 import sqlite3
 
@@ -9,19 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.data.images.writing import chest, save
 from tests.doubles import BrightnessPipeline, HashEncoder, KeptEncoder
+from tests.encoders.contract import row_error
 from tests.tolerances import TWO_VECTORS
-from vlscore.core import assure, open_cache
-from vlscore.data import ImagePolicy
-from vlscore.embedding import ImageDecoder, StudyEmbedder, StudyViews, Work
-from vlscore.embedding.cached import Contents, cached_pixels
+from vlscore.core import open_cache
+from vlscore.data import stored_view
+from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.encoders import load_encoder
-from vlscore.encoders.blocks.pixels import PadCropPipeline
-from vlscore.encoders.models.openclip_parts import OpenClipPipeline
-from vlscore.encoders.models.phantom_supervised import PhantomPipeline
-from vlscore.encoders.models.small import SquarePipeline
-from vlscore.errors import ChecksumMismatch
-from vlscore.testing import row_error
 
 TEXTS = ["no effusion", "heart normal", "no effusion", "left effusion " * 9]
 NOTHING = {"images_decoded": 0, "images_embedded": 0, "reports_embedded": 0}
@@ -42,8 +36,7 @@ def images(tmp_path):
 def cache(cache_folder):
     cache = open_cache()
     yield cache
-    for store in cache.stores:
-        store.close()
+    cache.close()
 
 
 def embedder_of(encoder=None, **options):
@@ -102,9 +95,6 @@ def test_other_encoders_and_precisions_are_not_confused(images, encoder, options
     embedded(other, images)
     assert other.engine.work.images_embedded == 5
     assert other.engine.work.reports_embedded == 3
-    # The pixels are those of the same pipeline.
-    assert other.engine.work.images_decoded == 0
-    assert other.engine.work.pixels_from_cache == 5
 
 
 @pytest.mark.usefixtures("cache")
@@ -148,89 +138,39 @@ def test_the_content_counts_and_not_the_name(images, tmp_path):
     assert third.engine.work.images_decoded == 1
 
 
-def test_weights_that_changed_since_they_were_read_use_no_cache(images, cache):
+def test_weights_that_are_trained_or_were_not_loaded_by_name_use_no_cache(images, cache):
     encoder = load_encoder("phantom")
-    first = embedded(embedder_of(encoder), images)
-    kept = [space.entries for space in cache.embeddings.info()]
+    embedder = embedder_of(encoder)
+    first = embedded(embedder, images)
+    kept, _ = cache.size()
+    weight = next(encoder.parameters())
+    weight.requires_grad_(True)
     with torch.no_grad():
-        for parameter in encoder.parameters():
-            parameter.mul_(1.5)
-    trained = embedder_of(encoder)
-    assert embedded(trained, images) != first
-    # Pixels do not depend on the weights.
-    assert computed(trained) == {"images_decoded": 0, "images_embedded": 5, "reports_embedded": 3}
-    assert trained.engine.work.pixels_from_cache == 5
-    assert [space.entries for space in cache.embeddings.info()] == kept
-    # In the midst of a run, too.
-    encoder = load_encoder("phantom")
-    running = embedder_of(encoder)
-    embedded(running, images)
-    with torch.no_grad():
-        encoder.image_head.out.bias.add_(1)
-    embedded(running, images, ["another text"])
-    assert computed(running) == {"images_decoded": 0, "images_embedded": 5, "reports_embedded": 1}
-    assert [space.entries for space in cache.embeddings.info()] == kept
-
-
-class WholePipeline(BrightnessPipeline):
-    """Keeps float32 pixels, which are no levels."""
-
-    cache_version = "1"
-
-
-class WidePipeline(WholePipeline):
-    """Does not keep to the type that it states."""
-
-    def load_stored(self, image, policy):
-        return super().load_stored(image, policy).astype(np.float64)
-
-
-@pytest.mark.parametrize(
-    ("pipeline", "kind"),
-    [
-        (PhantomPipeline(), "<f4"),
-        (SquarePipeline(64), "<f4"),
-        (WholePipeline(), "<f4"),
-        (OpenClipPipeline(224, {"resize_mode": "squash"}), "|u1"),
-        (PadCropPipeline(), "|u1"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-@pytest.mark.parametrize("policy", ["auto", "authors"])
-def test_pixels_from_the_cache_are_those_of_the_file(images, cache, pipeline, kind, policy):
-    policy = ImagePolicy.named(policy)
-    if policy.as_authors and kind == "<f4":
-        pytest.skip("there is no reader of its authors")
-    work, space = Work(), cached_pixels(cache, pipeline, policy)
-    for _ in range(2):
-        decoder = ImageDecoder(pipeline, policy, pixels=space, work=work)
-        for path in images:
-            pixels = decoder.submit(path, Contents().of(path)).result()
-            assert torch.equal(pixels, pipeline.load(path, policy))
-    assert (work.images_decoded, work.pixels_from_cache) == (5, 5)
-    assert [info.facts["dtype"] for info in cache.pixels.info()] == [kind]
-
-
-def test_pixels_that_are_not_what_the_pipeline_states_are_not_kept(images, cache):
-    policy, work = ImagePolicy(), Work()
-    space = cached_pixels(cache, WidePipeline(), policy)
-    for _ in range(2):
-        decoder = ImageDecoder(WidePipeline(), policy, pixels=space, work=work)
-        assert decoder.submit(images[0], Contents().of(images[0])).stored().dtype == torch.float64
-    assert work.images_decoded == 2
-    assert cache.pixels.info() == []
+        weight.mul_(1.5)
+    assert embedded(embedder, images, ["another text"]) != first
+    assert computed(embedder)["images_embedded"] == 10
+    own = KeptEncoder()
+    own.is_as_loaded = False
+    embedded(embedder_of(own), images)
+    assert cache.size()[0] == kept
 
 
 def test_code_that_nobody_vouches_for_is_not_kept(images, cache):
-    embedded(embedder_of(HashEncoder()), images)
-    assert cache.embeddings.info() == cache.pixels.info() == []
+    embedder = embedder_of(HashEncoder())
+    for _ in range(2):
+        embedder.engine.forget()
+        embedded(embedder, images)
+    assert embedder.engine.work.images_from_cache == embedder.engine.work.reports_from_cache == 0
 
 
 def test_a_pipeline_that_nobody_vouches_for_keeps_no_images(images, cache):
     encoder = KeptEncoder()
     encoder.image_pipeline = BrightnessPipeline()
-    embedded(embedder_of(encoder), images)
-    assert [space.facts["holds"] for space in cache.embeddings.info()] == ["reports"]
+    for number in range(2):
+        embedder = embedder_of(encoder)
+        embedded(embedder, images)
+        found = embedder.engine.work
+        assert (found.images_from_cache, found.reports_from_cache) == (0, 3 * number)
 
 
 def test_without_a_cache_no_file_is_made(images, cache_folder):
@@ -241,8 +181,10 @@ def test_without_a_cache_no_file_is_made(images, cache_folder):
 @pytest.mark.usefixtures("cache")
 def test_a_damaged_entry_is_computed_anew(images, cache):
     first = embedded(embedder_of(), images)
-    with sqlite3.connect(cache.embeddings.path) as db:
-        db.execute("UPDATE entries SET value = zeroblob(32) WHERE id = 2")
+    with sqlite3.connect(cache.path) as db:
+        db.execute(
+            "UPDATE entries SET value = zeroblob(32) WHERE rowid = (SELECT max(rowid) FROM entries)"
+        )
     db.close()
     again = embedder_of()
     with pytest.warns(RuntimeWarning, match="1 damaged"):
@@ -258,7 +200,7 @@ def test_an_image_that_changes_while_it_is_read_is_not_kept(images, cache, monke
         study = embedder.begin(StudyViews(images[:1]), decoder)
         write_image(images[0], 99)
         replaced = embedder.embed_studies([study]).vectors
-    assert all(space.entries == 0 for store in cache.stores for space in store.info())
+    assert embedder_of().engine.begin(images[0]).embedding is None
     assert torch.equal(embedder_of().embed_studies([StudyViews(images[:1])]).vectors, replaced)
 
 
@@ -273,14 +215,16 @@ def test_vectors_that_are_not_finite_are_not_kept(images, cache):
     embedder = embedder_of(Broken())
     assert len(embedder.embed_studies([StudyViews([path]) for path in images]).failures) == 5
     assert len(embedder.embed_texts(TEXTS).failures) == 4
-    assert sum(space.entries for space in cache.embeddings.info()) == 0
+    again = embedder_of(Broken())
+    again.embed_texts(TEXTS)
+    again.embed_studies([StudyViews([path]) for path in images])
+    assert again.engine.work.images_from_cache == again.engine.work.reports_from_cache == 0
 
 
 def test_nothing_that_names_a_file_or_a_text_is_written(images, cache):
     embedded(embedder_of(), images)
     embedded(embedder_of(load_encoder("phantom")), images)
-    for store in cache.stores:
-        store.close()
+    cache.close()
     files = [path.read_bytes() for path in cache.folder.iterdir()]
     assert sum(map(len, files)) > 10_000
     for path in images:
@@ -299,37 +243,21 @@ def test_two_embedders_at_once_end_with_one_set_of_values(images):
         assert torch.equal(other.embed_studies(others).vectors.flip(0), first)
 
 
-def test_hashes_are_remembered_while_a_file_stays(images, monkeypatch):
-    contents = Contents()
-    first = contents.of(images[0])
-    reads = []
-    monkeypatch.setattr("builtins.open", lambda *args, **kwargs: reads.append(args))
-    assert contents.of(str(images[0])) == first
-    monkeypatch.undo()
-    stamp = os.stat(images[0])
-    os.utime(images[0], ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
-    assert contents.of(images[0]).state != first.state
-    assert contents.of(images[0]).digest == first.digest
-    assert reads == []
+def test_a_view_is_read_once_while_the_file_does_not_change(tmp_path, monkeypatch):
+    pixels = np.random.default_rng(0).integers(0, 4096, (8, 8), dtype=np.uint16)
+    path = save(chest(pixels, ViewPosition="LL"), tmp_path / "a.dcm")
+    other = tmp_path / "b.dcm"
+    shutil.copy(path, other)
+    for reads in (1, 0):
+        asked = []
 
+        def counted(image, asked=asked):
+            asked.append(image)
+            return stored_view(image)
 
-def test_what_is_no_file_has_no_content(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for thing in (tmp_path, tmp_path / "absent", tmp_path / "pipe", b"bytes", np.eye(3), "a\0b"):
-        assert Contents().of(thing) is None
-
-
-def test_nothing_is_kept_under_a_checksum_that_is_not_verified(images, cache):
-    """The digest of a checkpoint is remembered between runs, and verified beside the work."""
-
-    def fails():
-        raise ChecksumMismatch("the checkpoint was changed in place")
-
-    encoder = KeptEncoder()
-    assure(encoder, fails)
-    embedder = embedder_of(encoder)
-    with pytest.raises(ChecksumMismatch):
-        embedder.embed_texts(TEXTS)
-    with pytest.raises(ChecksumMismatch):
-        embedder.embed_studies([StudyViews(images[:1])])
-    assert sum(space.entries for space in cache.embeddings.info()) == 0
+        monkeypatch.setattr("vlscore.embedding.engine.stored_view", counted)
+        embedder = embedder_of(cache=tmp_path / "cache")
+        found = embedder.embed_studies([StudyViews([path]), StudyViews([other])])
+        assert len(asked) == reads
+        assert all("lateral view" in str(error) for error in found.failures.values())
+        assert list(found.failures) == [0, 1]

@@ -1,6 +1,5 @@
 """Worker processes decode what this process would decode, and survive what would kill one."""
 
-import gc
 import os
 import signal
 import subprocess
@@ -20,15 +19,12 @@ from tests.embedding.pipelines import (
     EndlessPipeline,
     LightPipeline,
     QuotingPipeline,
-    RampPipeline,
-    TakenOverPipeline,
     UnsendablePipeline,
     UnstartablePipeline,
 )
 from vlscore.data import ImagePolicy, Radiograph
-from vlscore.embedding import ImageDecoder, decoding, slots
-from vlscore.embedding import workers as worker
-from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
+from vlscore.embedding import ImageDecoder, decoding
+from vlscore.errors import InvalidSetting, UnreadableImage
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -45,9 +41,8 @@ def images(tmp_path):
 
 @pytest.fixture
 def always_workers(monkeypatch):
-    """Leave nothing to this process, as if it had been busy for long enough already."""
-    monkeypatch.setattr(decoding, "_SECONDS_HERE", 0.0)
-    monkeypatch.setattr(ImageDecoder, "_is_starting", lambda self: False)
+    """Treat each file as one that could crash a decoder."""
+    monkeypatch.setattr(decoding, "is_plain_file", lambda path: False)
 
 
 def _image(path: Path, seed: int = 0) -> Path:
@@ -82,75 +77,13 @@ def test_workers_return_what_this_process_returns(images):
         assert pixels.dtype == torch.float32
 
 
-def _refused(size):
-    raise OSError("no such thing here")
-
-
-@pytest.mark.usefixtures("always_workers")
-@pytest.mark.parametrize("way", ["slots", "a few slots", "no slots"])
-def test_pixels_arrive_as_they_are_whichever_way_they_take(tmp_path, monkeypatch, way):
-    if way == "a few slots":
-        # Room for three: those that come while all are in use go through the pipe.
-        all_slots = slots.Slots
-        monkeypatch.setattr(worker, "Slots", lambda: all_slots(3 << 13))
-    if way == "no slots":
-        monkeypatch.setattr(slots, "_sealed_file", _refused)
-    names = [f"{k}.png" for k in range(9)]
-    names.insert(5, "wide5.png")
-    pipeline = RampPipeline()
-    with ImageDecoder(pipeline, ImagePolicy(), workers=1) as decoder:
-        pending = [decoder.submit(tmp_path / name) for name in names]
-        held = [item.stored() for item in pending]
-        again = [decoder.submit(tmp_path / name).stored().clone() for name in names]
-    del pending
-    for name, first, second in zip(names, held, again, strict=True):
-        expected = torch.from_numpy(pipeline.load_stored(tmp_path / name, ImagePolicy()).copy())
-        assert torch.equal(first, expected)
-        assert torch.equal(second, expected)
-
-
-@pytest.mark.usefixtures("always_workers")
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is shared")
-def test_pixels_are_shared_by_a_file_that_has_no_name_and_is_gone_with_them(tmp_path):
-    gc.collect()
-    before = _shared_files()
-    with ImageDecoder(RampPipeline(), ImagePolicy(), workers=1) as decoder:
-        stored = decoder.submit(tmp_path / "7.png").stored()
-        assert len(_shared_files()) > len(before)
-    assert all(name.endswith("(deleted)") for name in _shared_files())
-    # The worker has gone; what it wrote stays for as long as it is used, and goes then.
-    assert stored[0, 0, 0] == 7
-    del stored, decoder
-    gc.collect()
-    assert len(_shared_files()) <= len(before)
-
-
-def _shared_files() -> list[str]:
-    """What this process has mapped or open of memory that it shares with workers."""
-    opened = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
-    held = [*Path("/proc/self/maps").read_text().splitlines(), *opened]
-    return [line for line in held if "vlscore-pixels" in line]
-
-
-@pytest.mark.usefixtures("always_workers")
-def test_a_worker_that_was_taken_over_can_only_send_wrong_pixels(tmp_path):
-    hostile = [tmp_path / f"{name}.tiff" for name in TakenOverPipeline.ANSWERS]
-    with ImageDecoder(TakenOverPipeline(), ImagePolicy(), workers=1) as decoder:
-        for path in hostile[:-1]:
-            with pytest.raises(UnreadableImage, match=f"{path.stem}.*its answer was none"):
-                decoder.submit(_image(path)).result()
-        with pytest.raises(VLScoreError, match="in its own words"):
-            decoder.submit(_image(hostile[-1])).result()
-
-
 def test_a_few_plain_files_start_no_worker(images):
     with ImageDecoder(BrightnessPipeline(), ImagePolicy(), workers=2) as decoder:
         assert len(_outcomes(decoder, [*images, images[0].parent / "missing.png"])) == 7
         assert decoder.processes_started == 0
 
 
-def test_many_plain_files_start_workers(images, monkeypatch):
-    monkeypatch.setattr(decoding, "_SECONDS_HERE", 1e-9)
+def test_many_plain_files_start_workers(images):
     with ImageDecoder(LightPipeline(), ImagePolicy(), workers=2) as decoder:
         outcomes = _outcomes(decoder, [*images] * 20)
         assert decoder.processes_started >= 1
@@ -182,17 +115,6 @@ def test_a_worker_that_is_killed_costs_one_more_process(images):
         outcomes = _outcomes(decoder, images * 3)
         assert decoder.processes_started == 2
     assert victim not in {int(outcome[1]) for outcome in outcomes}
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
-@pytest.mark.usefixtures("always_workers")
-def test_a_worker_that_is_stopped_is_woken(images, monkeypatch):
-    monkeypatch.setattr("vlscore.embedding.workers._SECONDS_BETWEEN_WAKING", 0.2)
-    with ImageDecoder(LightPipeline(), ImagePolicy(), workers=1) as decoder:
-        victim = int(decoder.submit(images[0]).result()[1])
-        os.kill(victim, signal.SIGSTOP)
-        assert int(decoder.submit(images[1]).result()[1]) == victim
-        assert decoder.processes_started == 1
 
 
 @pytest.mark.usefixtures("always_workers")
@@ -252,8 +174,7 @@ import sys
 from vlscore.embedding import ImageDecoder, decoding
 from vlscore.data import ImagePolicy
 from tests.embedding.pipelines import LightPipeline
-decoding._SECONDS_HERE = 0.0
-ImageDecoder._is_starting = lambda self: False
+decoding.is_plain_file = lambda path: False
 class MainPipeline(LightPipeline):
     pass
 pipeline = LightPipeline() if sys.argv[1] == "module" else MainPipeline()
@@ -265,7 +186,7 @@ with ImageDecoder(pipeline, ImagePolicy(), workers=2) as decoder:
 """
 
 
-@pytest.mark.parametrize("how", ["script", "standard input"])
+@pytest.mark.parametrize("how", ["script", pytest.param("standard input", marks=pytest.mark.slow)])
 def test_a_script_needs_no_main_guard(images, tmp_path, how):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -275,6 +196,7 @@ def test_a_script_needs_no_main_guard(images, tmp_path, how):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_the_script_itself_is_used_here(images):
     done = _run([sys.executable, "-", "main", *images], SCRIPT)
     assert done.stdout.split()[:2] == ["started", "6"]
@@ -283,54 +205,33 @@ def test_a_pipeline_of_the_script_itself_is_used_here(images):
 
 
 BUSY = """
-import os, sys
+import sys
 from vlscore.embedding import ImageDecoder
 from vlscore.data import ImagePolicy
-from tests.embedding.pipelines import EndlessPipeline
+from tests.embedding import pipelines
 
-for first in range(1, len(sys.argv), 2):
-    child = os.fork()
-    if child == 0:
-        with ImageDecoder(EndlessPipeline(), ImagePolicy(), workers=2) as decoder:
-            [decoder.submit(path) for path in sys.argv[first : first + 2] * 10][0].result()
-        os._exit(0)
-    print(child, flush=True)
-for child in sys.stdin:
-    print(os.waitpid(int(child), 0)[1], flush=True)
+pipeline = getattr(pipelines, sys.argv[1])()
+with ImageDecoder(pipeline, ImagePolicy(), workers=2) as decoder:
+    [decoder.submit(path) for path in sys.argv[2:] * 10][0].result()
 """
-ENDS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
-@pytest.fixture(scope="module")
-def busy(tmp_path_factory):
-    """A process, and its forks that decode without end: signal -> (fork, its workers)."""
-    folder = tmp_path_factory.mktemp("busy")
-    endless = [_image(folder / f"endless{k}.tiff") for k in range(2 * len(ENDS))]
+@pytest.mark.parametrize(
+    ("pipeline", "how"),
+    [
+        ("EndlessPipeline", signal.SIGINT),
+        pytest.param("SlowPipeline", signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
+def test_no_worker_outlives_its_parent(tmp_path, pipeline, how):
+    """After SIGKILL a worker ends with its image: in time, even if that has no end."""
+    busy = [_image(tmp_path / f"endless{k}.tiff") for k in range(2)]
     process = subprocess.Popen(
-        [sys.executable, "-c", BUSY, *endless],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        [sys.executable, "-c", BUSY, pipeline, *busy], cwd=REPOSITORY, stderr=subprocess.DEVNULL
     )
-    forks = [int(process.stdout.readline()) for _ in ENDS]
-    workers = [_pid_in(path.with_suffix(".pid")) for path in endless]
-    pairs = zip(workers[::2], workers[1::2], strict=True)
-    yield process, dict(zip(ENDS, zip(forks, pairs, strict=True), strict=True))
-    process.kill()
-    process.communicate()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers end after their image")
-@pytest.mark.parametrize("how", ENDS)
-def test_no_worker_outlives_its_parent(busy, how):
-    process, forks = busy
-    parent, workers = forks[how]
-    os.kill(parent, how)
-    process.stdin.write(f"{parent}\n")
-    process.stdin.flush()
-    assert int(process.stdout.readline()) != 0
+    workers = [_pid_in(busy[0].with_suffix(".pid"))]
+    process.send_signal(how)
+    assert process.wait(10) != 0
     _wait_until_gone(workers)
 
 

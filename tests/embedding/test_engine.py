@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.doubles import MAX_TOKENS, HashEncoder
 from vlscore.embedding import EmbeddingEngine
 from vlscore.embedding.engine import _REMEMBERED_REPORTS
-from vlscore.encoders.devices import of_weights_alone
 from vlscore.errors import BrokenContract, InvalidReport, UnreadableImage
 
 words = st.sampled_from(["no", "effusion", "left", "right", "heart", "normal", "."])
@@ -31,7 +30,7 @@ def test_embeddings_do_not_depend_on_batch_size_order_or_memory(texts, batch_siz
         torch.testing.assert_close(embedded.vectors, alone[order])
     truncated = [len(texts[k].split()) > MAX_TOKENS for k in order]
     assert embedded.truncated.tolist() == truncated
-    assert engine.reports_embedded == len(set(texts))
+    assert engine.work.reports_embedded == len(set(texts))
 
 
 def test_equal_reports_are_embedded_once():
@@ -81,7 +80,7 @@ def test_threads_share_the_memory_of_reports(monkeypatch):
     finally:
         sys.setswitchinterval(interval)
     assert problems == []
-    assert engine.reports_embedded >= len(texts)
+    assert engine.work.reports_embedded >= len(texts)
 
 
 def test_a_model_in_training_mode_is_refused():
@@ -126,23 +125,3 @@ def test_nothing_embeds_to_nothing():
 def test_a_reports_argument_that_is_one_text_is_refused():
     with pytest.raises(InvalidReport, match="one text"):
         HashEncoder().encode_reports("no effusion")
-
-
-def test_a_call_makes_what_depends_on_weights_alone_once():
-    made = []
-
-    class Folding(HashEncoder):
-        def embed_images(self, pixels):
-            of_weights_alone(self, lambda: made.append(float(self.scale.detach())))
-            return super().embed_images(pixels)
-
-    encoder = Folding()
-    engine = EmbeddingEngine(encoder, batch_size=2)
-    pictures = list(np.random.default_rng(0).integers(0, 256, (7, 4, 4), dtype=np.uint8))
-    engine.embed_images(pictures)
-    # As a step of training, between two calls.
-    encoder.scale.data.mul_(2)
-    engine.embed_images(pictures)
-    assert made == [1.0, 2.0]
-    encoder.embed_images(torch.zeros(1, 1, 8))
-    assert len(made) == 3

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.encoders.contract import row_error
 from tests.pretended_gpu import pretended_gpu
 from tests.training.toys import ToyEncoder
 from vlscore.embedding import EmbeddingEngine, StudyEmbedder, StudyViews
 from vlscore.encoders import load_encoder
-from vlscore.testing import row_error
 
 TEXTS = ["Small left effusion.", "", "The heart is enlarged. " * 9, "No acute process."]
 PICTURES = [
@@ -34,7 +34,10 @@ def everything(embedder):
     return found
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(
+    "precision",
+    ["fp32", *(pytest.param(half, marks=pytest.mark.slow) for half in ("bf16", "fp16"))],
+)
 def test_no_tensor_stays_behind_on_the_cpu(precision):
     here = everything(StudyEmbedder("phantom", batch_size=3))
     with pretended_gpu():

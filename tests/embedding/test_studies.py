@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.doubles import HashEncoder, KeptEncoder
+from tests.doubles import HashEncoder
 from vlscore.core import Signature
 from vlscore.data import ImagePolicy
 from vlscore.embedding import StudyEmbedder, StudyViews
@@ -153,22 +153,6 @@ def test_the_demonstration_encoder_warns_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         StudyEmbedder("phantom", device="cpu")
-
-
-def test_another_like_this_has_the_same_encoder_and_policies(tmp_path, monkeypatch):
-    monkeypatch.setattr("vlscore.embedding.engine.can_compile", lambda device: True)
-    monkeypatch.setattr("vlscore.embedding.embedder.why_slow", lambda precision, device: None)
-    embedder = StudyEmbedder(
-        KeptEncoder(), views="mean", batch_size=3, cache=tmp_path / "one", compile=True
-    )
-    other = embedder.like_this(cache=False)
-    assert other.encoder is embedder.encoder
-    assert other.signature == embedder.signature
-    assert other.engine.batch_size == 3
-    assert other.engine.is_compiled
-    assert (other.engine.cache, embedder.engine.cache.folder) == (None, tmp_path / "one")
-    half = embedder.like_this(precision="bf16", cache=embedder.engine.cache)
-    assert (half.engine.precision, half.engine.cache) == ("bf16", embedder.engine.cache)
 
 
 def test_an_encoder_that_others_hold_stays_where_it_is():

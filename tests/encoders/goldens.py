@@ -102,21 +102,12 @@ class Golden:
             vectors = vectors[:, :: self.step]
         return row_error(vectors, self[name])
 
-    def tensors(
-        self, manifest: str = "manifest.json", known: Mapping[str, Tensor] | None = None
-    ) -> dict[str, Tensor]:
-        """The whole checkpoint of pseudo-random tensors that the goldens were made with.
-
-        Args:
-            known: tensors of another checkpoint; those of the same key and shape are the same.
-        """
-        tensors = {}
-        for key, shape, dtype in described()["manifests"][self.name][manifest]:
-            tensor = (known or {}).get(key)
-            if tensor is None or list(tensor.shape) != shape:
-                tensor = torch.from_numpy(fill(key, tuple(shape), dtype))
-            tensors[key] = tensor
-        return tensors
+    def tensors(self, manifest: str = "manifest.json") -> dict[str, Tensor]:
+        """The whole checkpoint of pseudo-random tensors that the goldens were made with."""
+        return {
+            key: torch.from_numpy(fill(key, tuple(shape), dtype))
+            for key, shape, dtype in described()["manifests"][self.name][manifest]
+        }
 
     def vocabulary(self, folder: Path) -> Path:
         """A vocab.txt in `folder`: the pieces that the goldens need, at their places."""

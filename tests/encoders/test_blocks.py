@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from tests.tolerances import TWO_VECTORS
-from vlscore.encoders import Bert, unchanging_weights
-from vlscore.encoders.blocks import convolutional
+from vlscore.encoders import Bert
 from vlscore.encoders.blocks.convolutional import ResNet50, feature_maps
 
 
@@ -31,17 +29,10 @@ def berts(request):
     return theirs, ours
 
 
-@pytest.fixture
-def by_mkl(monkeypatch):
-    """Our linear maps by the same routine as the library's."""
-    monkeypatch.setattr("vlscore.encoders.blocks.bert.uses_onednn", lambda: False)
-
-
-@pytest.mark.usefixtures("by_mkl")
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 @pytest.mark.parametrize("half", [False, True], ids=["fp32", "bf16"])
 @torch.inference_mode()
-def test_every_layer_is_that_of_transformers_to_the_last_digit(berts, padded, half):
+def test_every_layer_is_that_of_transformers_(berts, padded, half):
     theirs, ours = berts
     ids = torch.randint(0, 90, (4, 33), generator=torch.Generator().manual_seed(1))
     mask = torch.ones_like(ids)
@@ -57,7 +48,6 @@ def test_every_layer_is_that_of_transformers_to_the_last_digit(berts, padded, ha
     assert not torch.equal(found[0], found[-1])
 
 
-@pytest.mark.usefixtures("by_mkl")
 @torch.inference_mode()
 def test_positions_can_be_given(berts):
     theirs, ours = berts
@@ -99,37 +89,7 @@ def test_the_trunk_is_that_of_torchvision():
     for side in (64, 97):
         pixels = torch.randn(2, 3, side, side)
         assert torch.equal(ours(pixels), theirs(pixels))
-        with torch.inference_mode():
-            found, expected = ours(pixels), theirs(pixels)
-        assert (found - expected).norm() < TWO_VECTORS * expected.norm()
     middle, last = feature_maps(ours, pixels)
     assert (middle.shape, last.shape) == ((2, 1024, 7, 7), (2, 2048, 4, 4))
     spread = [float(m.conv1.weight.detach().std()) for m in (ResNet50(), theirs)]
     assert spread[0] == pytest.approx(spread[1], rel=0.05)
-
-
-@torch.inference_mode()
-def test_filters_are_folded_once_while_weights_stay_and_anew_afterwards(monkeypatch):
-    folded = []
-    fold = convolutional._folded
-
-    def counting(convolution, norm):
-        folded.append(convolution)
-        return fold(convolution, norm)
-
-    monkeypatch.setattr(convolutional, "_folded", counting)
-    torch.manual_seed(0)
-    trunk = ResNet50().eval()
-    pixels = torch.rand(2, 3, 64, 64)
-    alone = trunk(pixels)
-    count = len(folded)
-    assert count == len(set(folded)) == 53
-    with unchanging_weights():
-        assert torch.equal(trunk(pixels), alone)
-        assert torch.equal(trunk(pixels), alone)
-    assert len(folded) == 2 * count
-    # Also through `.data`, whose changes PyTorch does not count.
-    trunk.conv1.weight.data.mul_(1.5)
-    with unchanging_weights():
-        assert not torch.equal(trunk(pixels), alone)
-    assert len(folded) == 3 * count

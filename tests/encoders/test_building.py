@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from vlscore.encoders import fill, without_initialisation
+from vlscore.encoders import load_state_dict, without_initialisation
 from vlscore.errors import IncompatibleCheckpoint
 
 SOURCE = Path("model.ckpt")
@@ -30,14 +30,14 @@ def in_container(name: str) -> str:
 def test_every_value_comes_from_the_checkpoint() -> None:
     with without_initialisation():
         module = Small()
-    fill(module, tensors(), source=SOURCE, key_of=in_container)
+    load_state_dict(module, tensors(), source=SOURCE, key_of=in_container)
     assert all((value == 2).all() for value in module.state_dict().values())
 
 
 def test_half_precision_becomes_float32() -> None:
     module = Small()
     halves = {key: value.to(torch.float16) for key, value in tensors().items()}
-    fill(module, halves, source=SOURCE, key_of=in_container)
+    load_state_dict(module, halves, source=SOURCE, key_of=in_container)
     assert module.project.weight.dtype == torch.float32
     assert module.project.weight.eq(2).all()
 
@@ -48,7 +48,7 @@ def test_every_kind_of_misfit_is_named_by_the_checkpoints_own_key() -> None:
     given["net.extra.weight"] = torch.zeros(1)
     given["net.norm.weight"] = torch.zeros(5)
     with pytest.raises(IncompatibleCheckpoint) as caught:
-        fill(Small(), given, source=SOURCE, key_of=in_container)
+        load_state_dict(Small(), given, source=SOURCE, key_of=in_container)
     message = str(caught.value)
     assert message.startswith("model.ckpt does not fit Small: ")
     assert "1 missing (net.project.bias)" in message
@@ -59,24 +59,26 @@ def test_every_kind_of_misfit_is_named_by_the_checkpoints_own_key() -> None:
 def test_a_long_list_of_misfits_is_cut_short() -> None:
     given = tensors() | {f"net.extra.{n}": torch.zeros(1) for n in range(40)}
     with pytest.raises(IncompatibleCheckpoint, match=r"40 unexpected .* and 35 more"):
-        fill(Small(), given, source=SOURCE, key_of=in_container)
+        load_state_dict(Small(), given, source=SOURCE, key_of=in_container)
 
 
 def test_parts_declared_unused_may_be_there_or_not() -> None:
     given = tensors() | {"net.head.0.weight": torch.zeros(7)}
     for tensors_given in (given, tensors()):
         module = Small()
-        fill(module, tensors_given, source=SOURCE, key_of=in_container, unused=["net.head.*"])
+        load_state_dict(
+            module, tensors_given, source=SOURCE, key_of=in_container, unused=["net.head.*"]
+        )
         assert all((value == 2).all() for value in module.state_dict().values())
     with pytest.raises(IncompatibleCheckpoint, match=r"1 unexpected \(net\.head\.0\.weight\)"):
-        fill(Small(), given, source=SOURCE, key_of=in_container)
+        load_state_dict(Small(), given, source=SOURCE, key_of=in_container)
 
 
 def test_buffers_that_some_versions_rebuild_may_be_missing_or_left_over() -> None:
     given = tensors() | {"net.position_ids": torch.arange(4)}
     del given["net.norm.num_batches_tracked"]
     module = Small()
-    fill(module, given, source=SOURCE, key_of=in_container)
+    load_state_dict(module, given, source=SOURCE, key_of=in_container)
     filled = module.state_dict()
     # Left as the module made it: no batch has been seen.
     assert filled.pop("norm.num_batches_tracked") == 0

@@ -1,23 +1,31 @@
 """Checkpoints of every container are read, and nothing in them is run."""
 
-import os
+import argparse
+import datetime
+import functools
+import io
 import pickle
 import struct
-import subprocess
 import zipfile
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from tests.encoders.goldens import forget_foreign_classes, omegaconf_dict, save_lightning
-from vlscore.encoders import load_checkpoint
+from vlscore.encoders import convert, load_checkpoint, load_encoder
 from vlscore.encoders.checkpoints import tensors_digest
-from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
+from vlscore.errors import (
+    IncompatibleCheckpoint,
+    InvalidSetting,
+    UnsafeCheckpoint,
+    WeightsNotFound,
+)
 
 TENSORS = {
     "conv.weight": torch.arange(24, dtype=torch.float32).reshape(2, 3, 4),
@@ -28,16 +36,6 @@ TENSORS = {
     "scalar": torch.tensor(2.5),
     "nothing": torch.zeros(0, 3),
 }
-
-
-class Payload:
-    """Pickles as a call of any function."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        self._reduced = function, arguments
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return self._reduced
 
 
 def lightning(path: Path) -> Path:
@@ -94,90 +92,242 @@ def test_real_lightning_layouts(name: str, shared: Path) -> None:
     assert tensors[f"{name}.img_encoder.global_embedder.bias"].tolist() == [0, 1, 2, 3]
 
 
+def text(value: str) -> bytes:
+    content = value.encode()
+    return b"X" + struct.pack("<I", len(content)) + content
+
+
+def name(module: str, attribute: str) -> bytes:
+    return f"c{module}\n{attribute}\n".encode()
+
+
+def payloads(trace: Path) -> dict[str, bytes]:
+    """Parts of pickles that make the file `trace`, or change something, where pickle loads them."""
+    command = text(f"touch {trace}")
+    code = text(f"open({str(trace)!r}, 'w')")
+    system = name("posix", "system")
+    return {
+        "REDUCE": system + command + b"\x85R",
+        "REDUCE os": name("os", "system") + command + b"\x85R",
+        "STACK_GLOBAL": text("os") + text("system") + b"\x93" + command + b"\x85R",
+        "INST": b"(" + command + b"iposix\nsystem\n",
+        "OBJ": b"(" + system + command + b"o",
+        "NEWOBJ": name("subprocess", "Popen") + command + b"\x85\x81",
+        "NEWOBJ_EX": name("subprocess", "Popen") + b")}\x92",
+        "old builtins": name("__builtin__", "eval") + code + b"\x85R",
+        "exec": name("builtins", "exec") + code + b"\x85R",
+        "getattr": name("builtins", "getattr") + system + text("x") + b"\x86R",
+        "import": name("builtins", "__import__") + text("os") + b"\x85R",
+        "apply": name("functools", "reduce") + system + command + b"\x86R",
+        "partial called": name("functools", "partial") + system + command + b"\x86R)R",
+        "through a harmless module": name("pathlib", "os.system") + command + b"\x85R",
+        "through a settings library": name("omegaconf.base", "os.system") + command + b"\x85R",
+        "a settings library's function": name("pytorch_lightning.utilities", "load")
+        + command
+        + b"\x85R",
+        "evaluating types": name("typing", "get_type_hints") + code + b"\x85R",
+        "torch.load": name("torch", "load") + text("other.pt") + b"\x85R",
+        "items into a name": name("os", "environ") + text("PATH") + text("x") + b"s",
+        "extension": b"\x82\x01",
+    }
+
+
+CASES = sorted(payloads(Path("x")))
+
+
+def in_state_dict(payload: bytes) -> bytes:
+    """A pickle of {"state_dict": {"w": payload}}."""
+    return b"\x80\x02}" + text("state_dict") + b"}" + text("w") + payload + b"ss."
+
+
+def archive_of(path: Path, description: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("model/data.pkl", description)
+        file.writestr("model/version", b"3\n")
+    return path
+
+
+def legacy_of(path: Path, description: bytes) -> Path:
+    torch.save({}, path, _use_new_zipfile_serialization=False)
+    head = io.BytesIO(path.read_bytes())
+    for _ in range(3):
+        pickle.load(head)
+    path.write_bytes(head.getvalue()[: head.tell()] + description + pickle.dumps([], 2))
+    return path
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Iterator[Path]:
+    """A file that every payload would make if it ran."""
+    path = tmp_path / "ran"
+    yield path
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("write", [archive_of, legacy_of])
+def test_code_is_refused_and_does_not_run(
+    case: str, write: Callable[[Path, bytes], Path], tmp_path: Path, trace: Path
+) -> None:
+    path = write(tmp_path / "model.ckpt", in_state_dict(payloads(trace)[case]))
+    with pytest.raises(UnsafeCheckpoint, match=r"model\.ckpt (would use|is damaged, or holds)"):
+        load_checkpoint(path)
+
+
+def test_code_at_the_top_of_the_pickle_and_in_a_bare_pickle(tmp_path: Path, trace: Path) -> None:
+    for payload in payloads(trace).values():
+        content = b"\x80\x02" + payload + b"."
+        with pytest.raises(UnsafeCheckpoint):
+            load_checkpoint(archive_of(tmp_path / "model.pt", content))
+        (tmp_path / "m.pt").write_bytes(content)
+        with pytest.raises(UnsafeCheckpoint):
+            load_checkpoint(tmp_path / "m.pt")
+
+
+def test_the_refusal_names_what_would_have_been_used(tmp_path: Path, trace: Path) -> None:
+    with pytest.raises(UnsafeCheckpoint, match=r"m\.pt would use os\.system on loading"):
+        load_checkpoint(archive_of(tmp_path / "m.pt", in_state_dict(payloads(trace)["REDUCE os"])))
+
+
+def test_a_class_of_settings_is_never_imported(
+    tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package that would run something when it is imported or its class is used."""
+    (tmp_path / "attacker.py").write_text(f"open({str(trace)!r}, 'w')\nclass Callback: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = name("attacker", "Callback") + text("x") + b"\x85R}b"
+    description = b"\x80\x02}" + text("callback") + made + b"s."
+    with pytest.raises(IncompatibleCheckpoint, match="no tensors by name"):
+        load_checkpoint(archive_of(tmp_path / "m.pt", description))
+
+
+def test_plain_descriptions_are_passed_over(tmp_path: Path) -> None:
+    """Settings of every usual kind beside the tensors do not keep them from being read."""
+    settings = {
+        "hparams": argparse.Namespace(lr=1e-4, betas=(0.9, 0.99)),
+        "when": datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+        "where": Path("/data"),
+        "optimizer": functools.partial(torch.optim.Adam, lr=1e-3),
+        "seen": {1, 2, (3, 4)},
+        "frozen": frozenset((1,)),
+        "counts": [Counter("aab"), deque([1]), defaultdict(list, a=[1])],
+        "numbers": [np.float64(0.5), np.arange(3), np.dtype("f4"), 1j, b"x", bytearray(b"y")],
+        "device": torch.device("cuda", 1),
+        "type": torch.float16,
+        "size": torch.zeros(2, 3).shape,
+        "slice": slice(1, 2),
+    }
+    for zipped in (True, False):
+        path = tmp_path / f"model{zipped}.ckpt"
+        content = {"state_dict": TENSORS, **settings}
+        torch.save(content, path, _use_new_zipfile_serialization=zipped)
+        assert tensors_digest(load_checkpoint(path)) == tensors_digest(TENSORS)
+
+
 @pytest.mark.parametrize(
-    ("function", "arguments"),
+    "wrapped",
     [
-        (os.system, ("touch {}",)),
-        (subprocess.check_output, (["touch", "{}"],)),
-        (eval, ("open('{}', 'w')",)),
-        (exec, ("open('{}', 'w')",)),
-        (getattr, (os, "system")),
-        (pickle.loads, (b"",)),
-        (torch.load, ("{}",)),
+        lambda x: {"model": x, "epoch": 3},
+        lambda x: {"model": {"state_dict": x}, "args": None},
+        lambda x: {"model_state_dict": x, "optimizer_state_dict": {"state": {}}},
     ],
 )
-@pytest.mark.parametrize("zipped", [True, False])
-def test_a_checkpoint_that_would_run_something_is_refused(
-    function: Callable[..., Any], arguments: tuple[Any, ...], zipped: bool, tmp_path: Path
-) -> None:
-    trace = tmp_path / "ran"
-    filled = tuple(
-        a.format(trace)
-        if isinstance(a, str)
-        else [x.format(trace) for x in a]
-        if isinstance(a, list)
-        else a
-        for a in arguments
-    )
-    filled = tuple("posix" if a is os else a for a in filled)
-    content = {"state_dict": TENSORS, "hyper_parameters": Payload(function, *filled)}
-    torch.save(content, tmp_path / "m.ckpt", _use_new_zipfile_serialization=zipped)
-    with pytest.raises(UnsafeCheckpoint, match=r"m\.ckpt"):
-        load_checkpoint(tmp_path / "m.ckpt")
-    assert not trace.exists()
+def test_nested_state_dicts_are_found(wrapped: Callable[[Any], Any], tmp_path: Path) -> None:
+    torch.save(wrapped({"a.weight": torch.ones(2)}), tmp_path / "m.pt")
+    assert load_checkpoint(tmp_path / "m.pt").keys() == {"a.weight"}
 
 
-def test_the_refusal_names_what_would_have_been_called(tmp_path: Path) -> None:
-    torch.save({"w": torch.zeros(1), "x": Payload(os.system, "true")}, tmp_path / "m.pt")
-    with pytest.raises(UnsafeCheckpoint, match=r"would call (posix|nt)\.system on loading"):
+def test_a_pickled_model_is_no_state_dict(tmp_path: Path) -> None:
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "m.pt")
+    with pytest.raises(IncompatibleCheckpoint, match="not a pickled model"):
         load_checkpoint(tmp_path / "m.pt")
-
-
-def rewrite(path: Path, change: Callable[[str, bytes], bytes], compression: int = 0) -> Path:
-    """The same archive with some records changed."""
-    changed = path.with_name("changed.pt")
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w", compression) as new:
-        for name in old.namelist():
-            new.writestr(name, change(name, old.read(name)))
-    return changed
-
-
-def test_a_storage_shorter_than_said_is_refused(tmp_path: Path) -> None:
-    path = plain(tmp_path / "model.pt")
-    shorter = rewrite(path, lambda n, data: data[:40] if n.endswith("data/0") else data)
-    with pytest.raises(UnsafeCheckpoint, match="data/0 should have 24 numbers"):
-        load_checkpoint(shorter)
-
-
-@pytest.mark.parametrize(
-    ("true", "lie"), [((2, 3, 4), (2, 3, 5)), ((2, 3, 4), (90, 90, 90))], ids=str
-)
-def test_a_tensor_larger_than_its_storage_is_refused(
-    true: tuple[int, ...], lie: tuple[int, ...], tmp_path: Path
-) -> None:
-    path = plain(tmp_path / "model.pt")
-    sizes = [b"".join(b"K" + struct.pack("B", n) for n in size) for size in (true, lie)]
-
-    def enlarge(name: str, data: bytes) -> bytes:
-        if not name.endswith("data.pkl"):
-            return data
-        assert data.count(sizes[0]) == 1
-        return data.replace(sizes[0], sizes[1])
-
-    with pytest.raises(UnsafeCheckpoint, match="lies in a storage of 24 numbers"):
-        load_checkpoint(rewrite(path, enlarge))
 
 
 def test_a_small_storage_shown_a_million_times_is_refused(tmp_path: Path) -> None:
     torch.save({"w": torch.zeros(1).expand(1000, 1000)}, tmp_path / "m.pt")
-    with pytest.raises(UnsafeCheckpoint, match=r"size \(1000, 1000\)"):
+    with pytest.raises(UnsafeCheckpoint, match="naming the same numbers again and again"):
+        load_checkpoint(tmp_path / "m.pt")
+    big = torch.zeros(1 << 12)
+    torch.save({f"name{n}": big for n in range(8)}, tmp_path / "tied.pt")
+    assert len(load_checkpoint(tmp_path / "tied.pt")) == 8
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Half a surrogate pair, which pickle can hold and no file name can."""
+    torch.save({"a\ud800b": torch.ones(1)}, tmp_path / "m.pt")
+    with pytest.raises(UnsafeCheckpoint, match=r"whose name is no text: 'a\\ud800b'"):
         load_checkpoint(tmp_path / "m.pt")
 
 
-def test_a_compressed_archive_is_refused(tmp_path: Path) -> None:
-    bomb = rewrite(plain(tmp_path / "model.pt"), lambda _, data: data, zipfile.ZIP_DEFLATED)
-    with pytest.raises(UnsafeCheckpoint, match="compressed"):
-        load_checkpoint(bomb)
+@pytest.mark.timeout(20)
+def test_dictionaries_in_dictionaries_end(tmp_path: Path) -> None:
+    """One dictionary under all three names of the next, and one within itself."""
+    inner: dict[str, object] = {}
+    for _ in range(40):
+        inner = {"state_dict": inner, "model_state_dict": inner, "model": inner}
+    itself: dict[str, object] = {}
+    itself["model"] = itself
+    for content in (inner, itself):
+        torch.save(content, tmp_path / "m.pt")
+        with pytest.raises(IncompatibleCheckpoint, match=r"m\.pt"):
+            load_checkpoint(tmp_path / "m.pt")
+
+
+def test_nothing_is_written_outside(tmp_path: Path) -> None:
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    path = archive_of(folder / "m.pt", in_state_dict(b"N"))
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("../../escaped", b"x")
+    with pytest.raises((UnsafeCheckpoint, IncompatibleCheckpoint)):
+        load_checkpoint(path)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["inside", "m.pt"]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"<!DOCTYPE html><html><title>Google Drive - Virus scan warning", "a web page"),
+        (b"\xef\xbb\xbf\n <HTML><body>Log in", "a web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS"),
+    ],
+)
+@pytest.mark.parametrize("file", ["model.ckpt", "model.safetensors"])
+def test_a_download_gone_wrong_is_called_so(
+    file: str, content: bytes, found: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(IncompatibleCheckpoint, match=found):
+        load_checkpoint(tmp_path / file)
+    # Before anything that is missing beside it.
+    with pytest.raises(IncompatibleCheckpoint, match=found):
+        load_encoder("gloria", weights=tmp_path / file)
+
+
+def test_conversion_keeps_every_value_and_separates_shared_tensors(tmp_path: Path) -> None:
+    whole = torch.arange(12.0).reshape(3, 4)
+    tensors = {"whole": whole, "tied": whole, "part": whole[1:, ::2], "half": whole.half()}
+    torch.save({"state_dict": tensors, "epoch": 1}, tmp_path / "m.ckpt")
+    digest = convert(tmp_path / "m.ckpt", tmp_path / "m.safetensors")
+    found = load_checkpoint(tmp_path / "m.safetensors")
+    assert {k: v.tolist() for k, v in found.items()} == {k: v.tolist() for k, v in tensors.items()}
+    assert digest == tensors_digest(found) == tensors_digest(tensors)
+
+
+def test_conversion_does_not_overwrite_unasked(tmp_path: Path, trace: Path) -> None:
+    torch.save({"w": torch.ones(1)}, tmp_path / "m.pt")
+    (tmp_path / "m.safetensors").write_text("mine")
+    with pytest.raises(InvalidSetting, match="exists already"):
+        convert(tmp_path / "m.pt", tmp_path / "m.safetensors")
+    assert (tmp_path / "m.safetensors").read_text() == "mine"
+    attack = archive_of(tmp_path / "attack.pt", in_state_dict(payloads(trace)["REDUCE"]))
+    with pytest.raises(UnsafeCheckpoint):
+        convert(attack, tmp_path / "new.safetensors")
+    assert not (tmp_path / "new.safetensors").exists()
+    convert(tmp_path / "m.pt", tmp_path / "m.safetensors", overwrite=True)
+    assert load_checkpoint(tmp_path / "m.safetensors")["w"].tolist() == [1]
+    with pytest.raises(InvalidSetting, match=r"must end in \.safetensors"):
+        convert(tmp_path / "m.pt", tmp_path / "m.bin")
 
 
 @pytest.mark.parametrize("kept", [0, 3, 200, 2000])
@@ -204,8 +354,9 @@ def test_safetensors_with_a_lying_header_is_refused(tmp_path: Path) -> None:
 def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
         archive.writestr("model/data.pkl", pickle.dumps({}))
+        archive.writestr("model/constants.pkl", pickle.dumps(()))
         archive.writestr("model/code/__torch__.py", "def forward(): ...")
-    with pytest.raises(UnsafeCheckpoint, match="TorchScript"):
+    with pytest.raises(UnsafeCheckpoint, match=r"model\.pt"):
         load_checkpoint(tmp_path / "model.pt")
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
+from tests.encoders.contract import ENCODER_REPORTS, check_devices, check_encoder, row_error
 from tests.encoders.random_encoders import (
     leave_pieces,
     quick_weights,
@@ -31,15 +32,6 @@ from vlscore.encoders.blocks.tokenizers import ClipTokenizer
 from vlscore.encoders.models.ensemble import EnsembleEncoder
 from vlscore.encoders.models.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
 from vlscore.encoders.models.openclip_parts import CleaningWordPieces, OpenClipPipeline, build_model
-from vlscore.errors import BrokenContract
-from vlscore.testing import (
-    ENCODER_REPORTS,
-    EncoderCheck,
-    check_devices,
-    check_encoder,
-    encoder_checks,
-    row_error,
-)
 
 CLIP_ARCHITECTURE = "ViT-S-32-alt"
 RADIOGRAPH = as_radiograph(np.arange(300 * 200, dtype=np.uint16).reshape(300, 200))
@@ -65,7 +57,7 @@ def make(name: str, folder: Path) -> JointEncoder:
     if name == "biomedclip":
         encoder = biomedclip()
     else:
-        tokenizer = ClipTokenizer(None) if name == "chexzero" else word_pieces(*WORDS)
+        tokenizer = ClipTokenizer() if name == "chexzero" else word_pieces(*WORDS)
         encoder = random_encoder(name, tokenizer)
     return encoder.eval().requires_grad_(False)
 
@@ -93,7 +85,17 @@ def biomedclip() -> JointEncoder:
     return encoder
 
 
-@pytest.fixture(scope="module", params=ENCODERS.names())
+# One encoder a family; the others in a slow run.
+QUICK = ("phantom-judging", "limitr", "openclip")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in ENCODERS.names()
+    ],
+)
 def encoder(request: pytest.FixtureRequest, checkpoints: Path) -> Iterator[JointEncoder]:
     return make(request.param, checkpoints)
 
@@ -156,76 +158,26 @@ class SeesTheBatch(Unlike):
         return super().embed_images(pixels - pixels.mean())
 
 
-class KeepsTheTail(Unlike):
-    def tokenize(self, reports: list[str]) -> Tokens:  # type: ignore[override]
-        return super().tokenize([" ".join(report.split()[-12:]) for report in reports])
-
-
 class NeverFlags(Unlike):
     def tokenize(self, reports: list[str]) -> Tokens:  # type: ignore[override]
         return super().tokenize([" ".join(report.split()[:12]) for report in reports])
-
-
-class FailsOnEmpty(Unlike):
-    def embed_reports(self, tokens: Tokens) -> torch.Tensor:
-        found = super().embed_reports(tokens)
-        return found / (tokens.lengths > 1)[:, None]
-
-
-class RefusesSurrogates(Unlike):
-    def tokenize(self, reports: list[str]) -> Tokens:  # type: ignore[override]
-        if any("\ud800" in report for report in reports):
-            raise ValueError
-        return super().tokenize(reports)
-
-
-class Random(Unlike):
-    def embed_reports(self, tokens: Tokens) -> torch.Tensor:
-        return super().embed_reports(tokens) + torch.rand(1)
-
-
-def failures(encoder: JointEncoder) -> str:
-    try:
-        check_encoder(encoder)
-    except BrokenContract as problem:
-        return str(problem)
-    return ""
 
 
 @pytest.mark.parametrize(
     ("broken", "named"),
     [
         (lambda: Unlike(licence=""), "has no licence"),
-        (lambda: Unlike(C=-1.0), "card's C is -1.0"),
         (lambda: Unlike(dim=9), "embeddings of images have shape"),
         (lambda: Unlike(normalised=True), "unit length"),
         (lambda: Unlike(max_tokens=5), "it reads 12 tokens, but its card says 5"),
-        (lambda: Unlike().train(), "training mode"),
         (ReadsPadding, "padding: embeddings differ"),
         (SeesTheBatch, "images alone and in a batch"),
-        (KeepsTheTail, "truncation flags"),
         (NeverFlags, "truncation flags"),
-        (FailsOnEmpty, "not finite"),
-        (Random, "two calls with the same reports give different embeddings"),
-        (RefusesSurrogates, r"zero\x00 bell\x07 \ud800 \ufffd' ends in ValueError:  (test_"),
     ],
 )
-def test_a_broken_encoder_is_named(broken: Callable[[], JointEncoder], named: str) -> None:
-    found = failures(broken())
-    assert named in found
-    assert "hash" in found
-
-
-def test_the_list_of_checks_is_complete() -> None:
-    import vlscore.testing as module
-
-    checks = (getattr(module, name) for name in dir(module) if name.startswith("check_"))
-    written: set[EncoderCheck] = {
-        check
-        for check in checks
-        if next(iter(check.__annotations__.values()), None) is JointEncoder
-    }
-    assert written - {check_encoder, check_devices} == set(encoder_checks()) - {check_devices}
+def test_a_broken_encoder_is_noticed(broken: Callable[[], JointEncoder], named: str) -> None:
+    with pytest.raises((AssertionError, ValueError), match=named):
+        check_encoder(broken())
 
 
 def test_row_error() -> None:

@@ -1,6 +1,7 @@
 """EfficientNet-Lite0 as the image trunk of a small encoder: parity with timm, names, input."""
 
 import pytest
+import timm
 import torch
 
 from vlscore.encoders.blocks.convolutional import EfficientNetLite, timm_names
@@ -11,7 +12,6 @@ TOP = ("conv_head", "bn2.", "classifier")
 @pytest.fixture(scope="module")
 def published():
     """Return timm's network with random statistics, so that every norm does something."""
-    timm = pytest.importorskip("timm", reason="parity with timm: pip install timm")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = timm.create_model("tf_efficientnet_lite0", pretrained=False).eval()
@@ -33,14 +33,16 @@ def state_of(network):
 @pytest.mark.parametrize("is_training", [False, True])
 def test_the_maps_are_timms(published, is_training):
     trunk = EfficientNetLite()
-    trunk.load_state_dict(state_of(published))
-    films = torch.randn(2, 1, 64, 96, generator=torch.Generator().manual_seed(1))
+    trunk.load_state_dict(state_of(published), strict=False)
+    norms = {name: value.clone() for name, value in trunk.named_buffers()}
+    images = torch.randn(2, 1, 64, 96, generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
-        found = trunk.train(is_training)(films)
-        colours = (films * 0.5).expand(-1, 3, -1, -1)
+        found = trunk.train(is_training)(images)
+        colours = (images * 0.5).expand(-1, 3, -1, -1)
         expected = published.blocks(published.bn1(published.conv_stem(colours)))
     assert found.shape == (2, 320, 2, 3)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert all(torch.equal(value, norms[name]) for name, value in trunk.named_buffers())
 
 
 def test_names_of_the_other_package_become_timms(published):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.encoders.contract import check_encoder
 from vlscore.encoders import SmallEncoder, load_encoder
 from vlscore.errors import InvalidSetting, WeightsNotFound
-from vlscore.testing import check_encoder
 
 VOCABULARIES = {"words": ["clear", "lungs", "effusion"], "findings": ["=effusion", "=positive"]}
 TEXTS = ["clear lungs", "effusion", "lungs"]

@@ -91,9 +91,6 @@ def test_places(passed: Passed) -> None:
         # The class token attends to itself too.
         assert (weights.sum(1) < 1).all()
         assert not weights.requires_grad
-    if hasattr(passed.encoder, "embed_patches"):
-        expected = passed.encoder.embed_patches(passed.pixels).flatten(2).transpose(1, 2)
-        assert torch.equal(found, expected)
 
 
 def test_words(passed: Passed) -> None:
@@ -114,15 +111,6 @@ def test_words(passed: Passed) -> None:
         assert not weights[~is_word].any()
         assert (weights.sum(1) < 1).all()
         assert not weights.requires_grad
-    if hasattr(passed.encoder, "embed_words"):
-        with torch.inference_mode():
-            named = passed.encoder.embed_words(passed.tokens)
-        for row, texts in enumerate(named.texts):
-            assert (texts[0], texts[-1]) == ("[CLS]", "[SEP]")
-            expected = named.embeddings[row, : len(texts) - 1]
-            # The same words without gradients, whose products another library may add up.
-            difference = found[row, is_word[row]].detach() - expected
-            assert difference.norm() <= 1e-5 * expected.norm()
 
 
 def test_one_pass_with_gradients_to_every_parameter(passed: Passed) -> None:
@@ -135,12 +123,7 @@ def test_one_pass_with_gradients_to_every_parameter(passed: Passed) -> None:
         if local is not None:
             loss = loss + local.sin().sum()
     loss.backward()
-    # Which compares with a previous image, and has none here.
-    without = [
-        name
-        for name, parameter in encoder.named_parameters()
-        if parameter.grad is None and "vit_pooler" not in name
-    ]
+    without = [name for name, each in encoder.named_parameters() if each.grad is None]
     assert without == []
 
 

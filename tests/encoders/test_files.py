@@ -23,24 +23,18 @@ def make(folder: Path, *names: str) -> None:
         (folder / name).write_text("x")
 
 
-def test_a_file_is_taken_whatever_its_name(tmp_path: Path) -> None:
-    make(tmp_path, "mine")
-    assert checkpoint_in(tmp_path / "mine", NAMES) == tmp_path / "mine"
-
-
-def test_published_names_come_first_in_their_order(tmp_path: Path) -> None:
-    make(tmp_path, "a.pt", "other.bin", "published.ckpt")
-    assert checkpoint_in(tmp_path, NAMES).name == "published.ckpt"
-
-
-def test_a_safetensors_conversion_is_preferred(tmp_path: Path) -> None:
-    make(tmp_path, "published.ckpt", "published.safetensors")
-    assert checkpoint_in(tmp_path, NAMES).name == "published.safetensors"
-
-
-def test_the_only_checkpoint_is_taken(tmp_path: Path) -> None:
-    make(tmp_path, "epoch=7.ckpt", "vocab.txt", "config.json")
-    assert checkpoint_in(tmp_path, NAMES).name == "epoch=7.ckpt"
+@pytest.mark.parametrize(
+    ("held", "found"),
+    [
+        (["a.pt", "other.bin", "published.ckpt"], "published.ckpt"),
+        (["published.ckpt", "published.safetensors"], "published.safetensors"),
+        (["epoch=7.ckpt", "vocab.txt", "config.json"], "epoch=7.ckpt"),
+    ],
+)
+def test_the_checkpoint_of_a_folder(tmp_path: Path, held: list[str], found: str) -> None:
+    make(tmp_path, *held)
+    assert checkpoint_in(tmp_path, NAMES).name == found
+    assert checkpoint_in(tmp_path / held[0], NAMES) == tmp_path / held[0]
 
 
 def test_several_others_are_refused_by_name(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from vlscore.encoders import READINGS, SmallEncoder
 from vlscore.encoders.blocks.word_tokenizers import STOP, FindingTokenizer
 from vlscore.errors import InvalidSetting
 from vlscore.training import Start
+from vlscore.training.start import small_encoder
 
 REPORTS = [
     "There is a small left pleural effusion. The heart is normal. Patient is rotated.",
@@ -20,7 +21,7 @@ def tokenizer():
 
 
 def encoder_of(style):
-    return Start(style=style, side=32, reading="findings").small(REPORTS, 1).eval()
+    return small_encoder(Start(style=style, side=32, reading="findings"), REPORTS, 1).eval()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The same input gives the same numbers: full precision, no training mode, a real device."""
 
-import platform
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +19,7 @@ from vlscore.encoders import (
     load_encoder,
     why_slow,
 )
-from vlscore.encoders.devices import PRECISIONS, _processor_flags
+from vlscore.encoders.devices import PRECISIONS
 from vlscore.errors import BrokenContract, InvalidSetting, SlowPrecisionWarning
 
 CPU = torch.device("cpu")
@@ -149,10 +147,6 @@ def test_one_image_is_no_list():
             HashEncoder().encode_images(image)  # type: ignore[arg-type]
 
 
-def test_no_reports_need_no_tokenizer():
-    assert HashEncoder().encode_reports([]).shape == (0, 8)
-
-
 @pytest.mark.parametrize("device", ["gpu", "", "cuda:x", None, "cpu:1", "meta", "cuda:99"])
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(InvalidSetting, match="this machine has cpu"):
@@ -214,13 +208,6 @@ def test_a_gpu_without_units_for_bf16_is_named(monkeypatch):
         reason = why_slow("bf16", gpu)
         assert reason is None if supported else "Tesla T4 has no units for bf16" in reason
     assert why_slow("fp16", gpu) is None
-
-
-def test_the_processor_of_this_machine_is_asked():
-    flags = _processor_flags()
-    assert flags == _processor_flags()
-    if sys.platform == "linux" and platform.machine() == "x86_64":
-        assert "sse2" in flags
 
 
 @pytest.mark.gpu

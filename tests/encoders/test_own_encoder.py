@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.encoders.contract import check_encoder
 from vlscore.encoders import load_encoder
 from vlscore.errors import BrokenContract
-from vlscore.testing import check_encoder
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "own_encoder.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
@@ -37,17 +37,11 @@ def test_it_scores(namespace: dict[str, Any]) -> None:
     assert "mine" in str(namespace["result"].signature)
 
 
-def test_the_batch_changes_nothing(namespace: dict[str, Any]) -> None:
-    encoder = namespace["encoder"]
-    reports = ["no pleural effusion", "left", "small right pneumothorax " * 60, ""]
-    together = encoder.encode_reports(reports)
-    alone = encoder.encode_reports(reports, batch_size=1)
-    torch.testing.assert_close(together, alone, rtol=0, atol=1e-5)
-    assert encoder.tokenize(reports).truncated.tolist() == [False, False, True, False]
+def test_it_keeps_the_whole_contract(namespace: dict[str, Any]) -> None:
+    check_encoder(namespace["encoder"])
 
 
-def test_the_page_checks_its_encoder_and_a_fault_would_be_found(namespace: dict[str, Any]) -> None:
-    assert "check_encoder(encoder)" in BLOCKS[2]
+def test_training_mode_is_noticed(namespace: dict[str, Any]) -> None:
     encoder = namespace["encoder"]
     encoder.train()
     with pytest.raises(BrokenContract, match="training mode"):

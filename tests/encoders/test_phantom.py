@@ -26,7 +26,8 @@ def encoder(name):
     return load_encoder(name)
 
 
-def test_it_loads_without_the_phantom_room(name):
+@pytest.mark.slow
+def test_it_loads_without_the_phantom_package(name):
     program = (
         f"import sys; from vlscore.encoders import load_encoder; load_encoder('{name}'); "
         "print(any(name.startswith('vlscore.data.phantom') for name in sys.modules))"

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tests.encoders.contract import check_encoder
 from tests.encoders.goldens import row_error
 from vlscore.encoders import STYLES, SmallEncoder, encoder_card, load_encoder, vocabulary_of
 from vlscore.encoders.cards import CARD
 from vlscore.encoders.models.small import MODEL, VOCABULARY
-from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
-from vlscore.testing import check_encoder
+from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, WeightsNotFound
 
 REPORTS = [
     "Small left pleural effusion. No pneumothorax.",
@@ -195,13 +195,6 @@ def test_a_damaged_card_is_refused_by_name(tmp_path: Path, card: str, named: str
     assert str(tmp_path) in str(raised.value)
 
 
-def test_settings_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InvalidSetting, match="style is one of"):
-        make("clip")
-    with pytest.raises(InvalidSetting, match="multiple of 32"):
-        make(side=100)
-
-
 def test_without_a_folder_the_user_learns_how_to_train_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,12 +202,3 @@ def test_without_a_folder_the_user_learns_how_to_train_one(
     with pytest.raises(WeightsNotFound, match="vlscore train"):
         load_encoder("small")
     assert encoder_card("small").C is None
-
-
-def test_the_vocabulary_is_of_words_that_stand_often_enough() -> None:
-    assert vocabulary_of(["No effusion. No EDEMA!", "[UNK] effusion"]) == [
-        "edema",
-        "effusion",
-        "no",
-    ]
-    assert vocabulary_of(["No effusion. No EDEMA!"], at_least=2) == ["no"]

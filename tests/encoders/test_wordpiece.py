@@ -20,7 +20,7 @@ def tokenizer() -> WordPieceTokenizer:
 
 def words(tokenizer: WordPieceTokenizer, text: str) -> list[str]:
     tokens = tokenizer([text], max_tokens=MAX)
-    return tokenizer.pieces(tokens.ids[0, 1 : int(tokens.lengths[0]) - 1].tolist())
+    return [tokenizer.in_order[id] for id in tokens.ids[0, 1 : int(tokens.lengths[0]) - 1]]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 from PIL import Image
 
 from tests.doubles import HashEncoder
 from vlscore.embedding import EmbeddingEngine
-from vlscore.evaluation import RunResult
+from vlscore.stats import Result
 
 BATCH = 1
 CHUNK = EmbeddingEngine(HashEncoder(), batch_size=BATCH).rows_at_once
@@ -51,17 +50,25 @@ def write_table(path: Path, records: list[dict]) -> Path:
     return path
 
 
-def read_scores(result: RunResult) -> list[dict[str, Any]]:
-    """The rows of the scores, read by the libraries that users read them with."""
-    if result.scores.suffix == ".csv":
-        return pyarrow.csv.read_csv(result.scores).to_pylist()
-    return pq.read_table(result.scores).to_pylist()
+def read_scores(result: Result) -> list[dict[str, Any]]:
+    """The rows of the scores; None where there is no value."""
+    rows = result.rows(f"scores.{result.record['key']['format']}")
+    return rows.astype(object).where(rows.notna(), None).to_dict("records")
+
+
+def numbers_of(result: Result) -> dict[str, dict[str, Any]]:
+    """Name of a number -> its row of the summary."""
+    return {each["metric"]: each for each in result.frame("summary").to_dict("records")}
+
+
+def counts_of(result: Result) -> dict[str, int]:
+    return dict(result.frame("counts").itertuples(index=False))
 
 
 def results_of(folder: Path) -> dict[str, bytes]:
-    """Name -> bytes of all files but run.json, which has times, and the lock."""
+    """Name -> bytes of all files but the lock, run.json and images.parquet, which have times."""
     return {
         path.name: path.read_bytes() if path.is_file() else b"a folder"
         for path in folder.iterdir()
-        if path.name not in (".lock", "run.json")
+        if path.name not in (".lock", "run.json", "images.parquet")
     }

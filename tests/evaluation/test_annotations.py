@@ -6,7 +6,7 @@ import pytest
 
 from tests.metrics.networks.constructed import REPORTS, write_chexbert, write_radgraph
 from vlscore.evaluation import evaluate
-from vlscore.metrics import CheXbert, RadGraph, Scorer, find_metric
+from vlscore.metrics import CheXbert, RadGraph, Scorer, find_metric, memo
 
 # Each of the six is a candidate of one study and the reference of another.
 TEXTS = REPORTS[:6]
@@ -38,9 +38,6 @@ def table(tmp_path):
 @pytest.fixture
 def forgetful(monkeypatch):
     """Forgets what is remembered in memory, and notes what the networks are asked."""
-    from vlscore.metrics.networks.chexbert_network import remembered_chexbert
-    from vlscore.metrics.networks.radgraph_network import remembered_radgraph
-
     asked = []
     for kind in (RadGraph, CheXbert):
         annotate = kind.annotate
@@ -53,8 +50,7 @@ def forgetful(monkeypatch):
         )
 
     def forget():
-        remembered_radgraph.cache_clear()
-        remembered_chexbert.cache_clear()
+        memo.forget()
         asked.clear()
         return asked
 
@@ -64,8 +60,7 @@ def forgetful(monkeypatch):
 
 def _run(table, out, metrics, **options):
     result = evaluate(table, out, Scorer(metrics=metrics, **options), format="csv")
-    work = json.loads((out / "run.json").read_text(encoding="utf-8"))["work"]
-    return result.scores.read_bytes(), work
+    return (out / "scores.csv").read_bytes(), result.record["work"]
 
 
 @pytest.mark.usefixtures("cache_folder")

@@ -125,7 +125,7 @@ def test_tables_that_allow_no_measure_are_refused(table, tmp_path):
     alike.write_text("".join(lines))
     with pytest.raises(InvalidTable, match="all references that can be used are equal"):
         calibrate(HashEncoder(), alike, others=1, image_root=table.parent)
-    with pytest.raises(InvalidTable, match=r"no row can be used, as in row 1: .*0\.png"):
+    with pytest.raises(InvalidTable, match=r"no row can be embedded; row 1: .*0\.png"):
         calibrate(HashEncoder(), alike, others=1)
     with pytest.raises(InvalidSetting, match="quantiles"):
         calibrate(HashEncoder(), table, quantiles=(0.5, 1.0))

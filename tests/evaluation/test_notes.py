@@ -3,26 +3,21 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import rated
 from tests.evaluation.samples import BATCH, make_table
-from vlscore.data import StudyImages, TextPolicy, open_studies
+from vlscore.data import Study, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
 from vlscore.evaluation import (
-    MeasuredMetric,
     align,
-    alignment_of,
     calibrate,
     compare,
     evaluate,
     retrieval,
 )
-from vlscore.evaluation.alignment.notes import direction_notes
-from vlscore.evaluation.scoring.summary import read_summary
 from vlscore.metrics import Scorer
 
 WITH = "INDICATION: Cough. FINDINGS: Clear lungs. IMPRESSION: Normal."
@@ -57,16 +52,6 @@ def test_a_section_that_was_chosen_needs_no_note(table, tmp_path):
     scorer = Scorer(metrics="bleu-1", text_policy=TextPolicy(reference_section="auto"))
     assert not _about_headings(evaluate(table, tmp_path / "out", scorer).notes)
     assert not _about_headings(compare([table], tmp_path / "c", scorer).notes)
-
-
-def test_a_summary_of_before_is_read(table, tmp_path):
-    result = evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
-    content = json.loads(result.summary_file.read_text(encoding="utf-8"))
-    for each in content["metrics"].values():
-        del each["support"], each["left_out"]
-    del content["references_with_headings"]
-    (tmp_path / "old.json").write_text(json.dumps(content), encoding="utf-8")
-    assert read_summary(tmp_path / "old.json").references_with_headings == 0
 
 
 def _trained_on(sha256):
@@ -126,7 +111,7 @@ def test_a_constant_that_was_measured_with_other_views_is_named(tmp_path, views,
     texts = {
         "references": tuple(row["reference"] for row in rows),
         "texts": tuple(row["candidate"] for row in rows),
-        "images": tuple(StudyImages(row["id"], (tmp_path / row["image"],)) for row in rows),
+        "images": tuple(Study(row["id"], (tmp_path / row["image"],)) for row in rows),
     }
     pairs = rated({"total errors": [[0, 1, 2, 3, 4]]}, **texts)
     assert about_the_constant(align(pairs, tmp_path / "a", scorer=scorer).notes) == count
@@ -150,14 +135,3 @@ def test_a_card_states_the_table_that_its_training_names(tmp_path):
     assert read_facts(facts, tmp_path / "card.json") == {"trained_on": "ab" * 32}
     for other in ({}, {"training": None}, {"training": {"table_sha256": 3}}):
         assert read_facts(other, tmp_path / "card.json") == {}
-
-
-@pytest.mark.parametrize(
-    ("values", "asked"), [(np.arange(8.0), True), (-np.arange(8.0), False), (np.ones(8), False)]
-)
-def test_metrics_that_all_disagree_with_the_raters_raise_a_question(values, asked):
-    pairs = rated({"total errors": [list(range(8))]})
-    result = alignment_of([MeasuredMetric("m", values)], pairs, resamples=100)
-    assert bool(direction_notes(result, pairs, ())) is asked
-    if asked:
-        assert "--ratings-are quality" in direction_notes(result, pairs, ())[0]

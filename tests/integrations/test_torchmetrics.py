@@ -1,7 +1,6 @@
 """A metric of torchmetrics: the values of `evaluate`, in one process and in two."""
 
 import csv
-import json
 import pickle
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +13,7 @@ import pytest
 
 import vlscore
 from tests.doubles import HashEncoder
-from vlscore.errors import InvalidSetting, MissingDependency, UnreadableImage
+from vlscore.errors import InvalidSetting, UnreadableImage
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics", reason="torchmetrics: pip install 'vlscore[torchmetrics]'")
@@ -47,17 +46,8 @@ def evaluated(tmp_path_factory):
         rows.writerows(zip("abcde", CANDIDATES, REFERENCES, strict=True))
     scorer = vlscore.Scorer(metrics=TEXTS)
     result = vlscore.evaluate(folder / "table.csv", folder / "out", scorer)
-    summary = json.loads(result.summary_file.read_text())["metrics"]
-    found = {}
-    for metric in scorer.metrics:
-        entry = summary[str(metric)]
-        for column, value in entry["values"].items():
-            found[column] = value["mean"]["estimate"]
-        for name, value in entry["corpus"].items():
-            shown = f"{metric} {name}" + ("" if name == "corpus" else " (corpus)")
-            found[shown] = value["estimate"]
-    # A value that is not defined, such as the F1 of an observation in no report, is null there.
-    return {name: float("nan") if value is None else value for name, value in found.items()}
+    # A value that is not defined, such as the F1 of an observation in no report, is nan there.
+    return dict(result.frame("summary")[["metric", "mean"]].itertuples(index=False))
 
 
 def same(found, expected):
@@ -106,7 +96,7 @@ def test_images_and_failures(tmp_path):
     found = metric.compute()
     assert float(found["vlscore"]) == pytest.approx(whole.mean())
     assert (found["failed"], found["truncated"]) == (1, 0)
-    assert "vlscore" in metric.signatures
+    assert "vlscore" in metric.scorer.signatures
     with pytest.raises(UnreadableImage):
         ReportMetric(scorer).update(images, CANDIDATES, REFERENCES)
 
@@ -144,20 +134,10 @@ def one_of_two(rank, folder):
         torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_processes_report_the_same_as_one(evaluated, tmp_path):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         other = pool.submit(one_of_two, 1, tmp_path)
         for own, (values, rows) in ((3, one_of_two(0, tmp_path)), (2, other.result())):
             same(values, evaluated)
             assert rows == own
-
-
-def test_without_the_library_the_message_names_the_extra(monkeypatch):
-    import importlib
-    import sys
-
-    module = "vlscore.integrations.report_metric"
-    monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "torchmetrics", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'vlscore\[torchmetrics\]'"):
-        importlib.import_module(module)

@@ -1,10 +1,8 @@
 """Metrics as a user would write them, outside of the package."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from vlscore.metrics import Batch, Computed, Metric, Provider, one_column, text_metric
+from vlscore.metrics import Metric, parameter, text_metric
 
 
 @text_metric("length-ratio", "words of the candidate for each of the reference", version="7")
@@ -12,60 +10,41 @@ def length_ratio(candidate: str, reference: str) -> float:
     return len(candidate.split()) / max(len(reference.split()), 1)
 
 
-class MeanOfInputs(Provider):
-    library = "mine"
+class SharedWords(Metric):
+    """A sound metric: words of the candidate that the reference has, of all of its words."""
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        columns = [batch.values[name].headline for name in metric.inputs]
-        return one_column(np.mean(columns, axis=0))
+    name = "shared-words"
+    description = "words that both have"
+    citation = "none"
+    bounds = (0.0, 1.0)
+    reference_scores_best = True
+    power: float = parameter(1.0, "exponent of the share", above=0)
 
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def version(self) -> str:
-        return "2"
-
-
-COMPOSITE = Metric(
-    name="sum-of-two",
-    description="mean of its inputs",
-    higher_is_better=True,
-    bounds=(None, None),
-    uses_image=False,
-    uses_reference=True,
-    citation="",
-    inputs=("BLEU_1", "rouge-l", length_ratio),
-    provider=MeanOfInputs(),
-)
-
-WITH_IMAGE = Metric(
-    name="with-image",
-    description="mean of vlscore and cosine",
-    higher_is_better=True,
-    bounds=(None, None),
-    uses_image=True,
-    uses_reference=True,
-    citation="",
-    inputs=("vlscore", "cosine"),
-    provider=MeanOfInputs(),
-)
+    def value(self, candidate, reference):
+        words = {*candidate.split()}
+        return (len(words & {*reference.split()}) / max(len(words), 1)) ** self.power
 
 
-@dataclass
-class Unhashable(Provider):
-    """A dataclass that can be changed has no hash."""
+class SumOfTwo(Metric):
+    """Computed from others."""
 
-    library = "unhashable"
-    value: float = 0.5
+    name = "sum-of-two"
+    description = "mean of its inputs"
+    version = "2"
+    inputs = ("BLEU_1", "rouge-l", length_ratio)
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        return one_column(np.full(len(batch), self.value))
-
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def version(self) -> str:
-        return "1"
+    def compute(self, batch):
+        return np.mean([values.first_column for values in batch.inputs], axis=0)
 
 
+class WithImage(SumOfTwo):
+    """Computed from metrics of embeddings."""
+
+    name = "with-image"
+    description = "mean of vlscore and cosine"
+    uses_image = True
+    inputs = ("vlscore", "cosine")
+
+
+COMPOSITE, WITH_IMAGE = SumOfTwo(), WithImage()
 NOT_A_METRIC = "a text"

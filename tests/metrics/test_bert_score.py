@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.metrics.contract import check_metric, values_of
+from vlscore.core import open_cache
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.metrics import Batch, Plan, compute, compute_values, find_metric
-from vlscore.testing import check_metric
+from vlscore.metrics import Batch, Plan, compute, find_metric, memo
+from vlscore.metrics.library import bert_score as library
 
 bert_score = pytest.importorskip("bert_score", reason="bert-score is not installed")
 transformers = pytest.importorskip("transformers")
@@ -98,8 +100,8 @@ def test_idf_weights_come_from_all_references_of_the_run(folder):
         expected = _greedy(folder, CANDIDATES[row], REFERENCES[row], 2, weight)
         found = [column[0] for column in values.columns.values()]
         assert found == pytest.approx(expected, abs=2e-6)
-    alone = compute_values(name, ["clear"], ["clear"])[metric]
-    assert np.isnan(alone.headline[0])
+    alone = values_of(name, ["clear"], ["clear"])
+    assert np.isnan(alone.first_column[0])
     assert "their weights are 0" in str(alone.failures[0])
 
 
@@ -115,6 +117,19 @@ def test_rescaling_subtracts_the_baseline_of_the_layer(folder, tmp_path):
     assert signature.get("rescale").startswith("baseline.tsv@")
     with pytest.raises(InvalidSetting, match="no readable baseline for layer 3"):
         compute(f"bert-score(model={folder},layer=3,rescale={table})", CANDIDATES, REFERENCES)
+
+
+def test_a_second_run_takes_its_values_from_the_cache(folder, tmp_path, monkeypatch):
+    cache = open_cache(tmp_path)
+    name = f"bert-score(model={folder},layer=2)"
+    first, again = Plan(name, cache=cache), Plan(name, cache=cache)
+    (metric,) = first.metrics
+    expected = first.values(Batch(CANDIDATES, REFERENCES))[metric]
+    memo.forget()
+    monkeypatch.setattr(library, "_model_of", lambda *_: pytest.fail("the model was loaded"))
+    found = again.values(Batch(CANDIDATES, REFERENCES))[metric]
+    for column in metric.columns:
+        np.testing.assert_array_equal(found.columns[column], expected.columns[column])
 
 
 def test_keeps_the_contract_of_metrics(folder):
@@ -171,11 +186,10 @@ def test_the_first_word_of_a_roberta_is_read_as_in_the_middle(tmp_path):
     transformers.RobertaTokenizer(**files).save_pretrained(path)
     name = f"bert-score(model={path},layer=1)"
     metric = find_metric(name)
-    provider = Plan(name)._providers[metric]
-    loaded = provider._loaded(metric)
-    (piece,) = provider._pieces(loaded, "effusion")[1:-1]
-    assert provider._pieces(loaded, "no effusion")[-2] == piece
-    assert loaded.tokenizer.model_max_length == 64
+    tokenizer = metric._tokenizer
+    (piece,) = metric._utils.sent_encode(tokenizer, "effusion")[1:-1]
+    assert metric._utils.sent_encode(tokenizer, "no effusion")[-2] == piece
+    assert tokenizer.model_max_length == 64
     twice, once = ["no  effusion   clear"], ["no effusion clear"]
     collapsed = f"bert-score(model={path},layer=1,blanks=collapsed)"
     assert compute([collapsed], twice, once)[collapsed] == pytest.approx([1.0], abs=1e-6)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.metrics.contract import check_metric, corpus_of, values_of
 from tests.metrics.networks.constructed import LONG, REPORTS, golden, write_chexbert
 from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, compute, compute_values, find_metric, signature, support_of_sums
-from vlscore.metrics.library import chexbert as chexbert_provider
-from vlscore.testing import check_metric
+from vlscore.metrics import Plan, compute, find_metric, signature, support_of_sums
+from vlscore.metrics.library import chexbert as library
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_similarity_keeps_the_contract(chosen):
 
 def test_corpus_values_are_those_of_f1chexbert(chosen):
     metric = chosen("chexbert-f1", absent="zero")
-    found = Plan([metric]).corpus(compute_values([metric], *_pairs())[metric])
+    found = corpus_of(values_of(metric, *_pairs()))
     expected = golden("chexbert")["f1"]
     names = {"micro": "micro-14", "macro": "macro-14", "micro-5": "micro-5", "macro-5": "macro-5"}
     assert {name: float(value[0]) for name, value in found.items()} == pytest.approx(
@@ -57,21 +57,18 @@ def _annotated(monkeypatch, **classes):
     from vlscore.metrics import CheXbertAnnotation
     from vlscore.metrics.networks.chexbert_network import OBSERVATIONS
 
-    class Stand:
-        def annotate(self, reports, way):
-            found = []
-            for report in reports:
-                read = np.zeros(14, dtype=np.int64)
-                for name, value in classes[report].items():
-                    read[OBSERVATIONS.index(name)] = value
-                found.append(CheXbertAnnotation(read, np.ones(3, np.float32), False))
-            return found
+    def annotations(memo, weights, vocabulary, precision, reports):
+        found = []
+        for report in reports:
+            read = np.zeros(14, dtype=np.int64)
+            for name, value in classes[report].items():
+                read[OBSERVATIONS.index(name)] = value
+            found.append(CheXbertAnnotation(read, np.ones(3, np.float32), False))
+        return found
 
-    monkeypatch.setattr(
-        "vlscore.metrics.networks.chexbert_network.remembered_chexbert", lambda *_: Stand()
-    )
-    monkeypatch.setattr(chexbert_provider.CheXbertProvider, "files", lambda *_: (None, None))
-    monkeypatch.setattr(chexbert_provider.CheXbertProvider, "conventions", lambda *_: {})
+    monkeypatch.setattr("vlscore.metrics.networks.chexbert_network.annotations", annotations)
+    monkeypatch.setattr(library._CheXbertMetric, "files", lambda *_: (None, None))
+    monkeypatch.setattr(library._CheXbertMetric, "facts", lambda *_: {})
 
 
 @pytest.mark.parametrize(
@@ -95,18 +92,18 @@ def test_an_observation_that_no_report_has_is_left_out_of_the_corpus_values(monk
     """By hand: edema is a hit once and missed once, fracture is a hit; the rest never occurs."""
     _annotated(monkeypatch, two={"Edema": 1, "Fracture": 1}, one={"Edema": 1}, none={})
     texts = (["two", "none"], ["two", "one"])
-    (values,) = compute_values("chexbert-f1", *texts).values()
-    found = {name: value[0] for name, value in Plan("chexbert-f1").corpus(values).items()}
+    values = values_of("chexbert-f1", *texts)
+    found = {name: value[0] for name, value in corpus_of(values).items()}
     assert found["macro"] == pytest.approx((2 / 3 + 1) / 2)
     assert found["macro-5"] == found["micro-5"] == pytest.approx(2 / 3)
     assert found["micro"] == pytest.approx(4 / 5)
     support = support_of_sums(values.metric, values.statistics.sum(0))
     assert support == {"micro": 3, "macro": 3, "micro-5": 2, "macro-5": 2}
     zero = find_metric("chexbert-f1")(absent="zero")
-    as_published = Plan([zero]).corpus(compute_values([zero], *texts)[zero])
+    as_published = corpus_of(values_of(zero, *texts))
     assert as_published["macro"][0] == pytest.approx((2 / 3 + 1) / 14)
-    (values,) = compute_values("chexbert-f1", ["none"], ["none"]).values()
-    assert all(np.isnan(v[0]) for v in Plan("chexbert-f1").corpus(values).values())
+    values = values_of("chexbert-f1", ["none"], ["none"])
+    assert all(np.isnan(v[0]) for v in corpus_of(values).values())
 
 
 def test_two_reports_without_observations_agree(monkeypatch):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import CHRF
 
-from vlscore.metrics import Plan, compute, compute_values
+from tests.metrics.contract import corpus_of, values_of
+from vlscore.metrics import compute
 
 CANDIDATES = ["No effusion.", "The heart is small.", "", "lungs"]
 REFERENCES = ["No pleural effusion.", "Heart size is normal.", "clear", "Lungs are clear."]
@@ -17,9 +18,9 @@ def test_equals_sacrebleu_for_each_report_and_for_the_corpus(name, words):
         theirs.sentence_score(g, [r]).score / 100
         for g, r in zip(CANDIDATES, REFERENCES, strict=True)
     ]
-    (values,) = compute_values(name, CANDIDATES, REFERENCES).values()
-    np.testing.assert_allclose(values.headline, each, rtol=1e-12)
-    corpus = Plan(name).corpus(values)["corpus"][0]
+    values = values_of(name, CANDIDATES, REFERENCES)
+    np.testing.assert_allclose(values.first_column, each, rtol=1e-12)
+    corpus = corpus_of(values)["corpus"][0]
     expected = theirs.corpus_score(CANDIDATES, [REFERENCES]).score / 100
     assert corpus == pytest.approx(expected, rel=1e-12)
     assert corpus != pytest.approx(np.mean(each), rel=1e-3)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.metrics import Batch, Plan, compute, compute_values
-from vlscore.testing import check_metric
+from tests.metrics.contract import check_metric, values_of
+from vlscore.metrics import Batch, Plan, compute
 
 GOLDENS = Path(__file__).with_name("goldens") / "pycocoevalcap.json"
 NAME = "cider-d(tokens=cxr)"
@@ -85,16 +85,15 @@ def test_weights_come_from_the_run_not_from_the_batch():
     plan = Plan(NAME).fit(references)
     together = plan.values(Batch(references, references))
     (metric,) = plan.metrics
-    alone = [plan.values(Batch([r], [r]))[metric].headline[0] for r in references]
-    np.testing.assert_array_equal(together[metric].headline, alone)
+    alone = [plan.values(Batch([r], [r]))[metric].first_column[0] for r in references]
+    np.testing.assert_array_equal(together[metric].first_column, alone)
     # Two words have no n-gram of three or four words: half of the orders count 0.
     assert alone == pytest.approx([5.0, 5.0, 5.0])
 
 
 def test_references_that_are_all_alike_give_no_number():
-    found = compute_values("cider-d", ["no effusion"], ["no effusion"])
-    (values,) = found.values()
-    assert np.isnan(values.headline[0])
+    values = values_of("cider-d", ["no effusion"], ["no effusion"])
+    assert np.isnan(values.first_column[0])
     assert "fitted to (1) have the same" in str(values.failures[0])
 
 

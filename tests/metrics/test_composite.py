@@ -10,20 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.metrics.contract import check_metric, values_of
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName, VLScoreError
 from vlscore.metrics import (
     METRICS,
+    Batch,
     Composite,
     CompositeInput,
+    MetricValues,
     compute,
-    compute_values,
     find_metric,
     find_metrics,
     read_composite,
     signature,
     write_composite,
 )
-from vlscore.testing import check_metric
 
 CANDIDATES = ["Small left effusion.", "Clear lungs.", "The heart is enlarged today."]
 REFERENCES = ["Left pleural effusion.", "The lungs are clear.", "The heart is enlarged."]
@@ -83,12 +84,6 @@ def test_it_is_a_metric_like_any_other(file):
     assert "bleu-1,smoothing:none" in stated
 
 
-def test_the_same_composite_elsewhere_has_the_same_signature(file, tmp_path):
-    other = tmp_path / "elsewhere.json"
-    other.write_bytes(file.read_bytes())
-    assert signature(f"composite:{file}") == signature(f"composite:{other}")
-
-
 def test_lower_is_better_inputs_count_the_other_way(tmp_path):
     pytest.importorskip("textstat")
     given = CompositeInput("dale-chall", str(signature("dale-chall")), 5.0, 2.0, 1.0)
@@ -138,7 +133,8 @@ def _inputs(**changes):
         (lambda c: _edited(c, format="pickle"), "format"),
         (lambda c: _edited(c, inputs=[]), "lists none"),
         (lambda c: _edited(c, inputs=[c["inputs"][0]] * 2), "is listed twice"),
-        (lambda c: _edited(c, fitted_to=None), "fitted_to"),
+        (lambda c: _edited(c, pairs=None), "pairs"),
+        (lambda c: _edited(c, studies=1.5), "not a count"),
         (lambda c: _edited(c, rating=" "), "rating"),
         (_inputs(weight=0.9), "sum to 1.15"),
         (_inputs(weight=-0.25), "below 0"),
@@ -208,19 +204,13 @@ def test_a_pair_that_an_input_has_no_value_for_has_none(tmp_path):
     """METEOR apart, text metrics have a value for any text; a metric of one's own may not."""
     write_composite(tmp_path / "c.json", made())
     metric = find_metric(f"composite:{tmp_path / 'c.json'}")
-    from vlscore.metrics import Batch, CompositeProvider, MetricValues
-
-    known = compute_values(["bleu-1", "rouge-l"], CANDIDATES, REFERENCES)
-    values = {str(m): v for m, v in known.items()}
-    failed = values["bleu-1"]
-    column = failed.headline.copy()
+    failed, sound = (values_of(name, CANDIDATES, REFERENCES) for name in ("bleu-1", "rouge-l"))
+    column = failed.first_column.copy()
     column[1] = np.nan
-    values["bleu-1"] = MetricValues(
+    failed = MetricValues(
         failed.metric, {"bleu-1": column}, None, {1: VLScoreError("broken")}, failed.signature
     )
-    provider = metric.provider
-    assert isinstance(provider, CompositeProvider)
-    found = provider.compute(metric, Batch(CANDIDATES, REFERENCES, values=values))
+    found = metric.compute(Batch(CANDIDATES, REFERENCES, inputs=[failed, sound]))
     assert [*found.failures] == [1]
     assert np.isfinite(found.columns[0][[0, 2]]).all()
 
@@ -232,12 +222,12 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.data())
 def test_whatever_stands_in_a_file_it_is_a_composite_or_refused_by_name(data):
     """One value of a sound file replaced by anything."""
     content = made().to_dict()
-    holder = data.draw(st.sampled_from([content, content["inputs"][0], content["fitted_to"]]))
+    holder = data.draw(st.sampled_from([content, content["inputs"][0]]))
     name = data.draw(st.sampled_from(sorted(holder)))
     holder[name] = data.draw(_JSON)
     with tempfile.TemporaryDirectory() as place:

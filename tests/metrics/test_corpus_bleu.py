@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.metrics import Plan, compute_values
+from tests.metrics.contract import corpus_of
+from vlscore.metrics import Batch, Plan
 
 GOLDENS = Path(__file__).with_name("goldens") / "pycocoevalcap.json"
 
@@ -20,7 +21,7 @@ def test_corpus_bleu_equals_pycocoevalcap_on_real_reports(shared, system):
     rows = [json.loads(line) for line in lines]
     names = [f"bleu-{order}(tokens=cxr)" for order in (1, 2, 3, 4)]
     texts = ([row[role] for row in rows] for role in ("candidate", "reference"))
-    plan = Plan(names)
-    found = [plan.corpus(each)["corpus"][0] for each in compute_values(names, *texts).values()]
+    values = Plan(names).values(Batch(*texts))
+    found = [corpus_of(each)["corpus"][0] for each in values.values()]
     # pycocoevalcap adds 1e-9 to denominators, which changes the ninth digit.
     assert found == pytest.approx(golden, rel=1e-8)

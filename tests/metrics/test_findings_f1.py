@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vlscore.metrics import Plan, compute, compute_values, support_of_sums
-from vlscore.testing import check_metric
+from tests.metrics.contract import check_metric, corpus_of, values_of
+from vlscore.metrics import compute, support_of_sums
 
 # Stated: effusion | effusion (a hit). Doubted: pneumonia | not mentioned. Denied: pneumothorax |
 # stated (a miss). Stated: device | not mentioned.
@@ -43,8 +43,8 @@ def test_no_finding_is_judged_though_no_report_mentions_it():
 def test_corpus_values_pool_counts_over_fourteen_and_over_five_observations():
     candidates = ["Left effusion.", "Cardiomegaly. Pneumothorax.", "Edema."]
     references = ["Effusion.", "Cardiomegaly and effusion.", "Edema. Nodule. Atelectasis."]
-    (values,) = compute_values("findings-f1", candidates, references).values()
-    corpus = {k: v[0] for k, v in Plan("findings-f1").corpus(values).items()}
+    values = values_of("findings-f1", candidates, references)
+    corpus = {k: v[0] for k, v in corpus_of(values).items()}
     # Hits: effusion, cardiomegaly, edema; missed: effusion, lung lesion, atelectasis; too much:
     # pneumothorax.
     assert corpus["micro"] == pytest.approx(2 * 3 / (2 * 3 + 1 + 3))
@@ -60,8 +60,8 @@ def test_corpus_values_pool_counts_over_fourteen_and_over_five_observations():
 def test_an_observation_without_any_mention_is_undefined_and_left_out_of_macro():
     """Counts by hand: only edema occurs, once right and once invented."""
     candidates, references = ["Edema.", "Edema."], ["Edema.", "Pleural thickening."]
-    (values,) = compute_values("findings-f1", candidates, references).values()
-    corpus = {k: v[0] for k, v in Plan("findings-f1").corpus(values).items()}
+    values = values_of("findings-f1", candidates, references)
+    corpus = {k: v[0] for k, v in corpus_of(values).items()}
     assert corpus["edema"] == corpus["macro-5"] == corpus["micro-5"] == pytest.approx(2 / 3)
     for name in ("atelectasis", "cardiomegaly", "consolidation", "pleural-effusion"):
         assert np.isnan(corpus[name])
@@ -73,8 +73,8 @@ def test_an_observation_without_any_mention_is_undefined_and_left_out_of_macro()
 
 
 def test_a_corpus_without_any_observation_of_the_five_has_no_f1_of_them():
-    (values,) = compute_values("findings-f1", ["Nodule."], ["Nodule."]).values()
-    corpus = {k: v[0] for k, v in Plan("findings-f1").corpus(values).items()}
+    values = values_of("findings-f1", ["Nodule."], ["Nodule."])
+    corpus = {k: v[0] for k, v in corpus_of(values).items()}
     assert np.isnan(corpus["micro-5"])
     assert np.isnan(corpus["macro-5"])
     assert corpus["micro"] == corpus["macro"] == 1.0

@@ -2,54 +2,43 @@
 
 import json
 from collections import Counter
+from importlib import import_module
 
 import numpy as np
 import pytest
 
-from vlscore.errors import InvalidReport, InvalidSetting
+from tests.metrics.contract import values_of
+from vlscore.errors import InvalidReport
 from vlscore.evaluation import evaluate
-from vlscore.metrics import Batch, Computed, Metric, Plan, Provider, Scorer, compute, compute_values
+from vlscore.metrics import Batch, Metric, Plan, Scorer, compute
 
 
-class _RareWords(Provider):
+class RareWords(Metric):
     """Share of the candidate's words that fewer than half of the references hold."""
 
-    library = "vlscore"
+    name = "rare-words"
+    description = "share of rare words"
+    bounds = (0.0, 1.0)
+    uses_reference = False
+    is_fitted = True
 
-    def is_fitted(self, metric):
-        return True
-
-    def fit(self, metric, references, state=None):
+    def fit(self, references, state=None):
         words, count = state or (Counter(), 0)
         for text in references:
             words.update(set(text.split()))
             count += 1
         return words, count
 
-    def compute(self, metric, batch):
+    def compute(self, batch):
         words, count = batch.fitted
-        return Computed(
-            [
-                np.array(
-                    [
-                        np.mean([words[w] * 2 < count for w in text.split()] or [0.0])
-                        for text in batch.candidates
-                    ]
-                )
-            ]
+        shares = (
+            np.mean([words[w] * 2 < count for w in text.split()] or [0.0])
+            for text in batch.candidates
         )
+        return np.array(list(shares))
 
 
-RARE = Metric(
-    name="rare-words",
-    description="share of rare words",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=False,
-    citation="here",
-    provider=_RareWords(),
-)
+RARE = RareWords()
 REFERENCES = ["clear lungs", "clear heart", "clear effusion", "no effusion"]
 
 
@@ -60,7 +49,7 @@ def test_a_plan_is_fitted_to_all_references_not_to_the_batch():
     fitted = plan.fit(iter(REFERENCES))
     assert not fitted.needs_fit
     assert plan.needs_fit
-    (alone,) = fitted.values(Batch(["clear heart"], ["clear heart"]))[RARE].headline
+    (alone,) = fitted.values(Batch(["clear heart"], ["clear heart"]))[RARE].first_column
     assert alone == 0.5
     assert fitted.signature(RARE).get("fit").startswith("4-references@")
     assert not Plan("rouge-l").needs_fit
@@ -70,8 +59,8 @@ def test_a_plan_is_fitted_to_all_references_not_to_the_batch():
 
 
 def test_a_plan_that_was_not_fitted_fits_to_each_batch_and_says_so():
-    values = compute_values([RARE], ["clear heart"], ["clear heart"])[RARE]
-    assert values.headline.tolist() == [0.0]
+    values = values_of(RARE, ["clear heart"], ["clear heart"])
+    assert values.first_column.tolist() == [0.0]
     assert values.signature.get("fit").startswith("1-references@")
     assert Plan([RARE]).signature(RARE).get("fit") == "each-batch"
     assert compute([RARE], [], [])["rare-words"].shape == (0,)
@@ -89,21 +78,12 @@ def table(tmp_path):
 
 
 def test_evaluate_fits_to_the_whole_table_before_it_computes(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("vlscore.evaluation.scoring.executor._TEXTS_IN_CHUNK", 2)
+    module = import_module("vlscore.evaluation.score_table")
+    monkeypatch.setattr(module, "_TEXTS_AT_ONCE", 2)
     result = evaluate(table, tmp_path / "out", Scorer(metrics=[RARE]))
-    signature = result.summary.metrics["rare-words"].signature
-    assert signature.get("fit").startswith("4-references@")
-    scores = [row["rare-words"] for row in result.first_scores(5)]
-    assert scores == [0.5, 0.5, 0.5, 0.5, None]
-
-
-def test_further_metrics_keep_the_fit_and_other_references_are_another_run(table, tmp_path):
-    evaluate(table, tmp_path / "out", Scorer(metrics="rouge-l"))
-    result = evaluate(table, tmp_path / "out", Scorer(metrics=["rouge-l", RARE]))
-    assert result.summary.metrics["rare-words"].signature.get("fit").startswith("4-references@")
-    elsewhere = Scorer(metrics=[RARE]).fit(["clear", "no"])
-    with pytest.raises(InvalidSetting, match=r"fit: 4-references@[0-9a-f]{12} against 2-ref"):
-        evaluate(table, tmp_path / "out", elsewhere)
+    assert "fit:4-references@" in str(result.signatures["rare-words"])
+    scores = result.rows("scores.parquet")["rare-words"].tolist()
+    assert scores == pytest.approx([0.5] * 4 + [np.nan], nan_ok=True)
 
 
 def test_what_is_no_list_of_texts_is_refused():

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 
+from tests.metrics.contract import check_metric, values_of
 from tests.metrics.networks.constructed_green import NONE, READABLE, answer, errors, write_green
 from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency
-from vlscore.metrics import Plan, compute, compute_values, find_metric, signature
-from vlscore.metrics.library.green import GreenProvider
+from vlscore.metrics import Plan, compute, find_metric, signature
+from vlscore.metrics.library.green import Green
 from vlscore.metrics.networks import green_model as judges
-from vlscore.testing import check_metric
 
 CATEGORIES = ["false-finding", "missing-finding", "location", "severity"]
 
@@ -52,8 +52,8 @@ def test_rows_without_a_readable_answer_fail_alone(tmp_path):
         ("c", "d", answer("many", NONE, "3. A; B; C.")),
     ]
     metric = write_answers(tmp_path / "answers.csv", rows)
-    found = compute_values(metric, ["a", "c", "e"], ["b", "d", "f"])[metric]
-    assert found.headline.tolist() == pytest.approx([1.0, np.nan, np.nan], nan_ok=True)
+    found = values_of(metric, ["a", "c", "e"], ["b", "d", "f"])
+    assert found.first_column.tolist() == pytest.approx([1.0, np.nan, np.nan], nan_ok=True)
     assert np.isnan(found.columns[f"{metric}.insignificant"][0])
     assert "cannot be read: its section" in str(found.failures[1])
     assert "no answer for these two reports" in str(found.failures[2])
@@ -73,25 +73,21 @@ def test_a_table_that_is_none_of_answers_is_refused(tmp_path, rows, names, said)
         compute(metric, ["a"], ["b"])
 
 
-class _Stand:
+def _answers(memo, model, pairs):
     """In place of the model: words of both reports match, the candidate's others are wrong."""
-
-    def answers(self, pairs):
-        found = []
-        for candidate, reference in pairs:
-            words, others = ({*text.split()} for text in (candidate, reference))
-            counts = errors(min(len(words - others), 8), 0, 0, 0, 0, 0)
-            found.append(answer(counts, NONE, f"{len(words & others)}. words"))
-        return found
+    found = []
+    for candidate, reference in pairs:
+        words, others = ({*text.split()} for text in (candidate, reference))
+        counts = errors(min(len(words - others), 8), 0, 0, 0, 0, 0)
+        found.append(answer(counts, NONE, f"{len(words & others)}. words"))
+    return found
 
 
 @pytest.fixture
 def stand(monkeypatch):
-    monkeypatch.setattr(
-        "vlscore.metrics.networks.green_model.remembered_green", lambda *_: _Stand()
-    )
-    monkeypatch.setattr(GreenProvider, "files", lambda *_: ())
-    monkeypatch.setattr(GreenProvider, "conventions", lambda *_: {"model": "stand"})
+    monkeypatch.setattr("vlscore.metrics.networks.green_model.known_answers", _answers)
+    monkeypatch.setattr(Green, "files", lambda *_: (None,))
+    monkeypatch.setattr(Green, "facts", lambda *_: {"model": "stand"})
 
 
 def test_it_keeps_the_contract_whatever_answers(stand):
@@ -107,8 +103,8 @@ def test_values_are_those_of_the_models_answers(stand):
 def test_noise_has_no_score(tmp_path, monkeypatch):
     monkeypatch.setattr(judges, "LONGEST", 80)
     metric = find_metric("green")(model=str(write_green(tmp_path)))
-    values = compute_values(metric, ["the left effusion"], ["no effusion"])[metric]
-    assert np.isnan(values.headline).all()
+    values = values_of(metric, ["the left effusion"], ["no effusion"])
+    assert np.isnan(values.first_column).all()
     assert "GREEN's answer cannot be read: it has no section" in str(values.failures[0])
     stated = str(signature(metric))
     assert f"|model:{tmp_path.name}@" in stated

@@ -7,8 +7,7 @@ import pytest
 from tests.cli.conftest import command  # noqa: F401
 from vlscore.cli.output import print_left_out
 from vlscore.errors import UnknownName
-from vlscore.metrics import METRICS, find_metrics
-from vlscore.metrics.registry import GROUPS
+from vlscore.metrics import find_metrics
 
 
 def names(given):
@@ -33,17 +32,13 @@ def test_names_and_groups_are_joined_in_order_each_once():
         find_metrics("texts")
 
 
-def test_no_group_takes_a_metrics_name():
-    assert not set(GROUPS) & set(METRICS)
-
-
 def test_an_option_given_twice_is_joined(command, tmp_path):  # noqa: F811
     table = tmp_path / "t.csv"
     table.write_text("id,reference,candidate\n1,No edema.,Edema.\n2,Edema.,Edema.\n")
     done = command("evaluate", table, "-m", "rouge-l", "-m", "bleu-1", "-o", tmp_path / "o")
     assert done.exit_code == 0, done.output
-    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
-    assert list(summary["metrics"]) == ["rouge-l", "bleu-1"]
+    result = json.loads((tmp_path / "o" / "result.json").read_text())
+    assert list(result["signatures"]) == ["rouge-l", "bleu-1"]
 
 
 def test_what_is_left_out_is_a_line_a_reason(capsys):

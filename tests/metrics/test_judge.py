@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.metrics.contract import check_metric
 from tests.metrics.judge.endpoint_server import Answer, running
 from vlscore.errors import InvalidSetting
-from vlscore.metrics import METRICS, SCORES, Plan, RuleJudge, compute, provider_of
-from vlscore.testing import check_metric
+from vlscore.metrics import METRICS, SCORES, Plan, RuleJudge, compute
 
 CANDIDATES = ["Right effusion.", "Clear lungs.", "Rib fracture. Edema.", ""]
 REFERENCES = ["Left effusion.", "Clear lungs.", "Large pneumothorax.", "Clear lungs."]
@@ -63,7 +63,7 @@ def test_a_model_behind_an_endpoint_is_a_metric_too(monkeypatch, cache_folder):
         (metric,) = plan.metrics
         values = compute(str(metric), CANDIDATES[:3], REFERENCES[:3])
         signature = str(plan.signature(metric))
-        missing = provider_of(metric).missing(metric)
+        missing = metric.missing()
     assert values[f"{metric}.sum"].tolist()[:2] == [4.0, 4.0]
     assert values[str(metric)].tolist()[:2] == [1.5 / 3, 1.5 / 3]
     assert np.isnan(values[str(metric)][2])
@@ -76,7 +76,7 @@ def test_a_metric_sends_no_report_to_a_host_that_is_not_allowed(monkeypatch):
     with pytest.raises(InvalidSetting, match="VLSCORE_JUDGE_SEND_TO=example"):
         compute("judge(model=m,endpoint=http://example.org/v1)", CANDIDATES, REFERENCES)
     metric = METRICS["judge"](model="absent")
-    assert "--endpoint" in provider_of(metric).missing(metric)
+    assert "--endpoint" in metric.missing()
     monkeypatch.setenv("VLSCORE_JUDGE_IN_FLIGHT", "many")
     with pytest.raises(InvalidSetting, match="VLSCORE_JUDGE_IN_FLIGHT must be a number"):
         compute("judge(model=m,endpoint=http://localhost:1/v1)", CANDIDATES, REFERENCES)

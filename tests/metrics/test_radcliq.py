@@ -4,45 +4,28 @@ import numpy as np
 import pytest
 
 from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, Provider, compute, find_metric, one_column
-from vlscore.metrics.library.radcliq import INPUTS, REGRESSIONS
-from vlscore.metrics.registry import inputs_of
+from vlscore.metrics import Metric, Plan, compute, find_metric
+from vlscore.metrics.library.bert_score import BertScore
+from vlscore.metrics.library.radcliq import REGRESSIONS, RadCliQv0
 
 
-class Given(Provider):
-    """Stands for the four inputs: what a candidate's text says, in the order of INPUTS."""
+class Given(Metric):
+    """One of the four inputs: what a candidate's text says, in the order of the regression."""
 
-    library = "given"
+    name = "given"
+    description = "a word of the candidate"
+    place = 0
 
-    def compute(self, metric, batch):
-        names = [name.split("(")[0] for name in INPUTS]
-        place = names.index(metric.name)
-        values = [[float(x) for x in text.split()] for text in batch.candidates]
-        first = [row[place] for row in values]
-        further = [np.zeros(len(first)) for _ in metric.further]
-        statistics = np.zeros((len(first), metric.statistics)) if metric.statistics else None
-        return type(one_column(first))([np.array(first), *further], statistics)
-
-    def missing(self, metric):
-        return None
-
-    def facts(self, metric):
-        return {"given": 1}
+    def compute(self, batch):
+        return np.array([float(text.split()[self.place]) for text in batch.candidates])
 
 
 @pytest.fixture
 def given(monkeypatch):
-    stand = Given()
-    own = {name.split("(")[0] for name in INPUTS}
-    from vlscore.metrics import plan, registry
-    from vlscore.metrics.library import composite
-
-    def provider(metric, usual=plan.provider_of):
-        return stand if metric.name in own else usual(metric)
-
-    monkeypatch.setattr(plan, "provider_of", provider)
-    for module in (registry, composite):
-        monkeypatch.setattr(module, "provider_of", provider)
+    stands = tuple(
+        type(f"given-{k}", (Given,), {"name": f"given-{k}", "place": k})() for k in range(4)
+    )
+    monkeypatch.setattr(RadCliQv0, "inputs", stands)
 
 
 def test_identical_reports_have_the_published_value_even_alone(given):
@@ -86,21 +69,19 @@ def test_lower_is_better_and_one_bad_input_loses_only_its_pair(given):
 
 def test_parameters_reach_the_inputs():
     metric = find_metric("radcliq-v1(bertscore=/models/distilroberta-base,radgraph=/r.tar.gz)")
-    found = {name: str(each) for name, each in inputs_of(metric).items()}
-    assert found[INPUTS[0]] == "radgraph-f1(weights=/r.tar.gz)"
-    assert "model=/models/distilroberta-base" in found[INPUTS[1]]
-    assert "layer=5" in found[INPUTS[1]]
-    assert found[INPUTS[2]] == "chexbert-similarity"
-    assert inputs_of(find_metric("radcliq-v1")) != inputs_of(metric)
+    graph, words, labels, bleu = map(str, metric.inputs)
+    assert graph == "radgraph-f1(weights=/r.tar.gz)"
+    assert words.startswith("bert-score(model=/models/distilroberta-base,layer=5,rescale=library")
+    assert labels == "chexbert-similarity"
+    assert bleu == "bleu-2(smoothing=floor,tokens=cxr)"
+    assert find_metric("radcliq-v1").inputs != metric.inputs
 
 
 def test_what_is_missing_is_said_of_every_input_at_once(monkeypatch):
     monkeypatch.delenv("VLSCORE_CHEXBERT", raising=False)
     monkeypatch.delenv("VLSCORE_RADGRAPH", raising=False)
-    from vlscore.metrics import provider_of
-
     metric = find_metric("radcliq-v1")
-    reason = provider_of(metric).missing(metric)
+    reason = metric.missing()
     for name in ("radgraph-f1", "bert-score", "chexbert-similarity"):
         assert f"{name}: " in reason
     # Of several metrics each is told, by the name that was asked for.
@@ -111,10 +92,6 @@ def test_what_is_missing_is_said_of_every_input_at_once(monkeypatch):
 
 def test_bert_score_of_radcliq_collapses_blanks_as_its_authors_do():
     """As re.sub(r" +", " ", report) in add_bertscore_col of CXR-Report-Metric."""
-    from vlscore.metrics.library.bert_score import _prepared
-
-    (metric,) = (
-        each for each in inputs_of(find_metric("radcliq-v1")).values() if each.name == "bert-score"
-    )
-    assert _prepared("  Clear.  No  effusion.\n  End. ", metric) == " Clear. No effusion.\n End. "
-    assert _prepared("a  b", find_metric("bert-score")) == "a  b"
+    (metric,) = (m for m in find_metric("radcliq-v1").inputs if m.name == "bert-score")
+    assert metric._prepared("  Clear.  No  effusion.\n  End. ") == " Clear. No effusion.\n End. "
+    assert BertScore()._prepared("a  b") == "a  b"

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.metrics.contract import check_metric
 from tests.metrics.networks.constructed import REPORTS, golden, write_radgraph
 from vlscore.errors import MissingDependency
 from vlscore.metrics import Plan, compute, find_metric, signature
-from vlscore.testing import check_metric
 
 LEVELS = ("simple", "partial", "complete")
 

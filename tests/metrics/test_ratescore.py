@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from tests.metrics.contract import check_metric
 from tests.metrics.networks.constructed import GOLDENS
 from tests.metrics.networks.constructed_ratescore import CUT, write_ratescore
+from vlscore.core import open_cache
 from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, RaTEEntity, compute, find_metric, signature
+from vlscore.metrics import Batch, Plan, RaTEEntity, compute, find_metric, memo, signature
 from vlscore.metrics.library.ratescore import agreement
-from vlscore.testing import check_metric
+from vlscore.metrics.networks import ratescore_network as network
 
 GOLDEN = json.loads((GOLDENS / "ratescore.json").read_text(encoding="utf-8"))
 
@@ -27,10 +29,21 @@ def chosen(folders):
 
 
 @pytest.mark.parametrize("affinity", ["long", "short"])
-def test_values_are_those_of_the_released_package(chosen, affinity):
+def test_values_are_those_of_the_released_package(chosen, affinity, released_sentences):
     metric = chosen(affinity=affinity)
     found = compute(metric, [*CUT[1:], CUT[0]], CUT)[str(metric)]
     assert found.tolist() == pytest.approx(GOLDEN[affinity], abs=1e-6)
+
+
+def test_a_second_run_loads_no_network(chosen, tmp_path, monkeypatch):
+    cache = open_cache(tmp_path)
+    metric = chosen()
+    batch = Batch(CUT[:4], CUT[1:5])
+    expected = Plan(metric, cache=cache).values(batch)[metric].first_column
+    memo.forget()
+    monkeypatch.setattr(network, "_loaded", lambda *_: pytest.fail("a network was loaded"))
+    found = Plan(metric, cache=cache).values(batch)[metric].first_column
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_it_keeps_the_contract(chosen):

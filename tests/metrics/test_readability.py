@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.metrics.contract import check_metric, values_of
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.metrics import METRICS, Plan, compute, compute_values, find_metric
-from vlscore.testing import check_metric
+from vlscore.metrics import METRICS, Plan, compute, find_metric
 
 textstat = pytest.importorskip("textstat", reason="textstat is not installed")
 
@@ -68,9 +68,8 @@ def test_words_that_are_frequent_in_the_references_become_familiar():
     half = "dale-chall-clinical(share=0.3)"
     # Half of the references hold "lungs"; one of four holds "normal".
     expected = 0.1579 * 100 / 8 + 0.0496 * 4 + 3.6365
-    values = compute_values(half, [PLAIN] * 4, references)
-    (found,) = values.values()
-    assert found.headline[0] == pytest.approx(expected)
+    found = values_of(half, [PLAIN] * 4, references)
+    assert found.first_column[0] == pytest.approx(expected)
     assert found.signature.get("fit").startswith("4-references@")
     every = "dale-chall-clinical(share=0.2)"
     assert compute(every, [PLAIN] * 4, references)[every][0] == pytest.approx(0.0496 * 4)

@@ -1,7 +1,6 @@
 """The data set card shows the one reading that is recorded, which is of the rules of today."""
 
 import importlib.util
-import json
 import re
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.perturb.contract import BUILT_KINDS
-from vlscore.perturb import KINDS
 
 CARD = (REPOSITORY / "perturbations" / "README.md").read_text(encoding="utf-8")
 # A kind with more wrong changes than this is not as right as the card claims.
@@ -68,97 +66,9 @@ def test_the_rules_of_today_still_make_what_was_read(reading, shared: Path):
     assert reading.still_made(records, reports) >= LEAST_STILL_MADE * len(records)
 
 
-@pytest.fixture
-def drawing(reading, tmp_path, monkeypatch):
-    """A small drawing of phantom reports, and a place of its own for its verdicts."""
-    monkeypatch.setattr(reading, "READING", tmp_path / "reading.jsonl")
-    folder = tmp_path / "drawing"
-    options = ["draw", "--phantoms", "24", "--each", "3", "--part", "9", "--out", str(folder)]
-    monkeypatch.setattr("sys.argv", ["perturbation_reading", *options])
-    reading.main()
-    return folder
-
-
-def _lines(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_a_drawing_is_numbered_of_one_half_and_repeats(reading, drawing, tmp_path, monkeypatch):
-    items = _lines(drawing / "items.jsonl")
-    assert [item["item"] for item in items] == list(range(1, len(items) + 1))
-    parts = [line for path in sorted(drawing.glob("part-*")) for line in _lines(path)]
-    assert parts == items
-    key = _lines(drawing / "key.jsonl")
-    assert {reading.half_of(entry["study_id"]) for entry in key} == {"final"}
-    assert max(sum(e["kind"] == kind for e in key) for kind in KINDS) == 3
-    monkeypatch.setattr(
-        "sys.argv",
-        [
-            "x",
-            "draw",
-            "--phantoms",
-            "24",
-            "--each",
-            "3",
-            "--part",
-            "9",
-            "--out",
-            str(tmp_path / "again"),
-        ],
-    )
-    reading.main()
-    for path in drawing.iterdir():
-        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
-
-
 def test_the_halves_share_no_study(reading):
     names = [f"iu-{k}" for k in range(400)]
     halves = [{n for n in names if reading.half_of(n) == half} for half in reading.HALVES]
     assert not halves[0] & halves[1]
     assert all(150 < len(half) < 250 for half in halves)
     assert all(reading.half_of(f"{n}:vlm") == reading.half_of(n) for n in names)
-
-
-def _record(reading, drawing, monkeypatch, *files):
-    monkeypatch.setattr("sys.argv", ["x", "record", str(drawing), *map(str, files)])
-    reading.main()
-
-
-def test_verdicts_are_recorded_and_told(reading, drawing, tmp_path, monkeypatch):
-    """The worse of two verdicts counts; the table counts by kind, and nothing of a report stays."""
-    items = _lines(drawing / "items.jsonl")
-    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
-    one.write_text(
-        "".join(json.dumps({"item": i["item"], "verdict": "right"}) + "\n" for i in items)
-    )
-    worse = {"item": 2, "verdict": "wrong", "reason": "the side stays elsewhere"}
-    two.write_text(json.dumps(worse) + "\n")
-    _record(reading, drawing, monkeypatch, one, two)
-    facts, *records = reading.recorded()
-    assert facts["readers"] == 2
-    assert [r["verdict"] for r in records].count("wrong") == 1
-    kind = items[1]["kind"]
-    shown = reading.report_of(reading.recorded())
-    (row,) = re.findall(rf"^\| {kind} \| 3 \| 1 \| (.*) \| 0 \|$", shown, re.MULTILINE)
-    assert row == "33.3 (0.8 to 90.6)"
-    assert "the side stays elsewhere" in shown
-    assert items[1]["original"] not in (tmp_path / "reading.jsonl").read_text()
-    reports = reading.reports_of([], [], 24)
-    assert reading.still_made(records, reports) == len(records)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ({"item": 1, "verdict": "right"}, "items without a verdict"),
-        ({"item": 1, "verdict": "good"}, "needs an item's number and one of"),
-        ({"item": 1, "verdict": "wrong"}, "needs a reason"),
-    ],
-)
-def test_verdicts_that_cannot_be_counted_are_refused(
-    reading, drawing, tmp_path, monkeypatch, line, message
-):
-    file = tmp_path / "verdicts.jsonl"
-    file.write_text(json.dumps(line) + "\n")
-    with pytest.raises(SystemExit, match=message):
-        _record(reading, drawing, monkeypatch, file)

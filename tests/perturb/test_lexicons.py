@@ -1,68 +1,7 @@
 """The lexicons of the perturbations: readable files, checked against each other."""
 
-import re
-import shutil
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
-from vlscore.core import resource_path
-from vlscore.errors import InvalidLexicon
 from vlscore.findings import extract, load_lexicon
 from vlscore.perturb import lexicons
-
-FILES: dict[str, Callable] = {
-    "discourse": lexicons.discourse,
-    "location_moves": lexicons.location_moves,
-    "severity_changes": lexicons.severity_changes,
-    "noninformative": lexicons.noninformative,
-    "equivalents": lexicons.equivalents,
-    "false_findings": lexicons.false_findings,
-    "statements": lexicons.denials,
-}
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A writable copy of the shipped files, which is read instead of them."""
-    shutil.copytree(resource_path("perturbations"), tmp_path / "perturbations")
-    monkeypatch.setattr(lexicons, "resource_path", lambda *parts: tmp_path.joinpath(*parts))
-    return tmp_path / "perturbations" / "lexicons"
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(folder, name):
-    (folder / f"{name}.toml").unlink()
-    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: this lexicon does not exist"):
-        FILES[name].__wrapped__()
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_broken_file_is_named(folder, name):
-    path = folder / f"{name}.toml"
-    path.write_text(path.read_text("utf-8").replace("=", "==", 1), encoding="utf-8")
-    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml is not valid TOML: .*line"):
-        FILES[name].__wrapped__()
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_what_a_file_lacks_is_named(folder, name):
-    path = folder / f"{name}.toml"
-    lines = path.read_text("utf-8").splitlines()
-    place = next(k for k, line in enumerate(lines) if re.match(r'[a-z_]+ = [\["{]', line))
-    key = lines[place].split()[0]
-    lines[place] = f"un{lines[place]}"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: an entry lacks '{key}'"):
-        FILES[name].__wrapped__()
-
-
-def test_a_word_is_one_line(folder):
-    path, read = folder / "noninformative.toml", lexicons.noninformative.__wrapped__
-    before = read()
-    path.write_text(path.read_text("utf-8").replace('["the"', '["yonder", "the"'), "utf-8")
-    assert read() == before | {"yonder"}
 
 
 def test_sides_move_there_and_back_or_to_another_side():

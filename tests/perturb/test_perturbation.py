@@ -1,12 +1,10 @@
 """Edits and the records that hold them."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.perturb import Edit, Expected, Perturbation, apply_edits
+from vlscore.perturb import Edit, apply_edits
 from vlscore.perturb.edits import change_of
 
 
@@ -49,33 +47,3 @@ def test_any_changes_that_are_changes_can_be_applied(text, proposed):
         return
     grown = sum(len(e.replacement) - (e.end - e.start) for e in change.edits)
     assert len(apply_edits(text, change.edits)) == len(text) + grown
-
-
-def test_a_change_orders_its_edits_and_needs_some():
-    change = change_of([Edit(5, 6, "b"), Edit(0, 1, "a"), Edit(5, 6, "b")], "rule")
-    assert change == ((Edit(0, 1, "a"), Edit(5, 6, "b")), "rule", None)
-    assert change_of([], "rule") is None
-    assert change_of([Edit(0, 4, "a"), Edit(3, 5, "b")], "rule") is None
-
-
-def test_a_record_is_plain_data():
-    perturbation = Perturbation(
-        study_id="s",
-        kind="k",
-        expected=Expected.SIGNIFICANT,
-        category=None,
-        original="a",
-        perturbed="b",
-        edits=(Edit(0, 1, "b"),),
-        rule="r",
-    )
-    assert json.loads(json.dumps(perturbation.to_dict())) == {
-        "study_id": "s",
-        "kind": "k",
-        "expected": "significant",
-        "category": None,
-        "original": "a",
-        "perturbed": "b",
-        "edits": [{"start": 0, "end": 1, "replacement": "b"}],
-        "rule": "r",
-    }

@@ -3,18 +3,13 @@
 import pytest
 
 from vlscore.findings import load_lexicon
-from vlscore.perturb import Edit, apply_edits
+from vlscore.perturb import apply_edits
 from vlscore.perturb.lexicons import read_table
 from vlscore.perturb.plaintext import (
-    DeniedSystems,
     any_of,
     claims,
     denial_of,
-    heights_in,
-    is_denied,
-    may_be_one_place,
     sentences_of,
-    sides_in,
     spared,
     topics,
     words,
@@ -49,32 +44,15 @@ CLAIMED = [
 ]
 
 
-@pytest.mark.parametrize("said", DENIED)
-def test_what_a_plain_negation_denies(said):
-    (match,) = EFFUSION.finditer(said)
-    assert is_denied(said, *match.span())
-    assert not claims(said, EFFUSION)
-
-
-@pytest.mark.parametrize("said", CLAIMED)
-def test_what_it_does_not(said):
-    assert claims(said, EFFUSION)
+def test_what_a_plain_negation_denies():
+    assert [said for said in DENIED if claims(said, EFFUSION)] == []
+    assert [said for said in CLAIMED if not claims(said, EFFUSION)] == []
 
 
 def test_a_forgotten_stop_parts_a_sentence():
     sentence = plain("No focal infiltrate Emphysema is seen.")
     assert claims(sentence.text, topics()["emphysema"].names)
     assert not claims(sentence.text, topics()["infiltrate"].names)
-
-
-def test_places():
-    assert sides_in("bibasilar and right upper lobe") == {"left", "right"}
-    assert sides_in("lingular") == {"left"}
-    assert heights_in("apical, at the upper limits of normal") == {"upper"}
-    assert heights_in("midline heart, central venous catheter") == set()
-    assert may_be_one_place("left base", "basilar opacity")
-    assert not may_be_one_place("left base", "right base")
-    assert not may_be_one_place("left base", "left apex")
 
 
 def test_sentences_keep_their_places_whatever_the_letters():
@@ -114,15 +92,6 @@ def test_whose_normality_a_sentence_states(said, expected):
 )
 def test_what_denies_no_organ(said):
     assert denial_of(plain(said)) is None
-
-
-def test_a_title_says_whose_normality_one_word_states():
-    ribs, normal = sentences_of("Left ribs. Normal.", [(0, 10), (11, 18)])
-    assert denial_of(normal, ribs) == DeniedSystems(
-        frozenset({"bone", "fracture"}), only_acute=False
-    )
-    knee, normal = sentences_of("Left knee. Normal.", [(0, 10), (11, 18)])
-    assert denial_of(normal, knee) is None
 
 
 ROOM = {
@@ -165,8 +134,3 @@ def test_what_kinds_move_regrade_or_state_has_a_topic():
 
     wanted = {finding.observation for finding in false_findings()} | location_moves().movable
     assert wanted <= topics().keys()
-
-
-def test_an_edit_of_nothing_tells_that_there_is_room_already():
-    said = "Otherwise normal chest."
-    assert spared(said, plain(said)) == Edit(0, 0, "")

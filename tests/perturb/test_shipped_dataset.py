@@ -8,10 +8,11 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.perturb.contract import BUILT_KINDS
+from vlscore.core import RECORD
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.evaluation import read_pairs
 from vlscore.perturb import KINDS, Edit, apply_edits, perturb
-from vlscore.perturb.run import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE
+from vlscore.perturb.run import PERTURBATIONS_FILE, SKIPPED_FILE
 
 BUILT = REPOSITORY / "perturbations" / "phantom"
 
@@ -35,7 +36,7 @@ def test_it_is_made_again_byte_for_byte(tmp_path):
     made = perturb(table, tmp_path / "made", kinds=BUILT_KINDS).folder
     there, here = ({path.name for path in folder.iterdir()} for folder in (BUILT, made))
     assert there - {".lock"} == here - {".lock"}
-    for name in (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE):
+    for name in (PERTURBATIONS_FILE, SKIPPED_FILE, RECORD):
         stale = f"{name} is not what the lexicons make; run: make perturbations"
         assert (made / name).read_bytes() == (BUILT / name).read_bytes(), stale
 
@@ -56,6 +57,5 @@ def test_every_kind_is_there_and_every_edit_right(records):
 
 def test_the_benchmark_reads_it(records):
     pairs = read_pairs(BUILT)
-    assert [(p.study_id, p.kind, p.perturbed) for p in pairs] == [
-        (r["study_id"], r["kind"], r["perturbed"]) for r in records
-    ]
+    columns = ["study_id", "kind", "perturbed"]
+    assert pairs[columns].to_dict("records") == [{c: r[c] for c in columns} for r in records]

@@ -1,7 +1,7 @@
 """The standard normal report, made from what a corpus says most often."""
 
 from vlscore.findings import extract
-from vlscore.perturb import default_standard_normal, perturb_report, standard_normal_of
+from vlscore.perturb import default_standard_normal, standard_normal_of
 from vlscore.perturb.generate import recipe
 
 DEFAULTS = {topic.name: topic.default for topic in recipe().topics}
@@ -49,16 +49,3 @@ def test_sentences_of_one_study_or_of_findings_are_not_taken():
 def test_a_sentence_stands_for_one_topic_alone():
     said = "The heart is normal in size and the lungs are clear."
     assert said not in standard_normal_of(sentences(said, times=9))
-
-
-def test_wrapped_lines_count_as_one_sentence():
-    said = ["Cardiac size\nis normal.", "Cardiac size is normal."]
-    assert "Cardiac size is normal." in standard_normal_of(said)
-
-
-def test_a_standard_normal_report_is_not_exchanged_for_itself():
-    own = standard_normal_of(sentences("Cardiac size is normal.", "No effusion or pneumothorax."))
-    kinds = ["standard-normal"]
-    assert list(perturb_report(own, kinds, standard_normal=own)) == []
-    assert list(perturb_report(own.replace(". ", ".\n"), kinds, standard_normal=own)) == []
-    assert [p.perturbed for p in perturb_report(own, kinds)] == [default_standard_normal()]

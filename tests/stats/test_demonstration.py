@@ -2,10 +2,6 @@
 
 import re
 
-import pytest
-
-from vlscore.core import Signature
-from vlscore.evaluation import RetrievalResult
 from vlscore.stats import TextTable, with_mark
 
 TABLES = [
@@ -26,9 +22,3 @@ def test_every_caption_is_marked_in_what_is_printed_and_pasted():
 
 def test_other_encoders_leave_captions_as_they_are():
     assert with_mark(TABLES, [REAL, None]) == TABLES
-
-
-@pytest.mark.parametrize(("signature", "marked"), [(FLAGGED, True), (REAL, False)])
-def test_a_retrieval_table_is_marked(signature, marked):
-    found = RetrievalResult(Signature.parse(signature), {}, [])
-    assert (SAID in found.table().caption) is marked

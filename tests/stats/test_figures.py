@@ -1,16 +1,13 @@
 """Figures of results."""
 
-import numpy as np
 import pytest
 
 from vlscore.errors import InvalidSetting
 from vlscore.stats import (
     Interval,
-    average_ranks,
     curves,
     dot_plots,
     histograms,
-    rank_diagrams,
     save,
     scatter,
 )
@@ -58,21 +55,10 @@ def test_every_kind_of_figure_is_drawn_in_the_width_of_a_paper(tmp_path, monkeyp
     x, y = [0.1, 0.5, NAN, 0.9], [1.0, 2.0, 3.0, 2.5]
     scatter(x, y, "x.pdf", title="T", labels=("metric", "raters"))
     histograms({"a": x, "b": y}, "x.pdf", title="T", means={"a": Interval(0.5, 0.4, 0.6)})
-    rank_diagrams({"a": ({"x": 1.2, "y": 1.8}, 0.9, [["x", "y"]])}, "x.pdf", title="T")
     curves({"Loss": {"training": ([1, 2], [0.5, 0.4])}}, "x.pdf", title="T", label="step")
-    assert [round(figure.get_figwidth(), 1) for figure in kept] == [3.4, 7.0, 3.4, 3.4]
+    assert [round(figure.get_figwidth(), 1) for figure in kept] == [3.4, 7.0, 3.4]
     (points,) = kept[0].axes[0].collections
     assert points.get_offsets().tolist() == [[0.1, 1.0], [0.5, 2.0], [0.9, 2.5]]
-    (line,) = kept[3].axes[0].lines
+    (line,) = kept[2].axes[0].lines
     assert line.get_ydata().tolist() == [0.5, 0.4]
     assert dict(matplotlib.rcParams) == before
-
-
-def test_average_ranks_and_critical_difference_of_demsar():
-    """Demsar 2006, section 3.2.2: CD = 1.25 for 4 classifiers and 14 data sets; q = 2.569."""
-    values = np.array([[0.9, 0.5, 0.5, 0.1]] * 14)
-    found = average_ranks(values)
-    assert found.ranks.tolist() == [1, 2.5, 2.5, 4]
-    assert found.critical == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), abs=1e-3)
-    assert found.groups == ((1, 2),)
-    assert average_ranks(values, higher_is_better=False).ranks.tolist() == [4, 2.5, 2.5, 1]

@@ -7,11 +7,10 @@ from scipy import stats
 from vlscore.errors import InvalidSetting
 from vlscore.stats import (
     auc,
+    grouped,
     grouped_auc,
     grouped_difference,
     grouped_mean,
-    grouped_tau_b,
-    kendall_tau_b,
 )
 
 RESAMPLES = 1500
@@ -59,13 +58,6 @@ def test_mean_of_groups_of_one_is_the_ordinary_bootstrap():
     _agree(interval, tuple(expected.confidence_interval))
 
 
-def test_tau_b():
-    names, x, y = _sample(4)
-    interval = grouped_tau_b(x, y, names)
-    assert interval.estimate == pytest.approx(kendall_tau_b(x, y), rel=1e-12)
-    _agree(interval, _by_hand(kendall_tau_b, names, x, y))
-
-
 def test_auc():
     names, x, y = _sample(5)
     positive = y > 0.4
@@ -75,24 +67,11 @@ def test_auc():
     _agree(interval, expected)
 
 
-def test_tau_b_of_more_rows_than_one_step_holds(monkeypatch):
-    from vlscore.stats import grouped
-
+def test_auc_of_more_rows_than_one_step_holds(monkeypatch):
     names, x, y = _sample(6)
-    whole = grouped_tau_b(x, y, names)
+    whole = grouped_auc(x, y > 0, names)
     monkeypatch.setattr(grouped, "_DRAWN_AT_ONCE", 500)
-    assert grouped_tau_b(x, y, names) == whole
-
-
-def test_joined_groups_keep_the_estimate_and_about_the_interval(monkeypatch):
-    from vlscore.stats import grouped
-
-    names, x, y = _sample(7, groups=120)
-    whole = grouped_tau_b(x, y, names)
-    monkeypatch.setattr(grouped, "_MOST_BLOCKS", 60)
-    joined = grouped_tau_b(x, y, names)
-    assert joined.estimate == pytest.approx(whole.estimate, rel=1e-12)
-    assert joined.high - joined.low == pytest.approx(whole.high - whole.low, rel=0.35)
+    assert grouped_auc(x, y > 0, names) == whole
 
 
 def test_what_a_group_has_in_common_cancels_in_a_difference():
@@ -130,5 +109,5 @@ def test_what_has_no_interval_is_refused(values):
 
 def test_a_seed_gives_the_same_interval_again():
     names, x, y = _sample(10)
-    assert grouped_tau_b(x, y, names, seed=3) == grouped_tau_b(x, y, names, seed=3)
-    assert grouped_tau_b(x, y, names, seed=3) != grouped_tau_b(x, y, names, seed=4)
+    assert grouped_auc(x, y > 0, names, seed=3) == grouped_auc(x, y > 0, names, seed=3)
+    assert grouped_auc(x, y > 0, names, seed=3) != grouped_auc(x, y > 0, names, seed=4)

@@ -8,7 +8,6 @@ import pytest
 from vlscore.errors import InvalidSetting
 from vlscore.stats import (
     bootstrap,
-    bootstrap_difference,
     bootstrap_mean,
     bootstrap_median,
     grouped_mean,
@@ -55,16 +54,6 @@ def test_mean_equals_a_drawn_bootstrap(sample, n):
 def test_rare_values_never_give_a_mean_below_all_values():
     found = bootstrap_mean(_rare(100_000))
     assert 0 <= found.low < found.estimate < found.high
-
-
-def test_the_difference_of_independent_means_resamples_both():
-    rng = np.random.default_rng(7)
-    x, y = rng.normal(1, 1, 400), rng.normal(0, 2, 900)
-    found = bootstrap_difference(x, y, resamples=4000)
-    half = 1.96 * np.sqrt(x.var() / 400 + y.var() / 900)
-    assert found.estimate == pytest.approx(x.mean() - y.mean())
-    assert found.low == pytest.approx(found.estimate - half, abs=0.1 * half)
-    assert found.high == pytest.approx(found.estimate + half, abs=0.1 * half)
 
 
 @pytest.mark.parametrize("interval", [bootstrap_mean, bootstrap_median])
@@ -122,7 +111,6 @@ def test_paired_samples_are_resampled_together():
     [
         bootstrap_mean([2.5]),
         bootstrap_median([2.5]),
-        bootstrap_difference([3.5], [1.0, 1.0]),
         bootstrap(np.mean, [2.5]),
         grouped_mean([2.5], ["a"]),
         bootstrap_sums(np.array([[2.5]]), lambda sums: sums[:, 0]),

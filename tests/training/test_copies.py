@@ -1,4 +1,4 @@
-"""Changed copies of reports: as many changes as they say, the same in other words, and cached."""
+"""Changed copies of reports: as many changes as they say, and the same in other words."""
 
 import numpy as np
 import pytest
@@ -97,19 +97,6 @@ def test_a_kind_that_is_left_out_is_in_no_copy(without):
             elif len(gone) == len(new) == 1 and kinds[0] == kinds[1]:
                 one, other = (((fact,), ()) for fact in (*gone, *new))
                 assert without not in differences(one, other), copy
-
-
-def test_what_was_found_is_read_again_and_gives_the_same_copies(tmp_path, copies, monkeypatch):
-    cache = tmp_path / "copies.jsonl"
-    first = find_copies(REPORTS, cache=cache)
-    monkeypatch.setattr("vlscore.training.copies._found", lambda reports: 1 / 0)
-    again = find_copies(REPORTS, cache=cache)
-    for (_, one), (_, other), (_, third) in zip(
-        draws(first, 1), draws(again, 1), draws(copies, 1), strict=True
-    ):
-        assert one == other == third
-    with pytest.raises(ZeroDivisionError):
-        find_copies(REPORTS[1:], cache=cache)
 
 
 def test_every_word_of_a_copy_is_known(copies):

@@ -9,13 +9,13 @@ import torch
 
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
-from vlscore.core import TrainingProcesses
 from vlscore.data import sample_studies
 from vlscore.encoders import load_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.training import Start, TrainingSettings, train
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.minibatches import BatchSource
+from vlscore.training.processes import TrainingProcesses
 from vlscore.training.registry import find_objective
 from vlscore.training.step import Step, Towers
 from vlscore.training.training_pairs import prepare
@@ -84,13 +84,13 @@ def run(table, out, **options):
     )
 
 
+@pytest.mark.slow
 def test_a_run_learns_lengths_and_goes_on_where_it_was_stopped(table, tmp_path):
     done = run(table, tmp_path / "whole")
     losses = (tmp_path / "whole" / "log.csv").read_text().splitlines()
     column = losses[0].split(",").index("loss")
     found = [float(line.split(",")[column]) for line in losses[1:]]
     assert sum(found[-3:]) < 0.8 * sum(found[:3])
-    assert (tmp_path / "whole" / "pairs-copies.jsonl").is_file()
     encoder = load_encoder(done.encoder, weights=str(done.folder))
     assert encoder.card.dim == 256
     # A report is the sum of its sentences.

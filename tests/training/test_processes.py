@@ -11,8 +11,8 @@ from tests.forked import Started
 from tests.killed_process import as_torchrun_sets
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
-from vlscore.core import TrainingProcesses
 from vlscore.errors import InvalidSetting
+from vlscore.training.processes import TrainingProcesses
 
 PROGRAM = """
 import sys
@@ -21,7 +21,7 @@ from tests.training.conftest import LOCAL, opened
 from tests.training.toys import ToyEncoder
 from vlscore.training.run import train
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.start import Start
+from vlscore.training.settings import Start
 
 settings = TrainingSettings(LOCAL, epochs=3, batch_size=8, learning_rate=0.05,
     validation_share=0.2, augmentation="light")
@@ -52,6 +52,7 @@ def _column(path, name):
     return [float(row[header.index(name)]) for row in rows]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_path, monkeypatch):
     """In float64, with local features, lateral views that one may lack, and micro-batches."""
     monkeypatch.setattr(sys, "argv", ["", str(lateral_table), str(tmp_path / "one"), "0"])
@@ -73,20 +74,6 @@ def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_p
     )
 
 
-def test_shares_of_a_batch_are_whole_and_apart():
-    rows = list(range(12))
-    shares = [rows[TrainingProcesses(rank, 3).share(12)] for rank in range(3)]
-    assert sum(shares, []) == rows  # noqa: RUF017
-
-
-def test_one_process_sends_nothing():
-    tensor = torch.ones(3, requires_grad=True)
-    gathered = TrainingProcesses().gather(tensor)
-    assert torch.equal(gathered, tensor)
-    assert not gathered.requires_grad
-    assert TrainingProcesses().largest(7, torch.device("cpu")) == 7
-
-
 def test_a_table_is_read_by_the_first_process_alone(table, tmp_path, monkeypatch):
     """The others wait for its pairs and never decode."""
     import threading
@@ -98,7 +85,7 @@ def test_a_table_is_read_by_the_first_process_alone(table, tmp_path, monkeypatch
     monkeypatch.setattr(preparing, "_SECONDS_BETWEEN_LOOKS", 0.01)
     made = opened(table)
     found = []
-    waiting = threading.Thread(target=lambda: found.append(wait_for(made, tmp_path / "pairs")))
+    waiting = threading.Thread(target=lambda: found.append(wait_for(tmp_path / "pairs")))
     waiting.start()
     time.sleep(0.05)
     assert not found
@@ -112,3 +99,13 @@ def test_a_batch_that_processes_cannot_share_is_refused(run_toy, tmp_path, monke
     with pytest.raises(InvalidSetting, match="cannot be shared equally by 4 processes"):
         run_toy(tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_torchrun_says_which_process_this_is(monkeypatch):
+    for name, number in {"WORLD_SIZE": 8, "RANK": 5, "LOCAL_RANK": 1}.items():
+        monkeypatch.setenv(name, str(number))
+    found = TrainingProcesses.launched()
+    assert (found.rank, found.count, found.local_rank, found.leads) == (5, 8, 1, False)
+    monkeypatch.setenv("RANK", "two")
+    with pytest.raises(InvalidSetting, match=r"RANK in the environment.*'two'; unset it"):
+        TrainingProcesses.launched()

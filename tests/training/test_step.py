@@ -6,10 +6,10 @@ import torch
 
 from tests.training.conftest import opened
 from tests.training.toys import Broken, Global, Local, ToyEncoder
-from vlscore.core import TrainingProcesses
 from vlscore.errors import TrainingDiverged
 from vlscore.training import TrainingSettings
 from vlscore.training.minibatches import BatchSource
+from vlscore.training.processes import TrainingProcesses
 from vlscore.training.step import Step, Towers, make_optimizer
 from vlscore.training.training_pairs import prepare
 
@@ -70,22 +70,6 @@ def test_the_gradients_are_those_of_plain_backpropagation(pairs):
         for name, parameter in module.named_parameters():
             if parameter.grad is not None:
                 torch.testing.assert_close(found[name], parameter.grad, rtol=1e-11, atol=1e-13)
-
-
-def test_mere_accumulation_would_be_something_else(pairs):
-    """The test above can fail: each micro-batch with its own negatives has other gradients."""
-    _, expected, _ = _gradients(pairs, 0, Global().double())
-    encoder, objective = ToyEncoder().double().train(), Global().double()
-    batch = _batch(pairs, encoder)
-    towers = Towers(encoder, local=False, precision="fp32")
-    from vlscore.training.objective import PairFeatures
-
-    for rows in (slice(0, 6), slice(6, 12)):
-        features = towers(batch, rows)
-        loss = sum(objective(PairFeatures(**features, same=batch.same[rows, rows])).values())
-        (loss / 2).backward()
-    gradient = encoder.image_out.weight.grad
-    assert not torch.allclose(gradient, expected["image_out.weight"], rtol=1e-2)
 
 
 def test_lateral_views_have_their_share_in_the_gradient(lateral_pairs):
@@ -177,5 +161,11 @@ def test_loaded_weights_learn_at_their_own_rate():
     assert {group["share"] for group in groups} == {0.1, 1.0}
     whole = make_optimizer(encoder, Global(), TrainingSettings(), (name,)).param_groups
     assert [group["share"] for group in whole] == [1.0, 1.0]
-    assert "loaded_rate" not in TrainingSettings().to_dict()
-    assert settings.to_dict()["loaded_rate"] == 0.1
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_frozen_norms_stay_as_they_are_while_the_rest_trains(frozen):
+    encoder = ToyEncoder(dropout=0.5, norm=True)
+    Towers(encoder, local=False, precision="fp32", frozen_norms=frozen).train()
+    assert encoder.dropout.training
+    assert encoder.norm.training != frozen

@@ -119,8 +119,8 @@ def test_training_ends_when_patience_does(run_toy, tmp_path):
     """With a rate of almost nothing, no validation is better than the first."""
     options = {"learning_rate": 1e-12, "patience": 2, "epochs": 9, "select": "recall"}
     result = run_toy(tmp_path / "out", **options)
-    assert result.facts["steps"] == 9  # three epochs of three steps
-    assert result.facts["best_step"] == 3
+    assert result.record["steps"] == 9  # three epochs of three steps
+    assert result.record["best_step"] == 3
 
 
 def test_the_result_are_the_weights_that_did_best(run_toy, tmp_path):
@@ -128,7 +128,7 @@ def test_the_result_are_the_weights_that_did_best(run_toy, tmp_path):
     run_toy(tmp_path / "last", epochs=6, select="last")
     rows = (tmp_path / "best" / "validation.csv").read_text().splitlines()
     recalls = {int(r.split(",")[0]): float(r.split(",")[2]) for r in rows[1:]}
-    step = best.facts["best_step"]
+    step = best.record["best_step"]
     assert recalls[step] == max(recalls.values())
     assert step == min(s for s, value in recalls.items() if value == max(recalls.values()))
     found, last = (ToyEncoder.load(tmp_path / name).rows.weight for name in ("best", "last"))
@@ -138,21 +138,21 @@ def test_the_result_are_the_weights_that_did_best(run_toy, tmp_path):
 def test_a_validation_table_of_its_own(run_toy, tmp_path):
     other = write_table(tmp_path, 8, seed=5)
     result = run_toy(tmp_path / "out", validation=opened(other))
-    assert result.facts["pairs"] == 24
-    assert result.facts["validation_pairs"] == 8
+    assert result.record["pairs"] == 24
+    assert result.record["validation_pairs"] == 8
     assert (tmp_path / "out" / "pairs-validation" / "pixels.bin").is_file()
 
 
 def test_no_validation_at_all(run_toy, tmp_path):
     result = run_toy(tmp_path / "out", validation_share=0.0)
-    assert result.facts["validation_pairs"] == 0
-    assert result.facts["best_step"] is None
+    assert result.record["validation_pairs"] == 0
+    assert result.record["best_step"] is None
     assert not (tmp_path / "out" / "validation.csv").exists()
-    assert "not validated" in result.summary()
+    assert result.tables == []
 
 
 def test_selection_by_a_loss_needs_a_batch_of_pairs(run_toy, tmp_path):
     with pytest.raises(InvalidSetting, match="a whole batch of 6 validation pairs; there are 5"):
         run_toy(tmp_path / "out", select="loss")
     result = run_toy(tmp_path / "ok", select="loss", validation_share=0.3)
-    assert result.facts["best_validation"]["loss"] > 0
+    assert result.record["best_validation"]["loss"] > 0

@@ -31,14 +31,9 @@ from vlscore.cli.options import (
     option,
 )
 from vlscore.cli.output import (
-    GROUPED_FAILURES,
     exit_if_failed,
-    named_as_in_papers,
     print_encoder_warning,
-    print_failures,
-    print_json,
-    print_run_notes,
-    show_tables,
+    print_result,
     without_intervals,
 )
 from vlscore.cli.progress import cache_hits, stopping
@@ -46,7 +41,7 @@ from vlscore.evaluation import AlignmentSettings
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
-    from vlscore.evaluation import AlignmentRun, RatedPairs
+    from vlscore.evaluation import RatedPairs
     from vlscore.stats import TextTable
 
 
@@ -98,7 +93,7 @@ class AlignedOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RatedTextOptions:
-    """Where reports and images of rated candidates are."""
+    """Tables with reports and images of rated candidates, and their columns."""
 
     reference_column: ReferenceColumnOption = "reference"
     candidate_column: CandidateColumnOption = "candidate"
@@ -125,15 +120,6 @@ class RatedTextOptions:
     ] = None
     id_column: IdColumnOption = "id"
     view_column: ViewColumnOption = "view"
-
-    def of_ratings(self) -> dict[str, str]:
-        """Return the columns of texts and images in the table of ratings, by role."""
-        # With tables of reports or studies the options name columns of those tables.
-        return {
-            "reference": "reference" if self.reports else self.reference_column,
-            "candidate": "candidate" if self.reports else self.candidate_column,
-            "image": "image" if self.studies is not None else self.image_column,
-        }
 
     def with_reports(self, pairs: "RatedPairs") -> "RatedPairs":
         """Return the pairs with the reports of --reports, where it was used."""
@@ -194,9 +180,8 @@ def align(
     from vlscore.evaluation import align as compute_alignment
     from vlscore.evaluation import read_ratings
 
-    columns = rating.columns(**texts.of_ratings())
     pairs = read_ratings(
-        ratings, layout, columns=columns, meaning=meaning, image_root=texts.image_root
+        ratings, layout, **rating.named(), meaning=meaning, image_root=texts.image_root
     )
     if only := names_of(candidates):
         pairs = pairs.only(only)
@@ -225,29 +210,9 @@ def align(
             on_progress=on_progress,
         )
     print_encoder_warning(embedder)
-    print_run_notes(run)
-    _print(run, printing, settings.fit is not None)
-    exit_if_failed(run.content["failures"], running.keep_going)
-
-
-def _print(run: "AlignmentRun", printing: PrintOptions, is_fitted: bool) -> None:
-    """Print the tables, and the rows without values."""
-    if printing.as_json:
-        print_json(run.content)
-    elif not printing.quiet:
-        tables = [_shorter(named_as_in_papers(table)) for table in run.tables]
-        if is_fitted:
-            # The composite is the last table of the folder, and the answer to the command.
-            tables = [tables[-1], *tables[:-1]]
-        show_tables(tables, run.signatures, run.folder, "tables.md")
-    failures = run.content["failures"]
-    print_failures(
-        run.first_failures(GROUPED_FAILURES),
-        len(failures),
-        "rows or values are missing",
-        "row or value is missing",
-        listed_in=run.folder / "failures.csv",
-    )
+    many, one = "rows or values are missing", "row or value is missing"
+    print_result(run, printing, many, one, tables=map(_shorter, run.tables))
+    exit_if_failed(run.failures, running.keep_going)
 
 
 def _shorter(table: "TextTable") -> "TextTable":
@@ -255,17 +220,8 @@ def _shorter(table: "TextTable") -> "TextTable":
 
     The values over pairs are left out, too: they differ from those over studies in their intervals.
     """
-    from vlscore.evaluation import AGREEMENT_CAPTION
-
     if "Pearson" not in table.columns:
         return table
     end = table.columns.index("Pearson") + 1
-    # On metrics with fewer values than others, and on the demonstration encoder.
-    notes = table.caption.partition(AGREEMENT_CAPTION)[2]
-    return dataclasses.replace(
-        without_intervals(table, "tau_b"),
-        columns=table.columns[:end],
-        rows=tuple(row[:end] for row in without_intervals(table, "tau_b").rows),
-        caption="Larger is more agreement with the raters' mean. [ ]: 95 % bootstrap interval over "
-        f"the studies. tables.md has the other intervals.{notes}",
-    )
+    rows = tuple(row[:end] for row in without_intervals(table, "tau_b").rows)
+    return dataclasses.replace(table, columns=table.columns[:end], rows=rows)

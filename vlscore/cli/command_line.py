@@ -28,16 +28,12 @@ _COMMANDS = {
         "sensitivity",
         "perturb",
         "controlled",
-        "orders",
         "failure_modes",
         "ratings",
     ),
     "Train and prepare": ("dataset", "pair", "train", "retrieval", "calibrate", "index"),
-    "Look up": ("metrics", "encoders", "weights", "cache", "bench", "doctor"),
+    "Look up": ("metrics", "encoders", "weights", "cache", "doctor"),
 }
-# A former name of `ratings make`: works, but is not listed.
-_FORMER = "rating-sheets"
-
 
 # Name of a command -> its file, its purpose.
 _FILES = {
@@ -52,10 +48,9 @@ class _Imported(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         yield from _FILES
-        yield _FORMER
 
     def __len__(self) -> int:
-        return len(_FILES) + 1
+        return len(_FILES)
 
     def __getitem__(self, name: str) -> Any:
         return _command(name)
@@ -65,18 +60,12 @@ class _Imported(Mapping[str, Any]):
 def _command(name: str) -> Any:
     part = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
     part.callback()(lambda: None)
-    if name == _FORMER:
-        from vlscore.cli.ratings import rating_sheets
-
-        part.command(name=name, cls=GroupedCommand, hidden=True)(rating_sheets)
+    file, purpose = _FILES[name]
+    command = getattr(import_module(f"vlscore.cli.{file}"), file)
+    if isinstance(command, typer.Typer):
+        part.add_typer(command, rich_help_panel=purpose)
     else:
-        file, purpose = _FILES[name]
-        module = import_module(f"vlscore.cli.{file}")
-        command = getattr(module, file)
-        if isinstance(command, typer.Typer):
-            part.add_typer(command, rich_help_panel=purpose)
-        else:
-            part.command(cls=GroupedCommand, rich_help_panel=purpose)(command)
+        part.command(cls=GroupedCommand, rich_help_panel=purpose)(command)
     made: Any = typer.main.get_command(part)
     return made.commands[name]
 

@@ -9,22 +9,18 @@ import typer
 from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import TABLE, FigureOption, OutOption, option
 from vlscore.cli.output import (
-    GROUPED_FAILURES,
     echo,
     exit_if_failed,
     print_encoder_warning,
-    print_failures,
-    print_json,
     print_left_out,
-    print_run_notes,
-    show_tables,
+    print_result,
 )
 from vlscore.cli.progress import cache_hits, stopping
 from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import ComparisonRun, Source
+    from vlscore.evaluation import Source
     from vlscore.metrics import Scorer
 
 
@@ -83,8 +79,8 @@ def compare(
 ) -> None:
     """Compare systems that wrote reports for the same studies.
 
-    Prints one table with the headline of every metric: the best system, and which others are not
-    significantly different from it. Writes it as table.tex, .md, .html and .csv; tables.md has all
+    Prints one table with the primary number of every metric: the best system, and which others are
+    not significantly different from it. Writes it as table.tex and table.md; tables.md has all
     numbers, intervals and paired tests. Repeat the command with --columns, --digits and the like to
     print the table in another way; nothing is computed again.
 
@@ -92,10 +88,10 @@ def compare(
 
     Example: vlscore compare ours.csv theirs.csv --text-only --out compared
     """
-    from vlscore.cli.progress import phase_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
-    from vlscore.evaluation import has_images, open_sources
+    from vlscore.evaluation import has_images, open_sources, paper_table
 
     sources = open_sources(systems, table.columns())
     reports = open_reports(compared.train) if compared.train is not None else None
@@ -115,8 +111,8 @@ def compare(
         scorer = _every_metric(embedder, encoding, quiet=printing.quiet)
     embedder = scorer.embedder if scorer is not None else None
     with (
-        stopping(out),
-        phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
+        stopping(out, stored=None),
+        row_progress(None, quiet=printing.is_silent, also=cache_hits(embedder)) as on_progress,
     ):
         result = run(
             sources,
@@ -128,33 +124,15 @@ def compare(
             figure=figure,
             workers=encoding.decoders(),
             overwrite=running.overwrite,
-            on_phase=on_phase,
+            on_progress=on_progress,
         )
     print_encoder_warning(embedder)
-    _print(result, out, paper, printing)
-    exit_if_failed(result.failed, running.keep_going)
-
-
-def _print(
-    result: "ComparisonRun", out: Path, paper: TableSettings, printing: PrintOptions
-) -> None:
-    """Print the table, what else fits on a screen, the notes, and the values that are lacking."""
-    if result.taken_up:
-        echo(f"{result.taken_up} columns of the earlier comparison were used again", err=True)
-    if printing.as_json:
-        print_json(result.content)
-    elif not printing.quiet:
-        tables = [result.table(paper), *result.tables[1:]]
-        show_tables(tables, result.signatures, result.folder, "tables.md")
+    tables = [paper_table(result, paper), *result.tables]
+    print_result(result, printing, "values are missing", "value is missing", tables=tables)
+    if not printing.is_silent:
         folder = result.folder
         echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
-    # Below the table: a reader looks for the numbers first.
-    print_run_notes(result)
-    if result.failed:
-        failures = result.first_failures(GROUPED_FAILURES)
-        named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
-        file = result.folder / "failures.csv"
-        print_failures(named, result.failed, "values are missing", "value is missing", file)
+    exit_if_failed(result.failures, running.keep_going)
 
 
 def _metrics_of(source: "Source", encoding: ScorerOptions, *, text_only: bool) -> "Scorer":

@@ -9,27 +9,20 @@ import typer
 from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, grouped
 from vlscore.cli.options import TABLE, IdColumnOption, OutOption, TextColumnOption, names_of, option
 from vlscore.cli.output import (
-    GROUPED_FAILURES,
     echo,
     exit_if_failed,
     print_encoder_warning,
-    print_failures,
-    print_json,
-    print_run_notes,
-    print_tables,
+    print_result,
 )
 from vlscore.cli.progress import stopping
 from vlscore.evaluation import Sampling
 
 if TYPE_CHECKING:
     from vlscore.data import ReportTable
-    from vlscore.evaluation import ControlledRun, LabelledSentences
+    from vlscore.evaluation import LabelledSentences
 
 DEFAULT_METRICS = "bleu-4,rouge-l,findings-f1"
 
-ReportsOption = Annotated[
-    int, option("--reports", "Largest number of reports in the stress test.", "N", min=1)
-]
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -94,10 +87,7 @@ class SentenceColumnOptions:
 
         if sentences.labelled:
             return read_labelled(source, sentences.named, sentence_column=self.sentence_column)
-        options = {"id": "--id-column", "text": "--text-column"}
-        return open_reports(
-            source, id_column=self.id_column, text_column=self.text_column, options=options
-        )
+        return open_reports(source, id_column=self.id_column, text_column=self.text_column)
 
 
 @grouped(
@@ -107,7 +97,6 @@ class SentenceColumnOptions:
     "views",
     "reference_section",
     "candidate_section",
-    after={"reports": "candidates"},
 )
 def controlled(
     *,
@@ -115,7 +104,6 @@ def controlled(
     out: OutOption,
     sentences: SentenceOptions,
     sampling: Sampling,
-    reports: ReportsOption = 200,
     columns: SentenceColumnOptions,
     encoding: ScorerOptions,
     running: RunOptions,
@@ -126,8 +114,7 @@ def controlled(
     Sentences of your reports are grouped by their label for an observation: positive, uncertain,
     negative, or not mentioned. The labels are those of our rules (`vlscore.findings`), or with
     --labelled those of your table. Prints how well each metric separates sentences that agree
-    from those that do not, and the stress test: how much a report loses without its negative
-    sentences, and without a pathology (Pino 2022). Also writes the mean value for every two groups.
+    from those that do not (Pino 2022). Also writes the mean value for every two groups.
 
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
     """
@@ -144,25 +131,12 @@ def controlled(
             observations=sentences.named,
             text_policy=encoding.section,
             sampling=sampling,
-            most_reports=reports,
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
     print_encoder_warning(scorer.embedder)
-    _print(run, out, printing)
-    exit_if_failed(run.content["failures"], running.keep_going)
-
-
-def _print(run: "ControlledRun", out: Path, printing: PrintOptions) -> None:
-    """Print the tables, and the rows that could not be used."""
-    print_run_notes(run)
-    if printing.as_json:
-        print_json(run.content)
-    elif not printing.quiet:
-        echo(f"{run.content['sentences']} sentences, by {run.content['labelled_by']}\n")
-        print_tables(run.headlines)
-        echo("\n".join(run.signatures))
-        echo(f"wrote {run.folder}; tables.md has the means of every two groups")
-    failures = run.content["failures"]
-    shown = run.first_failures(GROUPED_FAILURES)
-    print_failures(shown, len(failures), "rows could not be used", "row could not be used")
+    if not printing.is_silent:
+        echo(f"{run.record['sentences']} sentences, by {run.record['labelled_by']}\n")
+    areas = run.tables[: run.record["areas"]]
+    print_result(run, printing, "rows could not be used", "row could not be used", tables=areas)
+    exit_if_failed(run.failures, running.keep_going)

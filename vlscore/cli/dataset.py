@@ -11,7 +11,7 @@ from vlscore.cli.options import OUTPUT, names_of, option
 from vlscore.cli.output import echo, print_json, print_notes, print_tables
 
 if TYPE_CHECKING:
-    from vlscore.data import DatasetSummary
+    from vlscore.data import DatasetTable
     from vlscore.stats import TextTable
 
 
@@ -47,8 +47,9 @@ OutOption = Annotated[
 class DatasetOptions:
     """Where the files of a data set are, and which studies are wanted."""
 
-    films: Annotated[
-        Path | None, option("--films", "Folder of the films, if they are not in FOLDER.", "FOLDER")
+    images: Annotated[
+        Path | None,
+        option("--images", "Folder of the images, if they are not in FOLDER.", "FOLDER"),
     ] = None
     reports: Annotated[
         Path | None,
@@ -66,27 +67,18 @@ class DatasetOptions:
             "NAMES",
         ),
     ] = ""
-    proportions: Annotated[
-        Path | None,
-        option(
-            "--proportions",
-            "Write copies of films that were squeezed to a square, with their original "
-            "proportions, to this folder; the table names the copies.",
-            "FOLDER",
-        ),
-    ] = None
-    texts_only: Annotated[bool, option("--texts-only", "Include studies without a film.")] = False
+    texts_only: Annotated[bool, option("--texts-only", "Include studies without an image.")] = False
     no_check: Annotated[
         bool,
         option(
-            "--no-check", "Write the films' paths as published; do not check that the files exist."
+            "--no-check", "Write the images' paths as published; do not check that the files exist."
         ),
     ] = False
     relative: Annotated[
         bool,
         option(
             "--relative",
-            "Write paths that start from the films' folder, which is later commands' --image-root.",
+            "Write paths from the images' folder, which is later commands' --image-root.",
             panel=OUTPUT,
         ),
     ] = False
@@ -117,22 +109,19 @@ def dataset(
         raise typer.BadParameter("give NAME, FOLDER and --out TABLE")
 
     from vlscore.cli.progress import row_progress
-    from vlscore.data import dataset as run
+    from vlscore.data import read_dataset
 
     with row_progress(None, "studies", quiet=printing.is_silent) as on_progress:
-        found = run(
+        found = read_dataset(
             name,
             folder,
-            out,
-            films=chosen.films,
+            images=chosen.images,
             reports=chosen.reports,
             split=list(names_of(chosen.split)),
-            needs_films=not chosen.texts_only,
+            needs_images=not chosen.texts_only,
             check_files=not chosen.no_check,
-            proportions=chosen.proportions,
-            relative=chosen.relative,
             on_progress=on_progress,
-        )
+        ).write(out, relative=chosen.relative)
     print_notes(found.notes)
     if printing.as_json:
         print_json(found.content())
@@ -145,13 +134,14 @@ def dataset(
         raise typer.Exit(1)
 
 
-def _tables(found: "DatasetSummary") -> "list[TextTable]":
+def _tables(found: "DatasetTable") -> "list[TextTable]":
     from vlscore.stats import TextTable
 
     parts = [
-        (part, str(count), str(found.films[part])) for part, count in sorted(found.studies.items())
+        (part, str(studies), str(images))
+        for part, (studies, images) in sorted(found.counts.items())
     ]
-    tables = [TextTable(found.dataset, ("part", "studies", "films"), tuple(parts))]
+    tables = [TextTable(found.dataset.name, ("part", "studies", "images"), tuple(parts))]
     if found.omitted:
         rows = [
             (f"{what}: {why}", str(count)) for (what, why), count in found.omitted.most_common()

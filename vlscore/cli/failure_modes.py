@@ -13,15 +13,7 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import RATINGS_HELP, LayoutOption, OutOption, option
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    echo,
-    exit_if_failed,
-    print_failures,
-    print_json,
-    print_run_notes,
-    print_tables,
-)
+from vlscore.cli.output import exit_if_failed, print_result
 
 
 @grouped()
@@ -50,7 +42,7 @@ def failure_modes(
     from vlscore.evaluation import failure_modes as compute_failure_modes
     from vlscore.evaluation import read_ratings
 
-    pairs = read_ratings(ratings, layout, columns=rating.columns())
+    pairs = read_ratings(ratings, layout, **rating.named())
     run = compute_failure_modes(
         pairs,
         out,
@@ -59,13 +51,5 @@ def failure_modes(
         seed=bootstrap.seed,
         overwrite=running.overwrite,
     )
-    print_run_notes(run)
-    if printing.as_json:
-        print_json(run.content)
-    elif not printing.quiet:
-        print_tables(run.tables)
-        echo(f"wrote {run.folder}")
-    failures = run.content["failures"]
-    shown = run.first_failures(GROUPED_FAILURES)
-    print_failures(shown, len(failures), "rows could not be used", "row could not be used")
-    exit_if_failed(failures, running.keep_going)
+    print_result(run, printing, "rows could not be used", "row could not be used")
+    exit_if_failed(run.failures, running.keep_going)

@@ -19,11 +19,11 @@ _EXPLAINED = {
 # Of the other groups, it names these alone:
 _NAMED = {
     "--overwrite", "--keep-going", "--report", "--quiet", "--json", "--resamples", "--permutations",
-    "--seed", "--format", "--pairs", "--image-weights", "--text-weights", "--micro-batch",
-    "--weight-decay", "--warm-up", "--clip", "--frozen-norms", "--sentences", "--duplicates-apart",
+    "--seed", "--format", "--pairs", "--image-weights", "--micro-batch",
+    "--weight-decay", "--warm-up", "--clip", "--frozen-norms", "--sentences",
     "--group-column", "--validate-every", "--patience", "--effort", "--mode", "--ranks",
     "--describe", "--check", "--lower-is-better", "--layout", "--in-flight", "--prices",
-    "--check-precision", "--by",
+    "--by",
 }  # fmt: skip
 _HELP_ALL = "--help-all"
 # Lines of options that --help explains in full.

@@ -49,8 +49,7 @@ class LanguageModelOptions:
         str | None,
         option(
             "--model",
-            "Judge by a language model: its folder on this machine, or its name at --endpoint. "
-            "Default: by rules.",
+            "Judge by a language model: its name at --endpoint. Default: by rules.",
             "NAME",
             MODEL,
         ),
@@ -96,7 +95,7 @@ class LanguageModelOptions:
         int,
         option(
             "--in-flight",
-            "Largest number of requests at once, or of questions in a batch of a local model.",
+            "Largest number of requests at once.",
             "N",
             MODEL,
             min=1,

@@ -28,12 +28,10 @@ def metrics_text(metrics: "Iterable[Metric]") -> str:
 
     Of a description, what comes before its first semicolon.
     """
-    from vlscore.metrics import provider_of
-
     groups: dict[str, list[str]] = {}
     marked = False
     for metric in metrics:
-        missing = provider_of(metric).missing(metric)
+        missing = metric.missing()
         marked = marked or bool(missing)
         sign = ("↑" if metric.higher_is_better else "↓") + ("*" if missing else " ")
         head = f"  {metric!s:<{_INDENT - 5}} {sign}"
@@ -63,15 +61,13 @@ def _group(metric: "Metric") -> str:
 
 def metric_text(metric: "Metric") -> str:
     """All that is known of one metric, a fact a line."""
-    from vlscore.metrics import provider_of
-
-    missing = provider_of(metric).missing(metric)
+    missing = metric.missing()
     facts = {
         "what": metric.description,
         "reads": _inputs(metric),
         "direction": f"{_direction(metric)}, {_bounds(metric.bounds)}",
         "cost": _COSTS[metric.cost],
-        "computed by": provider_of(metric).library,
+        "computed by": metric.library,
         "signature": _signature(metric) if not missing else "",
         "missing": missing or "",
         "citation": metric.citation,

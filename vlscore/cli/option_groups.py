@@ -18,9 +18,8 @@ from vlscore.core import setting_of, split_names
 if TYPE_CHECKING:
     from vlscore.data import ColumnNames, StudyTable, TextPolicy
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import RatingColumns
     from vlscore.metrics import Scorer
-    from vlscore.retrieval import Manifest
+    from vlscore.retrieval import Index
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -179,7 +178,6 @@ class EncoderOptions:
     C: opt.ConstantOption = None
     device: opt.DeviceOption = None
     precision: opt.PrecisionOption = "fp32"
-    compile: opt.CompileOption = False
     batch_size: opt.BatchSizeOption = None
     no_cache: opt.NoCacheOption = False
     workers: opt.WorkersOption = None
@@ -213,7 +211,6 @@ class EncoderOptions:
             "tokenizer": None if self.tokenizer is None else str(self.tokenizer),
             "device": self.device,
             "precision": self.precision,
-            "compile": self.compile,
             "batch_size": self.batch_size,
             "cache": not self.no_cache,
         }
@@ -256,11 +253,9 @@ class IndexEncoderOptions(ScorerOptions):
 
     encoder: opt.IndexEncoderOption = None
 
-    def of_index(self, path: Path, manifest: "Manifest") -> Self:
+    def of_index(self, index: "Index") -> Self:
         """Return the same options with the encoder that the index names, unless one was chosen."""
-        from vlscore.retrieval import encoder_name_of
-
-        return dataclasses.replace(self, encoder=self.encoder or encoder_name_of(path, manifest))
+        return dataclasses.replace(self, encoder=self.encoder or index.encoder_name())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -300,28 +295,15 @@ class BootstrapOptions:
 class RatingOptions:
     """Columns of a table of ratings."""
 
-    study_column: opt.StudyColumnOption = "study_id"
-    candidate_id_column: opt.CandidateIdColumnOption = "candidate_id"
-    rater_column: opt.RaterColumnOption = "rater"
     rating_columns: opt.RatingColumnsOption = "rating"
     rater_columns: opt.RaterColumnsOption = ""
-    category_column: opt.CategoryColumnOption = "category"
-    significant_column: opt.SignificantColumnOption = "significant"
+    rename: opt.RenameRatingsOption = ""
 
-    def columns(self, **texts: str) -> "RatingColumns":
-        """Return the columns of the table.
-
-        Args: texts: columns of the reference, the candidate and the image, by role.
-        """
-        from vlscore.evaluation import RatingColumns
-
-        return RatingColumns(
-            ratings=opt.names_of(self.rating_columns),
-            by_rater=opt.names_of(self.rater_columns),
-            study=self.study_column,
-            candidate_id=self.candidate_id_column,
-            rater=self.rater_column,
-            category=self.category_column,
-            significant=self.significant_column,
-            **texts,
-        )
+    def named(self) -> dict[str, Any]:
+        """Return the columns as `read_ratings` takes them."""
+        pairs = [each.partition("=") for each in opt.names_of(self.rename)]
+        return {
+            "ratings": opt.names_of(self.rating_columns),
+            "by_rater": opt.names_of(self.rater_columns),
+            "rename": {name.strip(): column.strip() for name, _, column in pairs},
+        }

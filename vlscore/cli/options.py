@@ -108,15 +108,6 @@ PrecisionOption = Annotated[
         ENCODER,
     ),
 ]
-CompileOption = Annotated[
-    bool,
-    option(
-        "--compile",
-        "Run the encoder under torch.compile: slower at the start, then faster on some machines. "
-        "Signatures name it.",
-        panel=ENCODER,
-    ),
-]
 BatchSizeOption = Annotated[
     int | None,
     option(
@@ -268,10 +259,10 @@ def names_in(given: list[str] | None) -> tuple[str, ...]:
 
 
 def column_names(**names: str) -> "ColumnNames":
-    """Return ColumnNames whose messages name this command's options."""
+    """Return the names of a table's columns."""
     from vlscore.data import ColumnNames
 
-    return ColumnNames.of_options(**names)
+    return ColumnNames(**names)
 
 
 def worker_count(workers: int | None, sharing: int = 1) -> int:
@@ -311,11 +302,6 @@ LayoutOption = Annotated[
 ]
 ResamplesOption = Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)]
 SeedOption = Annotated[int, option("--seed", "Seed of the bootstrap.", "N")]
-StudyColumnOption = Annotated[str, _column("study", "Column with the study.")]
-CandidateIdColumnOption = Annotated[
-    str, _column("candidate-id", "Column that identifies the candidate of a study.")
-]
-RaterColumnOption = Annotated[str, _column("rater", "Column with the rater.")]
 RatingColumnsOption = Annotated[
     str,
     option(
@@ -334,11 +320,16 @@ RaterColumnsOption = Annotated[
         TABLE,
     ),
 ]
-CategoryColumnOption = Annotated[
-    str, _column("category", "Column with the kind of error that a row counts.")
-]
-SignificantColumnOption = Annotated[
-    str, _column("significant", "Column that says whether these errors are significant.")
+RenameRatingsOption = Annotated[
+    str,
+    option(
+        "--rename",
+        "Columns that have other names in RATINGS, as study_id=ID,rater=reader: study_id, "
+        "candidate_id, rater, category, significant, reference, candidate, image. category= "
+        "without a name: RATINGS has no such column.",
+        "NAME=COLUMN",
+        TABLE,
+    ),
 ]
 
 

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vlscore.data import BadRow
     from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import BaselineRun, JudgedReports, LabelledReports
-    from vlscore.stats import Run, TextTable
+    from vlscore.stats import Result, Run, TextTable
 
 SHOWN_FAILURES = 10
 # Failed rows of which equal reasons are listed in one line.
@@ -100,7 +100,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def print_run_notes(
-    run: "Run", done: str = "computed", what: str = "these results", unit: str = "row"
+    run: "Run | Result", done: str = "computed", what: str = "these results", unit: str = "row"
 ) -> None:
     """Print the notes of a run, and whether it was resumed or had ended before.
 
@@ -112,8 +112,8 @@ def print_run_notes(
     print_notes(run.notes)
     if run.unchanged:
         echo(f"{run.folder} holds {what} already; nothing was {done}", err=True)
-    elif run.resumed_from:
-        echo(f"resumed after {unit} {run.resumed_from}", err=True)
+    elif getattr(run, "resumed_from", 0):
+        echo(f"resumed after {unit} {getattr(run, 'resumed_from', 0)}", err=True)
 
 
 def exit_if_failed(failed: object, keep_going: bool) -> None:
@@ -289,3 +289,46 @@ def fitting(table: "TextTable") -> "TextTable":
         return table
     (first, *names), *rows = zip(*columns, strict=True)
     return dataclasses.replace(table, columns=(first, *names), rows=tuple(rows), best=(), signs=())
+
+
+class Printing(Protocol):
+    """What a command prints.
+
+    Attributes:
+        quiet: no tables.
+        as_json: the content as json instead of tables.
+    """
+
+    @property
+    def quiet(self) -> bool: ...
+    @property
+    def as_json(self) -> bool: ...
+
+
+def print_result(
+    result: "Result",
+    printing: Printing,
+    many: str,
+    one: str | None = None,
+    *,
+    tables: "Iterable[TextTable] | None" = None,
+) -> None:
+    """Print the notes of a result, its tables or its content as json, and failed rows.
+
+    Args:
+        many, one: what failed, as of `print_failures`.
+        tables: as they are printed; default: those of the result.
+    """
+    print_run_notes(result)
+    if printing.as_json:
+        print_json(result.content)
+    elif not printing.quiet:
+        shown = result.tables if tables is None else tables
+        show_tables(shown, result.signatures.values(), result.folder, "tables.md")
+    listed = result.folder / "failures.csv"
+    # A failure of a comparison names a system instead of a row.
+    failures = [
+        (None, f"{row}, {id}", reason) if isinstance(row, str) else (row, id, reason)
+        for row, id, reason in result.failures
+    ]
+    print_failures(failures, len(failures), many, one, listed)

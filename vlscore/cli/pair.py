@@ -16,17 +16,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairColumnOptions:
-    """Columns of both files, and the folder of films."""
+    """Columns of both files."""
 
-    films: Annotated[
-        Path | None,
-        option(
-            "--films",
-            "Folder of the films: adds those whose file names begin with a study's id.",
-            "FOLDER",
-            TABLE,
-        ),
-    ] = None
     id_column: Annotated[
         str | None,
         option("--id-column", "Column with the id. Default: id or study_id.", "NAME", TABLE),
@@ -75,7 +66,7 @@ def pair(
         Path,
         option(
             "--out -o",
-            "Table to write: .csv or .jsonl; .json is ReXrank's file of predictions.",
+            "Table to write: .csv, .jsonl or .parquet; .json is ReXrank's file of predictions.",
             "TABLE",
             OUTPUT,
         ),
@@ -116,7 +107,6 @@ def _content(found: "PairedReports") -> dict[str, object]:
         "table": str(found.out),
         "studies": found.pairs,
         "left_out": dict(found.left_out),
-        "without_film": found.without_film,
         "by_id": found.by_id,
         "notes": found.notes,
     }

@@ -7,7 +7,7 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
 from vlscore.cli.options import TABLE_HELP, IdColumnOption, OutOption, TextColumnOption, option
-from vlscore.cli.output import echo, exit_if_failed, print_bad_rows, print_run_notes, terminal_width
+from vlscore.cli.output import echo, exit_if_failed, print_failures, print_notes, terminal_width
 from vlscore.cli.progress import stopping
 from vlscore.perturb import PerturbationSettings
 
@@ -61,8 +61,7 @@ def perturb(
 
     Writes perturbations.jsonl (one change a line: original, perturbed, edits, kind, expected
     effect, error category, rule), skipped.jsonl (why a report allows no change of a kind) and
-    run.json. The same table and seed give the same bytes. Stop with Ctrl-C and start the same
-    command again to resume.
+    run.json. The same table and seed give the same bytes.
 
     Example: vlscore perturb test.jsonl --out perturbed
     """
@@ -84,11 +83,14 @@ def perturb(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    print_run_notes(result, "made", "this data set")
+    print_notes(result.notes)
+    if result.unchanged:
+        echo(f"{out} holds this data set already; nothing was made", err=True)
     if not printing.quiet:
         _print(result)
-    bad = result.bad_rows
-    print_bad_rows(bad, listed_in=result.folder / "skipped.jsonl")
+    bad = result.failures
+    listed = result.folder / "skipped.jsonl"
+    print_failures(bad, len(bad), "rows could not be used", "row could not be used", listed)
     exit_if_failed(bad, running.keep_going)
 
 
@@ -109,6 +111,6 @@ def _read(path: Path | None) -> str | None:
 def _print(result: "PerturbedTable") -> None:
     for table in result.tables:
         echo(table.text())
-    if result.standard_normal is not None:
-        echo(f"standard normal report: {result.standard_normal}")
+    if (normal := result.record["standard_normal"]) is not None:
+        echo(f"standard normal report: {normal}")
     echo(f"wrote {result.folder}")

@@ -1,7 +1,7 @@
 """Progress of long work, and the end of a command that was stopped.
 
-Progress is a bar on a terminal, and a line now and then in a log. A command that was interrupted,
-or that is one of several processes, says what it stored.
+Progress is a bar on a terminal, and a line now and then in a log. A command that was interrupted
+says what it stored.
 """
 
 import contextlib
@@ -9,16 +9,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 
 from vlscore.cli.output import echo
 from vlscore.core import INTERRUPTED
-from vlscore.errors import VLScoreError
 
 if TYPE_CHECKING:
-    from vlscore.core import OnProgress, Processes
+    from vlscore.core import OnProgress
     from vlscore.embedding import StudyEmbedder
     from vlscore.training import StepProgress
 
@@ -234,47 +233,6 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
             return update
 
         yield add
-
-
-@contextlib.contextmanager
-def ending_together(processes: "Processes") -> Iterator[None]:
-    """End one of several processes: the first prints for all, and none waits for ever.
-
-    Where one of them dies, torchrun ends the others with SIGTERM. To the first that is what Ctrl-C
-    is, so that it prints what was stored; the others print nothing.
-    """
-    import signal
-
-    if processes.count == 1:
-        yield
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        echo("\nanother process of this run has ended, or all were stopped", err=True)
-        raise KeyboardInterrupt
-
-    if processes.leads:
-        signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-        processes.close()
-    except KeyboardInterrupt:
-        _leave(INTERRUPTED)
-    except typer.Exit as ended:
-        _leave(ended.exit_code)
-    except VLScoreError as error:
-        echo(f"error: {error}", err=True)
-        _leave(2)
-
-
-def _leave(status: int) -> NoReturn:
-    """End this process at once: threads that wait for messages would break into Python's end."""
-    import os
-    import sys
-
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
 
 
 def _holds_results(folder: Path) -> bool:

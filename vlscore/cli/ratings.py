@@ -10,12 +10,10 @@ from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.option_groups import BootstrapOptions, PrintOptions, RunOptions, grouped
 from vlscore.cli.options import TABLE, ImageRootOption, OutOption, QuietOption, option
 from vlscore.cli.output import (
-    SHOWN_FAILURES,
     echo,
     exit_if_failed,
-    print_failures,
     print_notes,
-    print_tables,
+    print_result,
 )
 
 ratings = typer.Typer(
@@ -57,13 +55,15 @@ class AskedOptions:
         ),
     ] = "errors"
     format: Annotated[
-        str, option("--format", "Formats of the sheets: html, csv, xlsx, with commas.", "NAMES")
+        str, option("--format", "Formats of the sheets: html, csv, with commas.", "NAMES")
     ] = "html"
     raters_per_study: Annotated[
         int | None,
         option("--raters-per-study", "Number of raters for each study. Default: all.", "N"),
     ] = None
-    films: Annotated[bool, option("--films", "Embed the films, shrunk, in the HTML pages.")] = False
+    images: Annotated[bool, option("--images", "Embed the images, shrunk, in the HTML pages.")] = (
+        False
+    )
     dimensions: Annotated[
         Path | None,
         option("--dimensions", "File of your own dimensions. Default: the bundled one.", "PATH"),
@@ -113,27 +113,6 @@ def make(
     _make(sources, out, quiet, image_root=image_root, **options)
 
 
-def rating_sheets(
-    sources: Annotated[list[Path], typer.Argument(metavar="ORACLES")],
-    out: OutOption,
-    raters: RatersOption = "rater-1",
-    sample: SampleOption = None,
-    studies: StudiesOption = None,
-    seed: SeedOption = 0,
-    quiet: QuietOption = False,
-) -> None:
-    """Make csv sheets on which raters count errors: the former name of `vlscore ratings make`."""
-    from vlscore.cli.options import names_of
-
-    echo(
-        "warning: `vlscore rating-sheets` is now `vlscore ratings make --format csv`; the former "
-        "name will be removed",
-        err=True,
-        fg="yellow",
-    )
-    _make(sources, out, quiet, raters=names_of(raters), sample=sample, studies=studies, seed=seed)
-
-
 def _make(sources: list[Path], out: Path, quiet: bool, **options: object) -> None:
     """Make sheets, and print where they are."""
     from typing import Any, cast
@@ -154,7 +133,7 @@ def _make(sources: list[Path], out: Path, quiet: bool, **options: object) -> Non
 
 
 @ratings.command("read", cls=GroupedCommand)
-@grouped("as_json")
+@grouped()
 def read(
     *,
     folder: Annotated[
@@ -180,7 +159,7 @@ def read(
     """Check filled-in sheets, and show how raters agree and which systems they prefer.
 
     Writes the tables that `vlscore align` reads (counts.csv, ratings.csv, or of preferences
-    ranks.csv), agreement.csv, systems.csv, ratings.json, tables.md, tables.tex and failures.csv.
+    ranks.csv), and all numbers.
 
     Systems are ranked by Bradley and Terry's model with ties; preferences that were not asked for
     are derived from the ratings of the same rater.
@@ -188,7 +167,6 @@ def read(
     Example: vlscore ratings read sheets --group clinicians=ann,bob --group lay=carl --out read
     """
     from vlscore.cli.options import names_of
-    from vlscore.cli.output import print_run_notes
     from vlscore.errors import InvalidSetting
     from vlscore.evaluation import ratings_read
 
@@ -206,14 +184,10 @@ def read(
         seed=bootstrap.seed,
         overwrite=running.overwrite,
     )
-    print_run_notes(run)
-    if not printing.quiet:
-        print_tables(run.tables)
-        for line in run.align_with:
+    print_result(
+        run, printing, "rows of sheets could not be used", "row of a sheet could not be used"
+    )
+    if not printing.is_silent:
+        for line in run.record["align_with"]:
             echo(f"to compare metrics with these ratings: {line} --out aligned")
-        echo(f"wrote {run.folder}")
-    bad = run.bad_rows
-    shown = [(each.row or None, each.id or "", each.reason) for each in bad[:SHOWN_FAILURES]]
-    many, one = "rows of sheets could not be used", "row of a sheet could not be used"
-    print_failures(shown, len(bad), many, one)
-    exit_if_failed(bad, running.keep_going)
+    exit_if_failed(run.failures, running.keep_going)

@@ -1,27 +1,16 @@
-"""`vlscore retrieval`: does an encoder find each image's report, and each report's image?"""
+"""`vlscore retrieval`: does an encoder find each image's report, and back?"""
 
 import contextlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import TABLE_HELP, OptionalOutOption
-from vlscore.cli.output import (
-    echo,
-    exit_if_failed,
-    print_bad_rows,
-    print_encoder_warning,
-    print_json,
-    print_run_notes,
-    terminal_width,
-)
+from vlscore.cli.output import exit_if_failed, print_encoder_warning, print_result
 from vlscore.cli.progress import cache_hits, stopping
-
-if TYPE_CHECKING:
-    from vlscore.evaluation import RetrievalRun
 
 
 @grouped("candidate_column", "C", "reference_section", "candidate_section")
@@ -40,9 +29,6 @@ def retrieval(
     expected value of a random order. Equal reports count as one, right for the images of all its
     studies.
 
-    With --out, the numbers are written as retrieval.json and retrieval.md. Stop with Ctrl-C and
-    start the same command again to resume.
-
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
     from vlscore.cli.progress import row_progress
@@ -55,10 +41,10 @@ def retrieval(
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
-            stopping(out, "embedded rows are"),
+            stopping(out, stored=None),
             row_progress(total, "embedding", quiet=quiet, also=also) as on_progress,
         ):
-            run = compute_retrieval(
+            result = compute_retrieval(
                 studies,
                 folder,
                 embedder,
@@ -69,20 +55,6 @@ def retrieval(
                 overwrite=running.overwrite,
                 on_progress=on_progress,
             )
-    print_encoder_warning(embedder)
-    _print(run, out, printing)
-    exit_if_failed(run.result.failed, running.keep_going)
-
-
-def _print(run: "RetrievalRun", out: Path | None, printing: PrintOptions) -> None:
-    """Print the numbers, and the rows that could not be embedded."""
-    print_run_notes(run, "embedded")
-    result = run.result
-    if printing.as_json:
-        print_json(result.to_dict())
-    elif not printing.quiet:
-        echo(f"{result.table().text(terminal_width())}\n\n{result.signature}")
-        if out is not None:
-            for name in run.files:
-                echo(f"wrote {name}")
-    print_bad_rows(result.failed, "embedded")
+        print_encoder_warning(embedder)
+        print_result(result, printing, "rows could not be embedded", "row could not be embedded")
+        exit_if_failed(result.failures, running.keep_going)

@@ -20,7 +20,7 @@ def score(
     reference: Annotated[str | None, option("--reference -r", "Reference report.", "TEXT")] = None,
     metrics: Annotated[
         list[str] | None,
-        option("--metrics --similarity -m", METRICS_HELP, "NAMES", show_default="vlscore"),
+        option("--metrics -m", METRICS_HELP, "NAMES", show_default="vlscore"),
     ] = None,
     encoding: ScorerOptions,
     printing: PrintOptions,

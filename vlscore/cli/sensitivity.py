@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import METRICS_HELP, OUTPUT, TABLE_HELP, FormatOption, OutOption, option
 from vlscore.cli.output import (
-    GROUPED_FAILURES,
     echo,
     exit_if_failed,
-    named_as_in_papers,
     print_encoder_warning,
-    print_failures,
-    print_json,
     print_left_out,
-    print_run_notes,
-    show_tables,
+    print_result,
     without_intervals,
 )
 from vlscore.cli.progress import cache_hits, stopping
@@ -25,7 +20,6 @@ from vlscore.evaluation import SensitivitySettings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vlscore.evaluation import SensitivityRun
     from vlscore.stats import TextTable
 
 
@@ -115,28 +109,16 @@ def sensitivity(
             on_phase=on_phase,
         )
     print_encoder_warning(embedder)
-    _print(run, out, printing)
-    exit_if_failed(run.content["failures"], running.keep_going)
-
-
-def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
-    """Print the first tables, what was left out, and the studies without values."""
-    print_run_notes(run)
-    if printing.as_json:
-        print_json(run.content)
-    elif not printing.quiet:
-        show_tables(_shown(run.tables), run.signatures, run.folder, "tables.md")
-    print_left_out(run.content["left_out"])
-    if run.content["truncated"]:
-        echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
-    failures = run.content["failures"]
-    shown = run.first_failures(GROUPED_FAILURES)
-    print_failures(shown, len(failures), "studies have pairs without values")
+    print_result(run, printing, "changes have no value", tables=_shown(run.tables))
+    print_left_out(run.record["left_out"])
+    if run.record["truncated"]:
+        echo(f"{run.record['truncated']} reports are longer than the encoder reads", err=True)
+    exit_if_failed(run.failures, running.keep_going)
 
 
 def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":
     """Return the drops of every kind first, and whether the image counts, as far as computed."""
-    named = list(map(named_as_in_papers, tables))
+    named = list(tables)
     caption = "Means over studies. tables.md has their 95 % bootstrap intervals."
     first = [
         dataclasses.replace(without_intervals(table), caption=caption)

@@ -28,13 +28,13 @@ from vlscore.cli.output import (
     print_failures,
     print_json,
     print_notes,
-    print_run_notes,
+    print_tables,
 )
 from vlscore.cli.progress import stopping
-from vlscore.training import StartSettings, TrainingSettings
+from vlscore.training import Start, TrainingSettings
 
 if TYPE_CHECKING:
-    from vlscore.training import Preparation, Start, TrainingRun
+    from vlscore.training import Preparation, TrainingRun
 
 LEARNING, HELD_OUT = "Learning", "Validation"
 
@@ -152,7 +152,7 @@ class PairOptions:
     ] = None
 
     def preparation(
-        self, path: Path, table: TableOptions, start: "Start", group: str | None
+        self, path: Path, table: TableOptions, start: Start, group: str | None
     ) -> "Preparation":
         """Return the table at `path`, and how its rows become pairs.
 
@@ -177,10 +177,10 @@ class PairOptions:
 @grouped(
     "candidate_column",
     after={
-        "tokenizer": "text_weights",
+        "tokenizer": "image_weights",
         "config": "objective",
         "micro_batch": "batch_size",
-        "validation": "duplicates_apart",
+        "validation": "findings_weight",
         "group_column": "validation_share",
     },
 )
@@ -190,7 +190,7 @@ def train(
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
     config: ConfigOption = None,
-    starting: StartSettings,
+    starting: Start,
     settings: TrainingSettings,
     compute: ComputeOptions,
     held_out: ValidationOptions,
@@ -216,18 +216,17 @@ def train(
     Example: vlscore train studies.csv --objective limitr --style limitr --out mine
     """
     from vlscore.cli.progress import training_progress
-    from vlscore.core import Place
-    from vlscore.training import Start
+    from vlscore.training import TrainingProcesses
     from vlscore.training import train as run
 
     _check_config(context, config)
     check_figure(figure)
-    start, group = Start(**vars(starting)), held_out.group_column
-    made = pairing.preparation(studies, table, start, group)
+    group = held_out.group_column
+    made = pairing.preparation(studies, table, starting, group)
     held = None
     if held_out.validation is not None:
-        held = pairing.preparation(held_out.validation, table, start, group)
-    leads = Place.launched().leads
+        held = pairing.preparation(held_out.validation, table, starting, group)
+    leads = TrainingProcesses.launched().leads
     with (
         stopping(out, "finished steps are"),
         training_progress(made.table.count(), quiet=printing.is_silent or not leads) as (
@@ -239,7 +238,7 @@ def train(
             made,
             out,
             settings,
-            start,
+            starting,
             validation=held,
             pairs=pairing.pairs,
             workers=worker_count(compute.workers),
@@ -253,19 +252,22 @@ def train(
     if leads:
         draw_figures(result.folder, figure)
         _print(result, out, made.table.notes, printing)
-        if result.first_failures() and not running.keep_going:
+        if result.failures and not running.keep_going:
             raise typer.Exit(1)
 
 
 def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: PrintOptions) -> None:
     """Print what was trained, and the rows that gave no pair."""
-    print_notes(notes)
-    print_run_notes(result, "trained", "this encoder", "step")
+    print_notes([*notes, *result.notes])
+    if result.unchanged:
+        echo(f"{out} holds this encoder already; nothing was trained", err=True)
+    record = result.record
     if printing.as_json:
-        print_json(result.facts)
+        print_json(record)
     elif not printing.quiet:
-        echo(result.summary())
+        echo(f"{record['pairs']} pairs, {record['steps']} steps of {record['objective']}")
+        print_tables(result.tables)
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
-    if failed := result.first_failures():
+    if failed := result.failures:
         listed = out / "failures.csv"
         print_failures(failed, len(failed), "rows gave no pair", "row gave no pair", listed)

@@ -113,9 +113,9 @@ def path(
 
     Example: d="$(vlscore weights path gloria)"; mkdir -p "$d"; cp chexpert_resnet50.ckpt "$d"
     """
-    from vlscore.encoders import cache_folder, weights_of
+    from vlscore.encoders import weights_folder, weights_of
 
-    echo(cache_folder() if name is None else cache_folder() / weights_of(name).name)
+    echo(weights_folder() if name is None else weights_folder() / weights_of(name).name)
 
 
 @weights.command(cls=GroupedCommand)

@@ -18,18 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core.files import atomic_write, file_digest, writing
-from vlscore.core.lru import Recent
+from vlscore.core.result_folder import as_json, has_digest, key_difference, sync
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 
 Stamps = dict[str, list[Any]]
-# Facts by which a file counts as unchanged: device, inode, bytes, time of change.
-_State = tuple[int, int, int, int]
-_digests: Recent[_State, str] = Recent(100_000)
-
-
-def remember_digest(state: _State, sha256: str) -> None:
-    """Remember the sha256 of a file that was hashed, so that `stamps` need not read it again."""
-    _digests.add({state: sha256})
 
 
 def stamps(paths: Iterable[str | Path]) -> Stamps:
@@ -42,12 +34,7 @@ def stamps(paths: Iterable[str | Path]) -> Stamps:
     for path in dict.fromkeys(os.fspath(path) for path in paths):
         try:
             status = os.stat(path)
-            state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-            digest = _digests.known([state]).get(state)
-            if digest is None:
-                digest = file_digest(path)
-                remember_digest(state, digest)
-            found[path] = [status.st_size, status.st_mtime_ns, digest]
+            found[path] = [status.st_size, status.st_mtime_ns, file_digest(path)]
         except OSError:
             # The row has failed, or will fail; there is nothing to compare with later.
             continue
@@ -222,46 +209,6 @@ def clear_discarded(out: Path) -> None:
         shutil.rmtree(out / _DISCARDED)
 
 
-def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """Return the differences between two keys, in words.
-
-    >>> key_difference({"settings": {"epochs": 6, "seed": 0}}, {"settings": {"epochs": 8}})
-    'settings epochs: 6 there, 8 now; settings seed: 0 there, nothing now'
-    """
-    parts = []
-    for name in differing(there, here):
-        one, two = there.get(name), here.get(name)
-        if isinstance(one, dict) and isinstance(two, dict):
-            inner = key_difference(one, two)
-            parts += [f"{name} {each}" for each in inner.split("; ")]
-            continue
-        if isinstance(one, str) and isinstance(two, str):
-            one, two = _facts_that_differ(one, two)
-        parts.append(f"{name}: {_brief(one)} there, {_brief(two)} now")
-    return "; ".join(parts)
-
-
-def _facts_that_differ(one: str, two: str) -> tuple[str, str]:
-    """Return the facts of each signature that the other one lacks; other texts unchanged."""
-    facts, others = one.split("|"), two.split("|")
-    if len(facts) == 1 or len(others) == 1 or facts[0] != others[0]:
-        return one, two
-    return (
-        "|".join(each for each in facts if each not in others),
-        "|".join(each for each in others if each not in facts),
-    )
-
-
-def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Return the names of the entries that differ between two keys."""
-    return [name for name in {**there, **here} if there.get(name) != here.get(name)]
-
-
-def as_json(content: Any) -> Any:
-    """Return plain data as json will read it: tuples become lists, names of entries text."""
-    return json.loads(json.dumps(content, allow_nan=False))
-
-
 def write_plain(path: Path, content: Any) -> None:
     """Write json in ASCII, which can also hold undecodable bytes of a path."""
     with atomic_write(path) as stream:
@@ -276,20 +223,6 @@ def seal(folder: Path) -> dict[str, str]:
         sync(path)
         digests[path.name] = file_digest(path)
     return digests
-
-
-def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def has_digest(path: Path, sha256: str) -> bool:
-    """Return True if a file exists and has this content."""
-    return path.is_file() and file_digest(path) == sha256
 
 
 def damaged(path: Path) -> ChecksumMismatch:
@@ -324,15 +257,3 @@ def _whole_chunks(folder: Path) -> Iterator[Chunk]:
 
 def _name(number: int) -> str:
     return f"part-{number:08d}"
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_brief, value)) or "nothing"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_brief(item)}" for name, item in value.items()) or "nothing"
-    if value is None:
-        return "nothing"
-    text = str(value) or "nothing"
-    is_digest = len(text) == 64 and not set(text) - set("0123456789abcdef")
-    return text[:12] if is_digest else text

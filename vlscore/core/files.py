@@ -6,15 +6,15 @@ top of it write files so that a reader never sees half of one.
 """
 
 import contextlib
-import glob
 import hashlib
 import json
 import math
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import IO, Any, Union, get_args, get_origin, get_type_hints
@@ -27,26 +27,22 @@ __version__ = "0.1.0"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def resource_path(room: str, *parts: str) -> Path:
+def resource_path(folder: str, *parts: str) -> Path:
     """Return the path of a data file that ships with the code.
 
-    Args: room: a top-level data folder (`weights`, `perturbations`).
+    Args: folder: a top-level data folder (`weights`, `perturbations`).
     Raises: FileNotFoundError that names both folders that were searched.
     """
-    candidates = [_PACKAGE / "_bundled" / room, _PACKAGE.parent / room]
+    candidates = [_PACKAGE / "_bundled" / folder, _PACKAGE.parent / folder]
     for base in candidates:
         path = base.joinpath(*parts)
         if path.exists():
             return path
     searched = " and ".join(str(base) for base in candidates)
-    raise FileNotFoundError(f"{'/'.join((room, *parts))} is in neither of {searched}")
+    raise FileNotFoundError(f"{'/'.join((folder, *parts))} is in neither of {searched}")
 
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+_NANOSECONDS_OF_A_CHANGE = 2_000_000_000
 
 
 @contextlib.contextmanager
@@ -93,10 +89,7 @@ def _failed(path: Path, error: OSError) -> OutputFailed:
 @contextlib.contextmanager
 def _temporary_file(path: Path, mode: str) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(path)
-    handle, temporary = _new_temporary(path)
-    # A second handle holds the lock until the file has its name, after the stream is closed.
-    held = os.dup(handle) if fcntl is not None else None
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     encoding = None if "b" in mode else "utf-8"
     newline = None if "b" in mode else ""
     try:
@@ -110,45 +103,6 @@ def _temporary_file(path: Path, mode: str) -> Iterator[IO[Any]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    finally:
-        if held is not None:
-            os.close(held)
-
-
-def _new_temporary(path: Path) -> tuple[int, str]:
-    """Make the temporary file of `path` and lock it, so that others see that it is in use."""
-    while True:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        # Another process that removes abandoned files may have locked and removed this one.
-        if _lock(handle, is_new=True) and os.fstat(handle).st_nlink > 0:
-            return handle, name
-        os.close(handle)
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files of `path` that a killed process left: those without a lock."""
-    if fcntl is None:
-        return
-    for each in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
-        with contextlib.suppress(OSError):
-            handle = os.open(each, os.O_RDWR)
-            try:
-                if _lock(handle, is_new=False):
-                    os.unlink(each)
-            finally:
-                os.close(handle)
-
-
-def _lock(handle: int, *, is_new: bool) -> bool:
-    """Return True if this process got the lock; the system releases it when the process ends."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        # On a file system without locks every file may be in use.
-        return is_new and not isinstance(error, BlockingIOError)
-    return True
 
 
 def plain(value: Any) -> Any:
@@ -248,8 +202,17 @@ def json_line(record: Any) -> str:
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def file_digest(path: str | Path) -> str:
-    """Compute the hexadecimal sha256 of a file's content."""
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Compute the hexadecimal sha256 of a file's content, once while the file does not change."""
+    status = os.stat(path)
+    # A file that was changed just now may change again within the same tick of its clock.
+    is_new = time.time_ns() - status.st_mtime_ns < _NANOSECONDS_OF_A_CHANGE
+    digest = _digest.__wrapped__ if is_new else _digest
+    return digest(os.fspath(path), status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@lru_cache(maxsize=100_000)
+def _digest(path: str, size: int, changed: int, inode: int) -> str:
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

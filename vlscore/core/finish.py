@@ -12,92 +12,31 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vlscore.core.chunks import (
     PARTS,
-    Key,
-    as_json,
     damaged,
     discard_chunks,
-    has_digest,
     seal,
-    sync,
     write_plain,
 )
 from vlscore.core.files import writing
+from vlscore.core.result_folder import (
+    RECORD,
+    _are_digests,
+    as_json,
+    finished_run,
+    has_digest,
+    is_plain_name,
+    sync,
+)
 from vlscore.errors import ChecksumMismatch
 
-RECORD = "run.json"
 _FINAL = "final"
 _COMMIT = "commit.json"
 _KEY, _RESULTS = "key", "results"
-
-
-@dataclass(frozen=True)
-class FinishedRun:
-    """The results of a run that ended.
-
-    Attributes:
-        folder: folder of the results.
-        record: content of `run.json`: the command's entries, "key", and "results", the sha256 of
-            every file by its name.
-    """
-
-    folder: Path
-    record: dict[str, Any]
-
-    @property
-    def key(self) -> Key:
-        """Settings and inputs of the run."""
-        return dict(self.record[_KEY])
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """Name -> sha256 of every result file."""
-        return dict(self.record[_RESULTS])
-
-    def file(self, name: str) -> Path:
-        """Return the path of a result file. Raises: ChecksumMismatch if there is no such result."""
-        if name not in self.digests:
-            raise ChecksumMismatch(f"{self.folder}: the run wrote no {name}")
-        return self.folder / name
-
-    def check(self) -> None:
-        """Raise ChecksumMismatch at the first result that is missing or has changed."""
-        for name, sha256 in self.digests.items():
-            path = self.folder / name
-            if not has_digest(path, sha256):
-                found = "has been changed" if path.exists() else "is missing"
-                raise ChecksumMismatch(
-                    f"{path} {found} since the run that {RECORD} records; restore it, or give "
-                    "--overwrite to make all results anew"
-                )
-
-
-def finished_run(folder: str | Path) -> FinishedRun | None:
-    """Return the run whose results a folder holds; None without `run.json`.
-
-    The results are not compared with their digests; `check` does that.
-
-    Raises: ChecksumMismatch for a `run.json` that cannot be read, or is of another version.
-    """
-    path = Path(folder) / RECORD
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        key, results = record[_KEY], record[_RESULTS]
-        if isinstance(key, dict) and _are_digests(results):
-            return FinishedRun(Path(folder), record)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise ChecksumMismatch(
-        f"{path} is damaged, or was not written by this version of vlscore; choose another output "
-        "folder, or give --overwrite to replace what is there"
-    )
 
 
 def staging_folder(parts: Path) -> Path:
@@ -191,14 +130,3 @@ def _read_commit(path: Path) -> tuple[dict[str, Any], list[str]] | None:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise damaged(path)
-
-
-def is_plain_name(name: object) -> bool:
-    """Return True if a result may have this name: that of a file directly in the folder."""
-    return isinstance(name, str) and Path(name).name == name != "" and not name.startswith(".")
-
-
-def _are_digests(results: object) -> bool:
-    return isinstance(results, dict) and all(
-        is_plain_name(name) and isinstance(sha256, str) for name, sha256 in results.items()
-    )

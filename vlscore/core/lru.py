@@ -9,29 +9,29 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Recent(Generic[Key, Value]):
-    """The values of the keys that were used or added last, at most `room` of them.
+class LRUCache(Generic[Key, Value]):
+    """The values of the keys that were used or added last, at most `size` of them.
 
-    >>> recent = Recent[str, int](room=2)
-    >>> recent.add({"a": 1, "b": 2})
-    >>> recent.known(["a", "z"])
+    >>> cache = LRUCache[str, int](size=2)
+    >>> cache.add({"a": 1, "b": 2})
+    >>> cache.known(["a", "z"])
     {'a': 1}
-    >>> recent.add({"c": 3})
-    >>> recent.known("abc")
+    >>> cache.add({"c": 3})
+    >>> cache.known("abc")
     {'a': 1, 'c': 3}
     """
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._lock = threading.Lock()
 
     def __getstate__(self) -> int:
-        """Return the room alone: a copy begins empty, because its values can be computed again."""
-        return self._room
+        """Return the size alone: a copy begins empty, because its values can be computed again."""
+        return self._size
 
-    def __setstate__(self, room: int) -> None:
-        self.__init__(room)  # type: ignore[misc]
+    def __setstate__(self, size: int) -> None:
+        self.__init__(size)  # type: ignore[misc]
 
     def known(self, keys: Iterable[Key]) -> dict[Key, Value]:
         """Return key -> value of the keys that are in memory."""
@@ -44,12 +44,12 @@ class Recent(Generic[Key, Value]):
         return found
 
     def add(self, values: Mapping[Key, Value]) -> None:
-        """Add values; remove the oldest ones beyond `room`."""
+        """Add values; remove the oldest ones beyond `size`."""
         with self._lock:
             for key, value in values.items():
                 self._values[key] = value
                 self._values.move_to_end(key)
-            while len(self._values) > self._room:
+            while len(self._values) > self._size:
                 self._values.popitem(last=False)
 
     def values_of(
@@ -61,7 +61,7 @@ class Recent(Generic[Key, Value]):
 
         Args: make: function that computes the values of distinct keys, in their order.
 
-        >>> Recent[str, str](room=2).values_of("aba", lambda keys: map(str.upper, keys))
+        >>> LRUCache[str, str](size=2).values_of("aba", lambda keys: map(str.upper, keys))
         ['A', 'B', 'A']
         """
         found = self.known(keys)

@@ -3,8 +3,7 @@
 A member is found by name, alias, or as itself. Names are written in any case, with hyphens,
 underscores or blanks alike. A member may be registered as "package.module:attribute", which is
 imported on first use. A user's member can be named by such a text without being registered.
-Packages of users register members by an entry point of the family's group. `broken_checks` runs
-the checks that every member of a family must pass.
+Packages of users register members by an entry point of the family's group.
 """
 
 import difflib
@@ -15,8 +14,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from vlscore.core.former_names import warn_caller
-from vlscore.errors import BrokenContract, InvalidSetting, UnknownName, VLScoreError
+from vlscore.core.caller_warning import warn_caller
+from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
 
 Member = TypeVar("Member")
 
@@ -280,27 +279,3 @@ def split_names(text: str) -> list[str]:
     ['vlscore', 'bleu-4(smoothing=exp,tokens=cxr)']
     """
     return [name.strip() for name in _COMMAS_OUTSIDE.split(text) if name.strip()]
-
-
-def broken_checks(
-    checks: Iterable[Callable[..., object]],
-    *arguments: Any,
-    fault: Callable[[Any, Exception], str] | None = None,
-) -> list[str]:
-    """Run the checks of a contract, and return what is wrong, one text for each failed check.
-
-    Args:
-        arguments: of each check: the member, and what it is checked with.
-        fault: text of an error that is no BrokenContract, from check and error; default: the
-            check's name, the error's class and its message.
-    """
-    problems = []
-    for check in checks:
-        try:
-            check(*arguments)
-        except BrokenContract as problem:
-            problems.append(str(problem))
-        except Exception as error:  # a check may run into any fault of the member
-            text = f"{getattr(check, '__name__', check)}: {type(error).__name__}: {error}"
-            problems.append(text if fault is None else fault(check, error))
-    return problems

@@ -6,13 +6,8 @@ needed to repeat a run: versions, command and time.
 """
 
 import contextlib
-import datetime
-import platform
 import shutil
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -21,79 +16,29 @@ from vlscore.core.chunks import (
     PARTS,
     Chunk,
     Chunks,
-    Key,
-    as_json,
     clear_discarded,
-    differing,
     is_discarding,
-    key_difference,
     unfinished_key,
 )
-from vlscore.core.files import __version__, writing
-from vlscore.core.finish import (
+from vlscore.core.files import writing
+from vlscore.core.finish import commit, is_decided, roll_forward, staging_folder
+from vlscore.core.result_folder import (
     RECORD,
     FinishedRun,
-    commit,
+    Key,
+    as_json,
+    differing,
     finished_run,
-    is_decided,
     is_plain_name,
-    roll_forward,
-    staging_folder,
+    key_difference,
+    sole_writer,
 )
-from vlscore.core.threads import confirm
-from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
+from vlscore.errors import ChecksumMismatch, InvalidSetting, OutputFailed
 
-_FILE = ".lock"
 _BYTES_AT_ONCE = 1 << 20
 
 
-@contextlib.contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the system releases when the process ends for any reason.
-
-    Raises: FolderInUse if another run holds it; InvalidSetting if `folder` is a file;
-    OutputFailed if nothing can be written there.
-    """
-    import filelock
-
-    lock = filelock.FileLock(folder / _FILE, timeout=0)
-    with writing(folder):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise InvalidSetting(
-                f"{folder} is a file, or is below one; the output is a folder"
-            ) from None
-        try:
-            lock.acquire()
-        except filelock.Timeout:
-            raise FolderInUse(
-                f"{folder}: another run is writing this folder; wait until it ends, or choose "
-                "another one"
-            ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 T = TypeVar("T")
-
-# Called with the numbers of rows that are done, and of those that failed.
-OnProgress = Callable[[int, int], None]
-# Called at the beginning of each phase with (what is done, how many in all, None if unknown);
-# returns what to call with the numbers done.
-OnPhase = Callable[[str, int | None], OnProgress]
-
-
-def no_progress(done: int, failed: int) -> None:
-    """Ignore progress; the default of functions that report it."""
-
-
-def no_phase(what: str, total: int | None) -> OnProgress:
-    """Ignore a phase, and its progress."""
-    return no_progress
-
 
 _EXTENDS = "continues the finished run"
 
@@ -257,8 +202,6 @@ class ResumableFolder:
         with writing(self.out):
             final = staging_folder(parts)
             record = write(final)
-            # Results may appear only after all checks in the background (checksums) have passed.
-            confirm()
             unknown = {path.name for path in final.iterdir()} - self._names
             if unknown:
                 raise ValueError(f"undeclared results: {sorted(unknown)}")
@@ -333,42 +276,3 @@ class ResumableFolder:
         except ChecksumMismatch:
             finished = None
         return self._names | (set(finished.digests) if finished is not None else set())
-
-
-_LIBRARIES = (
-    "torch",
-    "torchvision",
-    "transformers",
-    "timm",
-    "open_clip_torch",
-    "numpy",
-    "pillow",
-    "opencv-python-headless",
-    "pydicom",
-)
-
-
-def run_record(**facts: Any) -> dict[str, Any]:
-    """Return the facts with versions, command and time added: what is needed to repeat a run."""
-    return {
-        **facts,
-        "vlscore": __version__,
-        "command": sys.argv,
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "libraries": libraries(),
-    }
-
-
-@cache
-def libraries() -> dict[str, str | None]:
-    """Return the versions of the libraries that numbers may depend on; None for an absent one."""
-    return {name: _installed(name) for name in _LIBRARIES}
-
-
-def _installed(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None

@@ -2,7 +2,7 @@
 
 Texts are made safe for terminals, spreadsheets, LaTeX and HTML.
 
-Reports, ids and names come from tables that may come from elsewhere. A terminal obeys control
+Reports, ids and names come from tables that others may have made. A terminal obeys control
 sequences (ECMA-48), a spreadsheet runs a cell that begins like a formula (CWE-1236), and a browser
 that shows Markdown obeys HTML.
 
@@ -13,12 +13,11 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core.files import plain
-from vlscore.errors import MissingDependency
 
 if TYPE_CHECKING:
     import pandas
@@ -81,33 +80,6 @@ def cells(values: Iterable[Any]) -> list[Any]:
     return [cell(value) for value in values]
 
 
-def record_cells(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of a csv file by its columns, with each value made safe by `cell`."""
-    return {name: cell(value) for name, value in record.items()}
-
-
-def table_cells(table: Any) -> Any:
-    """Return a pyarrow table for a csv file: its texts made safe by `cell`."""
-    return _with_texts(table, cell)
-
-
-def from_table_cells(table: Any) -> Any:
-    """Return a pyarrow table that was read from a csv file, with its original texts."""
-    return _with_texts(table, from_cell)
-
-
-def _with_texts(table: Any, change: Callable[[str], str]) -> Any:
-    """Return a pyarrow table with a function applied to each text."""
-    import pyarrow as pa
-
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            texts = table.column(place).to_pylist()
-            column = [None if text is None else change(text) for text in texts]
-            table = table.set_column(place, field, pa.array(column, field.type))
-    return table
-
-
 def without_html(text: str) -> str:
     """Return text for Markdown: no HTML tag, no link or image, one line a paragraph.
 
@@ -128,9 +100,9 @@ def frame(
     The p value of a tested difference becomes x.p_value.
 
     Args: signatures: what the numbers depend on, by metric; they go into the frame's `attrs`.
-    Raises: MissingDependency where pandas is absent.
     """
-    pandas = _pandas()
+    import pandas
+
     return _signed(pandas.DataFrame([flat(plain(record)) for record in records]), signatures)
 
 
@@ -138,7 +110,9 @@ def frame_of_columns(
     columns: Mapping[str, Any], signatures: Mapping[str, Any] | None = None
 ) -> "pandas.DataFrame":
     """Return a frame of columns of n values each; `signatures` as in `frame`."""
-    return _signed(_pandas().DataFrame(dict(columns)), signatures)
+    import pandas
+
+    return _signed(pandas.DataFrame(dict(columns)), signatures)
 
 
 def read_frame(
@@ -150,9 +124,9 @@ def read_frame(
         texts: columns of a csv that are read as texts: an id 0012 is not a number.
         signatures: as in `frame`.
 
-    Raises: MissingDependency where pandas is absent.
     """
-    pandas = _pandas()
+    import pandas
+
     if path.suffix == ".parquet":
         return _signed(pandas.read_parquet(path), signatures)
     if path.suffix == ".jsonl":
@@ -193,11 +167,3 @@ def _signed(made: "pandas.DataFrame", signatures: Mapping[str, Any] | None) -> "
     if signatures:
         made.attrs["signatures"] = {name: str(each) for name, each in signatures.items()}
     return made
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise MissingDependency("pandas is not installed: pip install 'vlscore[pandas]'") from None
-    return pandas

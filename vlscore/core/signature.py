@@ -124,28 +124,3 @@ def written(value: Any) -> str:
         return str(value)
     short = f"{value:.10g}"
     return short if float(short) == value else repr(value)
-
-
-def stable_name(kind: type) -> str:
-    """Return the name of a class in checksums and cache keys: "module:Class".
-
-    A class of this package has an attribute `stable_name`, so that the class can move to another
-    file, or get a better name, without changing a checksum or a cache key. A subclass does not
-    inherit it, because it computes something else. For any other class the name is made of its
-    module and its own name.
-
-    >>> stable_name(dict)
-    'builtins:dict'
-    """
-    written = vars(kind).get("stable_name")
-    return written if isinstance(written, str) else f"{kind.__module__}:{kind.__qualname__}"
-
-
-def stable_class(kind: type) -> str:
-    """Return the part of `stable_name` after the colon: the name of the class."""
-    return stable_name(kind).partition(":")[2]
-
-
-def stable_module(kind: type) -> str:
-    """Return the part of `stable_name` before the colon: the name of the module."""
-    return stable_name(kind).partition(":")[0]

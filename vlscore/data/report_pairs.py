@@ -14,29 +14,28 @@ Tables in every format of `read_rows` can be mixed with them.
 
 import csv
 import json
-import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import atomic_write, cells, json_line, write_json
+from vlscore.core import atomic_write, cells, write_json
+from vlscore.data.cells import check_encodable, id_of, is_missing, text_of
 from vlscore.data.rows import format_of, is_manifest, read_rows
-from vlscore.data.study import check_encodable, id_of, is_missing, text_of
 from vlscore.data.study_tables import REPORT_SECTIONS
+from vlscore.data.table_writing import check_format, write_table
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 _IDS = ("id", "study_id")
-_REFERENCES = ("reference", "report", "text", "ref")
-_CANDIDATES = (
-    "candidate", "report", "text", "model_prediction", "hypothesis", "hyp", "prediction",
-)  # fmt: skip
+_COLUMNS = {
+    "reference": ("reference", "report", "text", "ref"),
+    "candidate": (
+        "candidate", "report", "text", "model_prediction", "hypothesis", "hyp", "prediction",
+    ),
+}  # fmt: skip
 _LISTS = {"reference": "references", "candidate": "hypotheses"}
 _LINES = (".txt", ".tok")
-_FILMS = (".dcm", ".dicom", ".png", ".jpg", ".jpeg", ".tif", ".tiff")
-_JSON = (str, int, float, list, dict)
 
 NO_CANDIDATE = "no candidate has this id"
 NO_REFERENCE = "no reference has this id"
@@ -55,44 +54,15 @@ class PairedReports:
         pairs: number of studies in `out`.
         left_out: reason -> number of rows that are not in `out`.
         by_id: whether rows were joined by their ids; else by their order.
-        empty_candidates: number of candidates without a text; they are in `out`.
-        without_film: number of studies of `out` for which the folder of films has no file; None
-            without such a folder.
+        notes: notes for the user besides the numbers, one sentence each.
     """
 
     out: Path
     rows_file: Path
-    pairs: int = 0
+    pairs: int
+    by_id: bool
     left_out: Counter[str] = field(default_factory=Counter)
-    by_id: bool = True
-    empty_candidates: int = 0
-    without_film: int | None = None
-
-    @property
-    def notes(self) -> list[str]:
-        """Return notes for the user besides the numbers, one sentence each."""
-        notes = []
-        if not self.by_id:
-            notes.append("not both files have ids, so the rows were joined by their order")
-        if self.empty_candidates:
-            notes.append(f"{self.empty_candidates} candidates are empty; they will be scored")
-        if self.without_film:
-            notes.append(
-                f"{self.without_film} of {self.pairs} studies have no film whose name begins with "
-                "their id"
-            )
-        return notes
-
-
-@dataclass(frozen=True)
-class _ReportRow:
-    """One row of one of the files: its number, id, text, and other columns, or why it fails."""
-
-    number: int
-    id: str | None
-    text: str | None = None
-    others: Mapping[str, Any] = field(default_factory=dict)
-    reason: str | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 def pair(
@@ -103,7 +73,6 @@ def pair(
     reference_column: str | None = None,
     candidate_column: str | None = None,
     id_column: str | None = None,
-    films: str | Path | None = None,
 ) -> PairedReports:
     """Join references and candidates, and write a table for every command.
 
@@ -118,154 +87,155 @@ def pair(
             copied, except `candidate`; paths of images are not changed.
         candidates: the same with a column `candidate`, `report`, `text`, `model_prediction`,
             `hypothesis` or `prediction`; the same file again for RadEval's json object.
-        out: .csv or .jsonl; .json writes a file of predictions for ReXrank, if `references` is a
-            manifest.
+        out: .csv, .jsonl or .parquet; .json writes a file of predictions for ReXrank, if
+            `references` is a manifest.
         reference_column, candidate_column, id_column: columns of tables, instead of those above.
-        films: folder of images: the column `image` gets those whose file names are a study's id,
-            or begin with it and a sign that is no letter or digit; or the folder of that name.
-            Paths start from the folder of `out`.
 
     Raises: InvalidTable if a file cannot be read, has no column of reports, or the files have
-        different numbers of rows and no ids; InvalidSetting for another format of `out`, or where
-        no film has a study's id.
+        different numbers of rows and no ids; InvalidSetting for another format of `out`.
     """
     references, candidates, out = Path(references), Path(candidates), Path(out)
-    if out.suffix not in (".csv", ".jsonl", ".json"):
-        raise InvalidSetting(f"{out}: write .csv, .jsonl, or .json for ReXrank")
+    if out.suffix != ".json":
+        check_format(out)
     ids = _IDS if id_column is None else (id_column,)
     ours = list(_rows(references, "reference", reference_column, ids))
     theirs = list(_rows(candidates, "candidate", candidate_column, ids))
-    result = PairedReports(out, out.with_name(f"{out.stem}.rows.csv"))
-    result.by_id = all(any(row.id is not None for row in rows) for rows in (ours, theirs))
-    if not result.by_id and len(ours) != len(theirs):
+    by_id = all(any(row["id"] is not None for row in rows) for rows in (ours, theirs))
+    if not by_id and len(ours) != len(theirs):
         raise InvalidTable(
             f"{references} has {len(ours)} reports and {candidates} has {len(theirs)}; without "
             "ids in both files, equal numbers are needed to join them"
         )
-    omitted: list[tuple[str, int, str | None, str]] = []
-    pairs = _joined(ours, theirs, (references.name, candidates.name), result.by_id, omitted)
+    key = "id" if by_id else "number"
+    _mark_unpaired(ours, theirs, key, NO_CANDIDATE)
+    _mark_unpaired(theirs, ours, key, NO_REFERENCE)
+    partners = {row[key]: row for row in theirs if row["reason"] is None}
+    pairs = [
+        {
+            "id": row["id"] or partners[row[key]]["id"] or str(row["number"]),
+            **row["columns"],
+            "candidate": partners[row[key]]["text"],
+        }
+        for row in ours
+        if row["reason"] is None and row[key] in partners
+    ]
     if not pairs:
         raise InvalidTable(f"no report of {candidates} belongs to one of {references}")
-    result.pairs = len(pairs)
+    result = PairedReports(out, out.with_name(f"{out.stem}.rows.csv"), len(pairs), by_id)
+    omitted = [
+        (path.name, row["number"], row["id"], row["reason"])
+        for path, rows in ((references, ours), (candidates, theirs))
+        for row in rows
+        if row["reason"] is not None
+    ]
     result.left_out = Counter(reason for *_, reason in omitted)
-    result.empty_candidates = sum(not row["candidate"] for _, row in pairs)
-    if films is not None:
-        result.without_film = _add_films(pairs, Path(films), out)
+    if not by_id:
+        result.notes.append("not both files have ids, so the rows were joined by their order")
+    if empty := sum(not row["candidate"] for row in pairs):
+        result.notes.append(f"{empty} candidates are empty; they will be scored")
     if out.suffix == ".json":
-        _write_predictions(references, out, {id: row["candidate"] for id, row in pairs})
+        _write_predictions(references, out, {row["id"]: row["candidate"] for row in pairs})
     else:
-        _write_table(out, [row for _, row in pairs])
+        write_table(out, pairs, list(dict.fromkeys(name for row in pairs for name in row)))
     with atomic_write(result.rows_file) as stream:
-        rows = csv.writer(stream)
-        rows.writerow(["file", "row", "id", "reason"])
-        rows.writerows(cells(each) for each in omitted)
+        table = csv.writer(stream)
+        table.writerow(["file", "row", "id", "reason"])
+        table.writerows(cells(each) for each in omitted)
     return result
 
 
-def _joined(
-    ours: Sequence[_ReportRow],
-    theirs: Sequence[_ReportRow],
-    files: tuple[str, str],
-    by_id: bool,
-    omitted: list[tuple[str, int, str | None, str]],
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return (id, row of the table) in the order of the references; the others go to `omitted`."""
-    tables: list[dict[str, _ReportRow]] = []
-    for name, rows in zip(files, (ours, theirs), strict=True):
-        found: dict[str, _ReportRow] = {}
-        for row in rows:
-            id = row.id if by_id else str(row.number)
-            reason = row.reason or (NO_ID if id is None else TWICE if id in found else None)
-            if reason is not None:
-                omitted.append((name, row.number, row.id, reason))
-            if id is not None:
-                found.setdefault(id, row)
-        tables.append(found)
-    references, candidates = tables
-    pairs = []
-    for id, row in references.items():
-        partner = candidates.get(id)
-        if partner is None:
-            omitted.append((files[0], row.number, row.id, NO_CANDIDATE))
-        elif row.reason is None and partner.reason is None:
-            shown = row.id or partner.id or id
-            pairs.append((shown, {"id": shown, **row.others, "candidate": partner.text or ""}))
-    for id, row in candidates.items():
-        if id not in references:
-            omitted.append((files[1], row.number, row.id, NO_REFERENCE))
-    return pairs
+def _mark_unpaired(
+    rows: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], key: str, absent: str
+) -> None:
+    """Set the reason of the rows without a key or a partner, or whose key comes again."""
+    known, seen = {row[key] for row in others}, set()
+    for row in rows:
+        if row["reason"] is None:
+            without = NO_ID if row[key] is None else None if row[key] in known else absent
+            row["reason"] = TWICE if row[key] in seen and row[key] is not None else without
+        seen.add(row[key])
 
 
-def _add_films(pairs: Sequence[tuple[str, dict[str, Any]]], folder: Path, out: Path) -> int:
-    """Set the column `image` of the rows, and return the number of rows without a film."""
-    if not folder.is_dir():
-        raise InvalidSetting(f"{folder}: no such folder of films")
-    found: dict[str, list[str]] = {}
-    for path in sorted(folder.iterdir()):
-        is_film = path.is_dir() or path.suffix.lower() in _FILMS
-        name = path.name if path.is_dir() else path.stem
-        ends = [match.start() for match in re.finditer(r"[^A-Za-z0-9]", name)]
-        for end in (*ends, len(name)) if is_film else ():
-            found.setdefault(name[:end], []).append(os.path.relpath(path, out.parent))
-    without = 0
-    for id, row in pairs:
-        films = found.get(id, [])
-        without += not films
-        row["image"] = films[0] if len(films) == 1 else (films or None)
-    if without == len(pairs):
-        raise InvalidSetting(f"{folder}: no film has a name that begins with a study's id")
-    return without
-
-
-def _rows(path: Path, role: str, chosen: str | None, ids: tuple[str, ...]) -> Iterator[_ReportRow]:
+def _rows(
+    path: Path, role: str, chosen: str | None, ids: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file of references or of candidates.
+
+    A row has `number`, `id`, the `text` of a candidate, the `columns` of a reference, and the
+    `reason` why it cannot be used, or None.
 
     Args:
         chosen: column with the report; None for any of the usual ones.
         ids: columns that may hold the id.
     """
-    lists = _texts(path, role)
-    if lists is not None:
-        for number, text in enumerate(lists, start=1):
-            yield _text_row(number, text, role)
-        return
-    names: tuple[str, ...] = _REFERENCES if role == "reference" else _CANDIDATES
-    if chosen is not None:
-        names = (chosen,)
+    names = _COLUMNS[role] if chosen is None else (chosen,)
     column = id_column = None
-    for number, record in read_rows(path):
+    for number, record in _records(path, role):
+        row: dict[str, Any] = {
+            "number": number,
+            "id": None,
+            "text": "",
+            "columns": {},
+            "reason": None,
+        }
         if isinstance(record, str):
-            yield _ReportRow(number, None, reason=record)
+            yield {**row, "reason": record}
             continue
-        if id_column is None:
-            id_column = next((name for name in ids if name in record), None)
-        if column is None:
-            column = next((name for name in names if name in record), None)
+        id_column = id_column or next((name for name in ids if name in record), None)
+        column = column or next((name for name in names if name in record), None)
         sections = [name for name in REPORT_SECTIONS if name in record and chosen is None]
         if column is None and not sections:
             raise InvalidTable(
                 f"{path}: no column with the {role} ({', '.join(names)}); found: "
                 f"{', '.join(record)}. Name it with --{role}-column"
             )
-        yield _table_row(number, record, id_column, [column] if column else sections, role)
+        sources = [column] if column else sections
+        try:
+            for name in [id_column, *record] if id_column else record:
+                check_encodable([record.get(name)], name)
+            row["id"] = id_of(record.get(id_column), id_column) if id_column else None
+            texts = {name: text_of(record.get(name), name) for name in sources}
+        except InvalidStudy as error:
+            yield {**row, "reason": str(error)}
+            continue
+        filled = {name: text for name, text in texts.items() if text is not None}
+        row["text"] = " ".join(filled.values())
+        if role == "reference":
+            dropped = {id_column, "id", "candidate", *sources}
+            others = {name: _plain(record[name]) for name in record if name not in dropped}
+            named = filled if sources[0] in REPORT_SECTIONS else {"reference": row["text"]}
+            row["columns"] = {**named, **others}
+            row["reason"] = None if filled else NO_TEXT
+        yield row
 
 
-def _texts(path: Path, role: str) -> list[Any] | None:
-    """Return the reports of a text file or of RadEval's object; None for any other file."""
+def _plain(value: Any) -> Any:
+    """Return a cell as json has it; parquet has dates and other values besides."""
+    if is_missing(value):
+        return None
+    return value if isinstance(value, str | int | float | list | dict) else str(value)
+
+
+def _records(path: Path, role: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Yield the rows of a table, of a text file, or of RadEval's object; see `read_rows`."""
     if path.suffix.lower() in _LINES:
         try:
             # Blank lines at the end belong to no report.
-            return path.read_text(encoding="utf-8-sig").rstrip().split("\n")
+            texts: Any = path.read_text(encoding="utf-8-sig").rstrip().split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidTable(f"{path}: cannot be read ({type(error).__name__})") from None
-    content = _json_of(path)
-    lists = content.get(_LISTS[role]) if isinstance(content, dict) else None
-    return lists if isinstance(lists, list) else None
+    else:
+        content = _json_of(path)
+        texts = content.get(_LISTS[role]) if isinstance(content, dict) else None
+        if not isinstance(texts, list):
+            yield from read_rows(path)
+            return
+    yield from enumerate(({role: text} for text in texts), start=1)
 
 
 def _json_of(path: Path) -> Any:
     """Return the content of a .json file; None for any other file, and for one that is damaged."""
-    if format_of(path) != ".json" or path.suffix.lower() == ".gz":
+    if path.suffix.lower() != ".json" or format_of(path) != ".json":
         return None
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
@@ -273,73 +243,9 @@ def _json_of(path: Path) -> Any:
         return None  # `read_rows` reports what is wrong with it.
 
 
-def _text_row(number: int, text: Any, role: str) -> _ReportRow:
-    if not isinstance(text, str):
-        return _ReportRow(number, None, reason=f"the {role} is a {type(text).__name__}, not a text")
-    try:
-        check_encodable([text], role)
-    except InvalidStudy as error:
-        return _ReportRow(number, None, reason=str(error))
-    if role == "candidate":
-        return _ReportRow(number, None, text if text.strip() else "")
-    reason = None if text.strip() else NO_TEXT
-    return _ReportRow(number, None, text, {"reference": text}, reason)
-
-
-def _table_row(
-    number: int, record: Mapping[str, Any], id_column: str | None, sources: list[str], role: str
-) -> _ReportRow:
-    id = None
-    try:
-        if id_column is not None:
-            check_encodable([record.get(id_column)], id_column)
-            id = id_of(record.get(id_column), id_column)
-        for name, value in record.items():
-            check_encodable([value], name)
-        texts = {name: text_of(record.get(name), name) for name in sources}
-    except InvalidStudy as error:
-        return _ReportRow(number, id, reason=str(error))
-    filled = {name: text for name, text in texts.items() if text is not None}
-    if role == "candidate":
-        return _ReportRow(number, id, " ".join(filled.values()))
-    named = filled
-    if filled and sources[0] not in REPORT_SECTIONS:
-        named = {"reference": filled[sources[0]]}
-    dropped = {id_column, "id", "candidate", *sources}
-    # Parquet has dates and other values that json has not.
-    others = {
-        name: value if value is None or isinstance(value, _JSON) else str(value)
-        for name, value in record.items()
-        if name not in dropped
-    }
-    return _ReportRow(number, id, None, {**named, **others}, None if filled else NO_TEXT)
-
-
-def _write_table(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    with atomic_write(out) as stream:
-        if out.suffix == ".jsonl":
-            stream.writelines(json_line(dict(row)) for row in rows)
-            return
-        table = csv.writer(stream)
-        table.writerow(columns)
-        for row in rows:
-            values = (row.get(name) for name in columns)
-            table.writerow(
-                cells(
-                    json.dumps(value, ensure_ascii=False)
-                    if isinstance(value, list | dict)
-                    else None
-                    if is_missing(value)
-                    else value
-                    for value in values
-                )
-            )
-
-
 def _write_predictions(manifest: Path, out: Path, candidates: Mapping[str, str]) -> None:
     """Write ReXrank's file of predictions: its manifest with `model_prediction` in each study."""
-    content: Any = None if manifest.suffix.lower() in _LINES else _json_of(manifest)
+    content = _json_of(manifest)
     if not is_manifest(content):
         raise InvalidSetting(f"{out}: .json is for ReXrank, and {manifest} is no manifest of it")
     write_json(

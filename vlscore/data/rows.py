@@ -1,10 +1,10 @@
 """Rows of a table file: csv, tsv, json, jsonl, parquet, and the json manifest of ReXrank.
 
-There is one function a format; a new format is one function and one line. A row is a dict of column
-name to value, or a reason why it cannot be read. Rows are counted from 1: line numbers for jsonl,
-elements of the list for json, data rows without the header for csv, tsv and parquet. If the wanted
-columns are named, the others are not read, so nothing in them can spoil a row. pyarrow is imported
-for the first parquet file.
+There is one function a format. A row is a dict of column name to value, or a reason why it cannot
+be read: a broken row costs itself alone, which pandas' readers do not promise. Rows are counted
+from 1: line numbers for jsonl, elements of the list for json, data rows without the header for csv,
+tsv and parquet. If the wanted columns are named, the others are not read, so nothing in them can
+spoil a row.
 
 The manifest of ReXrank (Zhang et al. 2024) is one object: study id -> its fields. The data files
 (github.com/rajpurkarlab/ReXrank, folder `data`) have `image_path` (one or several, relative to the
@@ -12,22 +12,19 @@ folder of images), `frontal_lateral` (their views), `section_findings`, `section
 `context`; a model's output file (example_files/prediction.json) also has `model_prediction`.
 """
 
-import contextlib
 import csv
 import gzip
 import json
 import os
 import re
 import zlib
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 from vlscore.core import from_cell
-from vlscore.data.study import is_missing
+from vlscore.data.cells import is_missing
 from vlscore.errors import InvalidTable
 
 _FIELDS = ("model_prediction", "section_findings", "section_impression", "image_path")
@@ -44,14 +41,14 @@ def is_manifest(content: Any) -> bool:
     return any(name in entry for entry in entries for name in _FIELDS)
 
 
-def rows_of(content: Mapping[str, Any]) -> Iterator[Any]:
+def manifest_rows(content: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the studies in the order of the file; an entry that is no object stays unchanged."""
     for study, entry in content.items():
-        yield _row(study, entry) if isinstance(entry, dict) else entry
+        yield _manifest_row(study, entry) if isinstance(entry, _JsonObject) else entry
 
 
-def _row(study: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": study}
+def _manifest_row(study: str, entry: "_JsonObject") -> "_JsonObject":
+    row = _JsonObject(id=study)
     sections = [
         f"{title}: {entry[name]}" for title, name in _SECTIONS if not is_missing(entry.get(name))
     ]
@@ -66,7 +63,9 @@ def _row(study: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     if "frontal_lateral" in entry:
         row["view"] = entry["frontal_lateral"]
     # The file's own fields are available under their own names, too.
-    return row | {name: value for name, value in entry.items() if name not in row}
+    row.update({name: value for name, value in entry.items() if name not in row})
+    row.twice = entry.twice
+    return row
 
 
 def _from_the_root(paths: Any) -> Any:
@@ -76,105 +75,6 @@ def _from_the_root(paths: Any) -> Any:
     if isinstance(paths, list):
         return [_from_the_root(path) for path in paths]
     return paths
-
-
-_ROWS_AT_ONCE = 1024
-
-
-def read_parquet(
-    path: Path, wanted: Collection[str] | None
-) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Yield (row number, record or reason) for every row; only the wanted columns are read.
-
-    Raises: InvalidTable if the file cannot be read, or two columns have one name.
-    """
-    import pyarrow as pa
-
-    file = _opened_parquet(path)
-    names = [name for name in _names(file, path) if wanted is None or name in wanted]
-    for name in names:
-        twice = _twice_inside(file.schema_arrow.field(name).type)
-        if twice is not None:
-            raise InvalidTable(f'{path}: column "{name}" has two fields called "{twice}"')
-    number = 0
-    try:
-        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
-            for record in _records(batch.select(names)):
-                number += 1
-                yield number, record
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidTable(f"{path}: damaged after row {number} ({type(error).__name__})") from None
-
-
-def parquet_columns(path: Path) -> list[str]:
-    """Return the names of the columns. Raises: InvalidTable, as `read_parquet`."""
-    return _names(_opened_parquet(path), path)
-
-
-def count_parquet(path: Path) -> int:
-    """Return the number of rows. Raises: InvalidTable, as `read_parquet`."""
-    return int(_opened_parquet(path).metadata.num_rows)
-
-
-def _opened_parquet(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        # Row groups may hold a million rows: read their columns through a buffer, not at once.
-        return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-    except UnicodeDecodeError:
-        raise InvalidTable(f"{path}: its column names are not valid UTF-8") from None
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
-
-
-def _names(file: Any, path: Path) -> list[str]:
-    import pyarrow as pa
-
-    try:
-        names = list(file.schema_arrow.names)
-    except UnicodeDecodeError:
-        raise InvalidTable(f"{path}: its column names are not valid UTF-8") from None
-    except (pa.ArrowException, ValueError) as error:
-        raise InvalidTable(f"{path}: its columns cannot be read ({type(error).__name__})") from None
-    twice = _twice(names)
-    if twice is not None:
-        raise InvalidTable(f'{path}: column "{twice}" occurs twice; rename one of them')
-    return names
-
-
-def _twice(names: list[str]) -> str | None:
-    return next((name for name, count in Counter(names).items() if count > 1), None)
-
-
-def _twice_inside(type: Any) -> str | None:
-    """Return a name that two fields of a nested type share: Python would drop the first."""
-    import pyarrow as pa
-
-    fields = [type.field(k) for k in range(type.num_fields)]
-    if pa.types.is_struct(type) and (twice := _twice([field.name for field in fields])):
-        return twice
-    return next((found for field in fields if (found := _twice_inside(field.type))), None)
-
-
-def _records(batch: Any) -> list[dict[str, Any] | str]:
-    try:
-        return list(batch.to_pylist())
-    except Exception:  # some value, of any type, that Python cannot hold: find its row
-        return [_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
-
-
-def _record(row: Any) -> dict[str, Any] | str:
-    record = {}
-    for name, column in zip(row.schema.names, row.columns, strict=True):
-        try:
-            record[name] = column[0].as_py()
-        except UnicodeDecodeError:
-            return f'column "{name}" is not valid UTF-8'
-        except Exception as error:
-            return f'column "{name}" cannot be read: {column.type} ({type(error).__name__})'
-    return record
 
 
 Record = dict[str, Any]
@@ -187,6 +87,7 @@ _LONGEST_FIELD = 16 * 1024 * 1024
 _LARGEST_JSON = 256 * 1024 * 1024
 # Number of rows from which the columns of a table without a header are taken.
 _HEAD = 100
+_ROWS_AT_ONCE = 1024
 # Characters that Python's "surrogateescape" makes of bytes that are not UTF-8.
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
@@ -201,7 +102,7 @@ def read_rows(path: str | Path, columns: Wanted = None) -> Iterator[RawRow]:
     rest of the file cannot be read.
     """
     path = Path(path)
-    return _FORMATS[format_of(path)].read(path, columns)
+    return _READERS[format_of(path)](path, columns)
 
 
 def columns_of(path: str | Path) -> list[str]:
@@ -210,7 +111,15 @@ def columns_of(path: str | Path) -> list[str]:
     Raises: InvalidTable as `read_rows`.
     """
     path = Path(path)
-    return _FORMATS[format_of(path)].columns(path)
+    format = format_of(path)
+    if format == ".parquet":
+        return list(_opened_parquet(path).schema_arrow.names)
+    if format in (".csv", ".tsv"):
+        with _open_text(path) as stream:
+            return _csv_reader(stream, path)[0]
+    rows = _read_json(path, None) if format == ".json" else _read_jsonl(path, None, checks=False)
+    records = [record for _, record in islice(rows, _HEAD) if isinstance(record, dict)]
+    return list(dict.fromkeys(name for record in records for name in record))
 
 
 def count_rows(path: str | Path) -> int | None:
@@ -221,7 +130,7 @@ def count_rows(path: str | Path) -> int | None:
     path = Path(path)
     format = format_of(path)
     if format == ".parquet":
-        return count_parquet(path)
+        return int(_opened_parquet(path).metadata.num_rows)
     if _is_packed(path):
         return None
     if format == ".jsonl":
@@ -232,12 +141,9 @@ def count_rows(path: str | Path) -> int | None:
 
 def format_of(path: Path) -> str:
     """Return the suffix that names the table's format. Raises: InvalidTable for an unknown one."""
-    name = path.name.lower().removesuffix(".gz")
-    for suffix in _FORMATS:
-        if name.endswith(suffix):
-            break
-    else:
-        raise InvalidTable(f"{path}: tables are {', '.join(_FORMATS)} (or .gz of all but parquet)")
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix not in _READERS:
+        raise InvalidTable(f"{path}: tables are {', '.join(_READERS)} (or .gz of all but parquet)")
     if suffix == ".parquet" and _is_packed(path):
         raise InvalidTable(f"{path}: parquet files are packed inside; unpack the .gz")
     if not os.path.isfile(path):
@@ -263,6 +169,21 @@ def _open_text(path: Path) -> IO[str]:
     return _opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
+def _lines(stream: IO[str], path: Path) -> Iterator[str]:
+    try:
+        yield from stream
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
+
+
+def _has_undecodable(text: str) -> bool:
+    return not text.isascii() and _UNDECODABLE.search(text) is not None
+
+
+def _quoted(names: Collection[str]) -> str:
+    return ", ".join(f'"{name}"' for name in sorted(names))
+
+
 class _JsonObject(dict[str, Any]):
     """Json object, and its repeated names, of which Python stores only the last value."""
 
@@ -277,47 +198,35 @@ def _object(pairs: list[tuple[str, Any]]) -> _JsonObject:
     return made
 
 
-def _read_jsonl(path: Path, wanted: Wanted) -> Iterator[RawRow]:
-    for number, line in _filled_lines(path):
-        # If columns are named, the code that reads a cell checks it.
-        if wanted is None and _has_undecodable(line):
-            yield number, "the line is not valid UTF-8"
-            continue
-        try:
-            record = json.loads(line, object_pairs_hook=_object)
-        except (ValueError, RecursionError) as error:
-            yield number, f"the line is not valid json ({error})"
-            continue
-        yield number, _record_of(record, "line", wanted)
-
-
-def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
+def _read_jsonl(path: Path, wanted: Wanted, checks: bool = True) -> Iterator[RawRow]:
+    """Yield the rows; without `checks` a row may hold bytes that are no text."""
     with _open_text(path) as stream:
         for number, line in enumerate(_lines(stream, path), start=1):
-            if line.strip():
-                yield number, line
-
-
-def _jsonl_columns(path: Path) -> list[str]:
-    head = []
-    for _, line in islice(_filled_lines(path), _HEAD):
-        with contextlib.suppress(ValueError, RecursionError):
-            head.append(json.loads(line))
-    return _names_of(head)
-
-
-def _record_of(record: Any, place: str, wanted: Wanted) -> Record | str:
-    if not isinstance(record, _JsonObject):
-        return f"the {place} holds a {type(record).__name__}, not an object"
-    twice = [name for name in record.twice if wanted is None or name in wanted]
-    if twice:
-        return f"the {place} holds {_quoted(sorted(twice))} twice"
-    return {name: value for name, value in record.items() if wanted is None or name in wanted}
+            if not line.strip():
+                continue
+            # If columns are named, the code that reads a cell checks it.
+            if wanted is None and checks and _has_undecodable(line):
+                yield number, "the line is not valid UTF-8"
+                continue
+            try:
+                record = json.loads(line, object_pairs_hook=_object)
+            except (ValueError, RecursionError) as error:
+                yield number, f"the line is not valid json ({error})"
+                continue
+            yield number, _as_record(record, "line", wanted)
 
 
 def _read_json(path: Path, wanted: Wanted) -> Iterator[RawRow]:
     for number, record in enumerate(_json_list(path), start=1):
-        yield number, _record_of(record, "element", wanted)
+        yield number, _as_record(record, "element", wanted)
+
+
+def _as_record(record: Any, place: str, wanted: Wanted) -> Record | str:
+    if not isinstance(record, _JsonObject):
+        return f"the {place} holds a {type(record).__name__}, not an object"
+    if twice := [name for name in record.twice if wanted is None or name in wanted]:
+        return f"the {place} holds {_quoted(twice)} twice"
+    return {name: value for name, value in record.items() if wanted is None or name in wanted}
 
 
 def _json_list(path: Path) -> list[Any]:
@@ -338,27 +247,12 @@ def _json_list(path: Path) -> list[Any]:
         raise InvalidTable(f"{path}: is not valid json ({error}); {advice}") from None
     if is_manifest(content):
         if content.twice:
-            raise InvalidTable(f"{path}: names {_quoted(sorted(content.twice)[:5])} twice")
-        return list(_manifest(content))
+            raise InvalidTable(f"{path}: names {_quoted(content.twice)} twice")
+        return list(manifest_rows(content))
     if not isinstance(content, list):
         kind = "object" if isinstance(content, dict) else type(content).__name__
         raise InvalidTable(f"{path}: holds one {kind}; {advice}")
     return content
-
-
-def _manifest(content: _JsonObject) -> Iterator[Any]:
-    for entry, row in zip(content.values(), rows_of(content), strict=True):
-        made = row
-        if isinstance(entry, _JsonObject):
-            made = _JsonObject(row)
-            made.twice = entry.twice
-        yield made
-
-
-def _names_of(records: Sequence[Any]) -> list[str]:
-    """Return the names of all records' columns, because a bad row may lack some."""
-    objects = [record for record in records if isinstance(record, dict)]
-    return list(dict.fromkeys(name for record in objects for name in record))
 
 
 def _read_csv(path: Path, wanted: Wanted) -> Iterator[RawRow]:
@@ -367,22 +261,18 @@ def _read_csv(path: Path, wanted: Wanted) -> Iterator[RawRow]:
         number = 0
         while True:
             begins = reader.line_num + 1
+            record: Record | str
             try:
                 values = next(reader)
+                record = _csv_record(names, values, begins, reader.line_num, wanted)
             except StopIteration:
                 return
             except csv.Error as error:
-                number += 1
-                yield number, f"the row from line {begins} on is not valid csv ({error})"
-                continue
+                values = [""]
+                record = f"the row from line {begins} on is not valid csv ({error})"
             if values:
                 number += 1
-                yield number, _csv_record(names, values, begins, reader.line_num, wanted)
-
-
-def _csv_columns(path: Path) -> list[str]:
-    with _open_text(path) as stream:
-        return _csv_reader(stream, path)[0]
+                yield number, record
 
 
 def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
@@ -390,34 +280,26 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
     csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))
     lines = _lines(stream, path)
     first = next(lines, "")
-    reader = csv.reader(chain([first], lines), delimiter=_delimiter(first, path))
+    # The delimiter is the one that makes the most names.
+    delimiters = ("\t",) if format_of(path) == ".tsv" else (",", ";", "\t")
     try:
-        header = next(reader, None)
+        delimiter = max(delimiters, key=lambda d: len(next(csv.reader([first], delimiter=d), [])))
+        reader = csv.reader(chain([first], lines), delimiter=delimiter)
+        header = next(reader, [])
     except csv.Error as error:
         raise InvalidTable(f"{path}: its first line is not valid csv ({error})") from None
-    names = [from_cell(name.strip()) for name in header or ()]
+    names = [from_cell(name.strip()) for name in header]
     if not any(names):
         raise InvalidTable(f"{path}: is empty; a csv table begins with a row of column names")
     if any(_has_undecodable(name) for name in names):
         raise InvalidTable(f"{path}: its column names are not valid UTF-8; save it as UTF-8")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidTable(f"{path}: column {_quoted(twice)} occurs twice; rename one of them")
+    _require_unique(names, path)
     return names, reader
 
 
-def _delimiter(header: str, path: Path) -> str:
-    """Return tab for a .tsv; else the one of comma, semicolon, tab that makes the most names."""
-    if format_of(path) == ".tsv":
-        return "\t"
-
-    def names(delimiter: str) -> int:
-        try:
-            return len(next(csv.reader([header], delimiter=delimiter), []))
-        except csv.Error:
-            return 0
-
-    return max((",", ";", "\t"), key=names)
+def _require_unique(names: Sequence[str], path: Path) -> None:
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InvalidTable(f"{path}: column {_quoted(twice)} occurs twice; rename one of them")
 
 
 def _csv_record(
@@ -434,31 +316,56 @@ def _csv_record(
     return {name: from_cell(value) for name, value in cells if wanted is None or name in wanted}
 
 
-def _lines(stream: IO[str], path: Path) -> Iterator[str]:
+def _read_parquet(path: Path, wanted: Wanted) -> Iterator[RawRow]:
+    import pyarrow as pa
+
+    file = _opened_parquet(path)
+    names = [name for name in file.schema_arrow.names if wanted is None or name in wanted]
+    number = 0
     try:
-        yield from stream
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
+            for record in _parquet_records(batch.select(names)):
+                number += 1
+                yield number, record
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidTable(f"{path}: damaged after row {number} ({type(error).__name__})") from None
 
 
-def _has_undecodable(text: str) -> bool:
-    return not text.isascii() and _UNDECODABLE.search(text) is not None
+def _opened_parquet(path: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # Row groups may hold a million rows: read their columns through a buffer, not at once.
+        file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+        names = file.schema_arrow.names
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
+    _require_unique(names, path)
+    return file
 
 
-def _quoted(names: Collection[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+def _parquet_records(batch: Any) -> list[Record | str]:
+    try:
+        return list(batch.to_pylist())
+    except Exception:  # some value, of any type, that Python cannot hold: find its row
+        return [_parquet_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
 
 
-@dataclass(frozen=True)
-class _Format:
-    read: Callable[[Path, Wanted], Iterator[RawRow]]
-    columns: Callable[[Path], list[str]]
+def _parquet_record(row: Any) -> Record | str:
+    record = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            record[name] = column[0].as_py()
+        except Exception as error:
+            return f'column "{name}" cannot be read: {column.type} ({type(error).__name__})'
+    return record
 
 
-_FORMATS = {
-    ".jsonl": _Format(_read_jsonl, _jsonl_columns),
-    ".json": _Format(_read_json, lambda path: _names_of(_json_list(path)[:_HEAD])),
-    ".csv": _Format(_read_csv, _csv_columns),
-    ".tsv": _Format(_read_csv, _csv_columns),
-    ".parquet": _Format(read_parquet, parquet_columns),
+_READERS: dict[str, Callable[[Path, Wanted], Iterator[RawRow]]] = {
+    ".jsonl": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
 }

@@ -1,33 +1,18 @@
-"""Tables of studies and of reports: every command reads its rows through this module.
-
-`open_studies` and `open_reports` treat ids, duplicates, missing values, undecodable text and
-columns in the same way for every command.
-"""
+"""Tables of studies and tables of reports: the rules that all commands read them by."""
 
 import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from vlscore.core import file_digest
+from vlscore.data.cells import check_encodable, id_of, paths_of, text_of, views_of
 from vlscore.data.rows import Record, columns_of, count_rows, read_rows
-from vlscore.data.study import (
-    BadRow,
-    ColumnNames,
-    Report,
-    SeenIds,
-    Study,
-    StudyImages,
-    check_encodable,
-    id_of,
-    paths_of,
-    text_of,
-    views_of,
-)
+from vlscore.data.study import BadRow, ColumnNames, Report, Study
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 ROLES = ("image", "reference", "candidate")
@@ -36,8 +21,6 @@ ROLES = ("image", "reference", "candidate")
 REPORT_COLUMNS = ("report", "text", "reference")
 REPORT_SECTIONS = ("findings", "impression")
 
-_REPORT_OPTIONS = {"id": "id_column (--id-column)", "text": "text_column (--text-column)"}
-
 Row = TypeVar("Row", Study, Report)
 
 
@@ -45,21 +28,19 @@ Row = TypeVar("Row", Study, Report)
 class Table(ABC, Generic[Row]):
     """A table that has the wanted columns and at least one row; iterating reads it.
 
-    It can be iterated over again and again, in constant memory except for 40 bytes an id.
+    It can be iterated over again and again, in constant memory except for the ids.
 
     Attributes:
         path: path of the file.
         found: names of its columns; for .jsonl and .json, those of the first 100 rows.
         id_column: name of the column of ids, which may be absent.
         unique: whether a row that repeats an earlier id is a bad row.
-        options: option by which a user names each column, for messages.
     """
 
     path: Path
     found: tuple[str, ...]
     id_column: str
     unique: bool
-    options: Mapping[str, str] = field(repr=False)
 
     @property
     def has_ids(self) -> bool:
@@ -69,12 +50,11 @@ class Table(ABC, Generic[Row]):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return notes for the user before the results, one sentence each."""
-        if self.has_ids or not self.found:
+        if self.has_ids:
             return ()
-        hint = f". Name the ids' column with {self.options['id']}" if "id" in self.options else ""
         return (
             f'{self.path} has no column "{self.id_column}", so row numbers stand for the ids; '
-            f"found: {_listed(self.found)}{hint}",
+            f"found: {_listed(self.found)}. {_how_to_name('id')}",
         )
 
     @cached_property
@@ -87,11 +67,11 @@ class Table(ABC, Generic[Row]):
         return count_rows(self.path)
 
     def __iter__(self) -> Iterator[Row | BadRow]:
-        seen = SeenIds() if self.unique else None
+        first_rows: dict[str, int] = {}
         for number, record in read_rows(self.path, self._wanted()):
             row = self._row(number, record)
-            if seen is not None and not isinstance(row, BadRow):
-                first = seen.first_row(row.id, number)
+            if self.unique and not isinstance(row, BadRow):
+                first = first_rows.setdefault(row.id, number)
                 if first != number:
                     reason = f"id {row.id!r} is already in row {first}; ids must be unique"
                     yield BadRow(number, row.id, reason)
@@ -133,10 +113,10 @@ class StudyTable(Table[Study]):
 
     columns: ColumnNames
     needs: frozenset[str]
+    wants: frozenset[str]
     root: Path
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
-    wants: frozenset[str] = frozenset()
 
     @property
     def roles(self) -> frozenset[str]:
@@ -175,7 +155,7 @@ class StudyTable(Table[Study]):
         extra = {name: record[name] for name in self.also if name in record}
         for name, value in extra.items():
             check_encodable([value], name)
-        return Study(id, images, reference, candidate, number, views, parts, extra)
+        return Study(id, images, views, reference, candidate, number, parts, extra)
 
 
 @dataclass(frozen=True)
@@ -205,7 +185,7 @@ def open_studies(
     needs: Collection[str] = ROLES,
     wants: Collection[str] = (),
     image_root: str | Path | None = None,
-    columns: ColumnNames | None = None,
+    columns: ColumnNames | Mapping[str, str] | None = None,
     also: Sequence[str] = (),
     unique: bool = True,
 ) -> StudyTable:
@@ -215,7 +195,7 @@ def open_studies(
         needs: those of "image", "reference" and "candidate" that every row must have.
         wants: the others that are read if present; a row without them is not a bad row.
         image_root: folder that image paths start from; default: the table's.
-        columns: other column names.
+        columns: other names of columns, as in {"reference": "gt"}.
         also: further columns to read, into `Study.extra`.
         unique: treat a row that repeats an earlier id as a bad row.
 
@@ -223,49 +203,41 @@ def open_studies(
 
     Raises:
         InvalidTable: the file cannot be read, holds no row, or lacks a column.
-        InvalidSetting: `image_root` is no folder.
+        InvalidSetting: `image_root` is no folder, or a role is unknown.
     """
-    path = Path(path)
-    names = columns or ColumnNames()
-    options = names.options or {role: f"ColumnNames({role}=...)" for role in ("id", "view", *ROLES)}
-    if unknown := {*needs, *wants} - set(ROLES):
+    path, roles = Path(path), {*needs, *wants}
+    names = _column_names(columns)
+    if unknown := roles - set(ROLES):
         raise InvalidSetting(f"a study has {', '.join(ROLES)}; not {', '.join(sorted(unknown))}")
     found = _columns_found(path)
     parts: tuple[str, ...] = ()
     if names.reference == ColumnNames.reference and names.reference not in found:
         parts = tuple(name for name in REPORT_SECTIONS if name in found)
-    missing = {role: getattr(names, role) for role in ROLES if role in needs}
+    needed = {role: getattr(names, role) for role in ROLES if role in needs}
     if parts:
-        missing.pop("reference", None)
+        needed.pop("reference", None)
     # A column that the user names must exist; under its default name it may be absent.
-    roles = {*needs, *wants}
-    named = ("id", *sorted(wants), *(("view",) if "image" in roles else ()))
-    missing |= {
-        role: getattr(names, role)
-        for role in named
-        if getattr(names, role) != getattr(ColumnNames, role)
-    }
-    missing |= {name: name for name in also}
-    _check_columns(path, found, missing, options)
+    named = {role: getattr(names, role) for role in ("id", *sorted(wants))}
+    if "image" in roles:
+        named["view"] = names.view
+    needed |= {role: name for role, name in named.items() if name != getattr(ColumnNames, role)}
+    _check_columns(path, found, needed | {name: name for name in also})
     if "image" in roles and image_root is not None and not os.path.isdir(image_root):
         raise InvalidSetting(f"{image_root}: no such folder, and images are looked for in it")
-    root = Path(image_root) if image_root is not None else path.parent
+    present = {role for role in wants if getattr(names, role) in found}
+    if parts and "reference" in wants:
+        present.add("reference")
     return StudyTable(
         path=path,
         found=tuple(found),
         id_column=names.id,
         unique=unique,
-        options=options,
         columns=names,
         needs=frozenset(needs),
-        root=root,
+        wants=frozenset(present - set(needs)),
+        root=Path(image_root) if image_root is not None else path.parent,
         also=tuple(also),
         parts=parts,
-        wants=frozenset(
-            role
-            for role in set(wants) - set(needs)
-            if getattr(names, role) in found or (role == "reference" and parts)
-        ),
     )
 
 
@@ -275,7 +247,6 @@ def open_reports(
     id_column: str = "id",
     text_column: str | None = None,
     unique: bool = True,
-    options: Mapping[str, str] | None = None,
 ) -> ReportTable:
     """Open a table of reports, of the same formats and by the same rules as `open_studies`.
 
@@ -283,71 +254,47 @@ def open_reports(
         text_column: column of the reports; default: "report", "text" or "reference", the first that
             exists; else "findings" and "impression" joined by a blank.
         unique: treat a row that repeats an earlier id as a bad row.
-        options: names of the two column arguments, "id" and "text", in messages.
 
     Returns: an iterable of a Report or a BadRow for every row, in order.
 
     Raises: InvalidTable if the file cannot be read, holds no row, or has none of the columns.
     """
     path = Path(path)
-    options = {**_REPORT_OPTIONS, **(options or {})}
     found = _columns_found(path)
     named = {"id": id_column} if id_column != ColumnNames.id else {}
     if text_column is not None:
         named["text"] = text_column
-    _check_columns(path, found, named, options)
-    sources = (text_column,) if text_column is not None else _report_columns(path, found, options)
+        sources = [text_column]
+    else:
+        sources = [name for name in REPORT_COLUMNS if name in found][:1]
+        sources = sources or [name for name in REPORT_SECTIONS if name in found]
+    _check_columns(path, found, named)
+    if not sources:
+        wanted = " or ".join((*REPORT_COLUMNS, *REPORT_SECTIONS))
+        raise InvalidTable(
+            f"{path}: no column {wanted}; found: {_listed(found)}. {_how_to_name('text')}"
+        )
     by_section = text_column is None and sources[0] in REPORT_SECTIONS
-    return ReportTable(path, tuple(found), id_column, unique, options, sources, by_section)
+    return ReportTable(path, tuple(found), id_column, unique, tuple(sources), by_section)
 
 
-def read_studies(
-    path: str | Path,
-    *,
-    image_root: str | Path | None = None,
-    columns: ColumnNames | None = None,
-    unique: bool = True,
-) -> Iterator[Study | BadRow]:
-    """Yield the studies of a table with all their columns, in order; see `open_studies`."""
-    return iter(open_studies(path, image_root=image_root, columns=columns, unique=unique))
-
-
-def read_study_images(
-    path: str | Path,
-    *,
-    image_root: str | Path | None = None,
-    columns: ColumnNames | None = None,
-    unique: bool = True,
-) -> Iterator[StudyImages | BadRow]:
-    """Yield the images of the studies of a table, in order; see `open_studies`."""
-    table = open_studies(
-        path, needs={"image"}, image_root=image_root, columns=columns, unique=unique
-    )
-    return (
-        row if isinstance(row, BadRow) else StudyImages(row.id, row.images, row.views)
-        for row in table
-    )
-
-
-def read_reports(
-    path: str | Path,
-    *,
-    id_column: str = "id",
-    text_column: str | None = None,
-    unique: bool = True,
-) -> Iterator[Report | BadRow]:
-    """Yield the reports of a table, in order; see `open_reports`."""
-    return iter(open_reports(path, id_column=id_column, text_column=text_column, unique=unique))
+def _column_names(columns: ColumnNames | Mapping[str, str] | None) -> ColumnNames:
+    if isinstance(columns, ColumnNames):
+        return columns
+    known = [field.name for field in fields(ColumnNames)]
+    if unknown := sorted(set(columns or {}) - set(known)):
+        raise InvalidSetting(f"a study has {', '.join(known)}; not {', '.join(unknown)}")
+    return ColumnNames(**(columns or {}))
 
 
 def _columns_found(path: Path) -> list[str]:
     """Return the columns of a table. Raises: InvalidTable if it has no rows."""
     found = columns_of(path)
     # No column is read, so that none can spoil the answer to whether there is a row.
-    number, record = next(read_rows(path, ()), (0, ""))
-    if not number:
+    if next(read_rows(path, ()), None) is None:
         raise InvalidTable(f"{path}: holds no rows")
     if not found:
+        number, record = next(read_rows(path))
         reason = record if isinstance(record, str) else "it is empty"
         raise InvalidTable(
             f"{path}: none of its first rows has a column; row {number}: {_printable(reason)}"
@@ -355,34 +302,23 @@ def _columns_found(path: Path) -> list[str]:
     return found
 
 
-def _check_columns(
-    path: Path, found: Sequence[str], needed: Mapping[str, str], options: Mapping[str, str]
-) -> None:
-    """Raise InvalidTable if a column is absent; `missing` names columns by their purpose."""
+def _check_columns(path: Path, found: Sequence[str], needed: Mapping[str, str]) -> None:
+    """Raise InvalidTable if a column is absent; `needed` has them by their role."""
     missing = {role: name for role, name in needed.items() if name not in found}
     if not missing:
         return
-    ways = [options[role] for role in missing if role in options]
-    it = "it" if len(missing) == 1 else "them"
-    hint = f". Name {it} with {', '.join(ways)}" if ways else ""
-    if ways and set(missing) & {"image", "reference", "candidate"}:
-        hint += "; or add what another file or a folder of films has by `vlscore pair`"
+    roles = [role for role in missing if role in ("id", "view", "text", *ROLES)]
+    hint = f". {_how_to_name(*roles)}" if roles else ""
+    if not set(missing).isdisjoint(ROLES):
+        hint += "; or join the file that has it by `vlscore pair`"
     raise InvalidTable(
         f"{path}: no column {_listed(missing.values())}; found: {_listed(found)}{hint}"
     )
 
 
-def _report_columns(
-    path: Path, found: Sequence[str], options: Mapping[str, str]
-) -> tuple[str, ...]:
-    whole = [name for name in REPORT_COLUMNS if name in found][:1]
-    sources = whole or [name for name in REPORT_SECTIONS if name in found]
-    if not sources:
-        wanted = " or ".join((*REPORT_COLUMNS, *REPORT_SECTIONS))
-        raise InvalidTable(
-            f"{path}: no column {wanted}; found: {_listed(found)}. Name it with {options['text']}"
-        )
-    return tuple(sources)
+def _how_to_name(*roles: str) -> str:
+    it = "it" if len(roles) == 1 else "them"
+    return f"Name {it} with {', '.join(f'--{role}-column' for role in roles)} (Python: columns=)"
 
 
 def _text(record: Record, column: str) -> str | None:

@@ -1,13 +1,12 @@
 from .batches import Work as Work
 from .decoding import ImageDecoder as ImageDecoder
 from .decoding import PendingPixels as PendingPixels
-from .embedder import VIEW_POLICIES as VIEW_POLICIES
-from .embedder import EmbeddedRows as EmbeddedRows
 from .embedder import StudyEmbedder as StudyEmbedder
 from .embedder import StudyViews as StudyViews
-from .embedder import choose_views as choose_views
 from .embedder import constant_notes as constant_notes
 from .embedder import training_notes as training_notes
-from .embedder import view_notes as view_notes
-from .engine import Embedded as Embedded
+from .engine import EmbeddedRows as EmbeddedRows
 from .engine import EmbeddingEngine as EmbeddingEngine
+from .views import VIEW_POLICIES as VIEW_POLICIES
+from .views import choose_views as choose_views
+from .views import view_notes as view_notes

@@ -1,31 +1,19 @@
-"""Batches for an encoder: their sizes, forward passes, compiled towers, and counts of work.
+"""Batches for an encoder: their sizes, forward passes, and counts of work.
 
 A batch of images has a fixed number of them. A batch of reports has a fixed number of tokens,
 padding included, so its memory does not depend on the reports' length. `Forward` runs the towers
 and halves the batches if memory is short.
 
-`CompiledTowers` runs an encoder's towers under torch.compile, or unchanged if that is impossible.
-Compiling takes a minute or more for each tower in every process, and changes the last digits. Its
-gain depends on the machine: see docs/scaling.md.
-
-`one_thread_if_small` computes small calls with one thread, which a busy machine hardly slows down.
-
 `Work` counts how much was computed, and how much was in the cache.
 """
 
-import contextlib
-import logging
-import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.encoders import JointEncoder, Precision, Tokens, inference, is_short_of_memory
@@ -38,15 +26,6 @@ _MOST_IMAGES = 128
 # 1024 tokens for 16 images: a processor's matrix product is fastest from there on, and the
 # smaller a batch, the less of it is padding. A GPU has 8192 for its 128 images.
 _TOKENS_PER_IMAGE = 64
-# Cost of a batch of reports besides its tokens (reading weights, starting kernels), as a
-# share of a full one: on a processor that reads them at 10 GB/s, and on a large GPU.
-_SHARE_OF_A_BATCH = 1 / 32
-_SHARE_ON_A_GPU = 1 / 8
-
-# A network of at most so many parameters computes so many images or reports of a training loop's
-# batch in a tenth of a second with one thread.
-_SMALL_NETWORK = 10_000_000
-_FEW_ITEMS = 64
 
 Item = TypeVar("Item")
 Batch = TypeVar("Batch", Tensor, Tokens)
@@ -80,104 +59,23 @@ def in_batches(items: Iterable[Item], size: Callable[[], int]) -> Iterator[list[
         yield batch
 
 
-def by_length(
-    lengths: Sequence[int], tokens: Callable[[], int], share: float = _SHARE_OF_A_BATCH
-) -> Iterator[list[int]]:
+def by_length(lengths: Sequence[int], tokens: Callable[[], int]) -> Iterator[list[int]]:
     """Yield positions in batches of at most `tokens()`, padding included, the shortest first.
 
-    The batches have the least total cost: each costs its tokens with padding, plus `share` of
-    `tokens()`. A batch depends only on the items that are left. So a run that is resumed after
-    some batches gets the same ones.
+    A batch depends only on the items that are left. So a run that is resumed after some batches
+    gets the same ones.
 
     >>> list(by_length([30, 10, 10, 50, 70], lambda: 60))
     [[1, 2], [0], [3], [4]]
     """
     order = sorted(range(len(lengths)), key=lambda position: lengths[position])
-    longest = np.array([lengths[position] for position in order], dtype=np.int64)
-    start, most = 0, -1
+    start = 0
     while start < len(order):
-        if tokens() != most:
-            # If memory was short, the remaining items are planned again.
-            most = tokens()
-            stops = _cheapest_stops(longest, most, round(share * most))
-        stop = int(stops[start])
+        most, stop = tokens(), start + 1
+        while stop < len(order) and lengths[order[stop]] * (stop + 1 - start) <= most:
+            stop += 1
         yield order[start:stop]
         start = stop
-
-
-def _cheapest_stops(lengths: NDArray[np.int64], most: int, besides: int) -> NDArray[np.int64]:
-    """Return the end of a batch that begins at each position, with the least cost from there on.
-
-    Args: lengths: ascending; most: tokens of a batch of several; besides: tokens that a batch costs
-        in addition to its own.
-    """
-    count = len(lengths)
-    cost = np.zeros(count + 1, dtype=np.int64)
-    stops = np.zeros(count, dtype=np.int64)
-    for start in range(count - 1, -1, -1):
-        # No batch has more items than would fit if all were as short as the first.
-        end = min(start + max(most // max(int(lengths[start]), 1), 1), count)
-        size = np.arange(1, end - start + 1) * lengths[start:end]
-        fitting = max(int(np.searchsorted(size, most, "right")), 1)
-        total = size[:fitting] + cost[start + 1 : start + 1 + fitting]
-        best = int(np.argmin(total))
-        stops[start], cost[start] = start + 1 + best, total[best] + besides
-    return stops
-
-
-class _ThreadsBefore:
-    """Number of threads of PyTorch before the first of several Python threads set it to 1."""
-
-    def __init__(self) -> None:
-        self._lock, self._users, self._first = threading.Lock(), 0, 1
-
-    def enter(self) -> int:
-        """Set one thread; return the number that `leave` restores."""
-        with self._lock:
-            before = torch.get_num_threads()
-            if not self._users:
-                self._first = before
-            elif before == 1:
-                # A thread that is new to PyTorch begins with what another one has set.
-                before = self._first
-            self._users += 1
-            torch.set_num_threads(1)
-            return before
-
-    def leave(self, before: int) -> None:
-        with self._lock:
-            self._users -= 1
-            torch.set_num_threads(before)
-
-
-_threads_before = _ThreadsBefore()
-
-
-@contextlib.contextmanager
-def one_thread_if_small(encoder: JointEncoder, items: int) -> Iterator[None]:
-    """Let PyTorch use one thread inside the block if its work is small, and then as many as before.
-
-    On a busy machine, threads that wait for each other make a small call many times slower. The
-    choice depends on the network and the number of items alone, because embeddings depend on the
-    number of threads in their last digits: the load of the machine must not change a score.
-
-    Args: items: images or reports of the whole call, those from a cache included, so that a call
-        that is repeated after a stop chooses the same.
-    """
-    if not (
-        items <= _FEW_ITEMS
-        and encoder.device.type == "cpu"
-        and "OMP_NUM_THREADS" not in os.environ
-        and torch.backends.openmp.is_available()
-        and sum(each.numel() for each in encoder.parameters()) <= _SMALL_NETWORK
-    ):
-        yield
-        return
-    before = _threads_before.enter()
-    try:
-        yield
-    finally:
-        _threads_before.leave(before)
 
 
 def stacked(items: Sequence[Tensor], device: torch.device) -> Tensor:
@@ -209,9 +107,8 @@ class Forward:
         return self.images * _TOKENS_PER_IMAGE
 
     def report_batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Yield positions of reports in batches for this device; `lengths` are their tokens."""
-        share = _SHARE_ON_A_GPU if self._encoder.device.type == "cuda" else _SHARE_OF_A_BATCH
-        return by_length(lengths, lambda: self.tokens, share)
+        """Yield positions of reports in batches; `lengths` are their tokens."""
+        return by_length(lengths, lambda: self.tokens)
 
     def __call__(self, embed: Callable[[Batch], Tensor], batch: Batch) -> Tensor:
         """Embed a batch that is on the CPU; return (n, d) float32, on the CPU.
@@ -261,73 +158,6 @@ def _rows(batch: Batch, start: int, stop: int) -> Batch:
     return batch.take(range(start, stop))
 
 
-_Tower = Callable[[Any], Tensor]
-
-
-class CompiledTowers:
-    """Compiled towers of an encoder, which itself does not change.
-
-    Each is compiled at its first batch, for batches of any size and length. If one cannot be
-    compiled, there is one warning, and all run uncompiled from then on.
-    """
-
-    def __init__(self, encoder: JointEncoder) -> None:
-        self._encoder = encoder
-        self._compiled: dict[str, _Tower] = {}
-        self._is_possible = True
-
-    def embed_images(self, pixels: Tensor) -> Tensor:
-        """Embed as the encoder does."""
-        return self._run("embed_images", pixels)
-
-    def embed_lateral_images(self, pixels: Tensor) -> Tensor:
-        """Embed as the encoder does."""
-        return self._run("embed_lateral_images", pixels)
-
-    def embed_reports(self, tokens: Tokens) -> Tensor:
-        """Embed as the encoder does."""
-        return self._run("embed_reports", tokens)
-
-    def _run(self, name: str, batch: Any) -> Tensor:
-        tower: _Tower = getattr(self._encoder, name)
-        if not self._is_possible:
-            return tower(batch)
-        from torch._dynamo.exc import TorchDynamoException
-
-        if name not in self._compiled:
-            # With fixed sizes, each length of reports would be compiled again.
-            self._compiled[name] = torch.compile(tower, dynamic=True)
-        try:
-            return self._compiled[name](batch)
-        except TorchDynamoException as error:
-            self._is_possible = False
-            _warn(error)
-            return tower(batch)
-
-
-@cache
-def can_compile(device: torch.device) -> bool:
-    """Return True if torch.compile works on this device, tried once; else warn why not."""
-    if "TORCH_LOGS" not in os.environ:
-        # A tower that reads a number is compiled in parts; the user need not know.
-        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
-    try:
-        torch.compile(lambda x: torch.sin(x) + 1)(torch.ones(8, device=device))
-    except Exception as error:  # anything may be missing: a C++ compiler, Triton, a Python version
-        _warn(error)
-        return False
-    return True
-
-
-def _warn(error: Exception) -> None:
-    warnings.warn(
-        f"torch.compile cannot be used ({type(error).__name__}); the encoder runs as it is. It "
-        "needs a C++ compiler on a CPU (g++ or clang), and Triton on a GPU",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-
-
 @dataclass
 class Work:
     """Counts of one engine; threads may share it.
@@ -335,14 +165,12 @@ class Work:
     Attributes:
         images_decoded: image files that were decoded, damaged ones included.
         images_embedded, reports_embedded: items that went through the encoder.
-        pixels_from_cache: images whose pixels were in the cache.
         images_from_cache, reports_from_cache: items whose embedding was in the cache.
     """
 
     images_decoded: int = 0
     images_embedded: int = 0
     reports_embedded: int = 0
-    pixels_from_cache: int = 0
     images_from_cache: int = 0
     reports_from_cache: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -384,6 +212,6 @@ class Work:
             for kind, (known, computed) in kinds.items()
             if known + computed
         ]
-        if not (self.images_from_cache + self.reports_from_cache + self.pixels_from_cache):
+        if not (self.images_from_cache + self.reports_from_cache):
             return ""
         return f"cache: {', '.join(shares)}" if shares else ""

@@ -1,56 +1,56 @@
 """Image decoding in worker processes, so that the model never waits for a JPEG.
 
-Decoders are C libraries that read untrusted bytes. A file that crashes a decoder, or keeps it busy
-without end, costs its own study and no other.
+Decoders are C libraries that read untrusted bytes. A worker decodes one image at a time, so a file
+that crashes a decoder, or keeps it busy without end, costs its own study and no other.
 """
 
+import contextlib
 import os
+import pickle
+import queue
 import threading
-import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import Space
 from vlscore.data import ImagePolicy, is_plain_file
 from vlscore.embedding.batches import Work
-from vlscore.embedding.cached import FileContent, pixels_entry, pixels_of, stored_shape
-from vlscore.embedding.workers import (
-    CannotStart,
-    Closed,
-    Died,
-    Fault,
-    TookTooLong,
-    Worker,
-    WorkerPool,
-    block_interrupts,
-)
+from vlscore.embedding.worker import CannotStart, Fault, Worker
 from vlscore.encoders import ImagePipeline
 from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 
-# float32 pixels (channels, height, width), or uint8 levels of them.
+# float32 pixels (channels, height, width), or uint8 grey levels of them.
 Stored = NDArray[Any]
 SECONDS_PER_IMAGE = 120.0
-# Time to start a worker: if all images together take less, no worker is needed.
-_SECONDS_HERE = 2.0
+# A worker costs seconds to start and hundreds of megabytes, so it must have enough images.
+_IMAGES_FOR_A_WORKER = 16
+
+
+@dataclass(eq=False)
+class _Task:
+    """One image that is decoded by a worker, or by this process, which then cancels the future."""
+
+    path: str
+    is_plain: bool
+    is_here: bool = False
+    future: "Future[Stored]" = field(default_factory=Future)
 
 
 class ImageDecoder:
     """Decoder of images to an encoder's pixels, in up to `workers` processes; 0 for this process.
 
     Workers are started when there is work for them. Files of formats that no damage crashes (PNG,
-    JPEG, DICOM without compression) are decoded in this process for up to two seconds, so that a
-    few of them start no worker. Every other file is decoded in a worker, within
-    `seconds_per_image`, so that a crash or hang costs its own study alone.
+    JPEG, DICOM without compression) start none if they are few, and are decoded in this process
+    until the first worker is ready. Every other file is decoded in a worker, within
+    `seconds_per_image`.
 
-    Use as a context manager; leaving it ends the workers. They also end with this process, for any
-    reason.
+    Use as a context manager; leaving it ends the workers. They also end with this process.
     """
 
     def __init__(
@@ -60,186 +60,163 @@ class ImageDecoder:
         workers: int = 0,
         *,
         seconds_per_image: float = SECONDS_PER_IMAGE,
-        pixels: Space | None = None,
         work: Work | None = None,
     ) -> None:
-        self._pipeline = pipeline
-        self._pixels = pixels
+        self._pipeline, self._policy = pipeline, policy
+        self._most, self._seconds = workers, seconds_per_image
         self._work = work or Work()
-        self._policy = policy
-        self._workers = workers
-        self._seconds = seconds_per_image
-        self._seconds_here = 0.0
-        self._held: list[_Task] = []
-        self._pool: WorkerPool | None = None
-        self._threads: ThreadPoolExecutor | None = None
-        self._cannot_start = False
-        self._shape: tuple[int, ...] = ()
-        self._has_shape = False
+        self._submitted = 0
+        self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._workers: list[Worker] = []
+        self._threads: list[threading.Thread] = []
+        self._is_ready = self._is_closed = self._is_warned = False
+        self._problem: CannotStart | None = None
 
     def __enter__(self) -> "ImageDecoder":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._threads is not None and self._pool is not None:
-            self._pool.close()
-            self._threads.shutdown(wait=True, cancel_futures=True)
-            self._pool.release()
-        self._threads = self._pool = None
+        self._is_closed = True
+        for worker in self._workers:
+            worker.kill()
+        self._end_waiting(CannotStart("the decoder was closed"))
+        self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
 
     @property
     def processes_started(self) -> int:
-        """Number of worker processes that this decoder has started since it was entered."""
-        return 0 if self._pool is None else self._pool.started
+        """Number of worker processes that were started."""
+        return sum(worker.started for worker in self._workers)
 
-    def submit(self, image: Any, content: FileContent | None = None) -> "PendingPixels":
+    def submit(self, image: Any, digest: str | None = None) -> "PendingPixels":
         """Begin decoding; only paths are sent to workers, images in memory are cheap to convert.
 
-        Args:
-            content: content of a file; its pixels are then read from the cache or stored in it.
+        Args: digest: sha256 of a file.
         """
-        if content is not None and (known := self._known(content)) is not None:
-            self._work.add(pixels_from_cache=1)
-            return self._pending(image, lambda: known, content)
-        return self._pending(image, self._begun(image, content), content)
+        is_file = isinstance(image, str | os.PathLike)
+        task: _Task | None = None
+        if is_file and self._most > 0 and self._problem is None:
+            task = _Task(os.fsdecode(image), self._is_ready or is_plain_file(image))
+            self._queue.put(task)
+            self._submitted += 1
+            if not task.is_plain or self._submitted > _IMAGES_FOR_A_WORKER:
+                self._start_workers()
+            if self._problem is not None:
+                self._end_waiting(self._problem)
 
-    def _pending(
-        self, image: Any, collect: "Callable[[], Stored]", content: FileContent | None
-    ) -> "PendingPixels":
-        return PendingPixels(image, collect, content, from_stored=self._pipeline.from_stored)
-
-    def _known(self, content: FileContent) -> Stored | None:
-        entry = None
-        if self._pixels is not None:
-            entry = self._pixels.get([content.digest]).get(content.digest)
-        if entry is None:
-            return None
-        if not self._has_shape:
-            self._shape, self._has_shape = stored_shape(self._pipeline, self._policy), True
-        return pixels_of(entry, self._pipeline, self._shape)
-
-    def _begun(self, image: Any, content: FileContent | None) -> "Callable[[], Stored]":
-        """Begin decoding; return a function that waits, counts the image and caches its pixels."""
-        collect = self._decoding(image)
-
-        def finish() -> Stored:
-            if isinstance(image, str | os.PathLike):
+        def collect() -> Stored:
+            if is_file:
                 self._work.add(images_decoded=1)
-            stored = collect()
-            # A file that has changed since it was hashed may have been decoded after the change.
-            if self._pixels is not None and content is not None and content.is_unchanged():
-                entry = pixels_entry(stored, self._pipeline)
-                if entry is not None:
-                    self._pixels.put({content.digest: entry})
-            return stored
+            return self._decode_here(image) if task is None else self._collect(task)
 
-        return finish
-
-    def _decoding(self, image: Any) -> "Callable[[], Stored]":
-        if self._workers < 1 or self._cannot_start or not isinstance(image, str | os.PathLike):
-            return lambda: self._decode_here(image)
-        task = _Task(os.fsdecode(image), is_plain=self._is_starting() and is_plain_file(image))
-        if task.is_plain and self._seconds_here < _SECONDS_HERE:
-            self._held.append(task)
-        else:
-            self._hand_over(task)
-        return lambda: self._collect(task)
-
-    def _is_starting(self) -> bool:
-        """Return True if no worker is ready yet; until then this process decodes, too."""
-        return self._pool is None or not self._pool.has_answered
+        return PendingPixels(image, collect, digest=digest, from_stored=self._pipeline.from_stored)
 
     def _decode_here(self, image: Any) -> Stored:
         return self._pipeline.load_stored(image, self._policy)
 
-    def _decode_plain(self, task: "_Task") -> Stored:
-        began = time.monotonic()
-        try:
-            return self._decode_here(task.path)
-        finally:
-            self._seconds_here += time.monotonic() - began
-            if self._held and self._seconds_here >= _SECONDS_HERE:
-                for held in self._held:
-                    if not held.is_claimed():
-                        self._hand_over(held)
-                self._held.clear()
-
-    def _hand_over(self, task: "_Task") -> None:
-        if self._pool is None or self._threads is None:
-            self._pool = WorkerPool(self._pipeline, self._policy, self._workers, self._seconds)
-            self._threads = ThreadPoolExecutor(
-                self._workers, "vlscore-decoding", initializer=block_interrupts
-            )
-        self._pool.expect()
-        task.future = self._threads.submit(_decode, self._pool, task, self._seconds)
-
-    def _collect(self, task: "_Task") -> Stored:
-        future = task.future
-        if future is None or (task.is_plain and self._is_starting() and task.claim()):
-            task.claim()
+    def _collect(self, task: _Task) -> Stored:
+        if task.is_plain and not self._is_ready and task.future.cancel():
             task.is_here = True
-        if task.is_here or future is None:
-            return self._decode_plain(task)
-        try:
-            return future.result()
-        except (CancelledError, Closed):
-            raise InvalidSetting(
-                f"{task.path}: the decoder was closed before its pixels were asked for; "
-                "ask for them inside its with block"
-            ) from None
-        except CannotStart as problem:
-            self._warn_once(problem)
+        if task.is_here:
             return self._decode_here(task.path)
+        try:
+            return task.future.result()
+        except Exception as error:
+            if self._is_closed:
+                raise InvalidSetting(
+                    f"{task.path}: the decoder was closed before its pixels were asked for; "
+                    "ask for them inside its with block"
+                ) from None
+            if not isinstance(error, CannotStart):
+                raise
+            self._warn_once(error)
+            return self._decode_here(task.path)
+
+    def _start_workers(self) -> None:
+        wanted = min(self._most, 1 + self._submitted // _IMAGES_FOR_A_WORKER)
+        while len(self._threads) < wanted and self._problem is None:
+            try:
+                packed = pickle.dumps((self._pipeline, self._policy))
+            except Exception as error:  # a user's objects may fail in any way
+                self._end_waiting(CannotStart(f"{type(error).__name__}: {error}"))
+                return
+            worker = Worker(packed, self._seconds)
+            thread = threading.Thread(target=self._serve, args=[worker], daemon=True)
+            self._workers.append(worker)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, worker: Worker) -> None:
+        """Give images to a worker until the decoder is closed; in a thread of its own."""
+        try:
+            worker.start()
+        except CannotStart as problem:
+            # Workers that are ready go on: there may be no memory for more.
+            if not self._is_ready:
+                self._end_waiting(problem)
+            return
+        self._is_ready = True
+        while (task := self._queue.get()) is not None:
+            if task.future.set_running_or_notify_cancel():
+                try:
+                    task.future.set_result(worker.decode(task.path))
+                except Exception as error:  # it belongs to whoever asks for the pixels
+                    task.future.set_exception(error)
+        # The end is for all threads.
+        self._queue.put(None)
+        worker.close()
+
+    def _end_waiting(self, problem: CannotStart) -> None:
+        """Use no workers from here on; who waits for an image gets the error."""
+        self._problem = problem
+        with contextlib.suppress(queue.Empty):
+            while (task := self._queue.get_nowait()) is not None:
+                # This process may have decoded it.
+                with contextlib.suppress(InvalidStateError):
+                    task.future.set_exception(problem)
+            self._queue.put(None)
 
     def _warn_once(self, problem: CannotStart) -> None:
-        if self._cannot_start:
-            return
-        self._cannot_start = True
         advice = ""
         if type(self._pipeline).__module__ == "__main__":
             advice = (
                 f". {type(self._pipeline).__name__} is defined in the script that runs, which "
                 "workers do not read: move it into a module that the script imports"
             )
-        warnings.warn(
-            f"no worker process can be started ({problem}){advice}. Images are decoded in this "
-            "process, one after the other; workers=0 asks for that",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        if not self._is_warned:
+            self._is_warned = True
+            warnings.warn(
+                f"no worker process can be started ({problem}){advice}. Images are decoded in this "
+                "process, one after the other; workers=0 asks for that",
+                RuntimeWarning,
+                stacklevel=5,
+            )
 
 
 class PendingPixels:
     """Future pixels of one image, or its embedding if that is known already.
 
-    Attributes:
-        content: content of the file; None if the image is no file.
+    Args:
+        image: path, array, ...
+        collect: waits for the pixels; None if the embedding is known.
+        digest: sha256 of the file; None if the image is no file.
+        from_stored: makes pixels of what `collect` returns.
         embedding: (d,) float32; None if pixels will be computed.
     """
 
     def __init__(
         self,
         image: Any,
-        collect: Callable[[], Stored],
-        content: FileContent | None = None,
+        collect: Callable[[], Stored] | None = None,
         *,
+        digest: str | None = None,
         from_stored: Callable[[Tensor], Tensor] = lambda stored: stored,
         embedding: Tensor | None = None,
     ) -> None:
-        self.content = content
-        self.embedding = embedding
-        self._image = image
+        self.image, self.digest, self.embedding = image, digest, embedding
         self._collect = collect
         self._from_stored = from_stored
-
-    @classmethod
-    def known(cls, image: Any, embedding: Tensor) -> "PendingPixels":
-        """Make one for an image that need not be decoded."""
-
-        def refuse() -> Stored:
-            raise InvalidSetting("the pixels of an image whose embedding is known are not decoded")
-
-        return cls(image, refuse, embedding=embedding)
 
     def result(self) -> Tensor:
         """Wait for pixels, float32 (channels, height, width). Raises: VLScoreError."""
@@ -250,71 +227,18 @@ class PendingPixels:
 
         Raises: VLScoreError that names the image.
         """
+        if self._collect is None:
+            raise InvalidSetting("the pixels of an image whose embedding is known are not decoded")
         try:
             return torch.from_numpy(self._collect())
         except VLScoreError:
             raise
         except Exception as error:  # decoders of untrusted bytes may raise any error
-            is_file = isinstance(self._image, str | os.PathLike)
-            name = os.fsdecode(self._image) if is_file else type(self._image).__name__
+            is_file = isinstance(self.image, str | os.PathLike)
+            name = os.fsdecode(self.image) if is_file else type(self.image).__name__
             kind = str(error) if isinstance(error, Fault) else type(error).__name__
             # The cause's message is left out: decoders may quote the header of a DICOM file.
             raise UnreadableImage(
                 f"{name}: {kind} while decoding; the file is damaged, or the encoder's image "
                 "pipeline cannot use it"
             ) from None
-
-
-class _Task:
-    """One image that is decoded by a worker or this process, whichever claims it first."""
-
-    def __init__(self, path: str, is_plain: bool) -> None:
-        self.path = path
-        self.is_plain = is_plain
-        self.is_here = False
-        self.future: Future[NDArray[Any]] | None = None
-        self._claim = threading.Lock()
-
-    def claim(self) -> bool:
-        """Claim the task; return True if no other has claimed it."""
-        return self._claim.acquire(blocking=False)
-
-    def is_claimed(self) -> bool:
-        return self._claim.locked()
-
-
-def _decode(pool: WorkerPool, task: _Task, seconds: float) -> NDArray[Any]:
-    """Return pixels from a worker; a file that ends two workers is refused."""
-    deaths = 0
-
-    def decode(worker: Worker) -> NDArray[Any]:
-        if not deaths and not task.claim():
-            return np.empty(0)  # not needed: this process decoded it meanwhile
-        return worker.decode(task.path, seconds)
-
-    try:
-        try:
-            return pool.run(decode)
-        except Died:
-            # Workers may also be ended from outside, for instance if memory is short.
-            deaths = 1
-            return pool.run(decode)
-    except TookTooLong:
-        raise UnreadableImage(
-            f"{task.path}: not decoded within {seconds:g} s; it is damaged or malicious. Convert "
-            "it again from its source, or leave the study out"
-        ) from None
-    except Died as death:
-        raise UnreadableImage(
-            f"{task.path}: the decoder crashed on this file, and again in a new process ({death}); "
-            "it is damaged or malicious, or needs more memory than there is. Convert it again from "
-            "its source, or leave the study out"
-        ) from None
-    except CannotStart as problem:
-        if not deaths:
-            raise
-        # A file that ended a worker is not decoded in this process.
-        raise UnreadableImage(
-            f"{task.path}: the process that decoded it has ended, and no other can be started "
-            f"({problem}); try again when there is more memory"
-        ) from None

@@ -1,24 +1,25 @@
-"""Embed studies: choice of the views of a study, reading of its images, and the encoder.
+"""Embed the images and reports of studies.
 
 All code that needs embeddings of studies (scores, benchmarks, indexes, oracles) uses
-`StudyEmbedder`. `choose_views` selects the images of a study that are combined into one embedding.
+`StudyEmbedder`.
 """
 
 import copy
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from vlscore.core import Cache, Signature, confirm, open_cache, warn_caller
-from vlscore.data import ImagePolicy, is_lateral, projection, stored_view
-from vlscore.embedding.cached import black_radiograph
+from vlscore.core import Cache, Signature, open_cache, warn_caller
+from vlscore.data import ImagePolicy, Provenance, Radiograph
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
-from vlscore.embedding.engine import EmbeddingEngine
+from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine
+from vlscore.embedding.views import check_view_policy, choose_views, view_notes
 from vlscore.encoders import (
     ImagePipeline,
     JointEncoder,
@@ -33,78 +34,11 @@ from vlscore.encoders import (
 from vlscore.errors import (
     DemonstrationEncoderWarning,
     InvalidSetting,
-    InvalidStudy,
     SlowPrecisionWarning,
     VLScoreError,
 )
 
-VIEW_POLICIES = ("first-frontal", "mean", "frontal+lateral")
-
-
-@dataclass(frozen=True)
-class ChosenViews:
-    """The images of one study that are embedded.
-
-    Attributes:
-        frontal, lateral: images.
-        guessed: True if the frontal image was one of several and its view is unknown.
-    """
-
-    frontal: list[Any]
-    lateral: list[Any]
-    guessed: bool = False
-
-
-def check_view_policy(policy: str, encoder: JointEncoder) -> str:
-    """Return the policy. Raises: InvalidSetting if it is unknown or impossible with the encoder."""
-    if policy not in VIEW_POLICIES:
-        raise InvalidSetting(f"views is one of {', '.join(VIEW_POLICIES)}, not {policy!r}")
-    if policy == "frontal+lateral" and not encoder.has_lateral_tower:
-        raise InvalidSetting(
-            f"{encoder.card.name} has no tower for lateral views; "
-            'use views="first-frontal" or views="mean"'
-        )
-    return policy
-
-
-def choose_views(
-    images: Sequence[Any], views: Sequence[str | None] | None, policy: str
-) -> ChosenViews:
-    """Choose the images of one study to embed.
-
-    Args:
-        images: at least one.
-        views: view positions, if known; None reads DICOM headers. Unknown counts as frontal.
-        policy: "first-frontal": the first frontal image. "mean": all images, as frontal ones.
-            "frontal+lateral": the first of each; the lateral may be missing.
-
-    Raises: InvalidStudy if no image is left, or `views` are not as many as the images.
-    """
-    if not images:
-        raise InvalidStudy("the study has no image")
-    if views is not None and len(views) != len(images):
-        raise InvalidStudy(f"the study has {len(images)} images and {len(views)} views")
-    if policy == "mean":
-        return ChosenViews(list(images), [])
-    given = list(views) if views is not None else [None] * len(images)
-    known = [view or stored_view(image) for view, image in zip(given, images, strict=True)]
-    pairs = list(zip(images, known, strict=True))
-    frontal = [(image, view) for image, view in pairs if not is_lateral(view)]
-    lateral = [image for image, view in pairs if is_lateral(view)]
-    if not frontal:
-        one = len(images) == 1
-        raise InvalidStudy(
-            f"{'its image is a lateral view' if one else f'all {len(images)} are lateral views'}; "
-            'give a frontal one, or choose views="mean" (--views mean)'
-        )
-    # A frontal image with a known view comes before one with an unknown view.
-    stated = [image for image, view in frontal if projection(view) != "unknown"]
-    chosen = stated[0] if stated else frontal[0][0]
-    return ChosenViews(
-        [chosen],
-        lateral[:1] if policy == "frontal+lateral" else [],
-        guessed=len(frontal) > 1 and not stated,
-    )
+_BLACK_SIDE = 256
 
 
 @dataclass(eq=False)
@@ -117,6 +51,7 @@ class StudyViews:
         frontal, lateral: the chosen images, once decoding has begun.
         guessed: True if the view of the image that is used as frontal is unknown.
         error: why the study has no embedding.
+        vector: (d,) embedding that is known, of whatever image; `images` may then be empty.
     """
 
     images: Sequence[Any]
@@ -125,26 +60,7 @@ class StudyViews:
     lateral: list[PendingPixels] = field(default_factory=list)
     guessed: bool = False
     error: VLScoreError | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddedRows:
-    """Embeddings of n studies' images, or of n texts; failed rows hold nan.
-
-    Attributes:
-        vectors: (n, d) float32, on the CPU.
-        failures: row -> why it has no embedding.
-        truncated: (n,) bool: the encoder did not read the text's tail; False for images.
-    """
-
-    vectors: Tensor
-    failures: dict[int, VLScoreError]
-    truncated: Tensor
-
-    def rows(self, start: int, stop: int) -> "EmbeddedRows":
-        """Return some of the rows, numbered from 0 again."""
-        failures = {k - start: e for k, e in self.failures.items() if start <= k < stop}
-        return EmbeddedRows(self.vectors[start:stop], failures, self.truncated[start:stop])
+    vector: Tensor | None = None
 
 
 class StudyEmbedder:
@@ -162,9 +78,8 @@ class StudyEmbedder:
         image_policy: how image files are read; see ImagePolicy.
         views: "first-frontal", "mean" or "frontal+lateral".
         weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
-        cache: True: pixels and embeddings are stored in the user's cache (docs/caching.md), unless
+        cache: True: embeddings are stored in the user's cache (docs/caching.md), unless
             VLSCORE_CACHE=off; False: nothing is stored; or another folder.
-        compile: run the encoder's towers under torch.compile, if that is possible.
 
     Raises:
         UnknownName, InvalidSetting: a name or value that cannot be used.
@@ -184,7 +99,6 @@ class StudyEmbedder:
         weights: str | None = None,
         tokenizer: str | None = None,
         cache: Cache | bool | str | os.PathLike[str] = True,
-        compile: bool = False,
     ) -> None:
         check_precision(precision)
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
@@ -202,24 +116,9 @@ class StudyEmbedder:
             precision=precision,
             image_policy=self.image_policy,
             cache=open_cache(cache),
-            compile=compile,
         )
         if self.encoder.card.demonstration:
             _warn_of_demonstration(self.encoder.card.name)
-
-    def like_this(
-        self, *, precision: Precision | None = None, cache: Cache | bool
-    ) -> "StudyEmbedder":
-        """Return an embedder with the same encoder and policies; default: the same precision."""
-        return StudyEmbedder(
-            self.encoder,
-            precision=precision or self.engine.precision,
-            batch_size=self.engine.batch_size,
-            image_policy=self.image_policy,
-            views=self.views,
-            cache=cache,
-            compile=self.engine.is_compiled,
-        )
 
     @property
     def dim(self) -> int:
@@ -231,7 +130,7 @@ class StudyEmbedder:
         """The encoder's published constant of VLScore; None if none was published."""
         return self.encoder.card.C
 
-    @property
+    @cached_property
     def signature(self) -> Signature:
         """Signature: all that the embeddings depend on."""
         signature = Signature("embeddings").plus(
@@ -240,11 +139,8 @@ class StudyEmbedder:
             views=self.views,
             prec=self.engine.precision,
         )
-        flags = {
-            "COMPILED": self.engine.is_compiled,
-            "DEMONSTRATION-ENCODER": self.encoder.card.demonstration,
-        }
-        return signature.flagged(*(flag for flag, is_stated in flags.items() if is_stated))
+        flags = ("DEMONSTRATION-ENCODER",) if self.encoder.card.demonstration else ()
+        return signature.flagged(*flags)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -255,10 +151,12 @@ class StudyEmbedder:
         """Return a decoder of images for this embedder, with `workers` processes."""
         return self.engine.decoder(workers)
 
-    def begin(self, study: StudyViews, decoder: ImageDecoder) -> StudyViews:
+    def begin(self, study: StudyViews, decoder: ImageDecoder | None = None) -> StudyViews:
         """Choose the views and begin to decode them; an error is stored in the study."""
+        if study.vector is not None:
+            return study
         try:
-            chosen = choose_views(study.images, study.views, self.views)
+            chosen = choose_views(study.images, study.views, self.views, self.engine.view_of)
         except VLScoreError as error:
             study.error = error
             return study
@@ -274,62 +172,59 @@ class StudyEmbedder:
         Several views are averaged. Under "frontal+lateral" a missing lateral view counts as a zero
         vector, as LIMITR's code does.
         """
-        here = self.decoder()
         for study in studies:
             if not study.frontal and study.error is None:
-                self.begin(study, here)
+                self.begin(study)
         failures = {row: study.error for row, study in enumerate(studies) if study.error}
-        total = torch.zeros(len(studies), self.dim)
+        usable = [row for row in range(len(studies)) if row not in failures]
+        vectors = torch.zeros(len(studies), self.dim)
         for lateral in (False, True):
-            owners = [
-                (row, pending)
-                for row, study in enumerate(studies)
-                if row not in failures
-                for pending in (study.lateral if lateral else study.frontal)
+            pending = [
+                (row, image)
+                for row in usable
+                for image in (studies[row].lateral if lateral else studies[row].frontal)
             ]
-            if not owners:
+            if not pending:
                 continue
-            embedded = self.engine.embed_pending(
-                [pending for _, pending in owners], lateral=lateral
-            )
-            for k, error in embedded.failures.items():
-                failures.setdefault(owners[k][0], error)
-            total.index_add_(0, torch.tensor([row for row, _ in owners]), embedded.vectors)
-        if self.views == "frontal+lateral":
-            vectors = total / 2
-        else:
-            counts = torch.tensor([max(len(study.frontal), 1) for study in studies])
-            vectors = total / counts[:, None]
-        return _finite(vectors, failures, torch.zeros(len(studies), dtype=torch.bool), self)
+            embedded = self.engine.embed_pending([image for _, image in pending], lateral=lateral)
+            for k, (row, _) in enumerate(pending):
+                vectors[row] += embedded.vectors[k]
+                if k in embedded.failures:
+                    failures.setdefault(row, embedded.failures[k])
+        for row, study in enumerate(studies):
+            vectors[row] /= 2 if self.views == "frontal+lateral" else max(len(study.frontal), 1)
+            if study.vector is not None:
+                vectors[row] = study.vector
+        truncated = torch.zeros(len(studies), dtype=torch.bool)
+        return self._checked(EmbeddedRows(vectors, failures, truncated))
 
     def embed_texts(self, texts: Sequence[str]) -> EmbeddedRows:
         """Embed each whole text to one vector; equal texts are embedded once."""
-        embedded = self.engine.embed_reports(texts)
-        return _finite(embedded.vectors, embedded.failures, embedded.truncated, self)
+        return self._checked(self.engine.embed_reports(texts))
 
     def embed_black(self) -> Tensor:
         """Embed a black image (d,), which readers of files refuse for a study."""
+        pixels = np.zeros((_BLACK_SIDE, _BLACK_SIDE), dtype=np.float32)
+        provenance = Provenance(format="array", bits=32, window="as given")
+        image = Radiograph(pixels, provenance, "black image")
         # The authors' readers accept only files.
-        pixels = self.encoder.image_pipeline.load_stored(black_radiograph(), ImagePolicy())
-        black = [PendingPixels("black image", lambda: pixels)]
+        stored = self.encoder.image_pipeline.load_stored(image, ImagePolicy())
+        black = [PendingPixels("black image", lambda: stored)]
         lateral = black if self.views == "frontal+lateral" else []
         study = StudyViews(images=("black image",), frontal=black, lateral=lateral)
         return self.embed_studies([study]).vectors[0]
 
-
-def _finite(
-    vectors: Tensor, failures: dict[int, VLScoreError], truncated: Tensor, embedder: StudyEmbedder
-) -> EmbeddedRows:
-    """Turn rows that are not finite into failures, and set failures to nan."""
-    for row in torch.nonzero(~vectors.isfinite().all(1)).flatten().tolist():
-        failures.setdefault(
-            row,
-            VLScoreError(f"{embedder.encoder.card.name} returned an embedding that is not finite"),
-        )
-    rows = sorted(failures)
-    vectors[rows] = torch.nan
-    truncated[rows] = False
-    return EmbeddedRows(vectors, {row: failures[row] for row in rows}, truncated)
+    def _checked(self, embedded: EmbeddedRows) -> EmbeddedRows:
+        """Turn rows that are not finite into failures, and set failures to nan."""
+        failures = dict(embedded.failures)
+        for row in torch.nonzero(~embedded.vectors.isfinite().all(1)).flatten().tolist():
+            text = f"{self.encoder.card.name} returned an embedding that is not finite"
+            failures.setdefault(row, VLScoreError(text))
+        rows = sorted(failures)
+        embedded.vectors[rows] = torch.nan
+        embedded.truncated[rows] = False
+        ordered = {row: failures[row] for row in rows}
+        return EmbeddedRows(embedded.vectors, ordered, embedded.truncated)
 
 
 def _ready(
@@ -350,8 +245,6 @@ def _lying_on(device: torch.device, encoder: JointEncoder) -> JointEncoder:
     """Return the encoder if it is on the device, else a copy there: others may use the original."""
     if encoder.device.type == device.type and device.index in (None, encoder.device.index):
         return encoder
-    # The copy has no running checks, so wait for those of the original.
-    confirm(encoder)
     return copy.deepcopy(encoder).to(device)
 
 
@@ -373,19 +266,6 @@ def _warn_of_demonstration(name: str) -> None:
         "tests: its scores of real radiographs mean nothing. Name a real encoder with encoder=... "
         "or VLSCORE_ENCODER (`vlscore encoders` lists them)",
         DemonstrationEncoderWarning,
-    )
-
-
-def view_notes(encoder: JointEncoder, views: str) -> tuple[str, ...]:
-    """Return a note if an encoder reads lateral views, but the view policy uses none; else nothing.
-
-    Args: views: "first-frontal", "mean" or "frontal+lateral".
-    """
-    if views == "frontal+lateral" or not encoder.has_lateral_tower:
-        return ()
-    return (
-        f"{encoder.card.name} has a tower for lateral views, which views={views} does not use; "
-        'views="frontal+lateral" (--views frontal+lateral) embeds both views of a study',
     )
 
 

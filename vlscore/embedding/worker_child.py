@@ -1,123 +1,71 @@
-"""Worker process that decodes images; run by `workers`, never imported.
+"""Worker process that decodes images; run by `decoding`, never imported.
 
 It imports only those modules of the project that the image pipeline needs, and nothing of the
-user's script. Standard input receives a line of json with the module search path, the
-length of what follows and the shared memory, then the pickled pipeline and policy, then one line of
-json for every image: its path, and the slot of shared memory for its pixels. Standard output sends
-one line of json for every answer, followed by the pixels if they did not fit into the slot.
+user's script. Standard input holds pickles: the module search path with the seconds of an image,
+the pipeline with its policy, then one path after another. Standard output holds one pickle for each
+answer: its kind ("ready", "pixels", "error", "fault" or "cannot start") and its content.
 """
 
 import contextlib
-import ctypes
 import faulthandler
-import json
-import mmap
 import os
 import pickle
-import signal
 import sys
 from typing import Any, BinaryIO
 
-_PR_SET_PDEATHSIG = 1
+# Importing torch from a cold disk on a busy machine takes a minute.
+_SECONDS_TO_START = 300
 
 
 def main() -> None:
     """Answer standard input on standard output until it ends."""
-    # The parent handles Ctrl-C and ends its workers itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with(parent=int(sys.argv[1]))
-    requests, replies, nowhere = _own_streams()
-    # A time limit in a separate thread, which works while a decoder hangs.
-    faulthandler.dump_traceback_later(float(sys.argv[2]), exit=True, file=nowhere)
-    start = json.loads(requests.readline())
-    sys.path[:] = start["path"]
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "r+b", buffering=0) as nowhere:
+        # What libraries print is discarded.
+        os.dup2(nowhere.fileno(), 0)
+        os.dup2(nowhere.fileno(), 1)
+        _answer_all(requests, replies, nowhere)
+
+
+def _answer_all(requests: BinaryIO, replies: BinaryIO, nowhere: Any) -> None:
+    # The time limit has a thread of C, which works while a decoder hangs.
+    faulthandler.dump_traceback_later(_SECONDS_TO_START, exit=True, file=nowhere)
+    sys.path[:], seconds = pickle.load(requests)
     try:
-        pipeline, policy = pickle.loads(requests.read(start["bytes"]))
+        pipeline, policy = pickle.load(requests)
+        from vlscore.core import keep_freed_memory
     except BaseException as error:  # the pipeline's modules may raise anything at import
-        _send(replies, {"cannot_start": f"{type(error).__name__}: {error}"})
+        _send(replies, ("cannot start", f"{type(error).__name__}: {error}"))
         return
-    from vlscore.core import keep_freed_memory
-
     keep_freed_memory()
-    shared = _shared_memory(start["shared"])
-    # Hide messages of C libraries about damaged files.
-    os.dup2(nowhere.fileno(), 2)
     faulthandler.cancel_dump_traceback_later()
-    _send(replies, {"ready": True})
-    for line in requests:
-        faulthandler.dump_traceback_later(start["seconds"], exit=True, file=nowhere)
-        asked = json.loads(line)
-        answer, pixels = _answer(pipeline, policy, asked["image"])
-        if pixels is not None:
-            answer["in_slot"] = _write(pixels, shared, asked["slot"])
+    _send(replies, ("ready", None))
+    while True:
+        path = pickle.load(requests)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+        answer = _answer(pipeline, policy, path)
         faulthandler.cancel_dump_traceback_later()
-        _send(replies, answer, b"" if pixels is None or answer["in_slot"] else pixels.tobytes())
+        _send(replies, answer)
 
 
-def _answer(pipeline: Any, policy: Any, image: str) -> tuple[dict[str, Any], Any]:
-    """Build the reply for one image: a JSON header, and pixels or None."""
+def _answer(pipeline: Any, policy: Any, image: str) -> tuple[str, Any]:
     from vlscore.errors import VLScoreError
 
     try:
-        pixels = pipeline.load_stored(image, policy)
-        return {"dtype": str(pixels.dtype), "shape": list(pixels.shape)}, pixels
+        return "pixels", pipeline.load_stored(image, policy)
     except VLScoreError as error:
-        return {"error": type(error).__name__, "message": str(error)}, None
+        return "error", (type(error).__name__, str(error))
     except BaseException as error:  # panics of decoders in Rust are not Exceptions
         # The message stays in this process: decoders may quote the header of a DICOM file.
-        return {"fault": type(error).__name__}, None
+        return "fault", type(error).__name__
 
 
-def _shared_memory(given: list[int] | None) -> mmap.mmap | None:
-    """Map the parent's memory for pixels; None if pixels go through the pipe."""
-    if given is None:
-        return None
-    descriptor, size = given
-    try:
-        return mmap.mmap(descriptor, size)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-
-
-def _write(pixels: Any, shared: mmap.mmap | None, slot: list[int] | None) -> bool:
-    """Write an array into its slot; return False if it does not fit."""
-    if shared is None or slot is None or pixels.nbytes > slot[1]:
-        return False
-    import numpy as np  # the pipeline has imported it
-
-    np.ndarray(pixels.shape, pixels.dtype, shared, slot[0])[...] = pixels
-    return True
-
-
-def _end_with(parent: int) -> None:
-    """Let the system end this process when its parent ends for any reason.
-
-    On other systems than Linux the end of standard input does it, after the current image.
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
-
-
-def _own_streams() -> tuple[BinaryIO, BinaryIO, BinaryIO]:
-    """Reserve standard input and output for the parent; what libraries print is discarded."""
-    nowhere = open(os.devnull, "r+b", buffering=0)  # noqa: SIM115  open as long as the process
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(nowhere.fileno(), 0)
-    os.dup2(nowhere.fileno(), 1)
-    return requests, replies, nowhere
-
-
-def _send(replies: BinaryIO, answer: dict[str, Any], pixels: bytes = b"") -> None:
-    replies.write(json.dumps(answer).encode("ascii") + b"\n" + pixels)
+def _send(replies: BinaryIO, answer: tuple[str, Any]) -> None:
+    pickle.dump(answer, replies, protocol=5)
     replies.flush()
 
 
 if __name__ == "__main__":
-    # The parent has ended if nobody reads: nothing is left to do.
-    with contextlib.suppress(BrokenPipeError):
+    # The parent has ended if nobody asks or reads: nothing is left to do.
+    with contextlib.suppress(EOFError, BrokenPipeError):
         main()

@@ -2,7 +2,6 @@ from .base import ImageFeatures as ImageFeatures
 from .base import JointEncoder as JointEncoder
 from .base import Tokens as Tokens
 from .blocks.bert import Bert as Bert
-from .blocks.bert import in_bfloat16 as in_bfloat16
 from .blocks.convolutional import timm_names as timm_names
 from .blocks.tokenizers import WordPieceTokenizer as WordPieceTokenizer
 from .blocks.tokenizers import read_json as read_json
@@ -20,18 +19,14 @@ from .devices import check_precision as check_precision
 from .devices import check_ready as check_ready
 from .devices import inference as inference
 from .devices import is_short_of_memory as is_short_of_memory
-from .devices import unchanging_weights as unchanging_weights
-from .devices import weights_sample as weights_sample
 from .devices import why_slow as why_slow
 from .image_pipeline import ImagePipeline as ImagePipeline
-from .models.in_space import SharedSpace as SharedSpace
-from .models.medclip import SwinTiny as SwinTiny
 from .models.small import READINGS as READINGS
 from .models.small import STYLES as STYLES
 from .models.small import SmallEncoder as SmallEncoder
 from .models.small import SmallSettings as SmallSettings
 from .published import PublishedEncoder as PublishedEncoder
-from .published import fill as fill
+from .published import load_state_dict as load_state_dict
 from .published import without_initialisation as without_initialisation
 from .registry import ENCODERS as ENCODERS
 from .registry import check_alone as check_alone
@@ -42,7 +37,6 @@ from .registry import encoder_from_file as encoder_from_file
 from .registry import find_encoder as find_encoder
 from .registry import load_encoder as load_encoder
 from .weight_files import VOCABULARY_FILES as VOCABULARY_FILES
-from .weight_files import cache_folder as cache_folder
 from .weight_files import checkpoint_in as checkpoint_in
 from .weight_files import fetch as fetch
 from .weight_files import is_here as is_here
@@ -50,4 +44,5 @@ from .weight_files import path_from_file as path_from_file
 from .weight_files import published_weights as published_weights
 from .weight_files import verify as verify
 from .weight_files import vocabulary_file as vocabulary_file
+from .weight_files import weights_folder as weights_folder
 from .weight_files import weights_of as weights_of

@@ -8,7 +8,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from vlscore.core import assure, stable_class
 from vlscore.data import ImagePolicy, Radiograph
 from vlscore.encoders.cards import EncoderCard
-from vlscore.encoders.checkpoints import digest_of, tensors_digest
+from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.encoders.devices import Precision, check_ready, inference
 from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.errors import InvalidReport, InvalidSetting
@@ -163,8 +162,8 @@ class JointEncoder(nn.Module, ABC):
         takes_tokenizer: whether `load` uses a vocabulary.
         cache_version: version of this code's embeddings in the cache. An encoder outside vlscore
             sets it, and changes it with the code; without it, its embeddings are not cached.
-        loaded_weights: `weights_sample` of the weights that `load_encoder` read; None for other
-            encoders.
+        is_as_loaded: whether the weights are those that `load_encoder` read; only then, and while
+            they are frozen, embeddings are cached. Whoever changes them sets it to False.
     """
 
     card: EncoderCard
@@ -174,7 +173,7 @@ class JointEncoder(nn.Module, ABC):
     variants: ClassVar[tuple[str, ...] | None] = ()
     takes_tokenizer: ClassVar[bool] = True
     cache_version: ClassVar[str | None] = None
-    loaded_weights: bytes | None = None
+    is_as_loaded: bool = False
 
     @abstractmethod
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -235,32 +234,12 @@ class JointEncoder(nn.Module, ABC):
     def checksum(self) -> str:
         card = self.card
         parts = (
-            f"{stable_class(type(self))} {card.name} {card.dim} {card.normalised}",
+            f"{type(self).__name__} {card.name} {card.dim} {card.normalised}",
             self.weights_digest,
             self.tokenizer_digest(),
             self.image_pipeline.identity(),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-    def take_digest(
-        self, files: Sequence[Path], tensors: Mapping[str, Tensor], what: str = ""
-    ) -> None:
-        """Set `weights_digest` to that of a checkpoint's tensors, which may be remembered.
-
-        A remembered digest is verified in the background. Code that writes results waits for that
-        (`vlscore.core.confirm`), and ends with ChecksumMismatch if it is another.
-
-        Args:
-            files: the checkpoint.
-            what: name of this digest among others of the same files.
-        """
-        self.weights_digest, verified = digest_of(
-            files,
-            f"tensors {what}",
-            lambda threads, stopped: tensors_digest(tensors, threads=threads, stopped=stopped),
-        )
-        if verified is not None:
-            assure(self, verified)
 
     def tokenizer_digest(self) -> str:
         """Compute the hexadecimal sha256 of the vocabulary, and of the tokens of a few texts.

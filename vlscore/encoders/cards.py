@@ -5,7 +5,7 @@ encoder has its facts in card.json. Both are read without torch.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -60,6 +60,14 @@ class EncoderCard:
 CARD = "card.json"
 # Fields that a folder's card may set; the encoder fixes all others.
 _TEXTS = ("title", "C_source", "licence", "citation", "reference_code")
+# Whether a field's value in a file can be used, and its conversion.
+_VALID: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str) and bool(value)),
+    "C": lambda value: isinstance(value, int | float) and 0 < value < float("inf"),
+    "notes": lambda value: isinstance(value, list) and all(isinstance(x, str) for x in value),
+    "demonstration": lambda value: isinstance(value, bool),
+}
+_CONVERTED: dict[str, Callable[[Any], Any]] = {"C": float, "notes": tuple}
 
 
 def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -70,26 +78,13 @@ def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
     Raises: IncompatibleCheckpoint for a value that a card cannot have.
     """
-
-    def require(held: bool, name: str) -> None:
-        if not held:
-            raise IncompatibleCheckpoint(f"{path}: {name} is {facts[name]!r}")
-
     found: dict[str, Any] = {}
-    for name in set(_TEXTS) & facts.keys():
-        require(isinstance(facts[name], str) and bool(facts[name]), name)
-        found[name] = facts[name]
-    if facts.get("C") is not None:
-        C = facts["C"]
-        require(isinstance(C, int | float) and 0 < C < float("inf"), "C")
-        found["C"] = float(C)
-    if "notes" in facts:
-        notes = facts["notes"]
-        require(isinstance(notes, list) and all(isinstance(note, str) for note in notes), "notes")
-        found["notes"] = tuple(notes)
-    if "demonstration" in facts:
-        require(isinstance(facts["demonstration"], bool), "demonstration")
-        found["demonstration"] = facts["demonstration"]
+    for name, is_valid in _VALID.items():
+        if facts.get(name) is None:
+            continue
+        if not is_valid(facts[name]):
+            raise IncompatibleCheckpoint(f"{path}: {name} is {facts[name]!r}")
+        found[name] = _CONVERTED.get(name, lambda value: value)(facts[name])
     training = facts.get("training")
     if isinstance(training, dict) and isinstance(training.get("table_sha256"), str):
         found["trained_on"] = training["table_sha256"]

@@ -1,164 +1,30 @@
 """Checkpoints: read tensors from any usual container, and take their digests.
 
-`load_checkpoint` reads tensors; no code in a file is ever run. `digest_of` remembers digests
-between runs: a digest is found by the system's facts about the files (device, inode, size and time
-of the last change). A background thread verifies that the file still has that content, and code
-that writes results waits for it (`vlscore.core.confirm`).
+`load_checkpoint` reads tensors; no code in a file is ever run. `tensors_digest` identifies them.
 """
 
-import contextlib
 import hashlib
-import json
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+import sys
+import threading
+import warnings
+import zipfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from vlscore.core import OFF, PLACE, BackgroundThread, Stopped, atomic_write, cache_folder
-from vlscore.encoders.containers import Inert, read_archive, read_legacy
+from vlscore.core import atomic_write
 from vlscore.errors import (
-    ChecksumMismatch,
     IncompatibleCheckpoint,
     InvalidSetting,
     UnsafeCheckpoint,
-    VLScoreError,
     WeightsNotFound,
 )
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-# Version of the folder's content; another way to take digests needs another name.
-_FOLDER = "digests-1"
-
-_State = tuple[int, int, int, int]
-
-
-class Compute(Protocol):
-    """Function that takes a digest with some threads, and raises if it is stopped."""
-
-    def __call__(self, threads: int | None, stopped: Stopped) -> str: ...
-
-
-def digest_of(
-    files: Sequence[Path], what: str, compute: Compute
-) -> tuple[str, Callable[[], None] | None]:
-    """Return the digest of files, from memory if they have not changed since.
-
-    Args:
-        files: files of which the digest is taken.
-        what: name that distinguishes it from other digests of the same files.
-        compute: function that takes the digest; called once, now or, with one thread, in the
-            background.
-
-    Returns: the digest; and, if it was remembered, a function that waits for the verification and
-        raises ChecksumMismatch if the content is another.
-    """
-    states = [_state(path) for path in files]
-    place = _place(states, what)
-    known = _read_digests(place)
-    if known is not None:
-        return known, _Verification(files, states, known, compute, place).wait
-    digest = compute(None, lambda: False)
-    # The digest of a file that changed while it was read is not remembered.
-    if place is not None and [_state(path) for path in files] == states:
-        with contextlib.suppress(VLScoreError, OSError), atomic_write(place) as stream:
-            stream.write(digest + "\n")
-    return digest, None
-
-
-class _Verification:
-    """Verification of one digest in a background thread."""
-
-    def __init__(
-        self,
-        files: Sequence[Path],
-        states: Sequence[_State | None],
-        expected: str,
-        compute: Compute,
-        place: Path | None,
-    ) -> None:
-        self._files, self._states = list(files), list(states)
-        self._expected, self._place = expected, place
-        self._found: str | None = None
-        self._error: Exception | None = None
-        self._compute = compute
-        self._thread = BackgroundThread(self._take, "vlscore-digest")
-
-    def wait(self) -> None:
-        """Wait; raise ChecksumMismatch if a file changed since its digest was taken."""
-        self._thread.wait()
-        changed = [
-            path
-            for path, before in zip(self._files, self._states, strict=True)
-            if _was_changed(before, _state(path))
-        ]
-        if not changed and self._found == self._expected:
-            return
-        if self._place is not None:
-            with contextlib.suppress(OSError):
-                self._place.unlink()
-        if self._error is not None and not changed:
-            raise ChecksumMismatch(
-                f"{_names(self._files)} could not be verified ({type(self._error).__name__}); the "
-                "results of this run were not written. Start it again"
-            ) from self._error
-        raise ChecksumMismatch(
-            f"{_names(changed or self._files)} does not hold what it held when its digest was "
-            "taken, although size and time of change say so: it was changed in place, or is "
-            "damaged. The results of this run were not written; put the checkpoint right (`vlscore "
-            "weights verify` reads it whole) and start the run again"
-        )
-
-    def _take(self, stopped: Stopped) -> None:
-        try:
-            self._found = self._compute(1, stopped)
-        except Exception as error:  # after any error, the file is not known to be whole
-            self._error = error
-
-
-def _was_changed(before: _State | None, now: _State | None) -> bool:
-    """Return True if the same file has changed; another file under its name does not count."""
-    if before is None or now is None:
-        return False
-    return before[:2] == now[:2] and before != now
-
-
-def _state(path: Path) -> _State | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _place(states: Sequence[_State | None], what: str) -> Path | None:
-    """Return the file that remembers the digest of files in these states; None if impossible."""
-    if os.environ.get(PLACE, "").strip().lower() == OFF or None in states:
-        return None
-    key = hashlib.sha256(json.dumps([what, states]).encode()).hexdigest()
-    try:
-        return cache_folder() / _FOLDER / key
-    except RuntimeError:  # there is no home
-        return None
-
-
-def _read_digests(place: Path | None) -> str | None:
-    try:
-        text = place.read_text(encoding="ascii").strip() if place is not None else ""
-    except (OSError, ValueError):
-        return None
-    return text if _DIGEST.fullmatch(text) else None
-
-
-def _names(files: Sequence[Path]) -> str:
-    return " and ".join(map(str, files))
-
-
-_ZIP = b"PK\x03\x04"
 _SAFETENSORS_HEADER = 8
 # Names under which trainers store the state_dict, next to settings and scores.
 _INNER = ("state_dict", "model_state_dict", "model")
@@ -166,8 +32,6 @@ _MOST_NESTED = 100
 _BEGINNING = 256
 # Layers that share weights refer to the same numbers a few times.
 _MOST_SHOWN = 16
-# Bytes that are hashed between two checks for a stop: some milliseconds.
-_BLOCK = 1 << 22
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
@@ -196,29 +60,14 @@ def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
     return tensors
 
 
-def tensors_digest(
-    tensors: Mapping[str, Tensor],
-    *,
-    threads: int | None = None,
-    stopped: Stopped = lambda: False,
-) -> str:
+def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
     """Compute the hexadecimal sha256 of keys, types, shapes and values, in any order and container.
-
-    Args:
-        threads: number of threads; default: one a core and four more. With 1 none is started.
-        stopped: function that is called several times a second; True ends the work.
-
-    Raises: CancelledError if it was stopped.
 
     >>> tensors_digest({"a": torch.zeros(2)}) == tensors_digest({"a": torch.zeros(2).clone()})
     True
     """
-    keys = sorted(tensors)
-    if threads == 1:
-        parts = [_digest_of_one(key, tensors[key], stopped) for key in keys]
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(lambda key: _digest_of_one(key, tensors[key], stopped), keys))
+    with ThreadPoolExecutor() as pool:
+        parts = list(pool.map(lambda key: _digest_of_one(key, tensors[key]), sorted(tensors)))
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
@@ -295,16 +144,106 @@ def _kind(content: Any) -> str:
     return f"a {type(content).__name__}"
 
 
+class Inert:
+    """Stands for an object that a checkpoint describes and that is not made; it does nothing."""
+
+    def __init__(self, *arguments: object) -> None:
+        pass
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
+def _stub(name: str, **methods: Any) -> type:
+    """Return an inert class that goes by the name of another, which is not imported."""
+    module, _, own = name.rpartition(".")
+    return type(own, (Inert,), {"__module__": module, **methods})
+
+
+# Plain data of Python and numpy, which pickle writes as calls.
+_PLAIN = frozenset(
+    f"{module}.{name}"
+    for module, names in {
+        "_codecs": "encode",
+        "argparse": "Namespace",
+        "builtins": "bool bytearray bytes complex dict float frozenset int list object range "
+        "set slice str tuple",
+        "copyreg": "_reconstructor",
+        "datetime": "date datetime time timedelta timezone",
+        "decimal": "Decimal",
+        "fractions": "Fraction",
+        "functools": "partial",
+        "pathlib": "Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath",
+        "pathlib._local": "Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath",
+        "types": "SimpleNamespace",
+        "typing": "Any",
+        "uuid": "UUID",
+        "numpy": "dtype ndarray",
+        "numpy.core.multiarray": "_reconstruct scalar",
+        "numpy._core.multiarray": "_reconstruct scalar",
+    }.items()
+    for name in names.split()
+)
+# Containers that pickle makes empty and then fills.
+_CONTAINERS = (
+    _stub("collections.defaultdict", __new__=lambda *_: {}),
+    _stub("collections.deque", __new__=lambda *_: []),
+)
+# torch names the first global that it does not allow; it leaves out "builtins.".
+_REFUSED = re.compile(r"GLOBAL (\S+) (?:was not an allowed|whose module)")
+# The list of allowed globals belongs to the whole process.
+_LOCK = threading.Lock()
+
+
+def _read_pickled(path: Path) -> Any:
+    """Read a file of torch. Names of settings become `Inert`; nothing is imported or called.
+
+    `torch.load(weights_only=True)` alone would refuse checkpoints of lightning, which hold settings
+    and callbacks besides their tensors.
+    """
+    stubs: dict[str, type] = {}
+    while True:
+        try:
+            with (
+                _LOCK,
+                warnings.catch_warnings(action="ignore"),
+                torch.serialization.safe_globals([*_CONTAINERS, *stubs.values()]),
+            ):
+                return torch.load(
+                    path, weights_only=True, map_location="cpu", mmap=zipfile.is_zipfile(path)
+                )
+        except Exception as error:  # a damaged file can fail in any way
+            found = _REFUSED.search(str(error))
+            if found is None:
+                reason = str(error).rpartition("WeightsUnpickler error:")[2].strip()
+                reason = reason.partition("\n")[0][:200] or type(error).__name__
+                raise UnsafeCheckpoint(
+                    f"{path} is damaged, or holds more than tensors and settings ({reason}); it "
+                    "was not loaded. Download it again, or ask its authors for safetensors"
+                ) from None
+            name = found[1] if "." in found[1] else f"builtins.{found[1]}"
+            if name in stubs or not _describes(name):
+                raise UnsafeCheckpoint(
+                    f"{path} would use {name} on loading; it was not loaded. Get the checkpoint "
+                    "from its authors again, or ask them for safetensors"
+                ) from None
+            stubs[name] = _stub(name)
+
+
+def _describes(name: str) -> bool:
+    """Return True for plain data, and for a class of any package but Python's own."""
+    package, last = name.partition(".")[0], name.rpartition(".")[2]
+    is_class = last.lstrip("_")[:1].isupper()
+    return name in _PLAIN or (is_class and package not in sys.stdlib_module_names)
+
+
 def _read(path: Path) -> Any:
     with path.open("rb") as file:
         beginning = file.read(_BEGINNING)
-    head = beginning[: _SAFETENSORS_HEADER + 1]
     _refuse_downloads_gone_wrong(path, beginning)
-    if path.suffix == ".safetensors" or head[_SAFETENSORS_HEADER:] == b"{":
+    if path.suffix == ".safetensors" or beginning[_SAFETENSORS_HEADER:].startswith(b"{"):
         return _read_safetensors(path)
-    if head.startswith(_ZIP):
-        return read_archive(path)
-    return read_legacy(path)
+    return _read_pickled(path)
 
 
 def _refuse_downloads_gone_wrong(path: Path, beginning: bytes) -> None:
@@ -330,11 +269,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         raise UnsafeCheckpoint(f"{path} is damaged: {error}; download it again") from None
 
 
-def _digest_of_one(key: str, tensor: Tensor, stopped: Stopped) -> bytes:
+def _digest_of_one(key: str, tensor: Tensor) -> bytes:
     digest = hashlib.sha256(f"{key}\n{tensor.dtype}\n{tuple(tensor.shape)}\n".encode())
-    content = tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-    for start in range(0, len(content), _BLOCK):
-        if stopped():
-            raise CancelledError
-        digest.update(content[start : start + _BLOCK])
+    digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.digest()

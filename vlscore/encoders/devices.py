@@ -1,11 +1,9 @@
 """Devices and precision: run a model so that the same input gives the same numbers."""
 
 import contextlib
-import hashlib
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal
 
 import torch
 from torch import nn
@@ -18,11 +16,6 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 
 # Linux's names of a processor's units for bfloat16: AVX-512 and AMX; NEON and SVE.
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
-# Number of values at either end of a tensor that `weights_sample` reads.
-_SAMPLED = 32
-
-Result = TypeVar("Result")
-_OF_WEIGHTS: ContextVar[dict[nn.Module, Any] | None] = ContextVar("of_weights", default=None)
 
 # The last one comes from cuBLAS and cuDNN, which allocate memory themselves.
 _SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
@@ -43,27 +36,6 @@ def inference(device: torch.device, precision: Precision) -> Iterator[None]:
         torch.autocast(device.type, dtype=half, enabled=precision != "fp32"),
     ):
         yield
-
-
-@contextlib.contextmanager
-def unchanging_weights() -> Iterator[None]:
-    """Let `of_weights_alone` compute once inside the block, in which no weight may change."""
-    token = _OF_WEIGHTS.set({})
-    try:
-        yield
-    finally:
-        _OF_WEIGHTS.reset(token)
-
-
-def of_weights_alone(module: nn.Module, make: Callable[[], Result]) -> Result:
-    """Return `make()`, computed from a module's weights, once for all of `unchanging_weights`."""
-    made = None if torch.compiler.is_compiling() else _OF_WEIGHTS.get()
-    if made is None:
-        return make()
-    if module not in made:
-        made[module] = make()
-    found: Result = made[module]
-    return found
 
 
 def check_precision(precision: str, device: torch.device | None = None) -> None:
@@ -95,32 +67,18 @@ def why_slow(precision: Precision, device: torch.device) -> str | None:
     return "this processor has no units for bf16, which will be slower than fp32"
 
 
-class ProcessorFacts(NamedTuple):
-    """Vendor and abilities of the processor from Linux; empty if unknown."""
-
-    maker: str
-    flags: frozenset[str]
-
-
 @cache
-def processor_facts() -> ProcessorFacts:
-    """Read the facts of the first processor in /proc/cpuinfo."""
-    maker = ""
+def _processor_flags() -> frozenset[str]:
+    """Return the abilities of the first processor from Linux; empty if unknown."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
             for line in stream:
                 name, _, value = line.partition(":")
-                if name.strip() == "vendor_id":
-                    maker = value.strip()
                 if name.strip() in ("flags", "Features"):
-                    return ProcessorFacts(maker, frozenset(value.split()))
+                    return frozenset(value.split())
     except OSError:
         pass
-    return ProcessorFacts(maker, frozenset())
-
-
-def _processor_flags() -> frozenset[str]:
-    return processor_facts().flags
+    return frozenset()
 
 
 def check_ready(encoder: nn.Module) -> None:
@@ -137,24 +95,6 @@ def check_ready(encoder: nn.Module) -> None:
         f"{name} is in training mode, in which a score changes from call to call: call "
         "encoder.eval() first"
     )
-
-
-def weights_sample(encoder: nn.Module) -> bytes:
-    """Compute a digest of some values of every tensor, in milliseconds.
-
-    It shows whether an encoder was trained or loaded again. It does not identify a checkpoint,
-    because it may miss a change of a few values.
-    """
-    digest = hashlib.sha256()
-    parts = []
-    for name, tensor in (*encoder.named_parameters(), *encoder.named_buffers()):
-        digest.update(f"{name} {tuple(tensor.shape)} ".encode())
-        # Neighbouring values: of a mapped file, only a page or two of each tensor are read.
-        values = tensor.detach().reshape(-1)
-        parts += [values[:_SAMPLED].double(), values[-_SAMPLED:].double()]
-    if parts:
-        digest.update(torch.cat(parts).cpu().numpy().tobytes())
-    return digest.digest()
 
 
 def check_device(device: str | torch.device) -> torch.device:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from numpy.typing import NDArray
 
-from vlscore.core import stable_class
 from vlscore.data import ImagePolicy, Radiograph, as_radiograph
 from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 
@@ -32,7 +31,7 @@ class ImagePipeline(ABC):
     Attributes:
         stored_type: type of the numbers that `load_stored` returns, which the cache stores: the
             float32 pixels themselves, or uint8 levels from which `from_stored` makes the same
-            pixels; see `LevelsPipeline`.
+            pixels; see `Uint8Pipeline`.
         cache_version: version of this code's pixels in the cache. A pipeline outside vlscore sets
             it, and changes it with the code; without it, its pixels are not cached.
     """
@@ -72,7 +71,7 @@ class ImagePipeline(ABC):
     def identity(self) -> str:
         """Return the text that identifies its pixels: its class and settings."""
         settings = [f"{name}={value!r}" for name, value in sorted(vars(self).items())]
-        return _ADDRESS.sub("", f"{stable_class(type(self))}({', '.join(settings)})")
+        return _ADDRESS.sub("", f"{type(self).__name__}({', '.join(settings)})")
 
 
 def reading_as_authors(read: Callable[[Path], Pixels], image: Any) -> Pixels:

@@ -1,7 +1,7 @@
 """Published encoders: build a model in code and fill it with a checkpoint's tensors.
 
-`PublishedEncoder` is the base of encoders with checkpoint files and one vocabulary; `fill` copies a
-checkpoint's tensors into any module.
+`PublishedEncoder` is the base of encoders with checkpoint files and one vocabulary;
+`load_state_dict` copies a checkpoint's tensors into any module, or says why they do not fit.
 """
 
 import contextlib
@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from vlscore.core import atomic_write, write_json
-from vlscore.encoders.base import JointEncoder
+from vlscore.encoders.base import JointEncoder, Tokens
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer, read_json
 from vlscore.encoders.cards import CARD, EncoderCard, PublishedFile, card_of, entry_of, read_facts
-from vlscore.encoders.checkpoints import is_mapped, load_checkpoint
+from vlscore.encoders.checkpoints import is_mapped, load_checkpoint, tensors_digest
 from vlscore.encoders.weight_files import find_weights, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
@@ -49,7 +49,7 @@ def without_initialisation() -> Iterator[None]:
         yield
 
 
-def fill(
+def load_state_dict(
     module: nn.Module,
     tensors: Mapping[str, Tensor],
     *,
@@ -151,14 +151,15 @@ class PublishedEncoder(JointEncoder):
         parts: the module that each file fills, in the order of the files.
         prefix: prefix of every name in the authors' container.
         vocabulary_size: number of word pieces.
+        pads_to_longest: whether every report is padded to the card's `max_tokens`.
         local_heads: modules that only training uses; a checkpoint may lack them.
     """
 
-    stable_name = "vlscore.encoders.published:PublishedEncoder"
     name: ClassVar[str]
     parts: ClassVar[tuple[Part, ...]] = (Part(),)
     prefix: ClassVar[str] = ""
     vocabulary_size: ClassVar[int] = 28996
+    pads_to_longest: ClassVar[bool] = False
     local_heads: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -173,6 +174,20 @@ class PublishedEncoder(JointEncoder):
         if variant is not None:
             self.card = card_of(self.name, variant)
 
+    @staticmethod
+    def clean(report: str) -> str:
+        """Clean a report as the authors do before it is tokenized."""
+        return report
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        most = self.card.max_tokens
+        found: Tokens = self.tokenizer(
+            [self.clean(report) for report in reports],
+            max_tokens=most,
+            pad_to=most if self.pads_to_longest else None,
+        )
+        return found
+
     @classmethod
     def load(
         cls,
@@ -182,8 +197,7 @@ class PublishedEncoder(JointEncoder):
     ) -> Self:
         """Read the authors' checkpoint safely, and fill the model with it.
 
-        Tensors of a safetensors file are used without a copy. A digest from an earlier run is
-        verified in the background, and code that writes results waits for it.
+        Tensors of a safetensors file are used without a copy.
 
         Args:
             weights: checkpoint file, or its folder; the folder if there are two files.
@@ -204,7 +218,7 @@ class PublishedEncoder(JointEncoder):
             target: nn.Module = encoder.get_submodule(part.module)
             key_of = cls.key_names(found)
             encoder._leave_out_absent_heads(found, key_of)
-            fill(
+            load_state_dict(
                 target,
                 cls.complete(found),
                 source=path,
@@ -213,7 +227,7 @@ class PublishedEncoder(JointEncoder):
                 share=is_mapped(path),
             )
             labelled |= {part.label + key: tensor for key, tensor in found.items()}
-        encoder.take_digest(paths, labelled, " ".join(part.label for part in cls.parts))
+        encoder.weights_digest = tensors_digest(labelled)
         if stated is not None:
             encoder.card = encoder.own_card(stated)
         return encoder

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import Registry, registered_name, unregistered
-from vlscore.encoders.cards import EncoderCard, card_of, entry_of
+from vlscore.encoders.cards import EncoderCard, entry_of
 from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
 _OURS = (
     ("phantom-judging", "small:PhantomJudgingEncoder", ()),
     ("phantom", "small:PhantomEncoder", ()),
-    ("phantom-supervised", "phantom_supervised:SupervisedPhantomEncoder", ()),
     ("small", "small:SmallEncoder", ()),
     ("ensemble", "ensemble:EnsembleEncoder", ()),
     ("limitr", "limitr:LimitrEncoder", ()),
@@ -102,7 +101,7 @@ def load_encoder(
         IncompatibleCheckpoint, UnsafeCheckpoint, ChecksumMismatch: the file cannot be trusted.
     """
     from vlscore.data import ImagePolicy
-    from vlscore.encoders.devices import check_device, check_ready, weights_sample
+    from vlscore.encoders.devices import check_device, check_ready
 
     if name is None and not os.environ.get("VLSCORE_ENCODER"):
         _refuse(
@@ -110,12 +109,12 @@ def load_encoder(
             "the encoder is the bundled demonstration; name the one that they belong to with "
             "encoder=... (--encoder)",
         )
-    place = None if device is None else check_device(device)
+    wanted = None if device is None else check_device(device)
     policy = ImagePolicy.named(image_policy)
     member, variant = find_encoder(name if name is not None else default_encoder())
     if not isinstance(member, type):
         check_alone(weights=weights, tokenizer=tokenizer)
-        if image_policy is not None or variant is not None or place not in (None, member.device):
+        if image_policy is not None or variant is not None or wanted not in (None, member.device):
             raise InvalidSetting(
                 f"{member.card.name} is loaded already: its device and image policy are its own, "
                 "and it has no variants"
@@ -126,43 +125,30 @@ def load_encoder(
         raise InvalidSetting(
             f"tokenizer={tokenizer} was given, but {member.card.name} brings its own: leave it out"
         )
-    encoder = _loaded(member, weights=weights, tokenizer=tokenizer, variant=variant)
+    encoder = _loaded(member, variant, weights=weights, tokenizer=tokenizer)
     encoder.image_policy = policy
-    encoder = encoder.eval().requires_grad_(False).to(place or "cpu")
-    encoder.loaded_weights = weights_sample(encoder)
+    encoder = encoder.eval().requires_grad_(False).to(wanted or "cpu")
+    encoder.is_as_loaded = True
     return encoder
 
 
-def _loaded(
-    member: "type[JointEncoder]",
-    *,
-    weights: str | Path | None,
-    tokenizer: str | Path | None,
-    variant: str | None,
-) -> "JointEncoder":
+def _loaded(member: "type[JointEncoder]", variant: str | None, **files: Any) -> "JointEncoder":
     """Return the encoder that the class loads.
 
     Raises: InvalidSetting if `load` of a class outside vlscore raises any other error.
     """
-    options: dict[str, Any] = {} if variant is None else {"variant": variant}
+    options = files if variant is None else files | {"variant": variant}
     try:
-        encoder: JointEncoder = member.load(  # type: ignore[attr-defined]
-            weights=weights, tokenizer=tokenizer, **options
-        )
+        encoder: JointEncoder = member.load(**options)  # type: ignore[attr-defined]
     except VLScoreError:
         raise
     except Exception as error:
         if member.__module__.startswith("vlscore."):
             raise
-        absent = [
-            f"{setting}=... (--{setting})"
-            for setting, value in (("weights", weights), ("tokenizer", tokenizer))
-            if value is None and (setting == "weights" or member.takes_tokenizer)
-        ]
-        advice = f". If it needs them, give {' and '.join(absent)}" if absent else ""
+        absent = " and ".join(f"{name}=... (--{name})" for name in files if files[name] is None)
         raise InvalidSetting(
             f"{member.__module__}:{member.__qualname__}.load failed with "
-            f"{type(error).__name__}: {error}{advice}"
+            f"{type(error).__name__}: {error}" + (f". It may need {absent}" if absent else "")
         ) from error
     return encoder
 
@@ -206,10 +192,9 @@ def encoder_card(name: str) -> EncoderCard:
     """
     family, variant = _split(name)
     if (known := _shipped(family)) is not None:
-        if variant is not None and variant in entry_of(known).variants:
-            return card_of(known, variant)
-        _check_variant(known, tuple(entry_of(known).variants), variant)
-        return card_of(known)
+        entry = entry_of(known)
+        _check_variant(known, tuple(entry.variants), variant)
+        return entry.variants.get(variant or "", entry.card)
     member = find_encoder(name)[0]
     card = getattr(member, "card", None)
     if not isinstance(card, EncoderCard):

@@ -120,8 +120,8 @@ VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
 CHECKPOINT_SUFFIXES = (".safetensors", ".ckpt", ".pt", ".pth", ".bin")
 
 
-def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> Path:
-    """Return `place` if it is a checkpoint, else the checkpoint in it under a published name.
+def checkpoint_in(path: Path, names: Sequence[str], *, guess: bool = True) -> Path:
+    """Return `path` if it is a checkpoint, else the checkpoint in it under a published name.
 
     The safetensors conversion of a published name ("model.ckpt" -> "model.safetensors") also
     counts.
@@ -132,20 +132,20 @@ def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> P
 
     Raises: WeightsNotFound, saying what was looked for.
     """
-    if place.is_file():
-        return place
-    if not place.is_dir():
-        raise WeightsNotFound(f"{place}: no such checkpoint file or folder")
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise WeightsNotFound(f"{path}: no such checkpoint file or folder")
     for name in names:
-        for candidate in (place / Path(name).with_suffix(".safetensors"), place / name):
+        for candidate in (path / Path(name).with_suffix(".safetensors"), path / name):
             if candidate.is_file():
                 return candidate
-    found = sorted(p for p in place.iterdir() if p.suffix in CHECKPOINT_SUFFIXES)
+    found = sorted(p for p in path.iterdir() if p.suffix in CHECKPOINT_SUFFIXES)
     if guess and len(found) == 1:
         return found[0]
-    held = ", ".join(path.name for path in found) or "no checkpoint at all"
+    held = ", ".join(each.name for each in found) or "no checkpoint at all"
     raise WeightsNotFound(
-        f"{place} holds none of {', '.join(names)} but {held}; give the file itself as weights="
+        f"{path} holds none of {', '.join(names)} but {held}; give the file itself as weights="
     )
 
 
@@ -191,24 +191,21 @@ def download_vocabulary(hub_id: str | None, names: Sequence[str] = VOCABULARY_FI
 
 
 def _given_vocabulary(tokenizer: str | Path, names: Sequence[str]) -> Path:
-    path = Path(tokenizer)
+    path, name = Path(tokenizer), str(tokenizer)
     if path.is_file():
         return path
     if path.is_dir():
-        found = _vocabulary_in(path, names)
-        if found is None:
+        if (found := _vocabulary_in(path, names)) is None:
             raise WeightsNotFound(f"{path} holds no {' or '.join(names)}")
         return found
-    name = str(tokenizer)
-    if is_hub_id(name):
-        found = download_vocabulary(name, names)
-        if found is not None:
-            return found
+    if not is_hub_id(name):
+        raise WeightsNotFound(f"{path}: no such vocabulary file or folder")
+    if (found := download_vocabulary(name, names)) is None:
         raise WeightsNotFound(
             f"no folder is called {name}, and no hub repository of that name could be reached "
             "(HF_HUB_OFFLINE=1 keeps to what is cached); give the path of a vocab.txt"
         )
-    raise WeightsNotFound(f"{path}: no such vocabulary file or folder")
+    return found
 
 
 def _vocabulary_in(folder: Path, names: Sequence[str]) -> Path | None:
@@ -260,7 +257,7 @@ def weights_of(name: str) -> PublishedWeights:
     return published_weights()[known]
 
 
-def cache_folder() -> Path:
+def weights_folder() -> Path:
     """Return the last folder of the search; it has a folder for each encoder, by its name."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
@@ -291,11 +288,11 @@ def find_weights(
     if weights is not None:
         return checkpoint_in(Path(weights), file_names, guess=guess)
     searched = []
-    for place, may_guess in _places(name):
+    for folder, may_guess in _searched(name):
         try:
-            found = checkpoint_in(place, file_names, guess=guess and may_guess)
+            found = checkpoint_in(folder, file_names, guess=guess and may_guess)
         except WeightsNotFound:
-            searched.append(str(place))
+            searched.append(str(folder))
             continue
         check_published(name, found)
         return found
@@ -370,12 +367,12 @@ def verify(path: str | Path) -> list[Verified]:
     Raises: the errors of `load_checkpoint`; ChecksumMismatch if a file has a published name and
         not the published checksum.
     """
-    place = Path(path)
-    if not place.is_dir():
-        return [_verify_file(place)]
-    found = sorted(file for file in place.iterdir() if file.suffix in CHECKPOINT_SUFFIXES)
+    folder = Path(path)
+    if not folder.is_dir():
+        return [_verify_file(folder)]
+    found = sorted(file for file in folder.iterdir() if file.suffix in CHECKPOINT_SUFFIXES)
     if not found:
-        raise WeightsNotFound(f"{place} holds no checkpoint ({', '.join(CHECKPOINT_SUFFIXES)})")
+        raise WeightsNotFound(f"{folder} holds no checkpoint ({', '.join(CHECKPOINT_SUFFIXES)})")
     return [_verify_file(file) for file in found]
 
 
@@ -393,7 +390,7 @@ def _verify_file(path: Path) -> Verified:
     )
 
 
-def _places(name: str) -> Iterator[tuple[Path, bool]]:
+def _searched(name: str) -> Iterator[tuple[Path, bool]]:
     """Yield places to search, and whether a lone checkpoint there must be this encoder's."""
     home = os.environ.get(HOME_VARIABLE)
     if home:
@@ -405,7 +402,7 @@ def _places(name: str) -> Iterator[tuple[Path, bool]]:
         if not Path(home).is_file():
             yield Path(home) / name, True
         yield Path(home), False
-    yield cache_folder() / name, True
+    yield weights_folder() / name, True
     entry = published_weights().get(name)
     if entry and entry.hub:
         for file in entry.files:
@@ -425,7 +422,7 @@ def _advice(name: str, file_names: Sequence[str], searched: Sequence[str]) -> st
 def _by_hand(entry: PublishedWeights) -> str:
     return (
         f"{entry.obtain} Source: {entry.source}. Then give its path as weights=PATH (--weights), "
-        f"or put it into {cache_folder() / entry.name}, or set {HOME_VARIABLE} to its folder."
+        f"or put it into {weights_folder() / entry.name}, or set {HOME_VARIABLE} to its folder."
     )
 
 

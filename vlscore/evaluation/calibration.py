@@ -6,29 +6,25 @@ Source: Dawidowicz, Hirsch, Tal 2024: C is the largest area among the studies of
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import OnProgress, Signature, frame, no_progress, plain_dict, write_json
-from vlscore.data import BadRow, ColumnNames, Study, StudyTable, TextPolicy, open_studies
-from vlscore.embedding import StudyEmbedder, StudyViews, training_notes
+from vlscore.core import OnProgress, Signature, no_progress, plain_dict, write_json
+from vlscore.data import BadRow, ColumnNames, StudyTable, TextPolicy, open_studies
+from vlscore.embedding import StudyEmbedder, training_notes
 from vlscore.encoders import JointEncoder, read_json
-from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError, WeightsNotFound
+from vlscore.errors import InvalidSetting, InvalidTable, WeightsNotFound
+from vlscore.evaluation.embedded_table import embed_table
 from vlscore.metrics import triangle_area
 from vlscore.stats import Interval, TextTable, bootstrap, interval, number
-
-if TYPE_CHECKING:
-    import pandas
-
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
@@ -89,15 +85,6 @@ class Calibration:
             }
         )
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a quantile: share of the triangles below, area. Needs pandas.
-
-        The largest area, which is C, has the share 1, and no interval.
-        """
-        areas = {**self.quantiles, 1.0: Interval(self.C, math.nan, math.nan)}
-        records = ({"share": share, "area": area} for share, area in areas.items())
-        return frame(records, {"area": self.signature})
-
     def text_table(self) -> TextTable:
         """Return one row a quantile, the largest last."""
         digits = 3 - min(0, math.floor(math.log10(self.C))) if self.C > 0 else 3
@@ -123,7 +110,7 @@ def calibrate(
     workers: int = 0,
     resamples: int = 1000,
     seed: int = 0,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Calibration:
     """Measure C of an encoder on a table of studies.
 
@@ -153,28 +140,23 @@ def calibrate(
     policy = TextPolicy.named(text_policy)
     needs = {"image", "reference"} | (set() if others else {"candidate"})
     table = open_studies(studies, needs=needs, columns=columns, image_root=image_root)
-    embedded = _embed(embedder, table, policy, workers, on_progress or no_progress)
-    if not embedded.images:
-        first = embedded.failed[0]
-        raise InvalidTable(
-            f"{table.path}: no row can be used, as in row {first.row}: {first.reason}"
-        )
-    candidates = torch.stack(embedded.candidates)[:, None] if embedded.candidates else None
-    found = calibrate_vectors(
-        torch.stack(embedded.images),
-        torch.stack(embedded.references),
-        embedded.texts,
-        candidates,
+    found = embed_table(table, embedder, policy, workers=workers, on_progress=on_progress)
+    candidates = found.vectors.get("candidate")
+    measured = calibrate_vectors(
+        found.vectors["image"],
+        found.vectors["reference"],
+        found.references,
+        None if candidates is None else candidates[:, None],
         others=others,
         quantiles=quantiles,
         table=table,
         signature=embedder.signature.plus(txt=policy.signature()).of("areas"),
         resamples=resamples,
         seed=seed,
-        failed=tuple(embedded.failed),
+        failed=found.failed,
     )
-    notes = (*found.notes, *embedder.notes, *training_notes(embedder, table.sha256))
-    return replace(found, notes=notes)
+    notes = (*measured.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    return replace(measured, notes=notes)
 
 
 def calibrate_vectors(
@@ -233,70 +215,6 @@ def calibrate_vectors(
         failed=failed,
         notes=table.notes,
     )
-
-
-@dataclass
-class _CalibrationVectors:
-    """Vectors and reference texts of the rows that could be used, and the failed rows."""
-
-    images: list[torch.Tensor] = field(default_factory=list)
-    references: list[torch.Tensor] = field(default_factory=list)
-    candidates: list[torch.Tensor] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    failed: list[BadRow] = field(default_factory=list)
-
-
-def _embed(
-    embedder: StudyEmbedder,
-    table: StudyTable,
-    policy: TextPolicy,
-    workers: int,
-    on_progress: OnProgress,
-) -> _CalibrationVectors:
-    embedded = _CalibrationVectors()
-    rows = iter(table)
-    done = 0
-    with embedder.decoder(workers) as decoder:
-        while chunk := list(islice(rows, embedder.engine.rows_at_once)):
-            done += len(chunk)
-            used = list(_selected(chunk, policy, embedded.failed))
-            shown = [
-                embedder.begin(StudyViews(study.images, study.views), decoder) for study in used
-            ]
-            parts = {
-                "images": embedder.embed_studies(shown),
-                "references": embedder.embed_texts([study.reference or "" for study in used]),
-            }
-            if "candidate" in table.needs:
-                texts = [study.candidate or "" for study in used]
-                parts["candidates"] = embedder.embed_texts(texts)
-            failures: dict[int, VLScoreError] = {}
-            for part in parts.values():
-                failures = {**part.failures, **failures}
-            for k, study in enumerate(used):
-                if k in failures:
-                    embedded.failed.append(BadRow(study.row, study.id, str(failures[k])))
-                    continue
-                for name, part in parts.items():
-                    getattr(embedded, name).append(part.vectors[k])
-                embedded.texts.append(study.reference or "")
-            embedder.engine.forget()
-            on_progress(done, len(embedded.failed))
-    return embedded
-
-
-def _selected(
-    rows: Sequence[Study | BadRow], policy: TextPolicy, failed: list[BadRow]
-) -> Iterator[Study]:
-    """Yield the rows whose reports the policy can select from; the rest is added to `failed`."""
-    for row in rows:
-        if isinstance(row, BadRow):
-            failed.append(row)
-            continue
-        try:
-            yield row.selected(policy)
-        except VLScoreError as error:
-            failed.append(BadRow(row.row, row.id, str(error)))
 
 
 def _draw_others(texts: Sequence[str], others: int, seed: int, path: Path) -> NDArray[np.int64]:

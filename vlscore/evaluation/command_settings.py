@@ -3,7 +3,6 @@
 This file loads no heavy library, because `--help` of these commands reads it.
 """
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,40 +12,10 @@ from vlscore.data import ReportTable
 from vlscore.errors import InvalidSetting
 
 _LEAST_RESAMPLES = 10
-INTERVALS = ("none", "half", "below")
-TIES = ("sign", "letters", "none")
-FAMILIES = ("shown", "all")
 _MOST_DIGITS = 15
 _TABLE, _READING, _OUTPUT = "Table", "Images and reports", "Results"
 # Mark of a metric in tables and notes, where it was fitted to the data that measure it.
 IN_SAMPLE = "in-sample upper bound"
-
-
-def check_elsewhere(
-    values: str | Path | None,
-    lower_is_better: Collection[str],
-    read: Iterable[str] = (),
-    computed: Iterable[str] = (),
-) -> None:
-    """Check what is read from a table of values that were computed elsewhere.
-
-    Args:
-        values: path of the table; None where there is none.
-        lower_is_better: its columns of which smaller values are better.
-        read, computed: names of the metrics in the table, and of those that are computed here.
-
-    Raises: InvalidSetting for directions without a table, and for a metric in both.
-    """
-    if values is None and lower_is_better:
-        raise InvalidSetting(
-            f"lower_is_better names columns of a table of values ({', '.join(lower_is_better)}); "
-            "name the table too (--values)"
-        )
-    if both := sorted(set(read) & set(computed)):
-        raise InvalidSetting(
-            f"{', '.join(both)}: both computed and read from {values}; rename the columns, or name "
-            "other metrics to compute"
-        )
 
 
 def _values(columns: str) -> Any:
@@ -130,40 +99,12 @@ class TableSettings:
     columns: tuple[str, ...] = setting(
         (),
         "Numbers in the table, as in bleu-4,findings-f1.recall; all for every number. Default: "
-        "the headline of every metric.",
+        "the primary number of every metric.",
         "NAMES",
         panel=_OUTPUT,
     )
     digits: int = setting(3, "Digits after the point.", "N", panel=_OUTPUT, least=0)
-    systems_as_rows: bool | None = setting(
-        None,
-        "Layout of the table. Default: rows, if they fit into 80 characters.",
-        panel=_OUTPUT,
-        option="--systems-as-rows/--systems-as-columns",
-    )
-    intervals: str = setting(
-        "none",
-        "95 % intervals: none; half (0.41 ± 0.02); below (a second line).",
-        "NAME",
-        panel=_OUTPUT,
-        choices=INTERVALS,
-    )
-    ties: str = setting(
-        "sign",
-        "Marks of systems that are not significantly different: sign (from the best), letters "
-        "(from those with the same letter), none.",
-        "NAME",
-        panel=_OUTPUT,
-        choices=TIES,
-    )
-    family: str = setting(
-        "shown",
-        "Tests over which p is adjusted: shown (numbers of the table), all (of every metric).",
-        "NAME",
-        more="Shown: the numbers of the table times the pairs of systems.",
-        panel=_OUTPUT,
-        choices=FAMILIES,
-    )
+    intervals: bool = setting(False, "Write the 95 % intervals into the table, too.", panel=_OUTPUT)
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -1,27 +1,28 @@
 """Figures of any finished folder, and the paragraph that a paper's methods section needs of it."""
 
 import csv
-import json
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from vlscore.core import FinishedRun, Signature, finished_run
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.tables import draw_alignment
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
-from vlscore.evaluation.scoring.results import SUMMARY
-from vlscore.evaluation.scoring.summary import Summary, read_summary
-from vlscore.metrics import metric_from_file, provider_of
-from vlscore.stats import DEMONSTRATION, check_drawable, curves, histograms, note_with_mark
+from vlscore.evaluation.sensitivities.kinds_noticed import draw_sensitivity
+from vlscore.metrics import metric_from_file
+from vlscore.stats import (
+    DEMONSTRATION,
+    Result,
+    check_drawable,
+    curves,
+    histograms,
+    interval_in,
+    note_with_mark,
+)
 
 DISTRIBUTIONS, CURVES = "distributions", "curves"
 
@@ -42,29 +43,25 @@ def draw(folder: str | Path, format: str = "pdf", *, columns: Sequence[str] = ()
     """
     check_drawable(format)
     run = _finished(folder)
-    place = run.folder
-    drawings: dict[str, Callable[[Path], list[Path]]] = {
-        "comparison.json": lambda path: draw_comparison(
-            place, _json(path), format, columns, "values.parquet"
-        ),
-        "alignment.json": lambda path: draw_alignment(place, _json(path), format),
-        "sensitivity.json": lambda path: _draw_sensitivity(place, _json(path), format),
-        SUMMARY: lambda path: [_draw_scores(run, read_summary(path), format)],
-        "log.csv": lambda path: [_draw_training(place, format)],
-    }
-    for name, drawing in drawings.items():
-        if name in run.digests:
-            return drawing(place / name)
+    result = Result(run.folder, run.record)
+    command = run.key.get("command")
+    if command == "evaluate":
+        return [_draw_scores(result, format)]
+    if command == "compare":
+        return draw_comparison(result, format, columns)
+    frames = {}
+    if command in ("align", "sensitivity"):
+        frames = {name: result.frame(name) for name in result.content["frames"]}
+    if command == "align":
+        values = result.rows("values.csv")
+        return draw_alignment(frames, values, result.signatures, run.folder, format)
+    if command == "sensitivity":
+        return draw_sensitivity(frames, result.signatures, run.folder, format)
+    if "log.csv" in run.digests:
+        return [_draw_training(run.folder, format)]
     raise InvalidTable(
         f"{folder} has no figures: name a folder of evaluate, compare, align, sensitivity or train"
     )
-
-
-def _draw_sensitivity(place: Path, content: dict[str, Any], format: str) -> list[Path]:
-    # It loads torch, which evaluations of texts do without.
-    from vlscore.evaluation.sensitivities.tables import draw_sensitivity
-
-    return draw_sensitivity(place, content, format)
 
 
 def _finished(folder: str | Path) -> FinishedRun:
@@ -75,27 +72,20 @@ def _finished(folder: str | Path) -> FinishedRun:
     return run
 
 
-def _json(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
-
-
-def _draw_scores(run: FinishedRun, summary: Summary, format: str) -> Path:
+def _draw_scores(result: Result, format: str) -> Path:
     """Draw how the first number of every metric is distributed over the studies."""
-    source = run.folder / next(name for name in run.digests if name.startswith("scores."))
-    table = pq.read_table(source) if source.suffix == ".parquet" else pyarrow.csv.read_csv(source)
+    scores = result.rows(f"scores.{result.record['key']['format']}")
     values, means = {}, {}
-    for name, metric in summary.metrics.items():
-        first = next(iter(metric.values.values()))
-        title = f"{_printed(name, source)} {'↑' if first.higher_is_better else '↓'}"
-        values[title] = [
-            math.nan if value is None else float(value) for value in table[name].to_pylist()
-        ]
-        if first.mean is not None:
-            means[title] = first.mean
+    for each in result.frame("summary").to_dict("records"):
+        if each["metric"] != each["of"]:
+            continue
+        title = f"{_printed(each['of'], result.folder)} {'↑' if each['higher_is_better'] else '↓'}"
+        values[title] = scores[each["of"]].tolist()
+        if each["n"]:
+            means[title] = interval_in(each, "mean")
     note = "Values of single studies; line and band: mean and its 95 % bootstrap interval."
-    note = note_with_mark(note, (metric.signature for metric in summary.metrics.values()))
-    path = run.folder / f"{DISTRIBUTIONS}.{format}"
+    note = note_with_mark(note, result.signatures.values())
+    path = result.folder / f"{DISTRIBUTIONS}.{format}"
     histograms(values, path, title="Scores", means=means, note=note)
     return path
 
@@ -140,8 +130,6 @@ _KEYWORDS = re.compile(r"^  keywords = \{(?P<names>[^}]*)\},\n", re.MULTILINE)
 _CITED = re.compile(r" \[(?P<keys>@[^\]]+)\]")
 _LATEX = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "$": r"\$", "~": r"\~{}"})
 
-Content = Mapping[str, Any]
-
 
 @dataclass(frozen=True)
 class MethodsText:
@@ -183,35 +171,38 @@ def methods(folder: str | Path) -> MethodsText:
     Raises: InvalidTable for another folder.
     """
     run = _finished(folder)
-    writers: dict[str, Callable[[FinishedRun, Content], str]] = {
-        "comparison.json": _of_comparison,
-        "alignment.json": _of_alignment,
-        "summary.json": _of_evaluation,
-    }
-    for name, writer in writers.items():
-        if name in run.digests:
-            return MethodsText(writer(run, _json(run.folder / name)))
+    result = Result(run.folder, run.record)
+    command = run.key.get("command")
+    if command == "evaluate":
+        return MethodsText(_of_evaluation(run, result))
+    if command == "compare":
+        return MethodsText(_of_comparison(run, result))
+    if command == "align":
+        return MethodsText(_of_alignment(run, result))
     raise InvalidTable(f"{folder}: give a folder of evaluate, compare or align")
 
 
-def _of_comparison(run: FinishedRun, content: Content) -> str:
+def _of_comparison(run: FinishedRun, result: Result) -> str:
     key = run.key
-    headlines = [each for each in content["measured"] if each.get("is_headline", True)]
-    titles = {each["metric"]: each.get("title", each["name"]) for each in headlines}
-    corpus = {each["metric"] for each in headlines if each.get("of_corpus")}
-    systems = content["systems"]
+    numbers = result.frame("systems").drop_duplicates("metric")
+    primary = numbers[numbers["primary"]]
+    titles = dict(zip(primary["of"], primary["title"], strict=True))
+    corpus = set(primary[primary["of_corpus"]]["of"])
+    systems = list(result.frame("texts")["system"])
     parts = [
         f"We compared {len(systems)} systems ({', '.join(systems)}) on the same "
-        f"{content['studies']} studies with vlscore {run.record['vlscore']}.",
-        *_of_metrics(run, content["signatures"], titles, corpus),
+        f"{run.record['studies']} studies with vlscore {run.record['vlscore']}.",
+        *_of_metrics(run, result.signatures, titles, corpus),
         _of_intervals(key["resamples"], key.get("patient_column")),
     ]
-    names = {each["name"] for each in headlines}
-    count = sum(t["name"] in names and t["p_value"] is not None for t in content["tested"])
+    count = 0
+    if result.content["frames"].get("differences"):
+        tests = result.frame("differences")
+        count = int((tests["metric"].isin(primary["metric"]) & tests["p"].notna()).sum())
     if count:
         pairs = "every two systems"
-        if content.get("against"):
-            pairs = f"{content['against']} and each other system"
+        if key.get("against"):
+            pairs = f"{key['against']} and each other system"
         parts.append(
             f"Differences between {pairs} were tested by two-sided paired permutation tests "
             f"{_cite('randomization')} ({key['permutations']:,} permutations). p values were "
@@ -223,23 +214,24 @@ def _of_comparison(run: FinishedRun, content: Content) -> str:
     return _joined(parts)
 
 
-def _of_evaluation(run: FinishedRun, content: Content) -> str:
-    signatures = {name: each["signature"] for name, each in content["metrics"].items()}
+def _of_evaluation(run: FinishedRun, result: Result) -> str:
+    counts = dict(result.frame("counts").itertuples(index=False))
+    patient = (run.key.get("own_columns") or {}).get("patient")
     parts = [
-        f"We scored {content['rows']} studies with vlscore {run.record['vlscore']}.",
-        *_of_metrics(run, signatures, {}, set()),
-        _of_intervals(2000, None),
+        f"We scored {int(counts['rows'])} studies with vlscore {run.record['vlscore']}.",
+        *_of_metrics(run, result.signatures, {}, set()),
+        _of_intervals(2000, patient),
     ]
     return _joined(parts)
 
 
-def _of_alignment(run: FinishedRun, content: Content) -> str:
-    signatures = {each["name"]: each["signature"] for each in content["metrics"]}
+def _of_alignment(run: FinishedRun, result: Result) -> str:
+    record = run.record
     parts = [
-        f"We compared metrics with {len(content['raters'])} raters on {content['pairs']} pairs of "
-        f"candidate and reference from {content['studies']} studies with vlscore "
-        f"{run.record['vlscore']}.",
-        *_of_metrics(run, signatures, {}, set()),
+        f"We compared metrics with {len(record['raters'])} raters on {record['pairs']} pairs of "
+        f"candidate and reference from {record['studies']} studies with vlscore "
+        f"{record['vlscore']}.",
+        *_of_metrics(run, result.signatures, {}, set()),
         "Agreement is Kendall's tau_b with the raters' mean.",
         _of_intervals(run.key["resamples"], None),
         "p values of differences between metrics were adjusted "
@@ -291,7 +283,7 @@ def _metric(
     """Return a metric with citation, library and version."""
     try:
         metric = metric_from_file(name, run.folder / "run.json")
-        library = provider_of(metric).library
+        library = metric.library
         title = title or metric.printed()
         cited = _cite(metric.name)
     except VLScoreError:

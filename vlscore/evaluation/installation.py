@@ -191,11 +191,11 @@ def _encoders() -> Iterator[Check]:
 
 def _metrics() -> Iterator[Check]:
     """Check which metrics can run with their default parameters."""
-    from vlscore.metrics import METRICS, provider_of
+    from vlscore.metrics import METRICS
 
     # A composite is a file of the user's.
     known = {name: metric for name, metric in METRICS.items() if name != "composite"}
-    reasons = {name: provider_of(metric).missing(metric) for name, metric in known.items()}
+    reasons = {name: metric.missing() for name, metric in known.items()}
     lacking = {name: reason for name, reason in reasons.items() if reason}
     yield Check("Metrics", f"{len(known) - len(lacking)} of {len(known)} can run")
     groups: dict[str, list[str]] = {}

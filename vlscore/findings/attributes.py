@@ -119,7 +119,7 @@ class _Linker:
         return own
 
     def _states_finding(self, modifier: Modifier) -> bool:
-        """Return a change that is the finding: "heart size is mildly increased"."""
+        """Return whether a change is the finding: "heart size is mildly increased"."""
         return modifier.is_change and any(
             m.cue_first < modifier.last and modifier.first < m.cue_last for m in self._mentions
         )

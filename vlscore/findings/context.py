@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.findings import context
 from vlscore.findings.lexicon import Lexicon, SentencePattern, Trigger
 from vlscore.findings.mentions import Well
 from vlscore.findings.tokens import Match, Token, tokenize
@@ -184,7 +183,7 @@ _LONGEST_PREDICATE = 3
 def find_denials(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
-    scopes: Sequence[context.Scope],
+    scopes: Sequence[Scope],
     well: Iterable[Well],
     lexicon: Lexicon,
 ) -> tuple[Denial, ...]:
@@ -219,14 +218,12 @@ def find_denials(
     return tuple(sorted(denials.values(), key=lambda d: (d.span, d.scope)))
 
 
-def _stated(scopes: Sequence[context.Scope], first: int, last: int) -> bool:
-    assertion = context.assess(scopes, first, last)
+def _stated(scopes: Sequence[Scope], first: int, last: int) -> bool:
+    assertion = assess(scopes, first, last)
     return assertion.polarity is Polarity.POSITIVE and assertion.status is Status.CURRENT
 
 
-def _summaries(
-    tokens: Sequence[Token], governed: context.Scope, lexicon: Lexicon
-) -> list[tuple[int, int]]:
+def _summaries(tokens: Sequence[Token], governed: Scope, lexicon: Lexicon) -> list[tuple[int, int]]:
     """Token ranges in a negation's scope that name no finding, only "acute ... abnormality"."""
     coverage = lexicon.coverage
     ranges = []

@@ -84,7 +84,10 @@ def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> S
     if section is Category.CLINICAL:
         category, rule = _category(pieces, findings, lexicon)
     if category is Category.HISTORY:
-        findings = tuple(_as_history(f) for f in findings)
+        findings = tuple(
+            replace(f, status=Status.HISTORICAL) if f.status is Status.CURRENT else f
+            for f in findings
+        )
     denials: tuple[Denial, ...] = ()
     if category is Category.CLINICAL:
         denials = tuple(d for piece in pieces for d in piece.denials)
@@ -148,12 +151,6 @@ def _category(
     return (Category.COMPARISON if compares else Category.OTHER), None
 
 
-def _as_history(finding: Finding) -> Finding:
-    if finding.status is not Status.CURRENT:
-        return finding
-    return replace(finding, status=Status.HISTORICAL)
-
-
 def _findings(
     text: str,
     tokens: list[Token],
@@ -212,7 +209,6 @@ def _finding(
 
 # Characters that contain a sentence's first two words, which may refer to the previous sentence.
 _OPENING = 40
-_REMEMBERED_REPORTS = 16_384
 
 
 def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
@@ -253,19 +249,13 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     return ReportFindings(report, tuple(sentences))
 
 
-@lru_cache(_REMEMBERED_REPORTS)
-def _refers_back(opening: str, lexicon: Lexicon) -> bool:
-    """Return True if a sentence with this beginning is about the previous sentence's finding."""
-    words = [t.form for t in tokenize(opening)[:2]]
-    return not {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"])
-
-
 def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
     """Return the sentence with findings at the place of the finding to which "this" refers."""
     if not sentence.findings or not before.findings:
         return sentence
     start, end = sentence.span
-    if not _refers_back(text[start : min(end, start + _OPENING)], lexicon):
+    words = [t.form for t in tokenize(text[start : min(end, start + _OPENING)])[:2]]
+    if {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"]):
         return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
     inherited = tuple(a._replace(inherited=True) for a in places)

@@ -43,31 +43,24 @@ class StatementPart(NamedTuple):
     label: Span | None = None
 
 
-class Divided(NamedTuple):
-    """The layout of a sentence, and the statements in it."""
-
-    layout: Layout
-    parts: list[StatementPart]
-
-
 def divide(
     text: str, tokens: list[Token], lexicon: Lexicon, columns: tuple[str, ...] = ()
-) -> Divided:
-    """Return the statements of one sentence, list item or table row.
+) -> tuple[Layout, list[StatementPart]]:
+    """Return the layout of one sentence, list item or table row, and the statements in it.
 
     `columns` are the titles of the table that a row belongs to: a tick in a column says its title.
     """
     if _MARKS.search(text) is None:
-        return Divided(Layout.PROSE, [StatementPart(tokens)])
+        return Layout.PROSE, [StatementPart(tokens)]
     reader = _LayoutReader(text, tokens, lexicon)
     boxes = list(BOX.finditer(text))
     if boxes and "|" not in text:
-        return Divided(Layout.CHECKBOX, reader.boxed(boxes))
+        return Layout.CHECKBOX, reader.boxed(boxes)
     if (cells := cells_of(text)) is not None and (row := reader.row(cells, columns)) is not None:
-        return Divided(Layout.TABLE, [row])
+        return Layout.TABLE, [row]
     parts = reader.labelled(tokens)
     labelled = any(part.label is not None for part in parts)
-    return Divided(Layout.LABEL if labelled else Layout.PROSE, parts)
+    return Layout.LABEL if labelled else Layout.PROSE, parts
 
 
 def cells_of(text: str) -> list[Span] | None:
@@ -288,20 +281,21 @@ class _LayoutReader:
             elif token.form not in _DASHES or len(value) == 1:
                 clauses[-1].append(token)
         answers = [self._answer(clause) for clause in clauses if clause]
-        denied = [a.denied for a in answers]
-        if any(denied) and not all(denied) and any(a.denied and a.sided for a in answers):
-            answers = [a for a in answers if not a.denied]
+        denied = [is_denied for _, is_denied, _ in answers]
+        if any(denied) and not all(denied) and any(d and is_sided for _, d, is_sided in answers):
+            answers = [answer for answer in answers if not answer[1]]
         joined: list[Token] = []
-        for answer in answers:
+        for tokens, _, _ in answers:
             if joined:
-                joined.append(
-                    Token(",", joined[-1].end, max(answer.tokens[0].start, joined[-1].end + 1))
-                )
-            joined += answer.tokens
+                joined.append(Token(",", joined[-1].end, max(tokens[0].start, joined[-1].end + 1)))
+            joined += tokens
         return joined
 
-    def _answer(self, clause: list[Token]) -> "_ClauseAnswer":
-        """Return one clause of a value, which may be no more than "no" or "yes"."""
+    def _answer(self, clause: list[Token]) -> tuple[list[Token], bool, bool]:
+        """Return one clause of a value, which may be no more than "no" or "yes".
+
+        Returns: its words, whether it denies, and whether it is of one side.
+        """
         forms = [t.form for t in clause]
         hedge = next(iter(self._lexicon.trie.find(clause).get("trigger", ())), None)
         if (
@@ -310,7 +304,7 @@ class _LayoutReader:
             and hedge.entry.effect in ("uncertain", "probable")
         ):
             whole = Token("possible", clause[0].start, clause[-1].end)
-            return _ClauseAnswer([whole], False, False)
+            return [whole], False, False
         sided = any(form in ("left", "right") for form in forms)
         absent, present = self._grammar["answers_no"], self._grammar["answers_yes"]
         fillers = self._grammar["answer_fillers"]
@@ -320,18 +314,10 @@ class _LayoutReader:
                 rest = forms[position + 1 :]
                 if form != "no" or all(r in fillers for r in rest):
                     token = clause[position]._replace(form="none")
-                    return _ClauseAnswer([token, *clause[position + 1 :]], True, sided)
+                    return [token, *clause[position + 1 :]], True, sided
         if forms[0] in present:
-            return _ClauseAnswer([clause[0]._replace(form="present"), *clause[1:]], False, sided)
-        return _ClauseAnswer(clause, False, sided)
-
-
-class _ClauseAnswer(NamedTuple):
-    """A clause of a value: its words, whether it denies, and whether of one side."""
-
-    tokens: list[Token]
-    denied: bool
-    sided: bool
+            return [clause[0]._replace(form="present"), *clause[1:]], False, sided
+        return clause, False, sided
 
 
 _LIST_LABEL = re.compile(r"\s*([A-Za-z ]{3,40}?)[ \t]*:[ \t]*\n")
@@ -400,7 +386,7 @@ def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) ->
         return replace(sentence, findings=tuple(denied), normal=True)
     details = [
         attribute.moved(line.start)._replace(inherited=True)
-        for part in divide(words, tokenize(words), lexicon).parts
+        for part in divide(words, tokenize(words), lexicon)[1]
         for modifier in find_modifiers(part.tokens, lexicon.trie.find(part.tokens))
         for attribute in modifier.attributes(part.tokens)
     ]

@@ -123,13 +123,6 @@ class Observation(NamedTuple):
     midline: bool
 
 
-class Frame(NamedTuple):
-    """A subject and a state that together make a finding."""
-
-    subject: str
-    observation: str
-
-
 class Trigger(NamedTuple):
     """A ConText trigger; `scope` 0 means to the end of the clause.
 
@@ -216,7 +209,7 @@ def _add_observation(
     _add(trie, "mention", entry.get("mentions", ()), entry["name"])
     for frame in entry.get("frames", ()):
         subject = _known(file, entry["name"], frame["subject"], subjects)
-        _add(trie, "state", frame["states"], Frame(subject, entry["name"]))
+        _add(trie, "state", frame["states"], (subject, entry["name"]))
 
 
 def _known(file: str, name: str, subject: str, subjects: Collection[str]) -> str:

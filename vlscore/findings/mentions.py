@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vlscore.findings.lexicon import Frame, Lexicon
+from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 
 _LONGEST_GAP = 9
@@ -40,35 +40,25 @@ class Mention(NamedTuple):
         return self.cue_first, self.cue_last
 
 
-class Well(NamedTuple):
-    """Subject described as normal: one of its names, and the word for normal or well placed."""
-
-    subject: Subject
-    name: str
-    word: Match
-
-
-class Mentions(NamedTuple):
-    """Mentions of a sentence in text order, and the subjects that it calls normal."""
-
-    mentions: list[Mention]
-    well: list[Well]
+# A subject described as normal, one of its names, and the word for normal or well placed.
+Well = tuple[Subject, str, Match]
 
 
 def find_mentions(
     tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
-) -> Mentions:
-    """Find all mentions of a sentence that no other contains, and the subjects that are normal."""
+) -> tuple[list[Mention], list[Well]]:
+    """Return the mentions of a sentence in text order, without those that another contains, and
+    the subjects that it calls normal."""
     direct = [
         Mention(m.entry, m.first, m.last, m.first, m.last, f"mention:{m.entry}")
         for m in found.get("mention", ())
     ]
     subjects = found.get("subject", [])
     if not subjects:
-        return Mentions(direct, [])
+        return direct, []
     frames = _Frames(tokens, subjects, found.get("normal", []), lexicon)
     framed = frames.abnormal(found.get("state", []), direct)
-    framed = [f for f in framed if not any(_inside(f, d) for d in direct)]
+    framed = [f for f in framed if not any(d.first <= f.first and f.last <= d.last for d in direct)]
     stated = {(f.observation, f.subject) for f in framed}
     normal = frames.well()
     well = [m for w in normal for m in frames.denied_by(w)]
@@ -76,7 +66,7 @@ def find_mentions(
     direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
     mentions = _without_repeats({*direct, *framed, *well})
     mentions.sort(key=lambda m: (m.first, m.last, m.observation))
-    return Mentions(mentions, [w for w in normal if w.word.entry == "normal"])
+    return mentions, [well for well in normal if well[2].entry == "normal"]
 
 
 def _without_repeats(mentions: set[Mention]) -> list[Mention]:
@@ -93,10 +83,6 @@ def _without_repeats(mentions: set[Mention]) -> list[Mention]:
             for other in mentions
         )
     ]
-
-
-def _inside(frame: Mention, direct: Mention) -> bool:
-    return direct.first <= frame.first and frame.last <= direct.last
 
 
 def _names_part(direct: Mention, frame: Mention) -> bool:
@@ -128,9 +114,8 @@ class _Frames:
         """Subjects in an abnormal state."""
         by_place: dict[tuple[int, int], dict[str, str]] = {}
         for state in states:
-            frame: Frame = state.entry
-            wanted = by_place.setdefault((state.first, state.last), {})
-            wanted[frame.subject] = frame.observation
+            subject_name, observation = state.entry
+            by_place.setdefault((state.first, state.last), {})[subject_name] = observation
         in_state = {position for first, last in by_place for position in range(first, last)}
         starts = {d.first for d in direct}
         mentions = []
@@ -153,7 +138,7 @@ class _Frames:
     def well(self) -> list[Well]:
         """Return the subjects that are called normal, once for each of their names."""
         return [
-            Well(subject, name, word)
+            (subject, name, word)
             for word in self._normals
             for subject in self._normal_after(word) or self._normal_before(word)
             for name in subject.names

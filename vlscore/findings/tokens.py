@@ -7,6 +7,7 @@ a finding: side, zone, severity, change and size.
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from vlscore.findings.types import Attribute, Axis, Span
@@ -90,17 +91,11 @@ class Token(NamedTuple):
     end: int
 
 
-class _Forms(dict[str, str]):
-    """Matching forms of words already met; a bounded memory, since text is not to be trusted."""
-
-    _LIMIT = 50_000
-
-    def __missing__(self, word: str) -> str:
-        form = _singular(word.lower())
-        form = _SPELLINGS.get(form, form)
-        if len(self) < self._LIMIT:
-            self[word] = form
-        return form
+@lru_cache(50_000)
+def _form(word: str) -> str:
+    """Return the matching form of a word."""
+    form = _singular(word.lower())
+    return _SPELLINGS.get(form, form)
 
 
 def _singular(word: str) -> str:
@@ -113,9 +108,6 @@ def _singular(word: str) -> str:
     if word.endswith(("sses", "xes", "ches", "shes")):
         return word[:-2]
     return word[:-1]
-
-
-_forms = _Forms()
 
 
 def tokenize(text: str) -> list[Token]:
@@ -141,7 +133,7 @@ def tokenize(text: str) -> list[Token]:
             and text[last].isalnum()
         ):
             continue
-        tokens.append(Token("xxxx" if initial == "_" else _forms[word], first, last))
+        tokens.append(Token("xxxx" if initial == "_" else _form(word), first, last))
     return tokens
 
 
@@ -155,21 +147,6 @@ class Match(NamedTuple):
     last: int
     layer: str
     entry: Any
-
-
-class _Node:
-    __slots__ = ("children", "entries")
-
-    def __init__(self) -> None:
-        self.children: dict[str, _Node] = {}
-        self.entries: dict[str, list[Any]] | None = None
-
-    def below(self, forms: Sequence[str]) -> "_Node":
-        """Return the node that the forms lead to, made where it is not there yet."""
-        node = self
-        for form in forms:
-            node = node.children.setdefault(form, _Node())
-        return node
 
 
 def parse(pattern: str) -> list[list[list[str]]]:
@@ -193,26 +170,29 @@ def parse(pattern: str) -> list[list[list[str]]]:
     return parts
 
 
+# A node of the trie: form -> the node below it, and at _ENTRIES its entries by layer.
+_Node = dict[str, Any]
+_ENTRIES = ""
+
+
 class PhraseTrie:
     """Finds, per layer, the longest phrases from left to right without overlap."""
 
     def __init__(self) -> None:
-        self._root = _Node()
+        self._root: _Node = {}
 
     def add(self, layer: str, pattern: str, entry: Any) -> None:
         """Add every phrase of `pattern` to `layer`; several entries may share a phrase.
 
         Raises ValueError where the pattern is malformed or one of its phrases is empty.
         """
-        nodes = {self._root}
+        nodes = [self._root]
         for alternatives in parse(pattern):
-            nodes = {node.below(forms) for node in nodes for forms in alternatives}
-        if self._root in nodes:
+            nodes = [_below(node, forms) for node in nodes for forms in alternatives]
+        if any(node is self._root for node in nodes):
             raise ValueError(f"pattern {pattern!r} has an empty phrase")
         for node in nodes:
-            if node.entries is None:
-                node.entries = {}
-            entries = node.entries.setdefault(layer, [])
+            entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
             if entry not in entries:
                 entries.append(entry)
 
@@ -220,23 +200,14 @@ class PhraseTrie:
         """Matches by layer, in text order. Time is linear: a phrase has a bounded length."""
         found: dict[str, list[Match]] = {}
         taken: dict[str, int] = {}
-        root = self._root.children
         for first in range(len(tokens)):
-            node = root.get(tokens[first].form)
-            if node is None:
-                continue
+            node = self._root.get(tokens[first].form)
             longest: dict[str, tuple[int, list[Any]]] = {}
             position = first + 1
-            while True:
-                if node.entries is not None:
-                    for layer, entries in node.entries.items():
-                        longest[layer] = (position, entries)
-                if position == len(tokens):
-                    break
-                following = node.children.get(tokens[position].form)
-                if following is None:
-                    break
-                node = following
+            while node is not None:
+                for layer, entries in node.get(_ENTRIES, _NO_ENTRIES).items():
+                    longest[layer] = (position, entries)
+                node = node.get(tokens[position].form) if position < len(tokens) else None
                 position += 1
             for layer, (last, entries) in longest.items():
                 if first >= taken.get(layer, 0):
@@ -244,6 +215,19 @@ class PhraseTrie:
                     matches = found.setdefault(layer, [])
                     matches.extend(Match(first, last, layer, entry) for entry in entries)
         return found
+
+
+_NO_ENTRIES: dict[str, list[Any]] = {}
+
+
+def _below(node: _Node, forms: Sequence[str]) -> _Node:
+    """Return the node that the forms lead to, made where it is not there yet."""
+    for form in forms:
+        found = node.get(form)
+        if found is None:
+            found = node[form] = {}
+        node = found
+    return node
 
 
 _MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}

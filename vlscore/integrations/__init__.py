@@ -1,6 +1,6 @@
-"""Metrics of vlscore inside torchmetrics, Lightning, TRL, evaluate, lm-eval and inspect_ai.
+"""Metrics of vlscore as a metric of torchmetrics and as a reward of TRL.
 
-Nothing of vlscore imports this room. A tool's library is imported with the first use of its name.
+Nothing of vlscore imports this package. torchmetrics is imported with the first use of its metric.
 """
 
 import lazy_loader

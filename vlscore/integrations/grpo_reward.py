@@ -12,7 +12,16 @@ from vlscore.data import check_encodable, select
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable
 
-_IMAGE_COLUMNS = ("image", "images")
+
+def fitted_scorer(scorer: Scorer | Any) -> Scorer:
+    """Return a scorer, also of names of metrics. Raises: InvalidSetting if it is not fitted."""
+    found = scorer if isinstance(scorer, Scorer) else Scorer(metrics=scorer)
+    if found.plan.needs_fit:
+        raise InvalidSetting(
+            "one of these metrics must be fitted to all references of a run: pass "
+            "scorer.fit(references)"
+        )
+    return found
 
 
 class ReportReward:
@@ -25,20 +34,17 @@ class ReportReward:
     one without the section that is scored, is scored as an empty report.
 
     Args:
-        metrics: names, as in "vlscore,findings-f1"; or metrics.
+        scorer: a `Scorer`, or names of metrics, as in "vlscore,findings-f1". For metrics that are
+            fitted to references (CIDEr-D), pass `scorer.fit(references)`.
         weights: weight of each metric, in their order; default: 1 for each.
         reference: column of the data set with the reference reports.
         image: column with the images or their paths; default: "image" or "images", if a metric
             looks at images. A row of several images is one study with several views.
         failed: reward of a row that cannot be scored; with None, TRL leaves the row out, and also
             prints it, with its texts, if no other reward function scores it.
-        scorer: a `Scorer` of the metrics, instead of `metrics` and `options`: for metrics that are
-            fitted to references, `scorer.fit(references)`.
-        options: as in `Scorer` (encoder, weights of an encoder, text_policy, device, ...);
-            `encoder_weights` is its `weights`.
 
     Attributes:
-        scorer: what scores.
+        scorer: what scores; its `signatures` name what the rewards depend on.
         failures: name of the error -> number of rows that could not be scored.
 
     Raises: InvalidSetting where weights do not fit; UnknownName, MissingDependency and others of
@@ -47,22 +53,14 @@ class ReportReward:
 
     def __init__(
         self,
-        metrics: Any = DEFAULT_METRIC,
+        scorer: Scorer | Any = DEFAULT_METRIC,
         *,
         weights: Sequence[float] | None = None,
         reference: str = "reference",
         image: str | None = None,
         failed: float | None = None,
-        scorer: Scorer | None = None,
-        encoder_weights: str | None = None,
-        **options: Any,
     ) -> None:
-        self.scorer = scorer or Scorer(metrics=metrics, weights=encoder_weights, **options)
-        if self.scorer.plan.needs_fit:
-            raise InvalidSetting(
-                "one of these metrics must be fitted to all references of a run: call "
-                "ReportReward(scorer=scorer.fit(references))"
-            )
+        self.scorer = fitted_scorer(scorer)
         names = [str(metric) for metric in self.scorer.metrics]
         self.weights = [1.0] * len(names) if weights is None else [float(w) for w in weights]
         if len(self.weights) != len(names) or not all(map(math.isfinite, self.weights)):
@@ -70,15 +68,11 @@ class ReportReward:
                 f"weights must be one finite number for each metric ({', '.join(names)}), not "
                 f"{weights}"
             )
-        self.reference, self.image, self.failed = reference, image, failed
+        self.reference, self.failed = reference, failed
+        self.image_columns = ("image", "images") if image is None else (image,)
         self.failures: Counter[str] = Counter()
         # TRL prints rewards under this name.
         self.__name__ = "+".join(names)
-
-    @property
-    def signatures(self) -> dict[str, str]:
-        """Return metric -> what its values depend on; print them with a trained model's."""
-        return {name: str(each) for name, each in self.scorer.signatures.items()}
 
     def __call__(
         self, prompts: Any = None, completions: Sequence[Any] = (), **columns: Any
@@ -104,10 +98,9 @@ class ReportReward:
         needs, count = self.scorer.plan.needs, len(completions)
         candidates = [self._usable(text_of_completion(each)) for each in completions]
         references = self._column(columns, (self.reference,), count) if needs.references else None
-        names = (self.image,) if self.image is not None else _IMAGE_COLUMNS
-        images = (
-            [_views(each) for each in self._column(columns, names, count)] if needs.images else None
-        )
+        images = self._column(columns, self.image_columns, count) if needs.images else None
+        # The scorer takes a study with several views as a tuple.
+        views = images and [tuple(each) if isinstance(each, list) else each for each in images]
         failures: dict[int, Exception] = {}
         for row, reference in enumerate(references or ()):
             if not isinstance(reference, str) or not reference.strip():
@@ -118,11 +111,11 @@ class ReportReward:
             table = self.scorer.score(
                 *(
                     None if x is None else [x[k] for k in rows]
-                    for x in (images, candidates, references)
+                    for x in (views, candidates, references)
                 ),
                 on_error="keep",
             )
-            values = np.stack([each.headline for each in table.values.values()], axis=1)
+            values = np.stack([each.first_column for each in table.values.values()], axis=1)
             signs = [metric.sign for metric in table.metrics]
             total[rows] = values @ (np.array(signs) * self.weights)
             failures |= {rows[k]: error for k, error in table.failures.items()}
@@ -156,8 +149,8 @@ class ReportReward:
         if log is None:
             return
         for metric, values in table.values.items():
-            if len(table.values) > 1 and np.isfinite(values.headline).any():
-                log(str(metric), float(np.nanmean(values.headline)))
+            if len(table.values) > 1 and np.isfinite(values.first_column).any():
+                log(str(metric), float(np.nanmean(values.first_column)))
         log(f"{self.__name__} failed", float(1 - np.isfinite(total).mean()))
 
     def _count(self, failures: Mapping[int, Exception]) -> None:
@@ -192,8 +185,3 @@ def _content(message: Any) -> Any:
         parts = [part.get("text") or "" for part in content if isinstance(part, Mapping)]
         return " ".join(part for part in parts if part)
     return content
-
-
-def _views(image: Any) -> Any:
-    """Return one study's images as the scorer takes them: a tuple where there are several."""
-    return tuple(image) if isinstance(image, list) else image

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.integrations.grpo_reward import fitted_scorer
 from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable, corpus_name, corpus_of_sums
 
 try:
@@ -57,12 +58,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.scorer = scorer if isinstance(scorer, Scorer) else Scorer(metrics=scorer)
-        if self.scorer.plan.needs_fit:
-            raise InvalidSetting(
-                "one of these metrics must be fitted to all references of a run: call "
-                "ReportMetric(scorer.fit(references))"
-            )
+        self.scorer = fitted_scorer(scorer)
         self.value = value
         self.on_error: Literal["raise", "keep"] = on_error
         columns = [name for metric in self.scorer.metrics for name in metric.columns]
@@ -86,11 +82,6 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
             corpus = {corpus_name(metric, each.name): each for each in metric.corpus}
             directions |= {name: output.higher_is_better for name, output in corpus.items()}
         return directions.get(self.value or "")
-
-    @property
-    def signatures(self) -> dict[str, str]:
-        """Return metric -> what its values depend on; print them with the values."""
-        return {name: str(each) for name, each in self.scorer.signatures.items()}
 
     def update(self, image: Any, candidate: Any, reference: Any = None) -> None:
         """Score a batch and store its numbers; arguments as in `Scorer.score`, each a list."""

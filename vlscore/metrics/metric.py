@@ -1,64 +1,47 @@
-"""Definition of a metric, apart from the library that computes it."""
+"""Base class of metrics: what a metric is, and how its numbers are computed.
 
+A metric is one class. Class attributes are facts about it; fields are its parameters, made by
+`parameter`; `compute` returns its numbers. Subclasses are frozen dataclasses without a decorator:
+
+>>> class LengthRatio(Metric):
+...     name = "length-ratio"
+...     description = "words of the candidate for each of the reference"
+...     bounds = (0.0, None)
+...     power: float = parameter(1.0, "exponent of the ratio", above=0.0)
+...
+...     def value(self, candidate, reference):
+...         return (len(candidate.split()) / max(len(reference.split()), 1)) ** self.power
+>>> str(LengthRatio(power=2)), LengthRatio().value("clear lungs", "The lungs are clear.")
+('length-ratio(power=2)', 0.5)
+"""
+
+import dataclasses
 import math
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
+
+import numpy as np
 
 from vlscore.core import written
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.metrics.batch import Batch, Bounds, Computed, Values
 
-Bounds = tuple[float | None, float | None]
+if TYPE_CHECKING:
+    from typing import Self
+
 Setting = bool | int | float | str | None
-
-EMBEDDINGS = "embeddings"
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One parameter of a metric.
-
-    Attributes:
-        name: as written in "bleu-4(smoothing=exp)".
-        default: the value if the user sets none.
-        description: what it changes.
-        choices: the values it can take; empty if any value of the type is allowed.
-        kind: type of the values; default: the type of `default`.
-        above: values must be finite and greater than this; None if there is no limit.
-    """
-
-    name: str
-    default: Setting
-    description: str
-    choices: tuple[Any, ...] = ()
-    kind: type | None = None
-    above: float | None = None
-
-    def parse(self, value: Any) -> Any:
-        """Convert a value to the parameter's type; raise InvalidSetting if that fails."""
-        kind = self.kind or type(self.default)
-        if value is None and self.default is None:
-            return None
-        try:
-            parsed = _boolean(value) if kind is bool else _number_or_text(kind, value)
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidSetting(
-                f"{self.name} must be {_KINDS.get(kind, kind.__name__)}, not {value!r}"
-            ) from None
-        if self.choices and parsed not in self.choices:
-            known = ", ".join(map(str, self.choices))
-            raise InvalidSetting(f"{self.name} must be one of {known}, not {value!r}")
-        if kind is float and not math.isfinite(parsed):
-            raise InvalidSetting(f"{self.name} must be a finite number, not {value!r}")
-        if self.above is not None and not parsed > self.above:
-            raise InvalidSetting(f"{self.name} must be greater than {self.above:g}, not {value!r}")
-        return parsed
-
-
-@dataclass(frozen=True)
 class Output:
-    """One number that a metric computes for a candidate.
+    """One number that a metric computes for a candidate, or for a corpus.
 
     Attributes:
         name: as in "precision"; the column is then "findings-f1.precision".
@@ -73,98 +56,226 @@ class Output:
     bounds: Bounds = (0.0, 1.0)
 
 
-_TUPLES = ("bounds", "artefacts", "inputs", "parameters", "further", "corpus", "chosen")
-
-
 @dataclass(frozen=True)
-class Metric:
-    """Definition of a metric: one number, or several, for a candidate report.
+class Parameter:
+    """One parameter of a metric, as `parameter` describes it; `kind` is the type of its values."""
 
-    Metrics are values: equal ones print alike, and a metric can be the key of a dict.
+    name: str
+    default: Setting
+    description: str
+    choices: tuple[Any, ...]
+    kind: type
+    above: float | None
+
+    def parse(self, value: Any) -> Any:
+        """Convert a value to the parameter's type; raise InvalidSetting if that fails."""
+        if value is None and self.default is None:
+            return None
+        try:
+            parsed = _boolean(value) if self.kind is bool else _number_or_text(self.kind, value)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidSetting(
+                f"{self.name} must be {_KINDS.get(self.kind, self.kind.__name__)}, not {value!r}"
+            ) from None
+        if self.choices and parsed not in self.choices:
+            known = ", ".join(map(str, self.choices))
+            raise InvalidSetting(f"{self.name} must be one of {known}, not {value!r}")
+        if self.kind is float and not math.isfinite(parsed):
+            raise InvalidSetting(f"{self.name} must be a finite number, not {value!r}")
+        if self.above is not None and not parsed > self.above:
+            raise InvalidSetting(f"{self.name} must be greater than {self.above:g}, not {value!r}")
+        return parsed
+
+
+def parameter(
+    default: Any,
+    description: str,
+    *,
+    choices: tuple[Any, ...] = (),
+    kind: type | None = None,
+    above: float | None = None,
+) -> Any:
+    """Return a field of a metric.
+
+    Args:
+        default: the value if the user sets none.
+        description: what it changes.
+        choices: the values it can take; empty if any value of the type is allowed.
+        kind: type of the values; default: the type of `default`.
+        above: values must be finite and greater than this; None if there is no limit.
+    """
+    facts = {"description": description, "choices": choices, "above": above}
+    metadata = {**facts, "kind": kind or type(default)}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass_transform(frozen_default=True)
+class Metric:
+    """One number, or several, for a candidate report.
+
+    Metrics are values: equal ones print alike, and a metric can be the key of a dict. Calling one
+    with parameters returns the same metric with these: `find_metric("bleu-4")(smoothing="exp")`.
 
     Attributes:
         name: name in the registry, and of the column with its first number.
+        title: name as papers print it, as in "BLEU-4"; empty: the name in the registry.
         description: one sentence.
+        citation: where it was published.
         higher_is_better: direction of the first number.
         bounds: its smallest and largest possible value, None if there is no bound.
-        uses_image, uses_reference: what the value depends on besides the candidate; by default the
-            reference alone.
-        citation: where it was published.
-        artefacts: what must be made of texts or images first, once for all metrics: "embeddings",
-            or the name of an `Artefact` (`vlscore.metrics.provider`).
-        inputs: other metrics whose values it is computed from, by name or as objects.
-        passed: (input, its parameter, parameter of this metric): the value of this metric's
-            parameter is also the value of the input's parameter.
-        parameters: what can be set; `chosen` holds the values that differ from the defaults.
         further: numbers for a candidate besides the first.
-        statistics: how many sums over candidates the corpus values are computed from; 0 for none.
+        uses_image, uses_reference: what the value depends on besides the candidate.
+        uses_embeddings: whether it looks at an encoder's embeddings, not at texts.
+        uses_findings: whether it reads findings by the rules of vlscore.
+        inputs: other metrics whose values it is computed from, by name or as objects.
         corpus: values of a whole corpus that are not a mean over candidates, such as corpus BLEU.
+        statistics: how many sums over candidates the corpus values are computed from; 0 for none.
+        primary: the one number that represents the metric in a table of systems: the name of a
+            corpus value, as "corpus" for BLEU; empty: the mean of the first number.
         reference_scores_best: whether a candidate equal to its reference scores better than any
             about something else; the contract then tests it.
         cost: "free", "model" if a neural network runs, "paid" if a service charges money.
             Metrics that are not free run only if the user names them.
-        provider: the `Provider` that computes it.
-        title: name as papers print it, as in "BLEU-4"; empty: the name in the registry.
-        headline: the one number that represents the metric in a table of systems: the name of a
-            corpus value, as "corpus" for BLEU; empty: the mean of the first number.
+        library: distribution that computes it and whose version the signature has; "vlscore", or
+            "own" for a user's metric, whose signature has `version`.
+        module: the module of the library to import; default: the distribution's name.
+        extra: the extra of vlscore that installs the library; None if vlscore itself does.
+        version: of a user's own metric: change it whenever other numbers are returned.
     """
 
-    name: str
-    description: str
-    higher_is_better: bool
-    bounds: Bounds
-    uses_image: bool = False
-    uses_reference: bool = True
-    citation: str = ""
-    artefacts: tuple[str, ...] = ()
-    inputs: tuple["str | Metric", ...] = ()
-    passed: tuple[tuple[str, str, str], ...] = ()
-    parameters: tuple[Parameter, ...] = ()
-    further: tuple[Output, ...] = ()
-    statistics: int = 0
-    corpus: tuple[Output, ...] = ()
-    reference_scores_best: bool = False
-    cost: Literal["free", "model", "paid"] = "free"
-    # Equal metrics have equal providers; whether a user's provider can be hashed does not matter.
-    provider: Any = field(default=None, hash=False)
-    chosen: tuple[tuple[str, Setting], ...] = ()
-    title: str = ""
-    headline: str = ""
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    citation: ClassVar[str] = ""
+    higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[Bounds] = (None, None)
+    further: ClassVar[tuple[Output, ...]] = ()
+    uses_image: ClassVar[bool] = False
+    uses_reference: ClassVar[bool] = True
+    uses_embeddings: ClassVar[bool] = False
+    uses_findings: ClassVar[bool] = False
+    inputs: ClassVar[Sequence["str | Metric"]] = ()
+    corpus: ClassVar[tuple[Output, ...]] = ()
+    statistics: ClassVar[int] = 0
+    primary: ClassVar[str] = ""
+    reference_scores_best: ClassVar[bool] = False
+    cost: ClassVar[Literal["free", "model", "paid"]] = "free"
+    library: ClassVar[str] = "own"
+    module: ClassVar[str | None] = None
+    extra: ClassVar[str | None] = None
+    version: ClassVar[str] = "1"
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Make the subclass a frozen dataclass.
+
+        Raises: InvalidSetting for a name that could not be found again, or a text for a tuple.
+        """
+        super().__init_subclass__(**more)
+        dataclass(frozen=True, repr=False)(cls)
+        for name in ("further", "corpus", "inputs"):
+            if isinstance(value := getattr(cls, name), str):
+                raise InvalidSetting(
+                    f"{cls.name}: {name} must be a tuple, not a text: write ({value!r},)"
+                )
+        if set(cls.name) & set("|(),: \n"):
+            raise InvalidSetting(
+                f"a metric cannot be called {cls.name!r}: its name must not contain blanks, "
+                "commas, colons, bars or parentheses"
+            )
 
     def __post_init__(self) -> None:
-        for name in _TUPLES:
-            value = getattr(self, name)
-            if isinstance(value, str):
-                raise InvalidSetting(
-                    f"{self.name}: {name} must be a tuple, not a text: write ({value!r},)"
-                )
-            object.__setattr__(self, name, tuple(value))
-        if not self.name or set(self.name) & set("|(),: \n"):
-            raise InvalidSetting(
-                f"a metric cannot be called {self.name!r}: its name must not be empty or contain "
-                "blanks, commas, colons, bars or parentheses"
-            )
-        if self.headline and self.headline not in {output.name for output in self.corpus}:
-            raise InvalidSetting(
-                f"{self.name}: headline={self.headline!r} is not the name of a corpus value"
-            )
+        for each in self.parameters:
+            object.__setattr__(self, each.name, each.parse(getattr(self, each.name)))
 
-    def __call__(self, **values: Any) -> "Metric":
-        """Return the metric with other parameters; raise InvalidSetting for unknown ones."""
-        known = {parameter.name: parameter for parameter in self.parameters}
-        for name in values:
-            if name not in known:
-                self._refuse(name)
-        parsed = {name: known[name].parse(value) for name, value in values.items()}
-        settings = {**self.settings, **parsed}
-        chosen = tuple((n, settings[n]) for n in known if settings[n] != known[n].default)
-        return replace(self, chosen=chosen)
+    def compute(self, batch: Batch) -> "Computed | Values | Sequence[Values]":
+        """Compute the numbers of every study of a batch.
+
+        Returns: (n,) array; or one for each output; or a Computed, with sums or failures. The
+            number of a pair must not depend on other pairs of the batch.
+        Raises: MissingDependency if the library, or data that it needs, is absent. An error of a
+            single study is not raised: it belongs into `Computed.failures`.
+        """
+        values = np.full(len(batch), np.nan)
+        failures: dict[int, VLScoreError] = {}
+        pairs = batch.pairs() if self.uses_reference else [(g, "") for g in batch.candidates]
+        for row, (candidate, reference) in enumerate(pairs):
+            try:
+                values[row] = float(self.value(candidate, reference))
+            except Exception as error:  # a user's function may raise whatever it likes
+                failures[row] = VLScoreError(f"{self.name}: {type(error).__name__}: {error}")
+        return Computed([values], failures=failures)
+
+    def value(self, candidate: str, reference: str) -> float:
+        """Return the number of one pair of reports, for a metric that has no `compute`.
+
+        If it raises for a candidate, this candidate has no value; others are not affected.
+        """
+        raise NotImplementedError(f"{self.name} needs a method `value` or `compute`")
+
+    def corpus_values(self, sums: Values) -> Mapping[str, Values]:
+        """Compute corpus values from statistics summed over candidates.
+
+        Args: sums: (k, s), one row for each corpus or resample of it.
+        Returns: name of each of `corpus` -> (k,); nan where a value is not defined.
+        """
+        raise NotImplementedError(f"{self.name} has no corpus value")
+
+    def support(self, sums: Values) -> Mapping[str, Values]:
+        """Return the support of corpus values: the number of occurrences in the references.
+
+        Args: sums: as for `corpus_values`.
+        Returns: name -> (k,), of those of `corpus` that have a support; F1 has one, BLEU has none.
+        """
+        return {}
+
+    @property
+    def is_fitted(self) -> bool:
+        """Return whether the numbers depend on statistics over all references of a run."""
+        return False
+
+    def fit(self, references: Iterable[str], state: Any = None) -> Any:
+        """Add statistics over some references to those over earlier ones, and return them.
+
+        Args: state: the result of an earlier call, or None; it may be changed in place.
+        """
+        raise NotImplementedError(f"{self.name} is not fitted on references")
+
+    def missing(self) -> str | None:
+        """Return what is absent on this machine and how to get it; None if the metric can run.
+
+        This must not import the library.
+        """
+        name = self.module or self.library.replace("-", "_")
+        return None if self._is_ours or _is_importable(name) else self._how_to_install()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the signature holds besides the parameters.
+
+        Raises: MissingDependency if the library is absent.
+        """
+        if self._is_ours:
+            return {"own": self.version} if self.library == "own" else {}
+        try:
+            return {self.library: version(self.library)}
+        except PackageNotFoundError:
+            raise MissingDependency(self._how_to_install()) from None
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return the descriptions of the parameters."""
+        kind: Any = type(self)
+        return _parameters_of(kind)
 
     @property
     def settings(self) -> dict[str, Setting]:
         """Return the value of every parameter."""
-        chosen = dict(self.chosen)
-        return {p.name: chosen.get(p.name, p.default) for p in self.parameters}
+        return {each.name: getattr(self, each.name) for each in self.parameters}
+
+    @property
+    def chosen(self) -> dict[str, Setting]:
+        """Return the values that differ from the defaults."""
+        values = self.settings
+        return {p.name: values[p.name] for p in self.parameters if values[p.name] != p.default}
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -175,7 +286,13 @@ class Metric:
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns' names, one for each output: "bleu-4", "findings-f1.precision"."""
-        return (str(self), *(f"{self}.{output.name}" for output in self.further))
+        name = str(self)
+        return (name, *(f"{name}.{output.name}" for output in self.further))
+
+    @property
+    def sign(self) -> int:
+        """Return 1 if higher is better, else -1."""
+        return 1 if self.higher_is_better else -1
 
     def printed(self, number: str = "", *, of_corpus: bool = False) -> str:
         """Return the name of one of its numbers as papers print it.
@@ -184,40 +301,84 @@ class Metric:
             number: name of an output; empty: the first number.
             of_corpus: the number is a value of the whole corpus.
 
-        Parameters that are paths are left out. The headline has the metric's name alone, unless
-        the metric has several corpus values: "BLEU-4", "CheXbert F1 (micro)". Other numbers say
-        what they are: "BLEU-4 (mean)", "CheXbert F1 precision".
+        Parameters that are paths are left out. The primary number has the metric's name alone,
+        unless the metric has several corpus values: "BLEU-4", "CheXbert F1 (micro)". Other
+        numbers say what they are: "BLEU-4 (mean)", "CheXbert F1 precision".
         """
-        paths = {parameter.name for parameter in self.parameters if parameter.kind is str}
-        settings = ", ".join(f"{n}={written(value)}" for n, value in self.chosen if n not in paths)
+        paths = [p.name for p in self.parameters if p.kind is str and p.default is None]
+        chosen = [(name, value) for name, value in self.chosen.items() if name not in paths]
+        settings = ", ".join(f"{name}={written(value)}" for name, value in chosen)
         shown = (self.title or self.name) + (f" ({settings})" if settings else "")
         if of_corpus:
-            alone = number == self.headline and len(self.corpus) == 1
+            alone = number == self.primary and len(self.corpus) == 1
             return shown if alone else f"{shown} ({number})"
         if number:
             return f"{shown} {number}"
-        return f"{shown} (mean)" if self.headline else shown
+        return f"{shown} (mean)" if self.primary else shown
 
-    @property
-    def uses_embeddings(self) -> bool:
-        """Return whether it needs an encoder's embeddings."""
-        return EMBEDDINGS in self.artefacts
-
-    @property
-    def sign(self) -> int:
-        """Return 1 if higher is better, else -1."""
-        return 1 if self.higher_is_better else -1
+    def __call__(self, **values: Any) -> "Self":
+        """Return the metric with other parameters; raise InvalidSetting for unknown ones."""
+        known = [each.name for each in self.parameters]
+        for name in values:
+            if name not in known:
+                offered = ", ".join(known) or "none"
+                raise InvalidSetting(f"{self.name} has no parameter {name!r}; it has: {offered}")
+        return type(self)(**{**self.settings, **values})
 
     def __str__(self) -> str:
         """Return the name by which the registry finds it: "bleu-4(smoothing=exp)"."""
-        if not self.chosen:
-            return self.name
-        values = ",".join(f"{name}={written(value)}" for name, value in self.chosen)
-        return f"{self.name}({values})"
+        values = ",".join(f"{name}={written(value)}" for name, value in self.chosen.items())
+        return f"{self.name}({values})" if values else self.name
 
-    def _refuse(self, name: str) -> NoReturn:
-        offered = ", ".join(parameter.name for parameter in self.parameters) or "none"
-        raise InvalidSetting(f"{self.name} has no parameter {name!r}; it has: {offered}")
+    def __repr__(self) -> str:
+        return f"<metric {self}>"
+
+    @property
+    def _is_ours(self) -> bool:
+        return self.library in ("own", "vlscore")
+
+    def _module(self, name: str) -> Any:
+        try:
+            return import_module(name)
+        except ImportError:
+            raise MissingDependency(self._how_to_install()) from None
+
+    def _how_to_install(self) -> str:
+        package = f"vlscore[{self.extra}]" if self.extra else self.library
+        return f"{self.library} is not installed: pip install '{package}'"
+
+
+def text_metric(
+    name: str, description: str, **facts: Any
+) -> Callable[[Callable[[str, str], float]], Metric]:
+    """Make a metric from a function (candidate, reference) -> number.
+
+    Args:
+        name, description: of the metric.
+        facts: further class attributes of `Metric`, such as bounds, higher_is_better, version.
+
+    Returns: a decorator that turns the function into the metric.
+
+    >>> @text_metric("length-ratio", "words of the candidate for each of the reference")
+    ... def length_ratio(candidate, reference):
+    ...     return len(candidate.split()) / max(len(reference.split()), 1)
+    >>> from vlscore.metrics import compute
+    >>> compute([length_ratio], ["clear lungs"], ["The lungs are clear."])["length-ratio"].tolist()
+    [0.5]
+    """
+
+    def make(function: Callable[[str, str], float]) -> Metric:
+        content = {"name": name, "description": description, "value": staticmethod(function)}
+        made: type[Metric] = type(name, (Metric,), {**content, **facts})
+        return made()
+
+    return make
+
+
+@cache
+def _parameters_of(kind: Any) -> tuple[Parameter, ...]:
+    fields: tuple[Any, ...] = dataclasses.fields(kind)
+    return tuple(Parameter(each.name, each.default, **each.metadata) for each in fields)
 
 
 def _number_or_text(kind: type, value: Any) -> Any:
@@ -234,3 +395,10 @@ def _boolean(value: Any) -> bool:
         return {"true": True, "false": False}[str(value).lower()]
     except KeyError:
         raise ValueError(value) from None
+
+
+def _is_importable(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

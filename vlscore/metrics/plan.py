@@ -1,14 +1,14 @@
 """Plan of the chosen metrics: what they need, and in which order they run.
 
 A `Plan` resolves names, adds the metrics that others are computed from, reports what is missing
-before anything is computed, makes each artefact of a text once, and passes the same rows to every
-metric. `compute` and `compute_values` make such a plan for reports that are in memory.
+before anything is computed, and passes the same rows to every metric. `compute` makes such a plan
+for reports that are in memory.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -17,41 +17,23 @@ from numpy.typing import NDArray
 
 from vlscore.core import Cache, Signature, __version__
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
+from vlscore.metrics.arguments import Needs
 from vlscore.metrics.batch import (
     Batch,
     Computed,
     EmbeddingTriples,
+    Fit,
     MetricValues,
-    Needs,
     Values,
     as_texts,
 )
 from vlscore.metrics.library.embedded import constant_of
-from vlscore.metrics.metric import EMBEDDINGS, Metric
-from vlscore.metrics.networks.model_files import AnnotationCache
-from vlscore.metrics.provider import ARTEFACTS, ArtefactStore, Provider, provider_of, why_missing
-from vlscore.metrics.registry import METRICS, find_metrics, inputs_of
+from vlscore.metrics.memo import Memo
+from vlscore.metrics.metric import Metric
+from vlscore.metrics.registry import METRICS, find_metric, find_metrics
 
 # Number of references to which a metric is fitted in one call.
 _FITTED_AT_ONCE = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """References to which a metric was fitted.
-
-    Attributes:
-        state: as its provider's `fit` returned it.
-        references: number of references.
-        digest: digest of the references, which does not depend on their order.
-    """
-
-    state: Any
-    references: int
-    digest: str
-
-    def __str__(self) -> str:
-        return f"{self.references}-references@{self.digest}"
 
 
 class Plan:
@@ -64,7 +46,7 @@ class Plan:
         cache: cache on disk for what networks read in reports; None: no cache.
 
     Attributes:
-        annotations: that cache, and the number of reports that were not in it.
+        annotations: memory of what is read in texts, with counts of its use.
         metrics: the requested metrics, in order.
         steps: requested metrics and their inputs, each after the metrics it is computed from.
         needs: inputs that every study must have.
@@ -78,13 +60,16 @@ class Plan:
         self, metrics: Any, *, text: str | None = None, cache: Cache | None = None
     ) -> None:
         self.metrics = find_metrics(metrics)
-        self.steps = _in_order(self.metrics)
+        self._inputs: dict[Metric, tuple[Metric, ...]] = {}
+        for metric in self.metrics:
+            self._add(metric, ())
+        self.steps = tuple(self._inputs)
+        self._columns = {metric: metric.columns for metric in self.steps}
         self._text = text
-        self.annotations = AnnotationCache(cache)
-        self._providers: dict[Metric, Provider] = {m: provider_of(m) for m in self.steps}
-        self._artefacts = ArtefactStore()
-        self._fitted = tuple(m for m in self.steps if self._providers[m].is_fitted(m))
+        self.annotations = Memo(cache)
+        self._fitted = tuple(metric for metric in self.steps if metric.is_fitted)
         self.fits: Mapping[Metric, Fit] = {}
+        self._signatures: dict[Any, Signature] = {}
         self.needs = Needs(
             images=any(metric.uses_image for metric in self.steps),
             references=any(m.uses_reference for m in self.steps) or bool(self._fitted),
@@ -94,22 +79,9 @@ class Plan:
         _check_names(self.steps)
 
     @property
-    def uses_encoders_constant(self) -> bool:
-        """Return whether a metric uses the encoder's C, and none of its own."""
-        return any(metric.settings.get("C", 0.0) is None for metric in self.steps)
-
-    @property
     def needs_fit(self) -> bool:
         """Return whether a metric must be fitted to all references of a run, and was not."""
         return any(metric not in self.fits for metric in self._fitted)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return all attributes but the providers: a copy creates its own, which hold libraries."""
-        return {name: value for name, value in vars(self).items() if name != "_providers"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._providers = {metric: provider_of(metric) for metric in self.steps}
 
     def fit(self, references: Iterable[str]) -> "Plan":
         """Return the plan with its metrics fitted to the references of a run.
@@ -119,13 +91,13 @@ class Plan:
         """
         if isinstance(references, str | bytes):
             raise InvalidReport("references must be a list of reports, not one text")
-        states = {metric: self._providers[metric].fit(metric, []) for metric in self._fitted}
+        states = {metric: metric.fit([]) for metric in self._fitted}
         rest, seen, total = iter(references), 0, 0
         while self._fitted and (part := list(islice(rest, _FITTED_AT_ONCE))):
             total += sum(_number_of(text, seen + k) for k, text in enumerate(part))
             seen += len(part)
             for metric, state in states.items():
-                states[metric] = self._providers[metric].fit(metric, part, state)
+                states[metric] = metric.fit(part, state)
         digest = f"{total % 2**64:016x}"[:12]
         return self.fitted_as({m: Fit(state, seen, digest) for m, state in states.items()})
 
@@ -133,13 +105,14 @@ class Plan:
         """Return the plan with fits that were made earlier or in another process."""
         fitted = copy(self)
         fitted.fits = {metric: fits[metric] for metric in self._fitted if metric in fits}
+        fitted._signatures = {}
         return fitted
 
     def require(self) -> None:
         """Raise MissingDependency if metrics cannot run here; the message says what each needs."""
         # The inputs of a metric are reported under its name, with its own parameters.
         for metrics in (self.metrics, self.steps):
-            lacking = {metric: self._providers[metric].missing(metric) for metric in metrics}
+            lacking = {metric: metric.missing() for metric in metrics}
             if reasons := [f"{metric}: {reason}" for metric, reason in lacking.items() if reason]:
                 raise MissingDependency("; ".join(reasons))
 
@@ -154,16 +127,57 @@ class Plan:
 
         Raises: InvalidSetting if the metric needs a constant C that the embeddings do not have.
         """
-        inputs = [self.signature(m, embeddings, C) for m in inputs_of(metric).values()]
+        key = (metric, embeddings, C)
+        if (known := self._signatures.get(key)) is not None:
+            return known
+        found = self._signature_of(metric, embeddings, C)
+        if not _depends_on_files(metric):
+            self._signatures[key] = found
+        return found
+
+    def values(self, batch: Batch) -> dict[Metric, MetricValues]:
+        """Compute the values of every requested metric, in order, for the same rows.
+
+        A metric that must be fitted, and was not, is fitted to the references of the batch.
+        """
+        self._check(batch)
+        if self.needs_fit:
+            assert batch.references is not None
+            return self.fit(batch.references).values(batch)
+        found: dict[Metric, MetricValues] = {}
+        for metric, inputs in self._inputs.items():
+            given = replace(
+                batch,
+                inputs=[found[each] for each in inputs],
+                fit=self.fits.get(metric),
+                memo=self.annotations,
+            )
+            found[metric] = self._checked(metric, metric.compute(given), given)
+        return {metric: found[metric] for metric in self.metrics}
+
+    def _add(self, metric: Metric, above: tuple[Metric, ...]) -> None:
+        """Add a metric after the metrics that it is computed from."""
+        if metric in above:
+            names = " -> ".join(str(each) for each in (*above, metric))
+            raise InvalidSetting(f"a metric must not be computed from itself: {names}")
+        if metric in self._inputs:
+            return
+        inputs = tuple(map(find_metric, metric.inputs))
+        for each in inputs:
+            self._add(each, (*above, metric))
+        self._inputs[metric] = inputs
+
+    def _signature_of(
+        self, metric: Metric, embeddings: Signature | None, C: float | None
+    ) -> Signature:
+        inputs = [self.signature(each, embeddings, C) for each in self._inputs[metric]]
         settings = dict(metric.settings)
         facts: list[tuple[str, str | None]] = []
         if metric.uses_embeddings and embeddings is not None:
             if "C" in settings:
                 settings["C"] = constant_of(metric, C)
-            used = embeddings if metric.uses_image else embeddings.without("img", "views")
-            facts = list(used)
-        signature = Signature(metric.name).plus(settings)
-        signature = signature.plus(self._providers[metric].facts(metric))
+            facts = list(embeddings if metric.uses_image else embeddings.without("img", "views"))
+        signature = Signature(metric.name).plus(settings).plus(metric.facts())
         if metric in self._fitted:
             signature = signature.plus(fit=self.fits.get(metric, "each-batch"))
         if inputs:
@@ -175,71 +189,30 @@ class Plan:
         flags = [name for name, value in every if value is None]
         return signature.plus(v=__version__).flagged(*flags)
 
-    def values(self, batch: Batch) -> dict[Metric, MetricValues]:
-        """Compute the values of every requested metric, in order, for the same rows.
-
-        A metric that must be fitted, and was not, is fitted to the references of the batch.
-        """
-        self._check(batch)
-        if self.needs_fit:
-            assert batch.references is not None
-            return self.fit(batch.references).values(batch)
-        batch = replace(batch, artefacts=self._made(batch), annotations=self.annotations)
-        found: dict[str, MetricValues] = {}
-        for metric in self.steps:
-            inputs = {name: found[str(m)] for name, m in inputs_of(metric).items()}
-            fitted = self.fits[metric].state if metric in self.fits else None
-            given = replace(batch, values=inputs, fitted=fitted)
-            computed = self._providers[metric].compute(metric, given)
-            found[str(metric)] = self._finished(metric, computed, given)
-        return {metric: found[str(metric)] for metric in self.metrics}
-
-    def corpus(self, values: MetricValues, weights: Values | None = None) -> dict[str, Values]:
-        """Compute the corpus values of one metric.
-
-        Args:
-            weights: (k, n) how often each candidate counts in each of k resamples; default: every
-                candidate once.
-        Returns: name of each corpus value -> (k,) float64, (1,) by default.
-        """
-        if values.statistics is None:
-            return {}
-        weights = np.ones((1, len(values))) if weights is None else weights
-        return corpus_of_sums(values.metric, weights @ values.statistics)
-
     def _check(self, batch: Batch) -> None:
         if self.needs.references and batch.references is None:
             raise InvalidSetting("these metrics need references, but there are none")
-        if not self.needs.embeddings:
-            return
-        named = next(metric for metric in self.steps if metric.uses_embeddings)
-        if batch.embeddings is None:
+        if self.needs.embeddings and batch.embeddings is None:
+            named = next(metric for metric in self.steps if metric.uses_embeddings)
             raise InvalidSetting(
                 f"{named} needs embeddings: pass embeddings=EmbeddingTriples(...), or an encoder"
             )
 
-    def _made(self, batch: Batch) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
-        names = {name for metric in self.steps for name in metric.artefacts} - {EMBEDDINGS}
-        references = batch.references if batch.references is not None else ()
-        return {
-            name: (
-                self._artefacts.of(name, batch.candidates),
-                self._artefacts.of(name, references),
-            )
-            for name in sorted(names)
-        }
-
-    def _finished(self, metric: Metric, computed: Computed, batch: Batch) -> MetricValues:
+    def _checked(self, metric: Metric, computed: Any, batch: Batch) -> MetricValues:
         """Check the columns; set nan, and no statistics, where a candidate has no value."""
+        if not isinstance(computed, Computed):
+            several = isinstance(computed, list | tuple) and np.ndim(computed) == 2
+            computed = Computed(computed if several else [np.asarray(computed)])
         columns = [np.array(column, dtype=np.float64) for column in computed.columns]
-        if len(columns) != len(metric.columns) or any(len(c) != len(batch) for c in columns):
+        names = self._columns[metric]
+        if len(columns) != len(names) or any(len(c) != len(batch) for c in columns):
             raise InvalidSetting(
-                f"the provider of {metric.name} must return {len(metric.columns)} columns of "
+                f"the metric {metric.name} must return {len(names)} columns of "
                 f"{len(batch)} values; it returned columns of {[len(c) for c in columns]} values"
             )
         failures = dict(computed.failures)
         for row in np.flatnonzero(~np.isfinite(columns[0])).tolist():
-            of_inputs = (v.failures[row] for v in batch.values.values() if row in v.failures)
+            of_inputs = (v.failures[row] for v in batch.inputs if row in v.failures)
             failures.setdefault(row, next(of_inputs, None) or _not_finite(metric))
         rows = list(failures)
         statistics = computed.statistics
@@ -251,7 +224,7 @@ class Plan:
         embeddings = batch.embeddings
         return MetricValues(
             metric=metric,
-            columns=dict(zip(metric.columns, columns, strict=True)),
+            columns=dict(zip(names, columns, strict=True)),
             statistics=statistics,
             failures=dict(sorted(failures.items())),
             signature=self.signature(
@@ -264,9 +237,7 @@ class Plan:
 
 def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
     """Compute corpus values from statistics summed over candidates, (k, s) -> name -> (k,)."""
-    if not metric.corpus:
-        return {}
-    found = provider_of(metric).corpus(metric, sums)
+    found = metric.corpus_values(sums) if metric.corpus else {}
     return {output.name: np.asarray(found[output.name], np.float64) for output in metric.corpus}
 
 
@@ -276,9 +247,7 @@ def support_of_sums(metric: Metric, sums: Values) -> dict[str, int]:
     Args: sums: (s,) statistics summed over the candidates of one corpus.
     Returns: name of a corpus value -> count; values without a support are left out.
     """
-    if not metric.corpus:
-        return {}
-    found = provider_of(metric).support(metric, sums[None])
+    found = metric.support(sums[None]) if metric.corpus else {}
     names = [output.name for output in metric.corpus]
     return {name: int(found[name][0]) for name in names if name in found}
 
@@ -294,15 +263,14 @@ def usable_metrics(
     usable: list[Metric] = []
     left_out: dict[str, str] = {}
     for name, metric in METRICS.items():
-        reason = why_missing(metric)
         if metric.cost != "free":
-            left_out[name] = f"it runs only if it is named, because {_COSTS[metric.cost]}"
-        elif reason is not None:
-            left_out[name] = reason
-        elif (why := lacks(metric, embeddings)) is not None:
-            left_out[name] = why
+            reason: str | None = f"it runs only if it is named, because {_COSTS[metric.cost]}"
         else:
+            reason = metric.missing() or lacks(metric, embeddings)
+        if reason is None:
             usable.append(metric)
+        else:
+            left_out[name] = reason
     return usable, left_out
 
 
@@ -325,23 +293,9 @@ def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
     return None
 
 
-def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    ordered: dict[Metric, None] = {}
-
-    def visit(metric: Metric, above: tuple[Metric, ...]) -> None:
-        if metric in above:
-            names = " -> ".join(str(each) for each in (*above, metric))
-            raise InvalidSetting(f"a metric must not be computed from itself: {names}")
-        for given in inputs_of(metric).values():
-            visit(given, (*above, metric))
-        for name in metric.artefacts:
-            if name != EMBEDDINGS:
-                ARTEFACTS.find(name)
-        ordered.setdefault(metric)
-
-    for metric in metrics:
-        visit(metric, ())
-    return tuple(ordered)
+def _depends_on_files(metric: Metric) -> bool:
+    """Return whether a parameter may name a file or a model, which can change at any time."""
+    return bool(metric.inputs) or any(p.kind is str and not p.choices for p in metric.parameters)
 
 
 def _number_of(text: str, position: int) -> int:
@@ -356,19 +310,15 @@ def _check_names(metrics: Sequence[Metric]) -> None:
     holders: dict[str, Metric] = {}
     for metric in metrics:
         for column in metric.columns:
-            if column in holders:
+            if holders.setdefault(column, metric) is not metric:
                 raise InvalidSetting(
                     f"two different metrics have the column {column!r}: rename one"
                 )
-            holders[column] = metric
 
 
 def _not_finite(metric: Metric) -> VLScoreError:
-    if metric.uses_embeddings:
-        return VLScoreError(
-            f"{metric.name} has no finite value for this study: its embedding is not finite"
-        )
-    return VLScoreError(f"{metric.name} has no finite value for this study")
+    reason = ": its embedding is not finite" if metric.uses_embeddings else ""
+    return VLScoreError(f"{metric.name} has no finite value for this study{reason}")
 
 
 def compute(
@@ -394,22 +344,11 @@ def compute(
     >>> compute(["bleu-1"], ["No effusion ."], ["no effusion."])["bleu-1"].tolist()
     [1.0]
     """
-    found = compute_values(metrics, candidates, references, embeddings=embeddings)
-    return {name: column for each in found.values() for name, column in each.columns.items()}
-
-
-def compute_values(
-    metrics: Any,
-    candidates: Any,
-    references: Any,
-    *,
-    embeddings: EmbeddingTriples | None = None,
-) -> dict[Metric, MetricValues]:
-    """Compute as `compute` does; return signatures, failures and statistics as well."""
     plan = Plan(metrics)
     plan.require()
     texts = None if references is None else as_texts("references", references)
-    return plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
+    found = plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
+    return {name: column for each in found.values() for name, column in each.columns.items()}
 
 
 def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) -> Signature:

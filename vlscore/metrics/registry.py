@@ -1,25 +1,20 @@
 """Registry of metrics. A new metric is one file under `library` and one line here.
 
-A user's own metric has its provider as an attribute; `text_metric` makes one from a function of two
-texts. `register(metric)` makes it known by name in
-this process, an entry point of the group "vlscore.metrics" makes it known everywhere, and
-"package.module:METRIC" names it without either. `GROUPS` are names of several metrics, as in
-`-m text` or `-m bleu,image`.
+A user's own metric is a subclass of `Metric`, or a function of two texts (`text_metric`).
+`register(metric)` makes it known by name in this process, an entry point of the group
+"vlscore.metrics" makes it known everywhere, and "package.module:name" names it without either.
+`GROUPS` are names of several metrics, as in `-m text` or `-m bleu,image`.
 """
 
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vlscore.core import Registry, plain_name, registered_name, split_call, split_names
-from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.metric import Bounds, Metric
-from vlscore.metrics.provider import Provider, provider_of, why_missing
+from vlscore.errors import InvalidSetting
+from vlscore.metrics.metric import Metric
 
 if TYPE_CHECKING:
     from vlscore.stats import TextTable
@@ -39,75 +34,85 @@ GROUPS: dict[str, tuple[str, _Belongs]] = {
     "bleu": ("bleu-1 to bleu-4", lambda metric: metric.name.startswith("bleu-")),
 }
 
-# Name -> file and object below vlscore.metrics.library. A file is imported on first use.
+# Name -> file and class below vlscore.metrics.library. A file is imported on first use.
 _MEMBERS = {
-    "vlscore": "embedded:VLSCORE",
-    "cosine": "embedded:COSINE",
-    "image-centred-cosine": "embedded:IMAGE_CENTRED_COSINE",
-    "bounding-sphere": "embedded:BOUNDING_SPHERE",
-    "clipscore": "embedded:CLIPSCORE",
-    "refclipscore": "embedded:REFCLIPSCORE",
-    "height": "embedded:HEIGHT",
-    "segment-distance": "embedded:SEGMENT_DISTANCE",
-    "midpoint-distance": "embedded:MIDPOINT_DISTANCE",
-    "image-gain-distance": "embedded:IMAGE_GAIN_DISTANCE",
-    "image-gain-cosine": "embedded:IMAGE_GAIN_COSINE",
-    "bleu-1": "bleu:BLEU_1",
-    "bleu-2": "bleu:BLEU_2",
-    "bleu-3": "bleu:BLEU_3",
-    "bleu-4": "bleu:BLEU_4",
-    "rouge-l": "rouge_l:ROUGE_L",
-    "meteor": "meteor:METEOR",
-    "findings-f1": "findings_f1:FINDINGS_F1",
-    "judge": "judge_metric:JUDGE",
-    "chrf": "chrf:CHRF_ALONE",
-    "chrf++": "chrf:CHRF_PLUS_PLUS",
-    "cider-d": "cider_d:CIDER_D",
-    "bert-score": "bert_score:BERT_SCORE",
-    "mirqi": "mirqi:MIRQI",
-    "flesch-kincaid": "readability:FLESCH_KINCAID",
-    "gunning-fog": "readability:GUNNING_FOG",
-    "dale-chall": "readability:DALE_CHALL",
-    "dale-chall-clinical": "readability:DALE_CHALL_CLINICAL",
-    "chexbert-f1": "chexbert:CHEXBERT_F1",
-    "chexbert-similarity": "chexbert:CHEXBERT_SIMILARITY",
-    "radgraph-f1": "radgraph:RADGRAPH_F1",
-    "radgraph-simple": "radgraph:RADGRAPH_SIMPLE",
-    "radgraph-partial": "radgraph:RADGRAPH_PARTIAL",
-    "radgraph-complete": "radgraph:RADGRAPH_COMPLETE",
-    "radcliq-v0": "radcliq:RADCLIQ_V0",
-    "radcliq-v1": "radcliq:RADCLIQ_V1",
-    "ratescore": "ratescore:RATESCORE",
-    "green": "green:GREEN",
-    "composite": "composite:COMPOSITE",
+    "vlscore": "embedded:VLScoreMetric",
+    "cosine": "embedded:CosineMetric",
+    "image-centred-cosine": "embedded:ImageCentredCosineMetric",
+    "bounding-sphere": "embedded:BoundingSphereMetric",
+    "clipscore": "embedded:CLIPScoreMetric",
+    "refclipscore": "embedded:RefCLIPScoreMetric",
+    "height": "embedded:HeightMetric",
+    "segment-distance": "embedded:SegmentDistanceMetric",
+    "midpoint-distance": "embedded:MidpointDistanceMetric",
+    "image-gain-distance": "embedded:ImageGainDistanceMetric",
+    "image-gain-cosine": "embedded:ImageGainCosineMetric",
+    "bleu-1": "bleu:Bleu1",
+    "bleu-2": "bleu:Bleu2",
+    "bleu-3": "bleu:Bleu3",
+    "bleu-4": "bleu:Bleu4",
+    "rouge-l": "rouge_l:RougeL",
+    "meteor": "meteor:Meteor",
+    "findings-f1": "findings_f1:FindingsF1",
+    "judge": "judge_metric:JudgeScore",
+    "chrf": "chrf:Chrf",
+    "chrf++": "chrf:ChrfPlusPlus",
+    "cider-d": "cider_d:CiderD",
+    "bert-score": "bert_score:BertScore",
+    "mirqi": "mirqi:Mirqi",
+    "flesch-kincaid": "readability:FleschKincaid",
+    "gunning-fog": "readability:GunningFog",
+    "dale-chall": "readability:DaleChall",
+    "dale-chall-clinical": "readability:DaleChallClinical",
+    "chexbert-f1": "chexbert:CheXbertF1",
+    "chexbert-similarity": "chexbert:CheXbertSimilarity",
+    "radgraph-f1": "radgraph:RadGraphF1",
+    "radgraph-simple": "radgraph:RadGraphSimple",
+    "radgraph-partial": "radgraph:RadGraphPartial",
+    "radgraph-complete": "radgraph:RadGraphComplete",
+    "radcliq-v0": "radcliq:RadCliQv0",
+    "radcliq-v1": "radcliq:RadCliQv1",
+    "ratescore": "ratescore:RaTEScore",
+    "green": "green:Green",
+    "composite": "composite:CompositeMetric",
 }
 COMPOSITE_PREFIX = "composite:"
 # Name of a metric, its settings in parentheses, and one of its numbers: "findings-f1.recall".
 _VALUE = re.compile(r"([\w+-]+)(\(.*\))?(?:\.([\w-]+))?")
 
 
+class _Metrics(Registry[Metric]):
+    """Registry that makes a metric of its class: with the defaults of all parameters."""
+
+    def find(self, name: str | Metric) -> Metric:
+        found: Any = super().find(name)
+        metric: Metric = found() if isinstance(found, type) else found
+        return metric
+
+
 def _check(member: Any) -> None:
-    if not isinstance(member, Metric):
+    kind = member if isinstance(member, type) else type(member)
+    if not issubclass(kind, Metric) or not kind.name:
         raise InvalidSetting(
-            f"a metric must be a vlscore.metrics.Metric, not a {type(member).__name__}"
+            "a metric must be a vlscore.metrics.Metric with a name, or its class, not a "
+            f"{kind.__name__}"
         )
 
 
-METRICS: Registry[Metric] = Registry(
-    "metric", group="vlscore.metrics", check=_check, listed_by="vlscore metrics"
-)
+METRICS = _Metrics("metric", group="vlscore.metrics", check=_check, listed_by="vlscore metrics")
 for _name, _target in _MEMBERS.items():
     METRICS.register(f"vlscore.metrics.library.{_target}", _name)
 
+Member = TypeVar("Member", Metric, type[Metric])
 
-def register(metric: Metric, *, aliases: tuple[str, ...] = ()) -> Metric:
-    """Register a user's metric under its name, in this process.
 
-    Raises: InvalidSetting if the name is taken, or the metric has no provider.
+def register(metric: Member, *, aliases: tuple[str, ...] = ()) -> Member:
+    """Register a user's metric, or its class, under its name in this process; return it.
+
+    Raises: InvalidSetting if the name is taken, or it is no metric.
     """
     _check(metric)
-    provider_of(metric)
-    METRICS.register(metric, aliases=aliases)
+    METRICS.register(metric, aliases=aliases)  # type: ignore[arg-type]
     return metric
 
 
@@ -122,18 +127,9 @@ def find_metric(name: str | Metric) -> Metric:
     if not isinstance(name, str):
         return METRICS.find(name)
     if name.strip().startswith(COMPOSITE_PREFIX):
-        return _composite(name.strip().removeprefix(COMPOSITE_PREFIX))
+        return METRICS.find("composite")(file=name.strip().removeprefix(COMPOSITE_PREFIX))
     written, parameters = split_call(name)
-    found = METRICS.find(written)
-    if found.name == "composite" and set(parameters) == {"file"}:
-        return _composite(parameters["file"])
-    return found(**parameters)
-
-
-def _composite(file: str) -> Metric:
-    # The composite's file imports this one, so it is imported only when a composite is needed.
-    made: Metric = METRICS.find("composite").provider.metric_of(file)
-    return made
+    return METRICS.find(written)(**parameters)
 
 
 def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -> Metric:
@@ -221,95 +217,5 @@ def _members_of(name: str) -> list[Metric] | None:
     return [
         metric
         for metric in METRICS.values()
-        if metric.cost == "free" and group[1](metric) and why_missing(metric) is None
+        if metric.cost == "free" and group[1](metric) and metric.missing() is None
     ]
-
-
-def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
-    """Return the metrics from which a metric is computed, by their keys in its `inputs`."""
-    found: dict[str | Metric, Metric] = {}
-    for name in metric.inputs:
-        given = {
-            parameter: metric.settings[own]
-            for listed, parameter, own in metric.passed
-            if listed == name and metric.settings[own] is not None
-        }
-        found[name] = find_metric(name)(**given)
-    return found
-
-
-def missing_inputs(metric: Metric) -> list[str]:
-    """Return what the metrics from which a metric is computed lack here, each after its name."""
-    reasons = {
-        given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
-    }
-    return [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
-
-
-TextFunction = Callable[[str, str], float]
-
-
-def text_metric(
-    name: str,
-    description: str,
-    *,
-    bounds: Bounds = (None, None),
-    higher_is_better: bool = True,
-    version: str = "1",
-    citation: str = "",
-) -> Callable[[TextFunction], Metric]:
-    """Make a metric from a function (candidate, reference) -> number.
-
-    Args:
-        name: name in tables and signatures.
-        description: one sentence.
-        bounds: smallest and largest possible value.
-        higher_is_better: direction.
-        version: change it whenever the function returns other numbers; signatures contain it.
-        citation: where it was published.
-
-    Returns: a decorator that turns the function into the metric. If the function raises for a
-        candidate, this candidate has no value; the others are not affected.
-
-    >>> @text_metric("length-ratio", "words of the candidate for each of the reference")
-    ... def length_ratio(candidate, reference):
-    ...     return len(candidate.split()) / max(len(reference.split()), 1)
-    >>> from vlscore.metrics import compute
-    >>> compute([length_ratio], ["clear lungs"], ["The lungs are clear."])["length-ratio"].tolist()
-    [0.5]
-    """
-
-    def make(function: TextFunction) -> Metric:
-        return Metric(
-            name=name,
-            description=description,
-            higher_is_better=higher_is_better,
-            bounds=bounds,
-            citation=citation,
-            provider=_FunctionProvider(function, version),
-        )
-
-    return make
-
-
-class _FunctionProvider(Provider):
-    library = "own"
-
-    def __init__(self, function: TextFunction, version: str) -> None:
-        self._function, self._version = function, version
-
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        values = np.full(len(batch), np.nan)
-        failures: dict[int, VLScoreError] = {}
-        for row, (candidate, reference) in enumerate(batch.pairs()):
-            try:
-                values[row] = float(self._function(candidate, reference))
-            except Exception as error:  # a user's function may raise whatever it likes
-                failures[row] = VLScoreError(f"{metric.name}: {type(error).__name__}: {error}")
-        return Computed([values], failures=failures)
-
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        return {"own": self._version}

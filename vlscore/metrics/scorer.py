@@ -3,20 +3,20 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
-import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Cache, Signature, confirm, open_cache, warn_caller
+from vlscore.core import Cache, Signature, open_cache, warn_caller
 from vlscore.data import ImagePolicy, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
-from vlscore.metrics.batch import Batch, EmbeddingTriples, MetricValues, items_of
+from vlscore.metrics.arguments import items_of
+from vlscore.metrics.batch import Batch, EmbeddingTriples, Fit, spread
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.plan import Plan
 from vlscore.metrics.registry import find_metrics
-from vlscore.metrics.scores import FLAGS, Score, ScoreTable, geometry
+from vlscore.metrics.scores import Score, ScoreTable, geometry
 
 if TYPE_CHECKING:
     from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
@@ -28,7 +28,7 @@ OnError = Literal["raise", "keep"]
 
 # Studies that a warning names.
 _NAMED = 5
-_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
+_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True}
 
 
 class EmbedderOptions(TypedDict, total=False):
@@ -42,7 +42,6 @@ class EmbedderOptions(TypedDict, total=False):
     weights: str | None
     tokenizer: str | None
     cache: Cache | bool | str | os.PathLike[str]
-    compile: bool
 
 
 @dataclass(eq=False)
@@ -61,22 +60,6 @@ class Item:
     parts: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class _SelectedTexts:
-    """Texts of a batch after the text policy.
-
-    Attributes:
-        rows: items whose reports can be used.
-        candidates, references: texts of these rows; None if no metric looks at references.
-        failures: row -> why its report cannot be used.
-    """
-
-    rows: list[int]
-    candidates: list[str]
-    references: list[str] | None
-    failures: dict[int, VLScoreError]
-
-
 class Scorer:
     """Scorer of candidates against image and reference; the encoder stays loaded between calls.
 
@@ -86,11 +69,10 @@ class Scorer:
             at embeddings.
         metrics: one metric or several, as in "vlscore" (Eq. 2) or "vlscore,cosine,bleu-4"; the
             first is the score.
-        similarity: older name of `metrics`, for one metric of embeddings.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
-        options: device, precision, batch_size, image_policy, views, weights, tokenizer, cache and
-            compile, as in `StudyEmbedder`.
+        options: device, precision, batch_size, image_policy, views, weights, tokenizer and
+            cache, as in `StudyEmbedder`.
 
     Attributes:
         plan: the metrics and what they need.
@@ -107,7 +89,6 @@ class Scorer:
         encoder: "str | JointEncoder | StudyEmbedder | None" = None,
         *,
         metrics: Any = None,
-        similarity: str | Metric | None = None,
         C: float | None = None,
         text_policy: TextPolicy | str | None = None,
         **options: Unpack[EmbedderOptions],
@@ -116,13 +97,9 @@ class Scorer:
             raise TypeError(f"Scorer has no argument {', '.join(sorted(unknown))}")
         self.text_policy = TextPolicy.named(text_policy)
         embedder = _as_embedder(encoder)
-        if embedder is not None:
-            cache = embedder.engine.cache
-        else:
-            cache = open_cache(options.get("cache", True))
-        self.plan = Plan(
-            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=cache
-        )
+        own = open_cache(options.get("cache", True)) if embedder is None else None
+        cache = own if embedder is None else embedder.engine.cache
+        self.plan = Plan(_chosen(metrics, C), text=self.text_policy.signature(), cache=cache)
         self.plan.require()
         self.embedder: StudyEmbedder | None = None
         if embedder is not None:
@@ -154,8 +131,8 @@ class Scorer:
         from vlscore.embedding import constant_notes
 
         notes = self.embedder.notes if self.plan.needs.images else ()
-        uses_C = self.plan.uses_encoders_constant
-        return (*notes, *constant_notes(self.embedder)) if uses_C else notes
+        uses_published_C = any(m.settings.get("C", 0.0) is None for m in self.plan.steps)
+        return (*notes, *constant_notes(self.embedder)) if uses_published_C else notes
 
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
@@ -175,6 +152,10 @@ class Scorer:
         if isinstance(references, str | bytes):
             raise InvalidReport("references must be a list of reports, not one text")
         return self._with_plan(self.plan.fit(self._references_of(references)))
+
+    def fitted_as(self, fits: Mapping[Metric, Fit]) -> "Scorer":
+        """Return the scorer with fits (`plan.fits`) that were made in another process."""
+        return self._with_plan(self.plan.fitted_as(fits))
 
     @overload
     def score(
@@ -236,8 +217,6 @@ class Scorer:
                 f"{'studies' if len(guessed) > 1 else 'study'} with several images{which}; the "
                 'first image was scored. Name one image, or choose views="mean" (--views mean)'
             )
-        if self.embedder is not None:
-            confirm(self.embedder.encoder)
         if is_batch and on_error == "keep":
             return table
         for position, error in table.failures.items():
@@ -254,14 +233,49 @@ class Scorer:
 
     def score_items(self, items: Sequence[Item]) -> ScoreTable:
         """Score a batch; failures are listed in the table, never raised."""
-        texts = self._select(items)
+        rows: list[int] = []
+        candidates: list[str] = []
+        references: list[str] = []
+        failures: dict[int, VLScoreError] = {}
+        for row, item in enumerate(items):
+            try:
+                candidate = select(item.candidate, self.text_policy, "candidate")
+                if self.plan.needs.references:
+                    references.append(self._reference(item))
+            except VLScoreError as error:
+                failures[row] = error
+            else:
+                rows.append(row)
+                candidates.append(candidate)
+        shown = [items[row].shown for row in rows]
+        table = self.score_selected(
+            candidates, references if self.plan.needs.references else None, shown
+        )
+        if len(rows) == len(items):
+            return table
+        count = len(items)
+        return ScoreTable(
+            {m: values.spread(rows, count, failures) for m, values in table.values.items()},
+            {name: spread(column, rows, count) for name, column in table.geometry.items()},
+        )
+
+    def score_selected(
+        self,
+        candidates: Sequence[str],
+        references: Sequence[str] | None,
+        shown: "Sequence[StudyViews | None]",
+    ) -> ScoreTable:
+        """Score a batch of texts to which the text policy was applied.
+
+        Args: shown: the images of each study; None where no metric looks at them.
+        """
         triples: EmbeddingTriples | None = None
-        flags: dict[str, NDArray[Any]] = {}
-        if self.plan.needs.embeddings:
-            triples, flags = self._embed(items, texts)
-        values = self.plan.values(Batch(texts.candidates, texts.references, triples))
-        numbers = geometry(triples) if triples is not None else {}
-        return _spread(values, {**numbers, **flags}, texts.rows, texts.failures, len(items))
+        described: dict[str, NDArray[Any]] = {}
+        if self.embedder is not None:
+            triples, truncated = self._embed(self.embedder, candidates, references, shown)
+            described = {**geometry(triples), **truncated}
+        batch = Batch(candidates, references, triples, memo=self.plan.annotations)
+        return ScoreTable(self.plan.values(batch), described)
 
     def _references_of(self, references: Iterable[str | Item]) -> Iterator[str]:
         for each in references:
@@ -286,49 +300,27 @@ class Scorer:
             return self.plan.signature(metric)
         return self.plan.signature(metric, embedder.signature, embedder.C)
 
-    def _select(self, items: Sequence[Item]) -> "_SelectedTexts":
-        """Apply the text policy to each report, once for all metrics."""
-        rows: list[int] = []
-        candidates: list[str] = []
-        references: list[str] = []
-        failures: dict[int, VLScoreError] = {}
-        for row, item in enumerate(items):
-            try:
-                candidate = select(item.candidate, self.text_policy, "candidate")
-                if self.plan.needs.references:
-                    references.append(self._reference(item))
-            except VLScoreError as error:
-                failures[row] = error
-            else:
-                rows.append(row)
-                candidates.append(candidate)
-        return _SelectedTexts(
-            rows, candidates, references if self.plan.needs.references else None, failures
-        )
-
-    def _embedded(self, texts: "_SelectedTexts") -> list[str]:
-        # One list for candidates and references, so that batches hold texts of similar length.
-        references = texts.references if self.plan.needs.embedded_references else None
-        return [*texts.candidates, *(references or ())]
-
     def _reference(self, item: Item) -> str:
         if item.parts is not None:
             return select_from_parts(item.parts, self.text_policy, role="reference")
         return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
 
     def _embed(
-        self, items: Sequence[Item], texts: "_SelectedTexts"
+        self,
+        embedder: "StudyEmbedder",
+        candidates: Sequence[str],
+        references: Sequence[str] | None,
+        shown: "Sequence[StudyViews | None]",
     ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
-        embedder = self.embedder
-        assert embedder is not None
-        count = len(texts.rows)
-        embedded = embedder.embed_texts(self._embedded(texts))
-        g = embedded.rows(0, count)
-        r = embedded.rows(count, 2 * count) if self.plan.needs.embedded_references else None
+        needs, count = self.plan.needs, len(candidates)
+        compared = references if needs.embedded_references and references is not None else ()
+        # One list for candidates and references, so that batches hold texts of similar length.
+        texts = embedder.embed_texts([*candidates, *compared])
+        g = texts.rows(0, count)
+        r = texts.rows(count, 2 * count) if needs.embedded_references else None
         i: EmbeddedRows | None = None
-        if self.plan.needs.images:
-            shown = [items[row].shown or _shown(()) for row in texts.rows]
-            i = embedder.embed_studies(shown)
+        if needs.images:
+            i = embedder.embed_studies([study or _shown(()) for study in shown])
         failures: dict[int, VLScoreError] = {}
         for part in (g, r, i):
             if part is not None:
@@ -368,11 +360,8 @@ def _shown(images: Sequence[Any]) -> "StudyViews":
     return StudyViews(images)
 
 
-def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> tuple[Metric, ...]:
-    if metrics is not None and similarity is not None:
-        raise InvalidSetting("similarity is the older name of metrics; pass only metrics")
-    named = metrics if metrics is not None else similarity
-    found = find_metrics(DEFAULT_METRIC if named is None else named)
+def _chosen(metrics: Any, C: float | None) -> tuple[Metric, ...]:
+    found = find_metrics(DEFAULT_METRIC if metrics is None else metrics)
     if C is None:
         return found
     # A constant in the metric's own name, as in "vlscore(C=20)", takes precedence.
@@ -387,40 +376,3 @@ def _refuse_options(options: Mapping[str, Any], reason: str) -> None:
     for name, value in options.items():
         if value != _DEFAULTS.get(name):
             raise InvalidSetting(f"{name}={value} was passed, but {reason}; leave it out")
-
-
-def _spread(
-    values: Mapping[Metric, MetricValues],
-    extra: Mapping[str, NDArray[Any]],
-    rows: list[int],
-    failures: Mapping[int, VLScoreError],
-    count: int,
-) -> ScoreTable:
-    """Expand the values of the rows with usable texts to a table of all rows."""
-    if len(rows) == count:
-        return ScoreTable(values, extra)
-
-    def numbers(column: NDArray[np.float64]) -> NDArray[np.float64]:
-        full = np.full((count, *column.shape[1:]), np.nan)
-        full[rows] = column
-        return full
-
-    def of_all(values: MetricValues) -> MetricValues:
-        own = {rows[k]: error for k, error in values.failures.items()}
-        sums = values.statistics
-        return replace(
-            values,
-            columns={name: numbers(column) for name, column in values.columns.items()},
-            statistics=None if sums is None else np.nan_to_num(numbers(sums), nan=0.0),
-            failures=dict(sorted({**failures, **own}.items())),
-        )
-
-    wide = {metric: of_all(each) for metric, each in values.items()}
-    described: dict[str, NDArray[Any]] = {}
-    for name, column in extra.items():
-        if name in FLAGS:
-            described[name] = np.zeros(count, dtype=bool)
-            described[name][rows] = column
-        else:
-            described[name] = numbers(column)
-    return ScoreTable(wide, described)

@@ -3,9 +3,10 @@
 The geometry (area, distances, foot) of image, candidate and reference helps to judge a score.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,19 @@ _ROWS_SHOWN = 20
 _SHORT = {"image_candidate": "|i-g|", "image_reference": "|i-r|", "candidate_reference": "|g-r|"}
 
 
+class _Number:
+    """Attribute of a score that its `geometry` holds; nan, or `absent`, where it does not."""
+
+    def __init__(self, description: str, absent: float = math.nan) -> None:
+        self.__doc__, self._absent = description, absent
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, score: "Score | None", owner: type) -> Any:
+        return self if score is None else score.geometry.get(self._name, self._absent)
+
+
 @dataclass(frozen=True)
 class Score:
     """Score of one candidate report.
@@ -85,46 +99,20 @@ class Score:
         """Return what the first metric's value depends on."""
         return next(iter(self.signatures.values()))
 
-    @property
-    def area(self) -> float:
-        """T of Eq. 1, in squared units of the embeddings; nan where no triangle was embedded."""
-        return self._number("area")
-
-    @property
-    def image_candidate(self) -> float:
-        """Euclidean distance of image and candidate."""
-        return self._number("image_candidate")
-
-    @property
-    def image_reference(self) -> float:
-        """Euclidean distance of image and reference."""
-        return self._number("image_reference")
-
-    @property
-    def candidate_reference(self) -> float:
-        """Euclidean distance of candidate and reference."""
-        return self._number("candidate_reference")
-
-    @property
-    def foot(self) -> float:
-        """Return where the candidate projects onto the line from image (0) to reference (1).
-
-        Far outside [0, 1], a high score means little; nan where image and reference coincide.
-        """
-        return self._number("foot")
-
-    @property
-    def candidate_truncated(self) -> bool:
-        """Return whether the encoder did not see the candidate's tail."""
-        return bool(self.geometry.get("candidate_truncated", False))
-
-    @property
-    def reference_truncated(self) -> bool:
-        """Return whether the encoder did not see the reference's tail."""
-        return bool(self.geometry.get("reference_truncated", False))
-
-    def _number(self, name: str) -> float:
-        return float(self.geometry.get(name, float("nan")))
+    area: ClassVar[Any] = _Number("T of Eq. 1, in squared units of the embeddings.")
+    image_candidate: ClassVar[Any] = _Number("Euclidean distance of image and candidate.")
+    image_reference: ClassVar[Any] = _Number("Euclidean distance of image and reference.")
+    candidate_reference: ClassVar[Any] = _Number("Euclidean distance of candidate and reference.")
+    foot: ClassVar[Any] = _Number(
+        "Where the candidate projects onto the line from image (0) to reference (1). Far outside "
+        "[0, 1], a high score means little; nan where image and reference coincide."
+    )
+    candidate_truncated: ClassVar[Any] = _Number(
+        "Whether the encoder did not see the candidate's tail.", False
+    )
+    reference_truncated: ClassVar[Any] = _Number(
+        "Whether the encoder did not see the reference's tail.", False
+    )
 
     def __float__(self) -> float:
         if self.error is not None:
@@ -205,7 +193,7 @@ class ScoreTable(Sequence[Score]):
     @property
     def scores(self) -> NDArray[np.float64]:
         """Return the values of the first metric, (n,) float64."""
-        return self.first.headline
+        return self.first.first_column
 
     @property
     def signature(self) -> Signature:
@@ -215,7 +203,7 @@ class ScoreTable(Sequence[Score]):
     @property
     def signatures(self) -> dict[str, Signature]:
         """Return metric -> what its values depend on."""
-        return {str(metric): each.signature for metric, each in self.values.items()}
+        return {next(iter(each.columns)): each.signature for each in self.values.values()}
 
     def mean(self) -> float:
         """Mean of the first metric over the studies that have a value; nan if none has."""

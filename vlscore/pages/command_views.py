@@ -10,60 +10,42 @@ from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Column, Forest, 
 from vlscore.pages.result_folder import ResultFolder, open_table, studies_by_row
 from vlscore.pages.view_parts import (
     PageOptions,
+    bounds_of,
     changed_block,
     findings_block,
-    interval_of,
     judged_block,
     judged_blocks,
     read_texts,
     studies_of,
     tables_named,
 )
-from vlscore.stats import TextTable
 
 # Columns of scores that say nothing of quality by themselves.
 _GEOMETRY = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
-_SUBGROUPS = "subgroups.csv"
-_FLAGS = ("candidate_truncated", "reference_truncated")
+_BOUNDS = ("", ".low", ".high")
+_FLAGS = ("candidate_truncated", "reference_truncated", "view_guessed")
 
 
 def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an evaluation; return the study of each listed case."""
     assert folder.scores is not None
     values = folder.columns(folder.scores, texts=("id", "error"))
-    summary = folder.json("summary.json")
-    better: dict[str, int] = {}
-    means: dict[str, tuple[float | None, float | None, float | None]] = {}
-    forest: list[tuple[str, float | None, float | None, float | None]] = []
-    rows = []
-    for name, metric in summary["metrics"].items():
-        for column, value in metric["values"].items():
-            better[column] = 1 if value["higher_is_better"] else -1
-            means[column] = interval_of(value["mean"])
-            rows.append(_summary_row(column, value["mean"], value["median"], value["scored"]))
-        for which, value in metric["corpus"].items():
-            label = f"{name} {which}" + ("" if which == "corpus" else " (corpus)")
-            rows.append(_summary_row(label, value, None, metric["scored"]))
-            forest.append((label, *interval_of(value)))
-    view.tables.append(
-        TextTable(
-            "Means and corpus values",
-            ("metric", "mean", "95 % interval", "median", "n"),
-            tuple(rows),
-        )
-    )
-    if _SUBGROUPS in folder.files:
-        groups = folder.columns(_SUBGROUPS)
-        cells = [[_cell(value) for value in column] for column in groups.values()]
-        view.tables.append(TextTable("Subgroups", tuple(groups), tuple(zip(*cells, strict=True))))
+    frames = folder.content["frames"]
+    numbers = [each for each in frames["summary"] if not each["of_corpus"]]
+    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in numbers}
+    means = {each["metric"]: bounds_of(each, "mean") for each in numbers}
+    forest = [
+        (each["metric"], *bounds_of(each, "mean"))
+        for each in frames["summary"]
+        if each["of_corpus"]
+    ]
     if forest:
         view.forests.append(Forest("Values of the whole corpus", forest))
-    mains = list(summary["metrics"])
-    view.lead = (
-        f"{summary['rows']:,} studies under {len(mains)} metrics; {summary['scored']:,} have every "
-        "value."
-    )
-    view.notes += [f"{summary[n]:,} {words}." for n, words in _COUNTED.items() if summary.get(n)]
+    mains = list(dict.fromkeys(each["of"] for each in numbers))
+    counts = {each["what"]: each["n"] for each in frames["counts"]}
+    rows, whole = (int(counts.pop(name)) for name in ("rows", "rows with every value"))
+    view.lead = f"{rows:,} studies under {len(mains)} metrics; {whole:,} have every value."
+    view.notes += [f"{name}: {count:,}." for name, count in counts.items() if count]
     columns = [Column("id", is_text=True)]
     columns += [
         Column(name, better.get(name, 0), name not in better and name not in (*_GEOMETRY, *_FLAGS))
@@ -84,39 +66,6 @@ def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> 
     return found
 
 
-def _summary_row(
-    label: str, mean: Mapping[str, Any] | None, median: Mapping[str, Any] | None, n: int
-) -> tuple[str, ...]:
-    estimate, low, high = interval_of(mean)
-    shown = "" if low is None or high is None else f"[{low:.4f}, {high:.4f}]"
-    middle = interval_of(median)[0]
-    return (
-        label,
-        "-" if estimate is None else f"{estimate:.4f}",
-        shown,
-        "" if middle is None else f"{middle:.4f}",
-        f"{n}",
-    )
-
-
-def _cell(value: Any) -> str:
-    """Return a value of a csv file as a table shows it."""
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() else f"{value:.4f}"
-    return "" if value is None else str(value)
-
-
-_COUNTED = {
-    "candidates_truncated": "candidates were truncated: the encoder did not read their end",
-    "references_truncated": "references were truncated: the encoder did not read their end",
-    "foot_far_outside": "feet lie below -0.5 or above 1.5, where a high VLScore means little",
-    "empty_candidates": "candidates are empty; they were scored like all others",
-    "candidates_say_missing": 'candidates say "nan", "None" or the like',
-    "references_say_missing": 'references say "nan", "None" or the like',
-    "views_guessed": "studies have several images, and which one is frontal was guessed",
-}
-
-
 def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
     if not set(TRIANGLE) <= set(values):
         return [None] * len(next(iter(values.values())))
@@ -126,16 +75,16 @@ def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
 
 def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a comparison: its list begins with the differences of the systems."""
-    content = folder.content
-    systems = [str(name) for name in content["systems"]]
-    mains = [m for m in content["measured"] if m["name"] == m["metric"]]
-    view.lead = f"{len(systems)} systems, {content['studies']:,} studies, {len(mains)} metrics."
-    for measured in content["measured"]:
-        # Folders of earlier versions do not say which number is a metric's headline.
-        if measured.get("is_headline", measured["name"] == measured["metric"]):
-            rows = [(s, *interval_of(measured["values"].get(s))) for s in systems]
-            better = 1 if measured["higher_is_better"] else -1
-            view.forests.append(Forest(measured.get("title", measured["name"]), rows, better))
+    records = folder.content["frames"]["systems"]
+    systems = list(dict.fromkeys(each["system"] for each in records))
+    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in records}
+    mains = list(dict.fromkeys(each["of"] for each in records))
+    studies = folder.record["studies"]
+    view.lead = f"{len(systems)} systems, {studies:,} studies, {len(mains)} metrics."
+    for name in dict.fromkeys(each["metric"] for each in records if each["primary"]):
+        own = [each for each in records if each["metric"] == name]
+        rows = [(each["system"], *bounds_of(each, "value")) for each in own]
+        view.forests.append(Forest(own[0]["title"], rows, better[name]))
     values = folder.columns("values.parquet")
     place: dict[tuple[str, str], int] = {
         (system, id): k
@@ -144,8 +93,7 @@ def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> l
     ids = list(dict.fromkeys(values["id"]))
     columns = [Column("id", is_text=True)]
     shown: dict[str, list[Any]] = {"id": ids}
-    for measured in mains:
-        name, better = measured["name"], 1 if measured["higher_is_better"] else -1
+    for name in mains:
         if name not in values:
             continue
         of = {
@@ -158,7 +106,8 @@ def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> l
         for system in systems:
             shown[f"{name} · {system}"] = of[system]
             shown_first = len(systems) < 4
-            columns.append(Column(f"{name} · {system}", better, False, shown_first, False))
+            column = f"{name} · {system}"
+            columns.append(Column(column, better.get(name, 0), False, shown_first, False))
     first = columns[1].name if len(columns) > 1 else "id"
     view.cases = CaseList("studies", columns, shown, first, descending=first != "id")
     if len(columns) > 3:
@@ -236,55 +185,47 @@ def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> lis
 
 def oracle_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an oracle: each study with the hits of the corpus."""
-    lines = list(folder.lines("hits.jsonl"))
-    view.lead = f"The best reports of a corpus for {len(lines):,} studies."
+    hits = folder.columns("hits.parquet")
+    best = [k for k, rank in enumerate(hits["rank"]) if rank == 1]
+    view.lead = f"The best reports of a corpus for {len(best):,} studies."
     names = ("score", "area", "foot", "height", "distance", "distance_rank")
-    values: dict[str, list[Any]] = {"id": [line["id"] for line in lines]}
-    for name in names:
-        values[name] = [_of_first_hit(line, name) for line in lines]
+    values: dict[str, list[Any]] = {"id": [hits["study_id"][k] for k in best]}
+    values |= {name: [hits[name][k] for k in best] for name in names}
     columns = [Column("id", is_text=True)]
     columns += [Column(n, 1 if n == "score" else 0, is_main=n != "height") for n in names]
     view.cases = CaseList("studies", columns, values, "distance_rank", True)
     view.cases.scatter = ("score", "foot")
     rows = studies_of(folder, view, options, "reference")
-    found = [rows.get(line["row"]) for line in lines]
+    found = [rows.get(hits["study_row"][k]) for k in best]
     if any(found):
+        ends = [*best[1:], len(hits["rank"])]
         view.cases.cases = [
             [
-                judged_block(hit["text"], study.reference, title=f"hit {n}")
-                for n, hit in enumerate(line.get("hits") or (), start=1)
-                if study is not None and study.reference is not None and hit.get("text")
+                judged_block(hits["text"][k], study.reference, title=f"hit {hits['rank'][k]}")
+                for k in range(start, end)
+                if study is not None and study.reference is not None
             ]
-            for line, study in zip(lines, found, strict=True)
+            for start, end, study in zip(best, ends, found, strict=True)
         ]
     return found
-
-
-def _of_first_hit(line: Mapping[str, Any], name: str) -> Any:
-    hits = line.get("hits") or ()
-    return hits[0].get(name) if hits else None
 
 
 def align_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an alignment: metrics and ratings of each rated report."""
     from vlscore.evaluation import read_ratings
 
-    content = folder.content
-    better = {m["name"]: 1 if m["higher_is_better"] else -1 for m in content["metrics"]}
+    frames, record = folder.content["frames"], folder.record
+    better = {m["name"]: 1 if m["higher_is_better"] else -1 for m in frames["metrics"]}
     view.lead = (
-        f"{len(better)} metrics against {len(content['raters'])} raters on {content['pairs']:,} "
-        f"reports of {content['studies']:,} studies."
+        f"{len(better)} metrics against {len(record['raters'])} raters on {record['pairs']:,} "
+        f"reports of {record['studies']:,} studies."
     )
-    for rating in dict.fromkeys(a["rating"] for a in content["agreements"]):
+    for rating in dict.fromkeys(row["rating"] for row in frames["agreements"]):
         rows = [
-            (a["metric"], *interval_of(a["by_study"].get("tau_b")))
-            for a in content["agreements"]
-            if a["rating"] == rating
-        ]
-        rows += [
-            ("raters among themselves", *interval_of(ceiling["between"]))
-            for ceiling in content["ceilings"]
-            if ceiling["rating"] == rating
+            (row.get("metric", "raters among themselves"), *(row[f"{n}{x}"] for x in _BOUNDS))
+            for name, n in (("agreements", "tau_b"), ("ceilings", "between"))
+            for row in frames[name]
+            if row["rating"] == rating
         ]
         view.forests.append(Forest(f"Kendall's tau_b with {rating}", rows, 1, zero=True))
     values = folder.columns("values.csv", texts=("study_id", "candidate_id"))
@@ -295,7 +236,7 @@ def align_view(folder: ResultFolder, options: PageOptions, view: RunView) -> lis
     columns += [Column(name, better.get(name, 0), is_main=True) for name in numbers]
     shown = {"pair": ids, **{name: values[name] for name in numbers}}
     sort = ratings[0] if ratings else numbers[0]
-    view.cases = CaseList("rated reports", columns, shown, sort, content["meaning"] != "quality")
+    view.cases = CaseList("rated reports", columns, shown, sort, record["meaning"] != "quality")
     if ratings and len(numbers) > len(ratings):
         view.cases.scatter = (next(n for n in numbers if n in better), ratings[0])
     texts: dict[tuple[str, str], tuple[str, str]] = {}
@@ -328,14 +269,16 @@ def sensitivity_view(
     """Fill the view of a sensitivity test: each change, with its words marked."""
     from vlscore.evaluation import read_pairs
 
-    content = folder.content
-    view.lead = f"{content['pairs']:,} changed reports of {content['studies']:,} studies."
-    for metric in content["metrics"]:
-        kinds = sorted(metric["kinds"], key=lambda k: -(k["drop"]["estimate"] or 0))
-        rows = [(k["kind"], *interval_of(k["drop"])) for k in kinds]
-        harmless = frozenset(k["kind"] for k in kinds if not k["is_significant"])
+    view.lead = f"{folder.record['pairs']:,} changed reports."
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for row in folder.content["frames"]["kinds"]:
+        kinds.setdefault(row["metric"], []).append(row)
+    for metric, own in kinds.items():
+        own.sort(key=lambda row: -(row["drop"] or 0))
+        rows = [(row["kind"], row["drop"], row["drop.low"], row["drop.high"]) for row in own]
+        harmless = frozenset(row["kind"] for row in own if not row["is_significant"])
         note = "mean drop of the score; hollow: changes that are no error"
-        view.forests.append(Forest(metric["name"], rows, zero=True, hollow=harmless, note=note))
+        view.forests.append(Forest(metric, rows, zero=True, hollow=harmless, note=note))
     name = next(n for n in folder.files if n.startswith("values."))
     values = folder.columns(name, texts=("study_id", "kind", "category"))
     flags = values.pop("significant")
@@ -352,7 +295,7 @@ def sensitivity_view(
 
     def read() -> dict[Any, Study]:
         path = folder.record["perturbations"] if options.table is None else options.table
-        for pair in read_pairs(path):
+        for pair in read_pairs(path).itertuples():
             block = changed_block(pair.original, pair.perturbed)
             blocks.setdefault((pair.study_id, pair.kind), []).append(block)
         return {}

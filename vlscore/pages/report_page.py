@@ -255,15 +255,11 @@ class ExplainedStudy:
         if "foot" in geometry:
             triangle = [f"area {geometry['area']:.4f}, foot {geometry['foot']:.4f}"]
         found = self.explanation
-        costs = (
-            "the costs add up to the loss"
-            if found.method == "additive"
-            else "a cost is the score without the sentence, or with the reference's, less the score"
-        )
         lines = [
             f"{found.metric} {found.score:.4f}; the reference itself has {found.best:.4f}",
             *triangle,
-            f"what each sentence costs (below 0: it helps); {costs}",
+            "what each sentence costs (below 0: it helps): the score without the sentence, or with "
+            "the reference's, less the score",
         ]
         for side, sentences in (("candidate", found.candidate), ("reference", found.reference)):
             lines += [f"  {side}  {each.share:+.4f}  {each.text}" for each in sentences]
@@ -317,7 +313,7 @@ def explain_study(
     score = scorer.score(shown, candidate, reference)
     chosen = select(candidate, scorer.text_policy, "candidate")
     true = select(reference, scorer.text_policy, "reference")
-    study = Study("study", views, true, chosen, 1)
+    study = Study("study", views, reference=true, candidate=chosen, row=1)
     judgement = RuleJudge().judge(chosen, true)
     drawn = None
     if maps:

@@ -17,16 +17,11 @@ from vlscore.stats import FAILURES
 
 #: A file that only one command writes -> name of the command.
 _WRITTEN_BY: Mapping[str, str] = {
-    "comparison.json": "compare",
-    "alignment.json": "align",
-    "sensitivity.json": "sensitivity",
     "validation.csv": "train",
     "judgements.jsonl": "judge",
     "findings.csv": "findings",
     "findings.jsonl": "findings",
-    "hits.jsonl": "oracle",
-    "retrieval.json": "retrieval",
-    "controlled.json": "controlled",
+    "hits.parquet": "oracle",
     "perturbations.jsonl": "perturb",
 }
 # Parts in which reasons of one kind differ: quoted text, paths, numbers.
@@ -83,6 +78,8 @@ class ResultFolder:
     @property
     def command(self) -> str:
         """Name of the command that wrote the folder."""
+        if "command" in self.key:
+            return str(self.key["command"])
         if self.scores is not None:
             return "evaluate"
         for name, command in _WRITTEN_BY.items():
@@ -155,10 +152,10 @@ class ResultFolder:
         """
         if FAILURES not in self.files:
             return []
-        columns = self.columns(FAILURES, texts=("error", "id"))
+        columns = self.columns(FAILURES, texts=("error", "reason", "id"))
         counts: Counter[str] = Counter()
         first: dict[str, str] = {}
-        for reason in columns.get("error", []):
+        for reason in columns.get("reason", columns.get("error", [])):
             kind = _PARTICULAR.sub("…", reason or "")
             counts[kind] += 1
             first.setdefault(kind, reason or "")

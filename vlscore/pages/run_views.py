@@ -167,7 +167,7 @@ def add_retrievals(folder: ResultFolder, options: PageOptions, view: RunView) ->
     # `add_films` takes arrays, too.
     shown: list[Any] = [(film,) for film in films]
     return [
-        Study(id, shown[k], texts[k], texts[near], row=k + 1)
+        Study(id, shown[k], reference=texts[k], candidate=texts[near], row=k + 1)
         for k, (id, near) in enumerate(zip(ids, nearest, strict=True))
     ]
 

@@ -112,6 +112,13 @@ def interval_of(value: Mapping[str, Any] | None) -> tuple[float | None, float | 
     return value.get("estimate"), value.get("low"), value.get("high")
 
 
+def bounds_of(
+    record: Mapping[str, Any], name: str
+) -> tuple[float | None, float | None, float | None]:
+    """Return an interval of a frame's row: the columns x, x.low and x.high."""
+    return record.get(name), record.get(f"{name}.low"), record.get(f"{name}.high")
+
+
 @cache
 def _judge() -> RuleJudge:
     return RuleJudge()

@@ -5,7 +5,6 @@ other sentences that would contradict a change, so that the change must not be m
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cached_property
@@ -15,9 +14,6 @@ from vlscore.perturb.edits import Change, Edit, apply_edits
 from vlscore.perturb.lexicons import discourse
 from vlscore.perturb.parsed_report import ReadReport, heights, may_be_one, on_two_sides
 from vlscore.perturb.plaintext import PlainSentence, Topic, bare, denial_of, sides_in, spared
-
-# Below this number of edits, testing each is faster than a search for those of a sentence.
-_MANY_EDITS = 8
 
 
 class ChangedReport:
@@ -41,15 +37,7 @@ class ChangedReport:
     @cached_property
     def touched(self) -> list[PlainSentence]:
         """Return the sentences with an edit in them."""
-        starts = self.report.plain_starts
-        found = set()
-        for edit in self.edits:
-            # Sentences lie end to end, and an edit may end where one ends or begins.
-            first = max(0, bisect_right(starts, edit.start) - 2)
-            for number in range(first, bisect_right(starts, edit.end)):
-                if _is_in(edit, self.sentences[number]):
-                    found.add(number)
-        return [self.sentences[number] for number in sorted(found)]
+        return [s for s in self.sentences if any(_is_in(edit, s) for edit in self.edits)]
 
     @cached_property
     def others(self) -> list[PlainSentence]:
@@ -63,12 +51,7 @@ class ChangedReport:
 
     def edits_of(self, sentence: PlainSentence) -> list[Edit]:
         """Return the edits of one sentence, in characters of it, with what they do there."""
-        edits = self.edits
-        if len(edits) > _MANY_EDITS:
-            # In text order and without overlap, so that their ends are in order as well.
-            last = bisect_right(edits, sentence.end, key=lambda edit: edit.start)
-            edits = edits[bisect_left(edits, sentence.start, key=lambda edit: edit.end) : last]
-        return [part for edit in edits if (part := clipped(edit, sentence))]
+        return [part for edit in self.edits if (part := clipped(edit, sentence))]
 
     @cached_property
     def changed_words(self) -> str:

@@ -75,8 +75,6 @@ _BARE_COMPARISON = re.compile(
 )
 _SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
 _STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
-_STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
-_SEEN = re.compile(r"\b(?:identified|seen|visuali[sz]ed|appreciated|noted|demonstrated)\b")
 _SEE = re.compile(r"\b(?:see|below)\b")
 _UP = frozenset(("severe", "severely", "marked", "markedly", "large", "dense", "extensive"))
 
@@ -243,9 +241,6 @@ def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         yield from _matched(after, words().height_bound, reason)
         if words().pooled.search(after) and len(heights_in(after)) > 1:
             yield "the sentence names several places together"
-    places = {frozenset(heights_in(e.replacement.lower())) for e in check.edits if e.replacement}
-    if len(places - {frozenset()}) > 1:
-        yield "the finding would be at two different heights"
     old = heights_in(check.place)
     known = _topics_of(meaning)
     for sentence in check.others:
@@ -349,8 +344,6 @@ def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str
     """Yield reasons against the removal of a sentence on technique, history or recommendations."""
     for sentence in check.touched:
         said = sentence.text[sentence.lead :]
-        if _STARTS_WITH_POINTER.search(said) and _SEEN.search(said):
-            yield f"the sentence describes how a finding is visible: {quoted(sentence)}"
         if words().recommends.search(said) is None:
             continue
         reason = "the sentence recommends another examination"

@@ -13,10 +13,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from vlscore.core import resource_path
-from vlscore.findings import Category, Polarity, ReportFindings, Sentence
+from vlscore.findings import Category, Polarity, ReportFindings, Sentence, read_lexicon
 from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
 from vlscore.perturb.effects import consistent
-from vlscore.perturb.lexicons import discourse, entry_of, read_file
+from vlscore.perturb.lexicons import discourse, entry_of
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
 
@@ -46,7 +46,7 @@ class Recipe(NamedTuple):
 @cache
 def recipe() -> Recipe:
     """Return the recipe in `perturbations/standard_normal.toml`."""
-    table = read_file(resource_path("perturbations", "standard_normal.toml"))
+    table = read_lexicon(resource_path("perturbations", "standard_normal.toml"))
     topics = tuple(entry_of(NormalTopic, entry) for entry in table["topic"])
     return entry_of(Recipe, table, topics=topics)
 

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from vlscore.core import resource_path
-from vlscore.errors import InvalidLexicon
 from vlscore.findings import read_lexicon
 
 
@@ -135,53 +133,22 @@ def matching_form(words: str) -> str:
     return " ".join(words.lower().replace("-", " ").split())
 
 
-class _LexiconTable(dict[str, Any]):
-    """A table of a lexicon; what it lacks is named with its file."""
-
-    def __init__(self, path: Path, content: dict[str, Any]) -> None:
-        super().__init__({key: self._with_path(path, value) for key, value in content.items()})
-        self._path = path
-
-    @classmethod
-    def _with_path(cls, path: Path, value: Any) -> Any:
-        if isinstance(value, list):
-            return [cls._with_path(path, item) for item in value]
-        return cls(path, value) if isinstance(value, dict) else value
-
-    def __missing__(self, key: str) -> Any:
-        raise InvalidLexicon(f"{self._path}: an entry lacks {key!r}")
-
-
+@cache
 def read_table(name: str) -> dict[str, Any]:
-    """Return one file of the folder of lexicons; see `read_file`."""
-    return read_file(resource_path("perturbations", "lexicons", f"{name}.toml"))
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """Return a TOML file whose missing entries are named.
-
-    Raises: InvalidLexicon where it is missing or not TOML, and later where it lacks an entry.
-    """
-    return _LexiconTable(path, read_lexicon(path))
+    """Return one file of the folder of lexicons. Raises: InvalidLexicon."""
+    return read_lexicon(resource_path("perturbations", "lexicons", f"{name}.toml"))
 
 
 Entry = TypeVar("Entry", bound=tuple[Any, ...])
 
 
-def entry_of(kind: type[Entry], *tables: Mapping[str, Any], **made: Any) -> Entry:
-    """Return a NamedTuple whose fields are entries of the tables, as their types say.
+def entry_of(kind: type[Entry], table: Mapping[str, Any], **made: Any) -> Entry:
+    """Return a NamedTuple whose fields are entries of a table, converted as their types say.
 
-    Args:
-        tables: where a field is looked up, in this order; one that none has takes its default.
-        made: fields that are made of something else.
-
-    Raises: InvalidLexicon if the tables lack a field.
+    Args: made: fields that are made of something else.
     """
     for name, hint in get_type_hints(kind).items():
-        if name in made:
-            continue
-        table = next((each for each in tables if name in each), tables[-1])
-        if name in table or name not in kind._field_defaults:  # type: ignore[attr-defined]
+        if name in table and name not in made:
             made[name] = _of_type(hint, table[name])
     return kind(**made)
 
@@ -226,7 +193,7 @@ def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
 def location_moves() -> LocationMoves:
     """Rules of location_moves.toml."""
     table = read_table("location_moves")
-    return entry_of(LocationMoves, table, table["rules"])
+    return entry_of(LocationMoves, {**table, **table["rules"]})
 
 
 @cache
@@ -241,8 +208,7 @@ def severity_changes() -> SeverityChanges:
     amounts = table["amounts"]
     return entry_of(
         SeverityChanges,
-        {"signs": table["signs"]},
-        table["rules"],
+        {"signs": table["signs"], **table["rules"]},
         changes=changes,
         has_amount=frozenset(amounts["of"]),
         amounts=amounts["to"],

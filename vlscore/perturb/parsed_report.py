@@ -70,11 +70,6 @@ class ReadReport:
         return sentences_of(self.text, [sentence.span for sentence in self.sentences])
 
     @cached_property
-    def plain_starts(self) -> list[int]:
-        """Return where each of the plain sentences begins; each ends where the next one begins."""
-        return [sentence.start for sentence in self.plain]
-
-    @cached_property
     def plain_counts(self) -> Counter[str]:
         """Return how often each sentence occurs in the report, compared by its words alone."""
         return Counter(bare(sentence.text) for sentence in self.plain)
@@ -273,19 +268,12 @@ class ReadReport:
 
     def sentences_stating(self, finding: Finding) -> frozenset[int]:
         """Return the sentences that state a finding, or state it again."""
-        topic = topic_of(finding)
-        if topic not in self._sentences:
-            mentions = self._mentions(finding)
-            self._sentences[topic] = frozenset(mention.sentence for mention in mentions)
-        return self._sentences[topic] | {finding.sentence}
+        return frozenset([finding.sentence, *(m.sentence for m in self._mentions(finding))])
 
     def is_bilateral_elsewhere(self, finding: Finding) -> bool:
         """Return whether another mention of what may be the same finding names both sides."""
-        topic = topic_of(finding)
-        if topic not in self._bilateral:
-            both = (mention.side is Side.BILATERAL for mention in self._mentions(finding))
-            self._bilateral[topic] = sum(both)
-        return self._bilateral[topic] > (finding.side is Side.BILATERAL)
+        both = sum(mention.side is Side.BILATERAL for mention in self._mentions(finding))
+        return both > (finding.side is Side.BILATERAL)
 
     def sides_of(self, observation: str) -> set[str]:
         """Return the sides of all mentions of an observation, with any polarity."""
@@ -296,10 +284,7 @@ class ReadReport:
         return self._counts[observation]
 
     def _mentions(self, finding: Finding) -> tuple[Finding, ...]:
-        topic = topic_of(finding)
-        if topic not in self._topics:
-            self._topics[topic] = tuple(m for m in self._stated if may_be_one(m, finding))
-        return self._topics[topic]
+        return tuple(mention for mention in self._stated if may_be_one(mention, finding))
 
     @cached_property
     def _stated(self) -> tuple[Finding, ...]:
@@ -313,25 +298,12 @@ class ReadReport:
     def _counts(self) -> Counter[str]:
         return Counter(finding.observation for finding in self.findings)
 
-    # Remembered by topic, for a report may state one thing a thousand times.
-    @cached_property
-    def _topics(self) -> dict[Topic, tuple[Finding, ...]]:
-        return {}
-
-    @cached_property
-    def _bilateral(self) -> dict[Topic, int]:
-        return {}
-
     @cached_property
     def _sides(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = defaultdict(set)
         for finding in self.findings:
             found[finding.observation].update(place.value for place in finding.on(Axis.SIDE))
         return found
-
-    @cached_property
-    def _sentences(self) -> dict[Topic, frozenset[int]]:
-        return {}
 
 
 def topic_of(finding: Finding) -> Topic:

@@ -8,9 +8,9 @@ they agree with a finding: "No acute abnormality" -> "No other acute abnormality
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from vlscore.perturb.edits import Edit, with_capital
 from vlscore.perturb.lexicons import read_table
@@ -21,8 +21,6 @@ _SIDES = {
     "left": re.compile(r"\b(?:left|lt|lll|lul|lingula\w*)\b"),
     "right": re.compile(r"\b(?:right|rt|rll|rul|rml)\b"),
 }
-_REMEMBERED = 16_384
-_LONGEST_REMEMBERED = 400
 _BARE_WORDS = re.compile(r"[a-z]{2,}")
 _BOTH = re.compile(r"\b(?:bilateral\w*|both|bibas\w+|biapical|bihilar)\b")
 _HEIGHTS = {
@@ -125,21 +123,8 @@ def _lowered(text: str) -> str:
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def remembered(function: Function) -> Function:
-    """Cache a function of a sentence, because every change of a report calls it for each sentence.
-
-    Long ones are rare, and would take much memory.
-    """
-    again = lru_cache(_REMEMBERED)(function)
-
-    @wraps(function)
-    def answer(said: str, *rest: Any) -> Any:
-        return (function if len(said) > _LONGEST_REMEMBERED else again)(said, *rest)
-
-    return cast("Function", answer)
+# Every change of a report asks the same of each of its sentences.
+remembered = lru_cache(maxsize=16_384)
 
 
 @remembered

@@ -7,10 +7,9 @@ may change; those of organs must not move.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import chain
 from typing import NamedTuple
 
 from vlscore.perturb.edits import Edit
@@ -118,7 +117,7 @@ def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
         reason = _harm_to_a_form(original, perturbed, edits)
         if reason is not None:
             return reason
-    if not _is_numbered_well(perturbed) and _was_numbered_well(original):
+    if not _is_numbered_well(perturbed) and _is_numbered_well(original):
         return "the change would leave a gap in the numbers of a list"
     return None
 
@@ -159,16 +158,11 @@ def _rows(text: str) -> tuple[tuple[int, int], ...]:
 def _meeting(
     edits: Sequence[Edit], spans: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Edit, tuple[int, int]]]:
-    """Yield each edit with each span it touches; linear time, except for nested spans."""
-    starts = [start for start, _ in spans]
-    # Where the spans up to each end at the latest.
-    ends = list(accumulate((end for _, end in spans), max))
+    """Yield each edit with each span it touches, the last one first."""
     for edit in edits:
-        for k in range(bisect_right(starts, edit.end) - 1, -1, -1):
-            if ends[k] < edit.start:
-                break
-            if edit.start <= spans[k][1]:
-                yield edit, spans[k]
+        for start, end in reversed(spans):
+            if start <= edit.end and edit.start <= end:
+                yield edit, (start, end)
 
 
 def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:
@@ -179,12 +173,6 @@ def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:
     old, new = text[edit.start : edit.end], edit.replacement
     is_replacement = bool(old.strip()) and bool(new.strip()) and "\n" not in old + new
     return inside and is_replacement and _VERDICT.search(new) is None
-
-
-@lru_cache(256)
-def _was_numbered_well(original: str) -> bool:
-    """Return the cached result of `_is_numbered_well`, which every change of a report needs."""
-    return _is_numbered_well(original)
 
 
 def _is_numbered_well(text: str) -> bool:

@@ -1,34 +1,33 @@
 """Perturbation of every report of a table, into a data set in a folder."""
 
 import hashlib
-import io
 import json
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import (
     OnProgress,
-    ResumableFolder,
+    ResultFolder,
     __version__,
     frame,
+    json_line,
     no_progress,
     resource_path,
     settings_in,
-    warn_caller,
-    with_former_calls,
+    writing,
 )
 from vlscore.data import BadRow, Report, ReportTable, open_reports
 from vlscore.errors import InvalidTable
 from vlscore.findings import extract
 from vlscore.perturb.edits import PerturbationSettings
-from vlscore.perturb.generate import NormalSentences, perturb_report, perturbations_of, why_nothing
+from vlscore.perturb.generate import NormalSentences, perturbations_of, why_nothing
 from vlscore.perturb.parsed_report import ReadReport
-from vlscore.perturb.registry import KINDS, AnyKind, Kind, NeedsStandardNormal, kinds_named
-from vlscore.stats import Failure, Run, TextTable
+from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
+from vlscore.stats import Failure, Result, TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -36,78 +35,44 @@ if TYPE_CHECKING:
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
-RUN_FILE = "run.json"
-RESULTS = (PERTURBATIONS_FILE, SKIPPED_FILE)
-
-# Rows of a chunk: a few seconds of work, which is what a kill can cost.
-_ROWS_IN_CHUNK = 200
 
 
-class PerturbedTable(Run):
-    """Result of `perturb`: perturbations.jsonl, skipped.jsonl and run.json."""
+class PerturbedTable(Result):
+    """Result of `perturb`: perturbations.jsonl, skipped.jsonl and run.json.
 
-    results = RESULTS
-
-    @property
-    def out(self) -> Path:
-        """Former name of `folder`."""
-        warn_caller("PerturbedTable.out is now called folder", DeprecationWarning)
-        return self.folder
-
-    @property
-    def reports(self) -> int:
-        """Number of reports that were read, without the bad rows."""
-        return int(self.content["reports"])
+    `failures` are the rows without a report that can be used.
+    """
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of perturbations of each kind."""
-        return dict(self.content["perturbations"])
-
-    @property
-    def standard_normal(self) -> str | None:
-        """The report that replaced normal ones; None if no kind needed it."""
-        found: str | None = self.content["standard_normal"]
-        return found
+        return dict(self.record["perturbations"])
 
     @property
     def tables(self) -> list[TextTable]:
         """Number of perturbations of each kind and of all, as it is printed."""
         counts = {**self.counts, "all": sum(self.counts.values())}
         rows = tuple((kind, str(count)) for kind, count in counts.items())
-        return [TextTable(f"{self.reports} reports", ("kind", "changes"), rows)]
+        return [TextTable(f"{self.record['reports']} reports", ("kind", "changes"), rows)]
 
-    @property
-    def bad_rows(self) -> list[BadRow]:
-        """Rows without a report that can be used."""
-        return [BadRow(int(each.row or 0), each.id or None, each.reason) for each in self._failed()]
-
-    def first_failures(self, count: int | None = None) -> list[Failure]:
-        """Return the first rows without a report that can be used; all without a count."""
-        return list(islice(self._failed(), count))
-
-    def _failed(self) -> Iterator[Failure]:
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """The rows without a report that can be used."""
         with (self.folder / SKIPPED_FILE).open(encoding="utf-8") as stream:
-            for record in map(json.loads, stream):
-                if "reason" in record:
-                    yield Failure(record["row"], record["study_id"] or "", record["reason"])
+            return [
+                Failure(record["row"], record["study_id"] or "", record["reason"])
+                for record in map(json.loads, stream)
+                if "reason" in record
+            ]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a perturbation; `edits` is how many there are in it. Needs pandas."""
+        """Return one row a perturbation; `edits` is how many there are in it."""
         with (self.folder / PERTURBATIONS_FILE).open(encoding="utf-8") as stream:
             return frame(
                 {**record, "edits": len(record["edits"])} for record in map(json.loads, stream)
             )
 
 
-def _is_of_one_report(source: Any = "", out: Any = None, *more: Any, **keywords: Any) -> bool:
-    """Return whether a call names no folder, as one of `perturb_report`."""
-    if not isinstance(out, str | os.PathLike):
-        return True
-    return out in KINDS and isinstance(source, str) and not os.path.isfile(source)
-
-
-@with_former_calls(_is_of_one_report, perturb_report)
 def perturb(
     path: str | Path,
     out: str | Path,
@@ -122,8 +87,6 @@ def perturb(
     on_progress: OnProgress | None = None,
 ) -> PerturbedTable:
     """Perturb every report of a table; constant memory, the same bytes for the same input and seed.
-
-    A call with the same arguments resumes a stopped run; after the end of a run it changes nothing.
 
     Args:
         path: table of reports; see `open_reports` for the columns.
@@ -152,18 +115,24 @@ def perturb(
         "standard_normal": standard_normal,
     }
 
-    def make(folder: ResumableFolder) -> None:
-        run = _PerturbationRun(chosen, settings, _standard_normal(folder, table, chosen, key))
-        _make(run, folder, table, on_progress or no_progress)
+    def write(folder: Path) -> dict[str, Any]:
+        normal = _standard_normal(table, chosen, standard_normal)
+        counts = _write(folder, table, chosen, settings, normal, on_progress or no_progress)
+        # No times or paths, so that the bytes repeat.
+        return {
+            "vlscore": __version__,
+            "table": table.path.name,
+            "table_sha256": table.sha256,
+            "lexicons_sha256": key["lexicons_sha256"],
+            "seed": seed,
+            "per_report": per_report,
+            **counts,
+            "standard_normal": normal,
+        }
 
-        def write(place: Path) -> dict[str, Any]:
-            for name in RESULTS:
-                folder.join(name, place / name)
-            return run.facts(table)
-
-        folder.finish(write, rows=run.rows)
-
-    return PerturbedTable.make(out, key, make, overwrite=overwrite, notes=table.notes)
+    with ResultFolder(out, key, overwrite=overwrite) as results:
+        record = results.record or results.finish(write)
+    return PerturbedTable(results.out, record, results.unchanged, tuple(table.notes))
 
 
 def standard_normal_of(reports: Iterable[str]) -> str:
@@ -174,128 +143,58 @@ def standard_normal_of(reports: Iterable[str]) -> str:
     return sentences.report()
 
 
-def _standard_normal(
-    folder: ResumableFolder, table: ReportTable, kinds: list[Kind], key: dict[str, Any]
-) -> str | None:
-    """Return the standard normal report: the argument, that of a stopped run, or a new one."""
+def _standard_normal(table: ReportTable, kinds: list[Kind], given: str | None) -> str | None:
     if not any(isinstance(kind, NeedsStandardNormal) for kind in kinds):
         return None
-    if key["standard_normal"] is not None:
-        return str(key["standard_normal"])
-    for chunk in folder.chunks():
-        return str(chunk.note["standard_normal"])
-    return standard_normal_of(row.text for row in table if isinstance(row, Report))
+    return given or standard_normal_of(row.text for row in table if isinstance(row, Report))
 
 
-def _make(
-    run: "_PerturbationRun", folder: ResumableFolder, table: ReportTable, on_progress: OnProgress
-) -> None:
-    """Perturb the rows that no chunk holds yet."""
-    for chunk in folder.chunks():
-        run.count(chunk.rows, chunk.note)
-    on_progress(run.rows, run.bad)
-    rows = islice(table, folder.rows, None)
-    for stretch in _stretches(rows, table.path, has_report=run.reports > 0):
-        made, skipped = io.StringIO(), io.StringIO()
-        note = run.perturb(stretch, made, skipped, on_progress)
-        with folder.append(len(stretch), note) as place:
-            (place / PERTURBATIONS_FILE).write_bytes(made.getvalue().encode("utf-8"))
-            (place / SKIPPED_FILE).write_bytes(skipped.getvalue().encode("utf-8"))
-
-
-def _stretches(
-    rows: Iterator[Report | BadRow], path: Path, *, has_report: bool
-) -> Iterator[list[Report | BadRow]]:
-    """Yield the rows of each chunk; the first has a report, for without any there is no data set.
-
-    Raises: InvalidTable where no row is a report.
-    """
-    waiting: list[Report | BadRow] = []
-    while some := list(islice(rows, _ROWS_IN_CHUNK)):
-        waiting += some
-        has_report = has_report or any(isinstance(row, Report) for row in some)
-        if has_report:
-            yield waiting
-            waiting = []
-    for row in waiting:
-        if isinstance(row, BadRow):
-            raise InvalidTable(f"{path}: holds no report; row {row.row}: {row.reason}")
-
-
-class _PerturbationRun:
-    """Run that perturbs rows, and counts the results."""
-
-    def __init__(
-        self, kinds: list[Kind], settings: PerturbationSettings, standard_normal: str | None
-    ) -> None:
-        self.kinds, self.standard_normal = kinds, standard_normal
-        self.seed, self.per_report = settings.seed, settings.per_report
-        self.rows = self.reports = self.bad = 0
-        self._counts: Counter[str] = Counter()
-
-    def count(self, rows: int, note: dict[str, Any]) -> None:
-        """Take in what a chunk of an earlier call came to."""
-        self.rows += rows
-        self.reports += note["reports"]
-        self.bad += rows - note["reports"]
-        self._counts.update(note["counts"])
-
-    def perturb(
-        self, rows: list[Report | BadRow], made: IO[str], skipped: IO[str], on_progress: OnProgress
-    ) -> dict[str, Any]:
-        """Perturb some rows; returns what `count` takes in again."""
-        reports, counts = self.reports, self._counts.copy()
-        for row in rows:
-            self.take(row, made, skipped)
-            on_progress(self.rows, self.bad)
-        return {
-            "reports": self.reports - reports,
-            "counts": dict(self._counts - counts),
-            "standard_normal": self.standard_normal,
-        }
-
-    def take(self, row: Report | BadRow, made: IO[str], skipped: IO[str]) -> None:
-        self.rows += 1
-        if isinstance(row, BadRow):
-            self.bad += 1
-            _write(skipped, {"row": row.row, "study_id": row.id, "reason": row.reason})
-            return
-        self.reports += 1
-        source = ReadReport.read(row.text, self.standard_normal)
-        reasons = {}
-        for kind in self.kinds:
-            count = 0
-            refused: list[str] = []
-            for perturbation in perturbations_of(
-                source, kind, self.seed, self.per_report, row.id, refused
-            ):
-                _write(made, perturbation.to_dict())
-                count += 1
-            self._counts[kind.name] += count
-            if not count:
-                reasons[kind.name] = why_nothing(source, kind, refused)
-        if reasons:
-            _write(skipped, {"row": row.row, "study_id": row.id, "reasons": reasons})
-
-    def facts(self, table: ReportTable) -> dict[str, Any]:
-        """Return the facts of the data set, without times or paths, so that the bytes repeat."""
-        return {
-            "vlscore": __version__,
-            "table": table.path.name,
-            "table_sha256": table.sha256,
-            "lexicons_sha256": lexicons_digest(),
-            "seed": self.seed,
-            "per_report": self.per_report,
-            "reports": self.reports,
-            "bad_rows": self.bad,
-            "perturbations": {kind.name: self._counts[kind.name] for kind in self.kinds},
-            "standard_normal": self.standard_normal,
-        }
-
-
-def _write(stream: IO[str], record: dict[str, Any]) -> None:
-    stream.write(json.dumps(record, ensure_ascii=False))
-    stream.write("\n")
+def _write(
+    folder: Path,
+    table: ReportTable,
+    kinds: list[Kind],
+    settings: PerturbationSettings,
+    standard_normal: str | None,
+    on_progress: OnProgress,
+) -> dict[str, Any]:
+    """Write both files, and return what was counted. Raises: InvalidTable without any report."""
+    counts = Counter({kind.name: 0 for kind in kinds})
+    first_bad: BadRow | None = None
+    reports = bad = 0
+    on_progress(0, 0)
+    with writing(folder), ExitStack() as stack:
+        made, skipped = (
+            stack.enter_context((folder / name).open("w", encoding="utf-8", newline="\n"))
+            for name in (PERTURBATIONS_FILE, SKIPPED_FILE)
+        )
+        for row in table:
+            if isinstance(row, BadRow):
+                bad, first_bad = bad + 1, first_bad or row
+                skipped.write(json_line({"row": row.row, "study_id": row.id, "reason": row.reason}))
+            else:
+                reports += 1
+                source = ReadReport.read(row.text, standard_normal)
+                reasons = {}
+                for kind in kinds:
+                    refused: list[str] = []
+                    found = perturbations_of(
+                        source, kind, settings.seed, settings.per_report, row.id, refused
+                    )
+                    lines = [json_line(each.to_dict()) for each in found]
+                    made.writelines(lines)
+                    counts[kind.name] += len(lines)
+                    if not lines:
+                        reasons[kind.name] = why_nothing(source, kind, refused)
+                if reasons:
+                    skipped.write(
+                        json_line({"row": row.row, "study_id": row.id, "reasons": reasons})
+                    )
+            on_progress(reports + bad, bad)
+    if not reports and first_bad is not None:
+        raise InvalidTable(
+            f"{table.path}: holds no report; row {first_bad.row}: {first_bad.reason}"
+        )
+    return {"reports": reports, "bad_rows": bad, "perturbations": dict(counts)}
 
 
 def lexicons_digest() -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vlscore.errors import InvalidSetting
-from vlscore.retrieval.vector_search.corpus import Array
+from vlscore.retrieval.corpus import Array
 from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
 
 CUTS = (1, 5, 10)

@@ -5,30 +5,14 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from vlscore.core import RECORD, ResumableFolder, frame, from_cell, from_plain, reading_result
+from vlscore.stats.results import FAILURES, Failure
 from vlscore.stats.tables import TextTable, tables_of
 
 if TYPE_CHECKING:
     import pandas
-
-
-FAILURES = "failures.csv"
-
-
-class Failure(NamedTuple):
-    """One row that failed, and why.
-
-    Attributes:
-        row: number of the row in its table, None where it has none; of a comparison, the system.
-        id: of the study; empty where the row has none.
-        reason: one sentence.
-    """
-
-    row: int | str | None
-    id: str
-    reason: str
 
 
 @dataclass(frozen=True)

@@ -80,17 +80,6 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def interval_of(content: Mapping[str, Any] | None) -> Interval:
-    """Return an interval from the plain data of a result file; null becomes nan.
-
-    >>> interval_of({"estimate": 0.5, "low": None, "high": None})
-    Interval(estimate=0.5, low=nan, high=nan)
-    """
-    found = content or {}
-    numbers = (found.get(name) for name in ("estimate", "low", "high"))
-    return Interval(*(math.nan if number is None else float(number) for number in numbers))
-
-
 @contextlib.contextmanager
 def figure_style() -> Iterator[None]:
     """Use the style of the package for what is drawn and written within.
@@ -231,30 +220,6 @@ def histograms(
             first.set_ylabel("studies")
 
 
-def rank_diagrams(
-    panels: Mapping[str, tuple[Mapping[str, float], float, Sequence[Sequence[str]]]],
-    path: str | Path,
-    *,
-    title: str,
-    note: str = "",
-) -> None:
-    """Draw critical-difference diagrams: average ranks, and bars over what does not differ.
-
-    Args:
-        panels: title of a panel -> (average rank of every system, critical difference, groups of
-            systems that do not differ); see `average_ranks`.
-        note: text below the figure.
-
-    Source: Demšar 2006, Statistical comparisons of classifiers over multiple data sets, Figure 1.
-    Raises: MissingDependency if matplotlib is not installed.
-    """
-    height = max((len(ranks) for ranks, _, _ in panels.values()), default=1) / 2 + 4.9
-    with _grid(len(panels), path, title=title, note=note, rows=height, most=2) as axes:
-        for axis, (heading, panel) in zip(axes, panels.items(), strict=True):
-            _draw_ranks(axis, *panel)
-            axis.set_title(heading, loc="left", pad=10)
-
-
 def curves(
     panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
     path: str | Path,
@@ -357,35 +322,3 @@ def _draw(
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axis.grid(axis="x")
-
-
-def _draw_ranks(
-    axis: Any, ranks: Mapping[str, float], critical: float, groups: Sequence[Sequence[str]]
-) -> None:
-    """Draw one diagram: the axis of ranks above, names at the sides, bars between them."""
-    ordered = sorted(ranks, key=lambda name: ranks[name])
-    last = len(ordered)
-    half = (last + 1) // 2
-    bars = 0.35 * len(groups)
-    axis.set_xlim(0.4, last + 0.6)
-    axis.set_ylim(bars + half + 0.4, -1.4)
-    axis.axis("off")
-    axis.plot([1, last], [0, 0], color=_DARK, linewidth=0.8)
-    for rank in range(1, last + 1):
-        axis.plot([rank, rank], [0, -0.15], color=_DARK, linewidth=0.8)
-        axis.text(rank, -0.25, str(rank), ha="center", va="bottom", fontsize=7)
-    for k, name in enumerate(ordered):
-        is_left = k < half
-        depth = bars + 0.6 + (k if is_left else last - 1 - k)
-        end = 0.85 if is_left else last + 0.15
-        axis.plot([ranks[name]] * 2 + [end], [0, depth, depth], color=_DARK, linewidth=0.7)
-        shown = f"{name}  {ranks[name]:.2f}" if is_left else f"{ranks[name]:.2f}  {name}"
-        place = end - 0.05 if is_left else end + 0.05
-        axis.text(place, depth, shown, ha="right" if is_left else "left", va="center", fontsize=7)
-    for k, group in enumerate(groups):
-        ends = [min(ranks[n] for n in group) - 0.04, max(ranks[n] for n in group) + 0.04]
-        axis.plot(ends, [0.3 + 0.35 * k] * 2, color=COLOURS[1], linewidth=2.5)
-    axis.plot([1, 1 + critical], [-1.25, -1.25], color=COLOURS[1], linewidth=1.2, clip_on=False)
-    axis.text(
-        1 + critical + 0.08, -1.25, f"critical difference {critical:.2f}", va="center", fontsize=6.5
-    )

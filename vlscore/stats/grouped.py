@@ -5,9 +5,8 @@ cluster bootstrap, Davison, Hinkley 1997, section 3.8). A value that is computed
 studies can be computed from sums over groups as well: the sums of a group replace its studies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +16,6 @@ from vlscore.stats.intervals import Interval, checked, percentiles
 
 # Weights drawn at once: bounds the memory whatever the number of groups.
 _DRAWN_AT_ONCE = 2_000_000
-# Above this, groups are joined into blocks, which are independent of each other as well: bounds
-# the matrices of pairs of groups.
-_MOST_BLOCKS = 1000
 # Limit of values that all resamples of a median read together: bounds the time.
 _MOST_VALUES = 50_000_000
 _LEAST_RESAMPLES = 200
@@ -77,37 +73,6 @@ def grouped_difference(
     return percentiles(estimate, drawn, level, len(names))
 
 
-def grouped_tau_b(
-    x: ArrayLike,
-    y: ArrayLike,
-    groups: Sequence[str],
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Interval:
-    """Compute Kendall's tau_b of two (n,) variables, with a bootstrap interval over groups.
-
-    Every resample's tau_b is exact: concordant and tied pairs between any two groups are counted
-    once, and weighted by how often the groups are drawn.
-
-    >>> grouped_tau_b([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], ["a", "b", "c"]).estimate
-    0.3333333333333333
-    """
-    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-
-    def pairs(rows: slice) -> list[NDArray[np.float64]]:
-        in_x = np.sign(a[rows, None] - a[None])
-        in_y = np.sign(b[rows, None] - b[None])
-        return [in_x * in_y, np.abs(in_x), np.abs(in_y)]
-
-    def tau(agreeing: NDArray[Any], in_x: NDArray[Any], in_y: NDArray[Any]) -> NDArray[Any]:
-        correlation: NDArray[np.float64] = agreeing / np.sqrt(in_x * in_y)
-        return correlation
-
-    return _of_pairs(pairs, tau, len(a), groups, level, resamples, seed)
-
-
 def grouped_auc(
     values: ArrayLike,
     is_positive: ArrayLike,
@@ -123,64 +88,29 @@ def grouped_auc(
     1.0
     """
     sample, positive = np.asarray(values, dtype=np.float64), np.asarray(is_positive, dtype=bool)
+    _check_groups(len(sample), groups)
+    codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1].reshape(-1)
+    count = int(codes.max()) + 1
+    ranks = np.unique(sample, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(ranks, kind="stable")
+    starts = np.flatnonzero(np.diff(ranks[order], prepend=-1))
 
-    def pairs(rows: slice) -> list[NDArray[np.float64]]:
-        compared = (positive[rows, None] & ~positive[None]).astype(np.float64)
-        above = np.sign(sample[rows, None] - sample[None]) / 2 + 0.5
-        return [above * compared, compared]
-
-    def area(above: NDArray[Any], compared: NDArray[Any]) -> NDArray[Any]:
-        share: NDArray[np.float64] = above / compared
+    def area(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the area (B,) of rows that count so often (B, n)."""
+        above, below = (
+            np.add.reduceat((weights * side)[:, order], starts, axis=1)
+            for side in (positive, ~positive)
+        )
+        smaller = np.cumsum(below, axis=1) - below / 2
+        with np.errstate(invalid="ignore"):
+            share: NDArray[np.float64] = (above * smaller).sum(axis=1) / (
+                above.sum(axis=1) * below.sum(axis=1)
+            )
         return share
 
-    return _of_pairs(pairs, area, len(sample), groups, level, resamples, seed)
-
-
-def _of_pairs(
-    pairs: Callable[[slice], list[NDArray[np.float64]]],
-    statistic: Callable[..., NDArray[np.float64]],
-    count: int,
-    groups: Sequence[str],
-    level: float,
-    resamples: int,
-    seed: int,
-) -> Interval:
-    """Compute a statistic of sums over all ordered pairs of rows.
-
-    Args:
-        pairs: function of rows that returns matrices (rows, n), the pairs' part of each sum.
-        statistic: function of the sums, one array each, that returns values.
-    """
-    _check_groups(count, groups)
-    place = {name: k for k, name in enumerate(sorted(set(groups)))}
-    codes = np.array([place[name] for name in groups]) % _MOST_BLOCKS
-    blocks = _block_sums(pairs, codes)
-    rng = np.random.default_rng(seed)
-    size = blocks.shape[1]
-    weights = rng.multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = statistic(*(((weights @ block) * weights).sum(axis=1) for block in blocks))
-        estimate = statistic(*(block.sum() for block in blocks))
-    return percentiles(float(estimate), drawn, level, size)
-
-
-def _block_sums(
-    pairs: Callable[[slice], list[NDArray[np.float64]]], codes: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """Compute sums over the pairs of rows of any two groups, (k, groups, groups)."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    step = max(_DRAWN_AT_ONCE // len(codes), 1)
-    sums: NDArray[np.float64] | None = None
-    for start in range(0, len(codes), step):
-        rows = slice(start, start + step)
-        matrices = pairs(rows)
-        if sums is None:
-            sums = np.zeros((len(matrices), len(starts), len(starts)))
-        for total, matrix in zip(sums, matrices, strict=True):
-            np.add.at(total, codes[rows], np.add.reduceat(matrix[:, order], starts, axis=1))
-    assert sums is not None
-    return sums
+    parts = _draws(count, resamples, seed, len(codes))
+    drawn = np.concatenate([area(weights[:, codes]) for weights in parts])
+    return percentiles(float(area(np.ones((1, len(codes))))[0]), drawn, level, count)
 
 
 def _totals(
@@ -208,16 +138,22 @@ def _check_groups(count: int, groups: Sequence[str]) -> None:
 def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
     """Draw groups with replacement: totals (k, groups) -> totals (resamples, k)."""
     count = totals.shape[1]
-    if count * resamples <= _DRAWN_AT_ONCE:
-        return _drawn_groups(count, resamples, seed) @ totals.T
+    return np.concatenate([w @ totals.T for w in _draws(count, resamples, seed, count)])
+
+
+def _draws(count: int, resamples: int, seed: int, width: int) -> Iterator[NDArray[np.float64]]:
+    """Yield how often each of `count` groups is drawn, (some resamples, groups) at a time.
+
+    Args: width: numbers that the caller makes of one resample.
+    """
+    if width * resamples <= _DRAWN_AT_ONCE:
+        yield _drawn_groups(count, resamples, seed)
+        return
     rng = np.random.default_rng(seed)
-    drawn = np.empty((resamples, len(totals)))
-    step = max(_DRAWN_AT_ONCE // count, 1)
+    step = max(_DRAWN_AT_ONCE // width, 1)
     for start in range(0, resamples, step):
-        stop = min(start + step, resamples)
-        weights = rng.multinomial(count, np.full(count, 1 / count), size=stop - start)
-        drawn[start:stop] = weights.astype(np.float64) @ totals.T
-    return drawn
+        some = min(step, resamples - start)
+        yield rng.multinomial(count, np.full(count, 1 / count), size=some).astype(np.float64)
 
 
 @lru_cache(maxsize=4)
@@ -250,7 +186,7 @@ def sums_by_group(statistics: NDArray[np.float64], groups: Sequence[str]) -> NDA
         raise InvalidSetting(
             f"there are {len(groups)} groups for {statistics.shape[-2]} studies; each needs one"
         )
-    codes, count = codes_of(groups)
+    codes, count = _codes_of(groups)
     found = np.zeros((*statistics.shape[:-2], count, statistics.shape[-1]))
     np.add.at(np.moveaxis(found, -2, 0), codes, np.moveaxis(statistics, -2, 0))
     return found
@@ -276,7 +212,7 @@ def clustered_median(
     2.0
     """
     sample = checked(values)
-    codes, count = codes_of(groups)
+    codes, count = _codes_of(groups)
     order = np.argsort(codes, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1])
     draws = max(min(resamples, _MOST_VALUES // len(sample)), min(resamples, _LEAST_RESAMPLES))
@@ -288,12 +224,8 @@ def clustered_median(
     return percentiles(float(np.median(sample)), drawn, level, count)
 
 
-def codes_of(groups: Sequence[str]) -> tuple[NDArray[np.intp], int]:
-    """Return the number of each entry's group, from 0 by first appearance, and their count.
-
-    `grouped_mean` and others number groups by their sorted names instead. Draws belong to numbers,
-    so one common order would change the last digits of published intervals.
-    """
+def _codes_of(groups: Sequence[str]) -> tuple[NDArray[np.intp], int]:
+    """Return the number of each entry's group, from 0 by first appearance, and their count."""
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(name, len(numbers)) for name in groups]
     return np.array(codes, dtype=np.intp), len(numbers)

@@ -1,7 +1,7 @@
 """Bootstrap intervals, and the check of samples before any statistic.
 
-Percentile intervals (Efron, Tibshirani 1993, chapter 13) of the mean, the median, a difference of
-means, and any statistic of paired samples. A million values take about a second, and memory does
+Percentile intervals (Efron, Tibshirani 1993, chapter 13) of the mean, the median, and any
+statistic of paired samples. A million values take about a second, and memory does
 not grow with the product of values and resamples. `bootstrap_sums` gives intervals of values that
 are computed from sums over a corpus, such as corpus BLEU.
 """
@@ -89,20 +89,6 @@ def bootstrap_mean(
     sample = checked(values)
     means = _resampled_means(sample, resamples, np.random.default_rng(seed))
     return percentiles(float(sample.mean()), means, level, len(sample))
-
-
-def bootstrap_difference(
-    x: ArrayLike, y: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> Interval:
-    """Compute a bootstrap interval of mean(x) - mean(y), for independent (n,) and (m,) values.
-
-    For paired samples use `bootstrap_mean` of their differences.
-    """
-    first, second = checked(x), checked(y)
-    rng = np.random.default_rng(seed)
-    differences = _resampled_means(first, resamples, rng) - _resampled_means(second, resamples, rng)
-    fewest = min(len(first), len(second))
-    return percentiles(float(first.mean() - second.mean()), differences, level, fewest)
 
 
 def bootstrap_median(

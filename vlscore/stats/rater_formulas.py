@@ -1,8 +1,7 @@
 """Agreement of raters, and worth of systems from pairwise preferences.
 
-Krippendorff's alpha, Fleiss' kappa, Kendall's W and the share of equal ratings are functions of
-sums over units, so that a bootstrap over studies can weigh the units. `davidson` fits Bradley and
-Terry's model with Davidson's ties.
+Krippendorff's alpha and weighted kappa are functions of sums over units, so that a bootstrap over
+studies can weigh the units. `davidson` fits Bradley and Terry's model with Davidson's ties.
 """
 
 from itertools import combinations
@@ -73,77 +72,43 @@ def alpha_of(matrix: Array, levels: Array, level: str) -> float:
     return float(1 - (count - 1) * (matrix * distance).sum() / expected)
 
 
-def fleiss_kappa(values: Array, weights: Array | None = None) -> float:
-    """Compute Fleiss' kappa of the units that all raters rated; nan where it is not defined.
+def weighted_kappa(values: Array, level: str = "nominal", weights: Array | None = None) -> Array:
+    """Compute Cohen's kappa of each two raters, and return its mean over the pairs of raters.
 
-    Fleiss 1971, Measuring nominal scale agreement among many raters, eq. 6.
+    Cohen 1968, Weighted kappa; the mean over pairs: Light 1971. Nominal values agree or not;
+    others have quadratic weights. A pair of raters whose kappa is not defined is left out.
 
-    Args: values, weights: as of `krippendorff_alpha`; two raters at least.
+    Args:
+        values: (k, n), k raters and n units; nan where a rater did not rate a unit.
+        level: of measurement, one of `LEVELS`.
+        weights: (B, n) how often each unit counts; default: once, and B is 1.
 
-    >>> round(fleiss_kappa(np.array([[1, 2, 3, 3], [1, 2, 3, 2]])), 3)
-    0.619
+    Returns: (B,); nan where no two raters share a unit, or all values are equal.
+
+    >>> weighted_kappa(np.array([[1, 2, 3, 3], [1, 2, 3, 2]])).round(3).tolist()
+    [0.636]
     """
-    raters = len(values)
-    complete = ~np.isnan(values).any(0)
-    each = (np.ones(values.shape[1]) if weights is None else weights)[complete]
-    if raters < 2 or not each.sum():
-        return float("nan")
-    levels = np.unique(values[:, complete])
-    counts = (values[:, complete, None] == levels).sum(0)
-    agreeing = (counts * (counts - 1)).sum(1) / (raters * (raters - 1))
-    observed = each @ agreeing / each.sum()
-    shares = each @ counts / (each.sum() * raters)
-    expected = float((shares**2).sum())
-    return float("nan") if expected == 1 else float((observed - expected) / (1 - expected))
-
-
-def kendall_w(values: Array, weights: Array | None = None) -> float:
-    """Compute Kendall's W of the units that all raters rated, corrected for ties.
-
-    Kendall, Babington Smith 1939; correction for ties: Siegel, Castellan 1988, eq. 9.16.
-
-    Args: values, weights: as of `krippendorff_alpha`; two raters at least.
-    Returns: nan for fewer than two units, or where every rater gives all units the same value.
-
-    >>> kendall_w(np.array([[1, 2, 3, 4], [1, 2, 3, 4]]))
-    1.0
-    """
-    import scipy.stats
-
-    complete = ~np.isnan(values).any(0)
-    rows = values[:, complete]
-    if weights is not None:
-        rows = np.repeat(rows, weights[complete].astype(int), axis=1)
-    raters, count = rows.shape
-    if raters < 2 or count < 2:
-        return float("nan")
-    ranks = scipy.stats.rankdata(rows, axis=1)
-    ties = sum(
-        float((sizes**3 - sizes).sum())
-        for row in ranks
-        for sizes in [np.unique(row, return_counts=True)[1]]
-    )
-    totals = ranks.sum(0)
-    spread = 12 * ((totals - totals.mean()) ** 2).sum()
-    most = raters**2 * (count**3 - count) - raters * ties
-    return float("nan") if most == 0 else float(spread / most)
-
-
-def equal_share(values: Array, weights: Array | None = None) -> float:
-    """Compute the share of pairs of raters who give a unit the same value; nan without a pair.
-
-    Args: values, weights: as of `krippendorff_alpha`.
-
-    >>> equal_share(np.array([[1, 2, 3, 3], [1, 2, 3, 2]]))
-    0.75
-    """
-    each = np.ones(values.shape[1]) if weights is None else weights
-    equal = pairs = 0.0
-    for first, second in combinations(range(len(values)), 2):
-        both = ~(np.isnan(values[first]) | np.isnan(values[second]))
-        equal += float(each @ (both & (values[first] == values[second])))
-        pairs += float(each @ both)
-    return equal / pairs if pairs else float("nan")
+    if level not in LEVELS:
+        raise InvalidSetting(f"the level must be one of {', '.join(LEVELS)}, not {level!r}")
+    each = np.ones((1, values.shape[1])) if weights is None else weights
+    levels = np.unique(values[~np.isnan(values)])
+    distance = (levels[:, None] - levels) ** 2
+    if level == "nominal":
+        distance = 1 - np.eye(len(levels))
+    held = (values[:, :, None] == levels).astype(np.float64)
+    found = []
+    for first, second in combinations(held, 2):
+        tables = np.tensordot(each, first[:, :, None] * second[:, None, :], 1)
+        rows, columns, count = tables.sum(2), tables.sum(1), tables.sum((1, 2))
+        observed = (tables * distance).sum((1, 2)) * count
+        expected = np.einsum("bi,ij,bj->b", rows, distance, columns)
+        with np.errstate(invalid="ignore"):
+            found.append(np.where(expected > 0, 1 - observed / expected, np.nan))
+    if not found:
+        return np.full(len(each), np.nan)
+    defined = ~np.isnan(found)
+    counts = defined.sum(0)
+    return np.where(counts > 0, np.nansum(found, 0) / np.maximum(counts, 1), np.nan)
 
 
 def davidson(wins: Array, ties: Array) -> tuple[Array, float]:

@@ -1,23 +1,20 @@
 """Tables of text, and the format of numbers in them; no cell is ever cut."""
 
 import csv
-import html
 import io
 import math
+import os
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from vlscore.core import atomic_write, cells, from_plain, printable, without_html
-from vlscore.errors import InvalidSetting
+from vlscore.core import cells, from_plain, printable, without_html, writing
 from vlscore.stats.intervals import Interval
 from vlscore.stats.latex import float_of
 
 NOTHING = "-"
-#: Formats of a table, by the suffix of its file.
-PAPER_FORMATS = ("md", "tex", "html", "csv")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -106,10 +103,13 @@ class TextTable:
 
     def markdown(self) -> str:
         """Return Markdown, for README files and notes."""
-        rows = [
-            [self._styled(r, c, _safe(text), ("**", "**"), ("<sup>", "</sup>")) for c, text in row]
-            for r, row in self._cells()
-        ]
+
+        def cell(row: int, column: int) -> str:
+            text, sign = _safe(self.rows[row][column]), self._sign(row, column)
+            text = f"**{text}**" if (row, column) in self.best else text
+            return text + (f"<sup>{sign}</sup>" if sign else "")
+
+        rows = [[cell(r, c) for c in range(len(row))] for r, row in enumerate(self.rows)]
         head = _pipes([_safe(heading) for heading in self.columns])
         line = "| --- |" + " ---: |" * (len(self.columns) - 1)
         body = "\n".join([head, line, *map(_pipes, rows)])
@@ -118,33 +118,10 @@ class TextTable:
         notes = "\n".join(f"- `{_safe(note).replace('`', chr(39))}`" for note in self.notes)
         return "\n\n".join(part for part in (title, body, caption, notes) if part) + "\n"
 
-    def html(self) -> str:
-        """Return a table of HTML, without a style."""
-        titles = self._titles()
-        heads = "".join(f'<th scope="col">{_html(heading)}</th>' for heading in self.columns)
-        lines = [
-            "<table>",
-            *([f"<caption>{_html(titles)}</caption>"] if titles else []),
-            f"<thead><tr>{heads}</tr></thead>",
-            "<tbody>",
-        ]
-        for r, row in self._cells():
-            shown = [
-                self._styled(r, c, _html(text), ("<b>", "</b>"), ("<sup>", "</sup>"))
-                for c, text in row
-            ]
-            rest = "".join(f"<td>{cell}</td>" for cell in shown[1:])
-            lines.append(f'<tr><th scope="row">{shown[0]}</th>{rest}</tr>')
-        lines.append("</tbody>")
-        if self.notes:
-            notes = "<br>".join(f"<code>{_html(note)}</code>" for note in self.notes)
-            lines.append(f'<tfoot><tr><td colspan="{len(self.columns)}">{notes}</td></tr></tfoot>')
-        return "\n".join([*lines, "</table>", ""])
-
     def latex(self) -> str:
         """Return LaTeX, for papers: one floating table that fits a column, or a page.
 
-        It needs the packages booktabs and siunitx.
+        It needs the packages booktabs and graphicx.
         """
         return float_of(
             self._titles(),
@@ -164,15 +141,6 @@ class TextTable:
         writer.writerows(cells("" if c == NOTHING else c for c in row) for row in self.rows)
         return written.getvalue()
 
-    def formatted(self, suffix: str) -> str:
-        """Return the table in a format of `PAPER_FORMATS`; raise InvalidSetting for another."""
-        writers = {"md": self.markdown, "tex": self.latex, "html": self.html, "csv": self.csv}
-        if suffix not in writers:
-            raise InvalidSetting(
-                f"the format of a table must be one of {', '.join(writers)}, not {suffix!r}"
-            )
-        return writers[suffix]()
-
     def _caption(self, best: str) -> str:
         """Return the caption, with a sentence about the mark of the best cells."""
         return " ".join(filter(None, (f"{best}: best." if self.best else "", self.caption)))
@@ -186,21 +154,8 @@ class TextTable:
             else (self.title or caption)
         )
 
-    def _cells(self) -> Iterator[tuple[int, list[tuple[int, str]]]]:
-        for r, row in enumerate(self.rows):
-            yield r, list(enumerate(row))
-
     def _sign(self, row: int, column: int) -> str:
         return self.signs[row][column] if self.signs else ""
-
-    def _styled(
-        self, row: int, column: int, text: str, bold: tuple[str, str], raised: tuple[str, str]
-    ) -> str:
-        """Return a cell with what its format writes before and after bold and raised text."""
-        if (row, column) in self.best:
-            text = f"{bold[0]}{text}{bold[1]}"
-        sign = self._sign(row, column)
-        return text + (f"{raised[0]}{sign}{raised[1]}" if sign else "")
 
     def _padded(self, best: str) -> list[list[str]]:
         """Return headings and cells as text; what follows the numbers has one width."""
@@ -251,11 +206,16 @@ def write_tables(place: Path, tables: Sequence[TextTable], notes: Iterable[str] 
 
 
 def write_changed(path: Path, text: str) -> None:
-    """Write a text whole or not at all; a file that holds it already is not touched."""
+    """Write a text whole or not at all; a file that holds it already is not touched.
+
+    What a killed process leaves is replaced by the next one.
+    """
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return
-    with atomic_write(path) as stream:
-        stream.write(text)
+    aside = path.with_name(f".{path.name}.new")
+    with writing(path):
+        aside.write_text(text, encoding="utf-8")
+        os.replace(aside, path)
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:
@@ -302,10 +262,6 @@ def _pipes(texts: Sequence[str]) -> str:
 
 def _safe(text: str) -> str:
     return without_html(printable(text, one_line=True)).replace("|", "\\|")
-
-
-def _html(text: str) -> str:
-    return html.escape(printable(text, one_line=True))
 
 
 DEMONSTRATION = "Made with the demonstration encoder: no statement about real radiographs."

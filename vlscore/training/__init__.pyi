@@ -1,12 +1,12 @@
 from .loop import StepProgress as StepProgress
 from .loop import split as split
+from .processes import TrainingProcesses as TrainingProcesses
+from .result import TrainingRun as TrainingRun
 from .run import train as train
-from .settings import StartSettings as StartSettings
+from .settings import Start as Start
 from .settings import TrainingSettings as TrainingSettings
 from .settings import check_names as check_names
 from .settings import read_config as read_config
-from .start import Start as Start
 from .training_pairs import Pairs as Pairs
 from .training_pairs import Preparation as Preparation
 from .training_pairs import decoded_pairs as decoded_pairs
-from .training_run import TrainingRun as TrainingRun

@@ -1,22 +1,17 @@
 """Changed copies of reports, for an objective that compares a report with its copies.
 
 A copy has changes of known significance: perturbations of `vlscore.perturb`, and sentences of other
-reports that the extractor reads as the same, or as different in one respect. Changes are stored as
-edits, found once and cached; new texts are made from them in every step.
+reports that the extractor reads as the same, or as different in one respect. Changes are found once
+and held as edits; new texts are made from them in every step.
 """
 
-import hashlib
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from vlscore.core import atomic_write
 from vlscore.errors import InvalidSetting
 from vlscore.findings import Span
 from vlscore.perturb import (
@@ -27,7 +22,6 @@ from vlscore.perturb import (
     ReadReport,
     apply_edits,
     discourse,
-    lexicons_digest,
     perturbations_of,
     remove_sentences,
 )
@@ -57,7 +51,6 @@ _OF_ATTRIBUTES = (LOCATION, SEVERITY, COMPARISON)
 # Left out, because replacing the whole by a normal report is a change of unknown size.
 _LEFT_OUT = ("standard-normal",)
 _PER_REPORT = 3
-_VERSION = 1
 _TRIES = 8
 # Share of a copy's unchanged sentences that are reworded, and the share of such copies.
 _EXCHANGED, _IN_OTHER_WORDS = 0.5, 0.3
@@ -99,22 +92,15 @@ class _ReportSource:
 
     text: str
     places: Sequence[SentencePlace]
-    rewrites: Sequence[Rewrite]
+    rewrites: Mapping[str, Sequence[Rewrite]]
     mentioned: frozenset[str]
-
-    @cached_property
-    def by_category(self) -> dict[str, list[Rewrite]]:
-        found: dict[str, list[Rewrite]] = defaultdict(list)
-        for rewrite in self.rewrites:
-            found[rewrite.categories[0] if rewrite.categories else INSIGNIFICANT].append(rewrite)
-        return found
 
 
 class ReportCopies:
     """Copies of the reports of a corpus; `find_copies` makes it.
 
     Args:
-        sources: JSON of each report, from `_written`; parsed when a copy is drawn.
+        sources: what each report allows.
         table: every sentence of the corpus, by its content.
         without: a member of SIGNIFICANT that no copy has; "" for none.
     """
@@ -123,9 +109,9 @@ class ReportCopies:
     COUNT = 3
 
     def __init__(
-        self, reports: Sequence[str], sources: Sequence[str], table: SentenceTable, without: str
+        self, sources: Sequence[_ReportSource], table: SentenceTable, without: str
     ) -> None:
-        self._reports, self._sources, self._table = reports, sources, table
+        self._sources, self._table = sources, table
         self._categories = [each for each in SIGNIFICANT if each != without]
         self._singles = [
             number for number, content in enumerate(table.contents) if states_one_finding(content)
@@ -138,11 +124,12 @@ class ReportCopies:
     def words(self) -> list[str]:
         """Return texts with every word that copies may contain and reports may lack."""
         return [
-            edit[2]
+            edit.replacement
             for source in self._sources
-            for edits, _, _ in json.loads(source)["rewrites"]
-            for edit in edits
-            if edit[2]
+            for rewrites in source.rewrites.values()
+            for rewrite in rewrites
+            for edit in rewrite.edits
+            if edit.replacement
         ]
 
     def draw(self, row: int, chance: np.random.Generator) -> list[Copy]:
@@ -150,7 +137,7 @@ class ReportCopies:
 
         Args: row: number of the report in the corpus.
         """
-        source = _read(self._reports[row], self._sources[row])
+        source = self._sources[row]
         several = int(chance.integers(1, _MOST_CHANGES + 1))
         same = self._same(source, chance) if chance.random() < 0.7 else None
         return [
@@ -186,7 +173,7 @@ class ReportCopies:
             return self._differing(source, category, chance)
         if from_corpus and category == FALSE:
             return self._borrowed(source, chance)
-        known = source.by_category.get(category)
+        known = source.rewrites.get(category)
         return _pick(known, chance) if known else None
 
     def _differing(
@@ -230,7 +217,7 @@ class ReportCopies:
         return Copy(text, 0 if text != source.text else -1, False)
 
     def _insignificant(self, source: _ReportSource, chance: np.random.Generator) -> Copy:
-        known = source.by_category.get(INSIGNIFICANT)
+        known = source.rewrites.get(INSIGNIFICANT)
         if not known:
             return Copy(source.text, -1, False)
         return Copy(apply_edits(source.text, _pick(known, chance).edits), 0, False)
@@ -256,49 +243,30 @@ class ReportCopies:
         return apply_edits(source.text, sorted(edits))
 
 
-def find_copies(
-    reports: Sequence[str], *, without: str = "", cache: Path | None = None
-) -> ReportCopies:
-    """Find every change that the reports of a corpus allow.
-
-    It takes some 5 ms a report, once: with `cache`, a file, a later call with the same reports
-    reads the stored changes.
+def find_copies(reports: Sequence[str], *, without: str = "") -> ReportCopies:
+    """Find every change that the reports of a corpus allow, in some 5 ms a report.
 
     Args: without: a member of SIGNIFICANT to leave out, "" for none.
 
-    Raises: InvalidSetting for an unknown `without`; OutputFailed if the file cannot be written.
+    Raises: InvalidSetting for an unknown `without`.
     """
     if without and without not in SIGNIFICANT:
         raise InvalidSetting(f"without is one of {', '.join(SIGNIFICANT)}, not {without!r}")
-    key = _key(reports)
-    lines = _cached(cache, key)
-    if lines is None:
-        lines = list(_found(reports))
-        if cache is not None:
-            cache.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(cache) as stream:
-                stream.writelines(f"{line}\n" for line in (key, *lines))
-    table = SentenceTable.of_plain(json.loads(lines[0]))
-    return ReportCopies(reports, lines[1:], table, without)
-
-
-def _found(reports: Iterable[str]) -> list[str]:
-    """Return lines of JSON: the table of sentences, then the changes that each report allows."""
     table = SentenceTable()
     kinds = [kind for kind in KINDS.values() if kind.name not in _LEFT_OUT]
-    known: dict[str, str] = {}
-    lines = []
+    families = discourse().families
+    known: dict[str, _ReportSource] = {}
     for text in reports:
-        if text not in known:
-            report = ReadReport.read(text)
-            places = table.add(report)
-            rewrites = list(_rewrites(report, kinds))
-            mentioned = {finding.observation for finding in report.findings}
-            families = discourse().families
-            mentioned = mentioned.union(*(families.get(each, ()) for each in mentioned))
-            known[text] = _written(places, rewrites, mentioned)
-        lines.append(known[text])
-    return [json.dumps(table.to_plain()), *lines]
+        if text in known:
+            continue
+        report = ReadReport.read(text)
+        rewrites: dict[str, list[Rewrite]] = defaultdict(list)
+        for rewrite in _rewrites(report, kinds):
+            rewrites[rewrite.categories[0] if rewrite.categories else INSIGNIFICANT].append(rewrite)
+        mentioned = {finding.observation for finding in report.findings}
+        mentioned = mentioned.union(*(families.get(each, ()) for each in mentioned))
+        known[text] = _ReportSource(text, table.add(report), rewrites, frozenset(mentioned))
+    return ReportCopies([known[text] for text in reports], table, without)
 
 
 def _rewrites(report: ReadReport, kinds: Sequence[Any]) -> Iterable[Rewrite]:
@@ -356,45 +324,3 @@ def _topic(content: Content) -> tuple[str, ...]:
 
 def _pick(options: Sequence[Any], chance: np.random.Generator) -> Any:
     return options[int(chance.integers(len(options)))]
-
-
-def _written(
-    places: Sequence[SentencePlace], rewrites: Sequence[Rewrite], mentioned: Iterable[str]
-) -> str:
-    return json.dumps(
-        {
-            "places": [[*place.span, place.content] for place in places],
-            "rewrites": [[each.edits, sorted(each.touched), each.categories] for each in rewrites],
-            "mentioned": sorted(mentioned),
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-
-
-def _read(text: str, line: str) -> _ReportSource:
-    found = json.loads(line)
-    return _ReportSource(
-        text,
-        [SentencePlace(Span(start, end), content) for start, end, content in found["places"]],
-        [
-            Rewrite(tuple(Edit(*edit) for edit in edits), frozenset(touched), tuple(categories))
-            for edits, touched, categories in found["rewrites"]
-        ],
-        frozenset(found["mentioned"]),
-    )
-
-
-def _key(reports: Sequence[str]) -> str:
-    digest = hashlib.sha256(f"{_VERSION} {lexicons_digest()}".encode())
-    for report in reports:
-        digest.update(hashlib.sha256(report.encode("utf-8", "surrogatepass")).digest())
-    return digest.hexdigest()
-
-
-def _cached(cache: Path | None, key: str) -> list[str] | None:
-    """Return the lines after the key; None if the file is absent or belongs to other reports."""
-    if cache is None or not cache.is_file():
-        return None
-    found, *lines = cache.read_text(encoding="utf-8").split("\n")[:-1]
-    return lines if found == key else None

@@ -1,6 +1,6 @@
 """Content of single sentences, so that one can replace another with the same content."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vlscore.findings import (
     Axis,
@@ -71,7 +71,7 @@ def content_of(sentence: Sentence, text: str) -> Content | None:
 def states_one_finding(content: Content, with_change: bool = False) -> bool:
     """Return whether a sentence states exactly one finding that the patient has now.
 
-    Args: with_change: whether it may compare the finding with an earlier film.
+    Args: with_change: whether it may compare the finding with an earlier image.
     """
     facts, scopes = content
     if len(facts) != 1 or scopes:
@@ -122,19 +122,6 @@ class SentenceTable:
                     held.append(text)
             places.append(SentencePlace(sentence.span, number))
         return places
-
-    def to_plain(self) -> list[Any]:
-        """Plain data, ready for json."""
-        return [[*pair] for pair in zip(self.contents, self.texts, strict=True)]
-
-    @classmethod
-    def of_plain(cls, rows: list[Any]) -> "SentenceTable":
-        """Return the table from the data of `to_plain`."""
-        table = cls()
-        for (facts, scopes), texts in rows:
-            content = tuple((*fact[:4], tuple(fact[4]), *fact[5:]) for fact in facts), tuple(scopes)
-            table.texts[table._number(content)] = texts
-        return table
 
     def _number(self, content: Content) -> int:
         number = self._numbers.setdefault(content, len(self.contents))

@@ -13,31 +13,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from vlscore.core import Signature, TrainingProcesses
+from vlscore.core import Signature
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidTable, TrainingDiverged
 from vlscore.evaluation import Calibration, calibrate_vectors
 from vlscore.retrieval import CUTS, evaluate_retrieval
-from vlscore.training.minibatches import BatchSource, Rows
+from vlscore.training.minibatches import BatchSource, PairBatch, Rows
 from vlscore.training.objective import Objective
+from vlscore.training.processes import TrainingProcesses
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.state import (
-    LOG,
-    VALIDATIONS,
-    Journal,
-    Progress,
-    Trained,
-    read_best,
-    read_state,
-)
+from vlscore.training.state import LOG, VALIDATIONS, Progress, States, Trained
 from vlscore.training.step import (
+    Features,
     Step,
     Towers,
     diverged,
@@ -76,7 +69,6 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
 
 
 WAYS = ("image to text", "text to image")
-_VECTORS = ("images", "reports")
 
 
 def split(pairs: Pairs, share: float, seed: int) -> tuple[Rows, Rows]:
@@ -146,35 +138,28 @@ class Validation:
             towers.train()
             objective.train()
 
-    def vectors(self, towers: Towers, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (n, d) vectors of images and reports of some pairs, in evaluation mode."""
-        found = []
-        with torch.no_grad():
-            for start in range(0, len(rows), self._micro_batch):
-                batch = self._source.plain(rows[start : start + self._micro_batch])
-                found.append(towers(batch, slice(0, len(batch.rows))))
-        images, reports = (torch.cat([each[name] for each in found]) for name in _VECTORS)
-        return images.float().cpu(), reports.float().cpu()
+    def features(self, towers: Towers, rows: Rows) -> Iterator[tuple[PairBatch, Features]]:
+        """Yield batches of some pairs and their features, a few pairs in the towers at once."""
+        for start in range(0, len(rows), self._batch_size):
+            batch = self._source.plain(rows[start : start + self._batch_size])
+            count = len(batch.rows)
+            parts = range(0, count, self._micro_batch)
+            yield (
+                batch,
+                joined([towers(batch, slice(k, min(k + self._micro_batch, count))) for k in parts]),
+            )
 
     def _validated(self, towers: Towers, objective: Objective, step: int) -> Validated:
-        images, reports, losses = [], [], []
-        for start in range(0, len(self.rows), self._batch_size):
-            batch = self._source.plain(self.rows[start : start + self._batch_size])
-            count = len(batch.rows)
-            found = [
-                towers(batch, slice(first, min(first + self._micro_batch, count)))
-                for first in range(0, count, self._micro_batch)
-            ]
-            features = joined(found)
-            images.append(features["images"].cpu())
-            reports.append(features["reports"].cpu())
-            if count == self._batch_size:
+        vectors: dict[str, list[torch.Tensor]] = {"images": [], "reports": []}
+        losses = []
+        for batch, features in self.features(towers, self.rows):
+            for name, found in vectors.items():
+                found.append(features[name].cpu())
+            if len(batch.rows) == self._batch_size:
                 parts = loss_of(objective, features, batch)
                 losses.append(sum(float(part) for part in parts.values()))
-        texts = [self.pairs.texts[row] for row in self.rows]
-        ways = evaluate_retrieval(
-            torch.cat(images).double().numpy(), torch.cat(reports).double().numpy(), texts
-        )
+        images, reports = (torch.cat(found).double().numpy() for found in vectors.values())
+        ways = evaluate_retrieval(images, reports, [self.pairs.texts[row] for row in self.rows])
         recall = {
             f"{way} R@{k}": found.recall[k].estimate
             for way, found in zip(WAYS, ways, strict=True)
@@ -207,7 +192,11 @@ def measure_constant(
     if len(rows) > _MOST_STUDIES:
         chosen = np.random.default_rng(seed).choice(len(rows), _MOST_STUDIES, replace=False)
         rows = rows[np.sort(chosen)]
-    images, reports = validation.vectors(towers, rows)
+    with torch.no_grad():
+        parts = [found for _, found in validation.features(towers, rows)]
+    images, reports = (
+        torch.cat([each[name] for each in parts]).float().cpu() for name in ("images", "reports")
+    )
     card, table = towers.encoder.card, preparation.table
     signature = Signature("areas").plus(enc=card.name, views=preparation.views, prec="fp32")
     try:
@@ -245,16 +234,16 @@ OnStep = Callable[[StepProgress], None]
 
 @dataclass(eq=False)
 class Training:
-    """Training run: the encoder and objective, the batches, and the folder of its states.
+    """Training run: the encoder and objective, the batches, and the stored states.
 
     Attributes:
         encoder, objective: on their device.
         source: source of batches.
         validation: None if no pairs are held out.
-        out: folder of the run; every process can read it.
-        journal: the journal in the first process; None in others.
+        states: where the state is stored, and read by all processes.
         micro_batch: most pairs of a process in its towers at once; 0 for no limit.
         keep_seconds: time between two stored states.
+        loaded: the encoder's modules that start from loaded weights.
         on_step: called after every step.
         is_stopped: called after every step; if it returns True, the state is stored and training
             stops.
@@ -265,8 +254,7 @@ class Training:
     source: BatchSource
     settings: TrainingSettings
     validation: Validation | None
-    out: Path
-    journal: Journal | None
+    states: States
     processes: TrainingProcesses
     micro_batch: int = 0
     keep_seconds: float = 600.0
@@ -276,8 +264,6 @@ class Training:
 
     def run(self) -> Progress:
         """Train to the end, from the stored state if there is one; the encoder is then the result.
-
-        The steps after those of a finished run have a schedule of the learning rate of their own.
 
         Raises: TrainingDiverged if a loss or a gradient is not finite; KeyboardInterrupt if the
             run was stopped.
@@ -290,39 +276,31 @@ class Training:
         with torch.random.fork_rng(devices=devices):
             progress = self._steps(self._resumed())
         if self.settings.select != "last" and progress.score is not None:
-            self.encoder.load_state_dict(read_best(self.out, progress))
+            self.encoder.load_state_dict(self.states.read_best(progress))
         self.encoder.eval().requires_grad_(False)
         return progress
 
-    @property
-    def steps(self) -> int:
-        """Return the number of steps of the whole run, unless it ends early."""
-        return self.settings.epochs * self.source.steps_in_epoch
-
     def _resumed(self) -> Progress:
-        progress = self.journal.progress() if self.journal is not None else Progress()
-        base = self.journal.base if self.journal is not None else 0
-        steps = torch.tensor([progress.step, base], device=self.encoder.device)
-        self.processes.copy_from_first([steps])
-        step, self._base = map(int, steps)
-        if step:
-            progress, tensors = read_state(self.out, step)
-            self._trained.restore(tensors)
-            if step == self._base:
-                progress = replace(progress, ended=False)
-        else:
+        progress = self.states.progress() if self.states.writes else Progress()
+        step = torch.tensor(progress.step, device=self.encoder.device)
+        self.processes.copy_from_first([step])
+        if not int(step):
             self.processes.copy_from_first(self.encoder.state_dict().values())
             self.processes.copy_from_first(self.objective.state_dict().values())
+            return progress
+        progress, tensors = self.states.read()
+        self._trained.restore(tensors)
         return progress
 
     def _steps(self, progress: Progress) -> Progress:
         if progress.ended:
             return progress
+        settings, steps = self.settings, self.settings.epochs * self.source.steps_in_epoch
         towers = Towers(
             self.encoder,
             local=self.objective.local,
-            precision=self.settings.precision,
-            frozen_norms=self.settings.frozen_norms,
+            precision=settings.precision,
+            frozen_norms=settings.frozen_norms,
         )
         towers.train()
         step = Step(
@@ -330,30 +308,28 @@ class Training:
             self.objective,
             self.processes,
             micro_batch=self.micro_batch,
-            seed=self.settings.seed,
+            seed=settings.seed,
         )
         stored_at = time.monotonic()
         validated = None
-        for batch in self.source.training(progress.step, self.steps):
+        for batch in self.source.training(progress.step, steps):
             number = progress.step
-            rate = self.settings.rate_at(number - self._base, self.steps - self._base)
+            rate = settings.rate_at(number, steps)
             self._optimizer.zero_grad(set_to_none=True)
             ids = [self.source.pairs.ids[row] for row in batch.rows]
             parts = step(batch, number, ids)
             norm = self._update(rate, number, ids)
             progress = replace(progress, step=number + 1)
             self._log_step(progress.step, rate, norm, parts)
-            if self._validates_after(progress.step):
+            if self._validates_after(progress.step, steps):
                 validated = self._validated(towers, progress)
                 progress = self._judged(progress, validated)
-            patience = self.settings.patience
-            ended = progress.step == self.steps or 0 < patience <= progress.waited
+            ended = progress.step == steps or 0 < settings.patience <= progress.waited
             progress = replace(progress, ended=ended)
-            self.on_step(StepProgress(progress.step, self.steps, sum(parts.values()), validated))
+            self.on_step(StepProgress(progress.step, steps, sum(parts.values()), validated))
             stopped = self.is_stopped()
-            is_due = ended or stopped or time.monotonic() - stored_at > self.keep_seconds
-            if self.journal is not None and is_due:
-                self.journal.store(progress, self._trained)
+            if ended or stopped or time.monotonic() - stored_at > self.keep_seconds:
+                self.states.store(progress, self._trained)
                 stored_at = time.monotonic()
             if ended:
                 break
@@ -374,18 +350,17 @@ class Training:
         self._optimizer.step()
         return norm
 
-    def _validates_after(self, step: int) -> bool:
+    def _validates_after(self, step: int, steps: int) -> bool:
         if self.validation is None:
             return False
         every = self.settings.validate_every * self.source.steps_in_epoch
-        return step % every == 0 or step == self.steps
+        return step % every == 0 or step == steps
 
     def _validated(self, towers: Towers, progress: Progress) -> Validated:
         assert self.validation is not None
         self.processes.copy_from_first(self.encoder.buffers())
         validated = self.validation(towers, self.objective, progress.step)
-        if self.journal is not None:
-            self.journal.log(VALIDATIONS, validated.row())
+        self.states.log(VALIDATIONS, validated.row())
         return validated
 
     def _judged(self, progress: Progress, validated: Validated) -> Progress:
@@ -394,14 +369,12 @@ class Training:
         # The first process decides, because values may differ in the last digit between processes.
         self.processes.copy_from_first([score])
         after = progress.validated(float(score), validated.row())
-        if after.best_step == progress.step and self.journal is not None:
-            self.journal.store_best(after, self.encoder)
+        if after.best_step == progress.step:
+            self.states.store_best(after, self.encoder)
         return after
 
     def _log_step(self, step: int, rate: float, norm: float, parts: dict[str, float]) -> None:
-        if self.journal is None:
-            return
         row = {"step": step, "epoch": (step - 1) // self.source.steps_in_epoch + 1}
         losses = {f"loss_{name}": value for name, value in parts.items()}
         total = {"learning_rate": rate, "loss": sum(parts.values())}
-        self.journal.log(LOG, {**row, **total, **losses, "gradient": norm})
+        self.states.log(LOG, {**row, **total, **losses, "gradient": norm})

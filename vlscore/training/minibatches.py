@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import TrainingProcesses
 from vlscore.data import split_sentences
 from vlscore.encoders import JointEncoder, Tokens
 from vlscore.training.augmentation import AUGMENTATIONS, Augmentation
 from vlscore.training.copies import Copy, ReportCopies
+from vlscore.training.processes import TrainingProcesses
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.training_pairs import Grey, Pairs, as_radiograph
 
@@ -133,7 +133,7 @@ class BatchSource:
             has_lateral = torch.from_numpy(self.pairs.has_lateral[own])
             found = [self._lateral_pixels(pair, epoch) for pair in own[has_lateral.numpy()]]
             lateral = torch.stack(found) if found else lateral
-        same = self.pairs.same(rows, duplicates_apart=self._settings.duplicates_apart)
+        same = self.pairs.same(rows)
         copies = [self._copies_of(pair, epoch) for pair in own]
         texts = [
             text

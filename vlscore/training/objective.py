@@ -31,7 +31,7 @@ class PairFeatures:
             `copies`; see `vlscore.training.copies`.
         copy_changes: (n, K) float, how many significant changes each copy has; -1 where the report
             allows no such copy, whose vector then does not count.
-        copy_visible: (n, K) bool, whether one film can show that the copy is changed.
+        copy_visible: (n, K) bool, whether one image can show that the copy is changed.
     """
 
     images: Tensor

@@ -1,9 +1,9 @@
 """Training of an encoder from a table of images and reports to a checkpoint."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.core import (
-    OnProgress,
-    ResumableFolder,
-    TrainingProcesses,
-    connected,
-    no_progress,
-    run_record,
-)
+from vlscore.core import OnProgress, ResultFolder, no_progress
 from vlscore.embedding import view_notes
-from vlscore.encoders import STYLES, JointEncoder, SmallSettings, check_device, find_encoder
+from vlscore.encoders import (
+    STYLES,
+    JointEncoder,
+    SmallSettings,
+    check_device,
+    find_encoder,
+    tensors_digest,
+)
 from vlscore.errors import InvalidSetting
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
@@ -28,7 +28,6 @@ from vlscore.training.loop import (
     OnStep,
     Training,
     Validation,
-    measure_constant,
     split,
     stop_requests,
 )
@@ -39,31 +38,19 @@ from vlscore.training.objectives.finding_labels import (
     common_observations,
     finding_labels,
 )
+from vlscore.training.processes import TrainingProcesses, connected
 from vlscore.training.registry import find_objective
-from vlscore.training.settings import TrainingSettings, write_config
-from vlscore.training.start import Start, own_copy
-from vlscore.training.state import PARTS_OF_RUN, STATE, Journal, Progress, remove_other_states
-from vlscore.training.step import Towers
-from vlscore.training.training_pairs import (
-    Pairs,
-    Preparation,
-    as_radiograph,
-    prepare,
-    wait_for,
-    write_failures,
+from vlscore.training.result import TrainingRun, config_of, write_result
+from vlscore.training.settings import Start, TrainingSettings
+from vlscore.training.start import (
+    image_tensors,
+    loaded_encoder,
+    loaded_modules,
+    own_copy,
+    small_encoder,
 )
-from vlscore.training.training_run import (
-    CONFIG,
-    RESULTS,
-    TrainingRun,
-    card_of_run,
-    check_can_be_saved,
-    config_of,
-    epochs_in_parts,
-    is_longer,
-    is_unfinished,
-    note_on_parts,
-)
+from vlscore.training.state import Progress, States, remove_left_over
+from vlscore.training.training_pairs import Pairs, Preparation, as_radiograph, prepare, wait_for
 
 PAIRS_FOLDER = "pairs"
 
@@ -91,10 +78,6 @@ def train(
     the same weights as a run without a stop (on the same machine and with the same number of
     processes). After the end of a run such a call changes nothing.
 
-    A call with more epochs continues the finished run from its last state: weights, optimiser and
-    order of the pairs. The learning rate rises and falls again, over the new epochs. The result
-    records this, because it is not that of so many epochs from the beginning.
-
     Several processes that `torchrun` started share each batch; all must have access to the folders.
 
     Args:
@@ -108,20 +91,20 @@ def train(
         micro_batch: most pairs that go through the towers at once; 0 for no limit. It bounds
             memory, and changes the result by rounding alone.
         device: default: a GPU if there is one.
-        overwrite: start again; an earlier result remains until the new one is complete.
+        overwrite: train again; an earlier result remains until the new one is complete.
         keep_going: continue even if the first hundred rows all fail for the same reason.
         keep_seconds: time between two stored states.
         on_progress: called with (rows done, rows failed) while images are decoded.
         on_step: called after every step of training.
 
     Raises:
-        InvalidSetting: settings that are not possible here; `out` holds another run's results.
+        InvalidSetting: settings that are not possible here; `out` holds another run.
         TrainingDiverged: the loss or gradient of a step is not finite.
-        FolderInUse, OutputFailed, ChecksumMismatch: as of every resumable run.
-        A row that gives no pair raises nothing: it is listed in failures.csv.
+        FolderInUse, OutputFailed, ChecksumMismatch: as of every result folder.
+        A row that gives no pair raises nothing: it is in failures.csv.
     """
     processes = TrainingProcesses.launched()
-    job = _TrainingJob(
+    run = _TrainingTask(
         preparation,
         Path(out),
         settings or TrainingSettings(),
@@ -135,12 +118,12 @@ def train(
         device=_device(device, processes),
         on_progress=on_progress,
     )
-    job.check()
-    return job.run(micro_batch=micro_batch, keep_seconds=keep_seconds, on_step=on_step)
+    run.check()
+    return run.result(micro_batch=micro_batch, keep_seconds=keep_seconds, on_step=on_step)
 
 
 @dataclass(eq=False)
-class _TrainingJob:
+class _TrainingTask:
     """Training run on one table."""
 
     preparation: Preparation
@@ -155,7 +138,7 @@ class _TrainingJob:
     processes: TrainingProcesses
     device: torch.device
     on_progress: OnProgress
-    opened: JointEncoder | None = None
+    loaded: JointEncoder | None = None
     began: float = field(default_factory=time.monotonic)
 
     def check(self) -> None:
@@ -164,13 +147,16 @@ class _TrainingJob:
         AUGMENTATIONS.find(settings.augmentation)
         objective = self._bare_objective
         encoder, _ = find_encoder(self.start.encoder)
-        if objective.copies and self._has_unit_length(encoder):
+        normalised = encoder.card.normalised
+        if self.start.is_small:
+            normalised = STYLES[self.start.style or SmallSettings.style].normalised
+        if objective.copies and normalised:
             raise InvalidSetting(
                 f"the objective {objective.name} trains the lengths of vectors, and this encoder's "
                 "have length 1; use style=judging (--style judging) or another encoder"
             )
         has_lateral = self.start.is_small or encoder.has_lateral_tower
-        if self.preparation.views == "frontal+lateral" and not has_lateral:
+        if self.lateral and not has_lateral:
             raise InvalidSetting(
                 f"{encoder.card.name} has no tower for lateral views; use views=first-frontal "
                 "(--views)"
@@ -180,71 +166,97 @@ class _TrainingJob:
                 f"batch_size={size} cannot be shared equally by {self.processes.count} processes; "
                 "give a multiple"
             )
-        if (rows := self.preparation.table.count()) is not None and rows < size:
-            raise InvalidSetting(too_few(rows, size))
+        if (rows := self.preparation.table.count()) is not None:
+            _require_a_batch(rows, size)
+
+    @property
+    def lateral(self) -> bool:
+        """Return whether lateral images are used."""
+        return self.preparation.views == "frontal+lateral"
 
     @cached_property
     def _bare_objective(self) -> Objective:
         """The objective with vectors of some length, on which its own settings do not depend."""
         return find_objective(self.settings.objective, dim=2, local_dim=2)
 
-    def _has_unit_length(self, encoder: type[JointEncoder] | JointEncoder) -> bool:
-        if self.start.is_small:
-            return STYLES[self.start.style or SmallSettings.style].normalised
-        return encoder.card.normalised
-
     def key(self) -> dict[str, Any]:
         """Return the settings that must match before a stopped run can be resumed."""
         return {
+            "command": "train",
             "data": self.preparation.key(),
             "validation": None if self.validation is None else self.validation.key(),
             "start": self._start,
-            "settings": self.settings.to_dict(),
+            "settings": asdict(self.settings),
         }
 
     @cached_property
     def _start(self) -> dict[str, Any]:
         """Return what the start weights depend on, besides seed and training reports."""
-        digest = None if self.opened is None else self.opened.weights_digest
-        style = self.start.style if self.opened is None else None
-        facts = {"encoder": self.start.name, "weights_digest": digest, "style": style}
-        # Only where they are set, so that runs that were begun before these settings resume.
-        for name in ("side", "reading"):
-            if (value := getattr(self.start, name)) is not None:
-                facts[name] = value
-        if self.start.is_small and self.start.image_weights is not None:
-            facts["image_weights"] = self.start.image_digest
-        return facts
+        start = self.start
+        images = start.image_weights
+        return {
+            "encoder": start.name,
+            "weights_digest": None if self.loaded is None else self.loaded.weights_digest,
+            "image_weights": None if images is None else tensors_digest(image_tensors(str(images))),
+            "style": start.style,
+            "side": start.side,
+            "reading": start.reading,
+        }
 
-    def run(self, **options: Any) -> TrainingRun:
+    def result(self, **options: Any) -> TrainingRun:
         """Return the result in the folder, after training if it is not there yet.
 
-        Args: options: keyword arguments of `_trained`.
+        Args: options: keyword arguments of `Training`.
         """
-        self.opened = self.start.opened(self.settings.seed)
-        processes = self.processes
-        extends: tuple[str, ...] = ()
-        may_extend = processes.leads and not self.overwrite
-        if may_extend and is_longer(self.out, self.key(), self.start.name):
-            extends = ("settings",)
+        self.loaded = loaded_encoder(self.start)
+        preparation = self.validation or self.preparation
+        notes = () if self.loaded is None else view_notes(self.loaded, self.preparation.views)
+        beside = (PAIRS_FOLDER, f"{PAIRS_FOLDER}-validation")
         with ExitStack() as stack:
-            stack.enter_context(connected(processes, self.device))
-            folder = None
-            if processes.leads:
-                opened = ResumableFolder(
-                    self.out, self.key(), results=RESULTS, overwrite=self.overwrite, extends=extends
+            stack.enter_context(connected(self.processes, self.device))
+            record: Mapping[str, Any] | None = None
+            if self.processes.leads:
+                folder = stack.enter_context(
+                    ResultFolder(self.out, self.key(), overwrite=self.overwrite, beside=beside)
                 )
-                folder = stack.enter_context(opened)
-            has_ended = torch.tensor(folder is not None and folder.record is not None)
-            has_ended = has_ended.to(self.device, torch.uint8)
-            processes.copy_from_first([has_ended])
-            return self._ended(folder) if bool(has_ended) else self._trained(folder, **options)
+                record = folder.record
+                if record is not None:
+                    remove_left_over(self.out, self.key())
+            has_ended = torch.tensor(record is not None).to(self.device, torch.uint8)
+            self.processes.copy_from_first([has_ended])
+            if not bool(has_ended):
+                training, observations = self._training(**options)
+                # Only from here on: a stop during decoding needs no step to be finished first.
+                with stop_requests() as training.is_stopped:
+                    progress = training.run()
+                if self.processes.leads:
+                    facts = self._facts(training, progress, observations)
+                    call = {
+                        "device": str(self.device),
+                        "processes": self.processes.count,
+                        "seconds": round(time.monotonic() - self.began, 3),
+                    }
+                    record = folder.finish(
+                        lambda path: write_result(
+                            path, training, progress, preparation, self._config(), facts, call
+                        )
+                    )
+                # The others have read the best weights.
+                self.processes.wait()
+                if self.processes.leads:
+                    training.states.remove()
+            return TrainingRun(self.out, record or {}, bool(has_ended), notes)
 
-    def _trained(
-        self, folder: ResumableFolder | None, *, micro_batch: int, **options: Any
-    ) -> TrainingRun:
-        """Train and write the result."""
+    def _training(self, micro_batch: int, **options: Any) -> tuple[Training, list[str]]:
+        """Return the training, and the observations that `findings_weight` adds to the loss."""
+        size = self.settings.batch_size
         pairs, rows, held_pairs, held = self._data()
+        _require_a_batch(len(rows), size)
+        if self.settings.select == "loss" and 0 < len(held) < size:
+            raise InvalidSetting(
+                f'select="loss" needs a whole batch of {size} validation pairs; there are '
+                f"{len(held)}. Hold out more, or select by recall"
+            )
         reports = [pairs.texts[row] for row in rows]
         copies = self._copies(pairs)
         held_copies = copies if held_pairs is pairs else self._copies(held_pairs)
@@ -252,134 +264,73 @@ class _TrainingJob:
         observations = self._observations(reports)
         objective = self._objective(encoder, pairs, len(observations))
 
-        labels = held_labels = None
-        if objective.needs_labels:
-            labels = held_labels = finding_labels(pairs.texts, observations)
-            if held_pairs is not pairs:
-                held_labels = finding_labels(held_pairs.texts, observations)
-        shared: dict[str, Any] = {
-            "encoder": encoder,
-            "settings": self.settings,
-            "processes": self.processes,
-            "lateral": self.preparation.views == "frontal+lateral",
-            "threads": self.workers,
-        }
-        source = BatchSource(pairs, rows, labels=labels, copies=copies, **shared)
-        held_source = BatchSource(
-            held_pairs, held, labels=held_labels, copies=held_copies, **shared
-        )
-        if len(rows) < self.settings.batch_size:
-            raise InvalidSetting(too_few(len(rows), self.settings.batch_size))
-        journal = None
-        if folder is not None:
-            data = f"{pairs.sha256} {held_pairs.sha256}"
-            journal = Journal(folder, data, anew=self.overwrite)
+        def source(pairs: Pairs, rows: Rows, copies: ReportCopies | None) -> BatchSource:
+            return BatchSource(
+                pairs,
+                rows,
+                encoder,
+                self.settings,
+                processes=self.processes,
+                labels=finding_labels(pairs.texts, observations)
+                if objective.needs_labels
+                else None,
+                copies=copies,
+                lateral=self.lateral,
+                threads=self.workers,
+            )
+
+        validation = None
+        if len(held):
+            held_source = source(held_pairs, held, held_copies)
+            validation = Validation(held_source, batch_size=size, micro_batch=micro_batch)
         training = Training(
             encoder,
             objective,
-            source,
+            source(pairs, rows, copies),
             self.settings,
-            self._validation(held_source, micro_batch),
-            self.out,
-            journal,
+            validation,
+            States(
+                self.out,
+                self.key(),
+                f"{pairs.sha256} {held_pairs.sha256}",
+                writes=self.processes.leads,
+                anew=self.overwrite,
+            ),
             self.processes,
             micro_batch=micro_batch,
-            loaded=self.start.loaded,
+            loaded=loaded_modules(self.start),
             **options,
         )
-        # Only from here on, because a stop during decoding needs no step to be finished first.
-        with stop_requests() as training.is_stopped:
-            progress = training.run()
-        if folder is None:
-            self.processes.wait()
-            return TrainingRun(self.out, {}, {})
-        record = self._write(folder, training, progress, observations)
-        self.processes.wait()
-        done = int(record["resumed_from"])
-        return TrainingRun.of(folder, self._notes(), record=record, resumed_from=done)
+        return training, observations
 
-    def _write(
-        self,
-        folder: ResumableFolder,
-        training: Training,
-        progress: Progress,
-        observations: Sequence[str],
+    def _facts(
+        self, training: Training, progress: Progress, observations: Sequence[str]
     ) -> dict[str, Any]:
-        """Write the result, and return the content of run.json."""
-        encoder, held, journal = training.encoder, training.validation, training.journal
-        assert journal is not None
-        settings, pairs = self.settings, training.source.pairs
-        table = self.preparation.table
+        """Return what the encoder's card and run.json say of the training."""
+        table, held = self.preparation.table, training.validation
         held_table = None if self.validation is None else self.validation.table
-        calibration = None
-        if held is not None:
-            towers = Towers(encoder, local=False, precision="fp32")
-            preparation = self.validation or self.preparation
-            calibration = measure_constant(held, towers, preparation, settings.seed)
-        parts = epochs_in_parts(folder.previous, settings.epochs)
-        state = journal.note()
-        facts = {
-            "objective": settings.objective,
-            "seed": settings.seed,
-            "settings": settings.to_dict(),
+        return {
+            "objective": self.settings.objective,
+            "seed": self.settings.seed,
+            "settings": asdict(self.settings),
             "table": str(table.path.resolve()),
             "table_sha256": table.sha256,
             "validation_table": None if held_table is None else str(held_table.path.resolve()),
             "steps": progress.step,
-            PARTS_OF_RUN: parts,
             "best_step": progress.best_step if progress.score is not None else None,
             "best_validation": progress.best,
             "start": self._start,
-            "data_sha256": pairs.sha256,
+            "data_sha256": training.source.pairs.sha256,
             "pairs": len(training.source.rows),
-            **({"observations": observations} if observations else {}),
-            "failed": len(pairs.failed),
             "validation_sha256": None if held is None else held.pairs.sha256,
             "validation_pairs": 0 if held is None else len(held.rows),
+            "observations": list(observations),
         }
 
-        def write(place: Path) -> dict[str, Any]:
-            config = config_of(self.preparation, self.validation, self.start, settings)
-            write_config(place / CONFIG, config, comment=note_on_parts(parts))
-            encoder.save(place, card_of_run(encoder, facts, calibration))  # type: ignore[operator]
-            journal.write_logs(place)
-            write_failures(place, pairs.failed)
-            return run_record(
-                **facts,
-                device=str(self.device),
-                processes=self.processes.count,
-                seconds=round(time.monotonic() - self.began, 3),
-                resumed_from=journal.base + folder.resumed_from,
-                **{STATE: state},
-            )
-
-        record = folder.finish(write, rows=progress.step - journal.base)
-        remove_other_states(self.out, state["files"])
-        return record
-
-    def _notes(self) -> tuple[str, ...]:
-        return () if self.opened is None else view_notes(self.opened, self.preparation.views)
-
-    def _encoder(self, reports: Sequence[str], copies: ReportCopies | None) -> JointEncoder:
-        """Return the encoder to train; a new one gets the words of the reports and their copies."""
-        words = [] if copies is None else copies.words()
-        start = self.opened or self.start.small(
-            [*reports, *words],
-            self.settings.seed,
-            lateral=self.preparation.views == "frontal+lateral",
-        )
-        encoder = own_copy(start).to(self.device)
-        check_can_be_saved(encoder)
-        return encoder
-
-    def _ended(self, folder: ResumableFolder | None) -> TrainingRun:
-        """Return the result in the folder of a run that had ended."""
-        if folder is None or folder.record is None:
-            return TrainingRun(self.out, {}, {}, unchanged=True)
-        # A stopped run with more epochs needs its states.
-        if not is_unfinished(self.out):
-            remove_other_states(self.out, folder.record.get(STATE, {}).get("files", ()))
-        return TrainingRun.of(folder, self._notes(), unchanged=True, resumed_from=0)
+    def _config(self) -> dict[str, Any]:
+        """Return every setting of the run by the name of its option."""
+        validation = None if self.validation is None else self.validation.table.path
+        return config_of(self.preparation, validation, self.start, self.settings)
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
         """Return the training pairs and their rows, and the validation pairs and their rows."""
@@ -393,7 +344,7 @@ class _TrainingJob:
 
     def _pairs(self, preparation: Preparation, folder: Path) -> Pairs:
         if not self.processes.leads:
-            return wait_for(preparation, folder)
+            return wait_for(folder)
         return prepare(
             preparation,
             folder,
@@ -403,19 +354,24 @@ class _TrainingJob:
         )
 
     def _copies(self, pairs: Pairs) -> ReportCopies | None:
-        """Return the changed copies of all reports if the objective needs them, else None.
-
-        The first process finds them, and stores them in the folder of the pairs.
-        """
+        """Return the changed copies of all reports if the objective needs them, else None."""
         if not self._bare_objective.copies:
             return None
-        cache = pairs.folder.with_name(f"{pairs.folder.name}-copies.jsonl")
-        if not self.processes.leads:
-            self.processes.wait()
-        found = find_copies(pairs.texts, without=self._bare_objective.left_out, cache=cache)
-        if self.processes.leads:
-            self.processes.wait()
-        return found
+        return find_copies(pairs.texts, without=self._bare_objective.left_out)
+
+    def _encoder(self, reports: Sequence[str], copies: ReportCopies | None) -> JointEncoder:
+        """Return the encoder to train; a new one gets the words of the reports and their copies."""
+        words = [] if copies is None else copies.words()
+        start = self.loaded or small_encoder(
+            self.start, [*reports, *words], self.settings.seed, lateral=self.lateral
+        )
+        encoder = own_copy(start).to(self.device)
+        if not callable(getattr(encoder, "save", None)):
+            raise InvalidSetting(
+                f"{encoder.card.name} cannot be trained: it has no method save(folder, card), "
+                "which writes what its load() reads"
+            )
+        return encoder
 
     def _observations(self, reports: Sequence[str]) -> list[str]:
         """Return the observations that `findings_weight` adds to the loss; none without it."""
@@ -448,24 +404,13 @@ class _TrainingJob:
                 )
         return found.to(self.device)
 
-    def _validation(self, source: BatchSource, micro_batch: int) -> Validation | None:
-        if not len(source.rows):
-            return None
-        size = self.settings.batch_size
-        if self.settings.select == "loss" and len(source.rows) < size:
-            raise InvalidSetting(
-                f'select="loss" needs a whole batch of {size} validation pairs; there are '
-                f"{len(source.rows)}. Hold out more, or select by recall"
-            )
-        return Validation(source, batch_size=size, micro_batch=micro_batch)
 
-
-def too_few(pairs: int, size: int) -> str:
-    """Return the message for a table with fewer pairs than a batch."""
-    return (
-        f"there are {pairs} training pairs, fewer than batch_size={size}; give a smaller one "
-        "(--batch-size)"
-    )
+def _require_a_batch(pairs: int, size: int) -> None:
+    if pairs < size:
+        raise InvalidSetting(
+            f"there are {pairs} training pairs, fewer than batch_size={size}; give a smaller one "
+            "(--batch-size)"
+        )
 
 
 def _device(device: str | None, processes: TrainingProcesses) -> torch.device:

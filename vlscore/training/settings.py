@@ -1,7 +1,7 @@
 """Settings of a training run, and the TOML file with them.
 
-- `StartSettings` holds the encoder that is trained, and its start weights. `TrainingSettings` holds
-  every other number on which the weights depend, except data. Their fields are also the options of
+- `Start` holds the encoder that is trained, and its start weights. `TrainingSettings` holds every
+  other number on which the weights depend, except data. Their fields are also the options of
   `vlscore train`, with hyphens for underscores.
 - `read_config` and `write_config` read and write a TOML file of settings, which every run writes.
 
@@ -13,19 +13,12 @@ import json
 import math
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import (
-    atomic_write,
-    check_settings,
-    described,
-    registered_name,
-    setting,
-    split_call,
-)
-from vlscore.encoders import encoder_from_file, path_from_file
+from vlscore.core import check_settings, described, registered_name, setting, split_call
+from vlscore.encoders import encoder_card, encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
 
 PRECISIONS = ("fp32", "bf16")
@@ -35,17 +28,18 @@ START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
 
 
 @described
-@dataclass(frozen=True)
-class StartSettings:
-    """Encoder to train, and its start weights."""
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Encoder to train, and its start weights.
+
+    Raises: InvalidSetting if settings contradict each other.
+    """
 
     encoder: Any = setting(  # noqa: RUF009 - it makes a field
         "small",
-        "Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
-        "`vlscore encoders` lists them.",
+        "Encoder: small, for a new one; or any encoder with a checkpoint in --weights.",
         "NAME",
-        more="Or any encoder with a checkpoint in `weights`; or a loaded encoder, which training "
-        "changes.",
+        more="Or a loaded encoder, which training changes.",
         panel=START,
         option="--encoder -e",
         typed=str,
@@ -67,44 +61,76 @@ class StartSettings:
     )
     image_weights: str | Path | None = setting(  # noqa: RUF009
         None,
-        "Weights of the image tower: for a published layout ResNet-50 as torchvision has it, for "
-        "instance; for small towers EfficientNet-Lite0. Default: random.",
+        "Weights of EfficientNet-Lite0, which is then the image trunk of a new small encoder. "
+        "Default: random.",
         "PATH",
-        more="See `new_encoder`. A new small encoder with image weights has EfficientNet-Lite0 as "
-        "its image trunk.",
-        panel=START,
-        typed=Path | None,
-    )
-    text_weights: str | Path | None = setting(  # noqa: RUF009
-        None,
-        "Weights of a published layout's report tower: the folder of a BERT such as "
-        "Bio_ClinicalBERT. Default: random.",
-        "PATH",
-        more="See `new_encoder`.",
+        more="With the tensor names of timm or of the package efficientnet_lite_pytorch.",
         panel=START,
         typed=Path | None,
     )
     style: str | None = setting(
         None,
-        "Pooling and normalisation of small towers, by the name of the objective that has "
+        "Pooling and normalisation of a new small encoder, by the name of the objective that has "
         "them. Default: siglip.",
         "NAME",
         panel=START,
     )
     side: int | None = setting(
         None,
-        "Side in pixels of the images of small towers, a multiple of 32, or of 64 with "
+        "Side in pixels of the images of a new small encoder, a multiple of 32, or of 64 with "
         "--image-weights. Default: 128.",
         "PIXELS",
         panel=START,
     )
     reading: str | None = setting(
         None,
-        "What the report tower of small towers reads: words, or findings that `vlscore "
+        "What the report tower of a new small encoder reads: words, or findings that `vlscore "
         "findings` extracts. Default: words.",
         "NAME",
         panel=START,
     )
+
+    def __post_init__(self) -> None:
+        for name in ("style", "side", "reading", "image_weights"):
+            if getattr(self, name) is not None and not self.is_small:
+                raise InvalidSetting(
+                    f"{name} (--{name.replace('_', '-')}) is of a new small encoder; {self.name} "
+                    "has its own"
+                )
+        if self.side is not None or self.reading is not None:
+            from vlscore.encoders import SmallSettings
+
+            SmallSettings(**self.small_settings())
+
+    @property
+    def name(self) -> str:
+        """Return the name of the encoder."""
+        return str(self.encoder if isinstance(self.encoder, str) else self.encoder.card.name)
+
+    @property
+    def is_small(self) -> bool:
+        """Return whether a small encoder is made, with a vocabulary from the reports."""
+        return self.encoder == "small" and self.weights is None
+
+    def small_settings(self) -> dict[str, Any]:
+        """Return the fields of SmallSettings that are set for a new small encoder."""
+        trunk = None if self.image_weights is None else "efficientnet-lite0"
+        options = {"side": self.side, "trunk": trunk, "reading": self.reading}
+        return {name: value for name, value in options.items() if value is not None}
+
+    @property
+    def stored_side(self) -> int:
+        """Return the shorter side of stored images in pixels; raise UnknownName.
+
+        They are a little larger than the tower's input, so that crops can vary in position.
+        """
+        if self.side is not None:
+            size = self.side
+        elif isinstance(self.encoder, str):
+            size = encoder_card(self.encoder).image_size
+        else:
+            size = self.encoder.card.image_size
+        return max(256, round(size * 8 / 7))
 
 
 @described
@@ -209,12 +235,6 @@ class TrainingSettings:
         panel=LEARNING,
         least=0,
     )
-    duplicates_apart: bool = setting(
-        True,
-        "Pairs of one study, or with equal reports, are no negatives of each other.",
-        option="--duplicates-apart/--duplicates-are-negatives",
-        panel=LEARNING,
-    )
     validation_share: float = setting(
         0.05,
         "Share of the studies held out.",
@@ -250,16 +270,6 @@ class TrainingSettings:
         if not self.validation_share < 1:
             raise InvalidSetting(f"validation_share is below 1, not {self.validation_share}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data that json and TOML can write.
-
-        `loaded_rate` is there only where it is set, so that runs of earlier versions resume.
-        """
-        found = asdict(self)
-        if self.loaded_rate == 1:
-            del found["loaded_rate"]
-        return found
-
     def rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of step `step` (from 0) of `steps`.
 
@@ -276,7 +286,7 @@ class TrainingSettings:
 
 # A file may be untrusted: it must not choose which files are written or replaced.
 _OF_COMMAND_LINE = {"out", "overwrite", "pairs"}
-_PATHS = {"weights", "tokenizer", "image_weights", "text_weights"}
+_PATHS = {"weights", "tokenizer", "image_weights"}
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
@@ -286,11 +296,10 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
     Raises: InvalidSetting if the file cannot be read, or has an unknown name or an invalid value.
     """
     try:
-        with path.open("rb") as stream:
-            found = tomllib.load(stream)
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidSetting(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidSetting(f"{path} is no TOML file: {error}") from None
     for name, value in found.items():
         if name not in known:
@@ -298,10 +307,9 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
             hint = f"; did you mean {close[0]}" if close else f"; it has {', '.join(known)}"
             raise InvalidSetting(f"{path}: training has no setting {name!r}{hint}")
         if name in _OF_COMMAND_LINE:
-            option = f"--{name.replace('_', '-')}"
             raise InvalidSetting(
-                f"{path}: a file of settings cannot say where files are written: remove "
-                f"{name!r} from it, and write {option} on the command line"
+                f"{path}: a file of settings cannot say where files are written: remove {name!r} "
+                f"from it, and write --{name} on the command line"
             )
         if not isinstance(value, str | int | float | bool):
             raise InvalidSetting(f"{path}: {name} is a text, a number, true or false")
@@ -327,21 +335,12 @@ def check_names(path: Path, values: Mapping[str, Any]) -> None:
         path_from_file(str(values[name]), path)
 
 
-def write_config(path: Path, values: Mapping[str, Any], *, comment: str | None = None) -> None:
-    """Write settings in the form that `read_config` reads; leave out those that are None.
-
-    Args: comment: text for the head of the file.
-    Raises: OutputFailed.
-    """
-    with atomic_write(path) as stream:
-        stream.writelines(f"# {line}\n" for line in (comment or "").splitlines())
-        stream.writelines(
-            f"{name} = {_written(value)}\n" for name, value in values.items() if value is not None
-        )
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no setting")
+def write_config(path: Path, values: Mapping[str, Any]) -> None:
+    """Write settings in the form that `read_config` reads; leave out those that are None."""
     # Texts, numbers and truth values look alike in json and TOML.
-    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=True)
+    lines = (
+        f"{name} = {json.dumps(str(value) if isinstance(value, Path) else value, allow_nan=False)}"
+        for name, value in values.items()
+        if value is not None
+    )
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

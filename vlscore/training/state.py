@@ -1,17 +1,15 @@
 """State of a training run, from which a killed run is resumed.
 
-The weights, the optimiser's state and the progress are in `.state/` of the output folder, as
-safetensors, which cannot run code. A kill costs only the minutes since the last state, and does not
-change the result. Each time a state is written, the log of the steps since the last one is appended
-as a chunk of the run, with the name and digest of the state file. The last state remains after the
-end, so that the run can be continued for more epochs.
+The folder `.state/` of the output folder has the weights and the optimiser's state as safetensors,
+which cannot run code, the logs so far, and `state.json`, which is written last: the progress, what
+the run depends on, and the digests of the other files. A kill costs only the minutes since the last
+state, and does not change the result.
 """
 
-import csv
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vlscore.core import ResumableFolder, atomic_write, file_digest, json_line, plain, writing
-from vlscore.errors import ChecksumMismatch, OutputFailed
+from vlscore.core import (
+    as_json,
+    atomic_write,
+    file_digest,
+    json_line,
+    key_difference,
+    plain,
+    write_json,
+    writing,
+)
+from vlscore.errors import ChecksumMismatch, InvalidSetting, OutputFailed
 
 FOLDER = ".state"
-# Entry of run.json about the last state: its progress, and the names and digests of its files.
-STATE = "state"
-# Entry about the epochs of each part of a run that was continued after its end.
-PARTS_OF_RUN = "epochs_in_parts"
+_STATE = "state.json"
 LOG, VALIDATIONS = LOGS = ("log", "validation")
 
 
@@ -85,125 +89,146 @@ class Trained:
         self.optimizer.load_state_dict({"state": values, "param_groups": groups})
 
 
-class Journal:
-    """Journal of the unfinished run of an output folder; only the first process has one.
+class States:
+    """Stored states of the unfinished run of an output folder; the first process writes them.
 
     Args:
-        run: the resumable folder, entered, of an unfinished run.
+        out: output folder; every process can read it.
+        key: what the run depends on, without the content of the data.
         data: digest of the training data.
-        anew: restart a run that cannot be resumed, instead of refusing it.
+        writes: whether this is the first process.
+        anew: remove the state of another run, or a damaged one, instead of refusing it.
     """
 
-    def __init__(self, run: ResumableFolder, data: str, *, anew: bool = False) -> None:
-        self._run, self._data, self._anew = run, data, anew
-        self._folder = run.out / FOLDER
+    def __init__(
+        self, out: Path, key: Mapping[str, Any], data: str, *, writes: bool, anew: bool
+    ) -> None:
+        self.out, self.writes = out, writes
+        self._folder = out / FOLDER
+        self._depends = as_json({"key": key, "data": data})
+        self._anew = anew
         self._lines: dict[str, list[str]] = {name: [] for name in LOGS}
-        self._earlier: dict[str, Any] = {}
-        if run.previous is not None:
-            self._earlier = run.previous.record[STATE]
-        elif not run.rows:
-            remove_other_states(run.out, ())
-
-    @property
-    def base(self) -> int:
-        """Return the number of steps of the finished run that this one continues; 0 without one."""
-        return int(self._earlier["progress"]["step"]) if self._earlier else 0
-
-    def note(self) -> dict[str, Any]:
-        """Return the progress of the last state, and names and digests of its files."""
-        note = self._earlier
-        for chunk in self._run.chunks():
-            note = chunk.note
-        return note
 
     def progress(self) -> Progress:
-        """Read the progress of the run.
+        """Return the progress of the last state, after a check of its files; none without one.
 
-        Raises: ChecksumMismatch if its files are damaged, or it was started with other data.
+        Raises: InvalidSetting if it is of another run; ChecksumMismatch if its files are damaged,
+            or it was begun with other data.
         """
         try:
-            return self._progress()
-        except ChecksumMismatch:
+            return self._checked()
+        except (InvalidSetting, ChecksumMismatch):
             if not self._anew:
                 raise
-            self._run.begin_anew()
-            remove_other_states(self._run.out, ())
-            return Progress()
+        self.remove()
+        return Progress()
 
-    def _progress(self) -> Progress:
-        note = self.note()
-        if not note:
+    def _checked(self) -> Progress:
+        if not (self._folder / _STATE).is_file():
+            self.remove()
             return Progress()
-        if note["data"] != self._data:
-            raise ChecksumMismatch(
-                f"{self._run.out}: the images or reports are not those that the training began "
-                "with; restore them, or give --overwrite to begin anew"
+        state = self._state()
+        before, now = state["depends"], self._depends
+        if before["key"] != now["key"]:
+            raise InvalidSetting(
+                f"{self.out} holds a stopped training, which differs: "
+                f"{key_difference(before['key'], now['key'])}. Choose another output folder, or "
+                "give --overwrite to begin anew"
             )
-        for name, sha256 in note["files"].items():
+        if before["data"] != now["data"]:
+            raise ChecksumMismatch(
+                f"{self.out}: the images or reports are not those that the training began with; "
+                "restore them, or give --overwrite to begin anew"
+            )
+        for name, sha256 in state["files"].items():
             path = self._folder / name
             if not path.is_file() or file_digest(path) != sha256:
                 raise ChecksumMismatch(
                     f"{path} is damaged or missing, so the training cannot be resumed; give "
                     "--overwrite to begin anew"
                 )
-        return Progress(**note["progress"])
+        progress = Progress(**state["progress"])
+        # Steps that were logged after the state are trained, and logged, once more.
+        for name in LOGS:
+            kept = [json_line(row) for row in self.rows(name) if row["step"] <= progress.step]
+            with atomic_write(self._log(name)) as stream:
+                stream.writelines(kept)
+        return progress
+
+    def read(self) -> tuple[Progress, dict[str, Tensor]]:
+        """Read the last state, which `progress` of the first process has checked."""
+        from safetensors.torch import load_file
+
+        progress = Progress(**self._state()["progress"])
+        return progress, load_file(self._folder / _state_file(progress))
+
+    def read_best(self, progress: Progress) -> dict[str, Tensor]:
+        """Read the encoder's tensors at its best validation."""
+        from safetensors.torch import load_file
+
+        return load_file(self._folder / _best_file(progress))
 
     def log(self, name: str, row: Mapping[str, Any]) -> None:
         """Add one row to a log, which the next `store` writes."""
-        self._lines[name].append(json_line(row))
+        if self.writes:
+            self._lines[name].append(json_line(row))
 
     def store_best(self, progress: Progress, encoder: nn.Module) -> None:
         """Store the weights of the best validation."""
-        self._write(best_file(progress), encoder.state_dict())
+        if self.writes:
+            self._write(_best_file(progress), encoder.state_dict())
 
     def store(self, progress: Progress, trained: Trained) -> None:
         """Store the state of the run, from which it is resumed after a kill."""
-        self._write(state_file(progress), trained.tensors(), progress)
-        names = [state_file(progress)]
+        if not self.writes:
+            return
+        self._write(_state_file(progress), trained.tensors())
+        names = [_state_file(progress)]
         if progress.score is not None:
-            names.append(best_file(progress))
-        digests = {name: file_digest(self._folder / name) for name in names}
-        note = {"progress": asdict(progress), "files": digests, "data": self._data}
-        with self._run.append(progress.step - self.base - self._run.rows, note) as place:
+            names.append(_best_file(progress))
+        with writing(self._folder):
             for name, lines in self._lines.items():
-                (place / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-        self._lines = {name: [] for name in LOGS}
-        # The state of the finished run that this one continues remains until this one ends.
-        remove_other_states(self._run.out, [*names, *self._earlier.get("files", ())])
+                with self._log(name).open("a", encoding="utf-8") as stream:
+                    stream.writelines(lines)
+                lines.clear()
+        files = {name: file_digest(self._folder / name) for name in names}
+        state = {"depends": self._depends, "progress": asdict(progress), "files": files}
+        write_json(self._folder / _STATE, state)
+        for path in self._folder.glob("*.safetensors"):
+            if path.name not in names:
+                path.unlink()
 
-    def write_logs(self, place: Path) -> None:
-        """Write every log with rows as a table, including the rows of stopped calls."""
-        for name in LOGS:
-            rows = list(self._rows(name))
-            if rows:
-                with atomic_write(place / f"{name}.csv") as stream:
-                    table = csv.DictWriter(stream, list(rows[0]))
-                    table.writeheader()
-                    table.writerows(rows)
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of a log up to the last state, including those of stopped calls."""
+        path = self._log(name)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        # A kill may have left half a line, of a step behind the state.
+        return [json.loads(line) for line in lines if line.endswith("}")]
 
-    def _rows(self, name: str) -> Iterator[dict[str, Any]]:
-        previous = self._run.previous
-        if previous is not None and f"{name}.csv" in previous.digests:
-            with previous.file(f"{name}.csv").open(encoding="utf-8", newline="") as stream:
-                yield from csv.DictReader(stream)
-        for chunk in self._run.chunks():
-            with (chunk.path / f"{name}.jsonl").open(encoding="utf-8") as stream:
-                yield from map(json.loads, stream)
+    def remove(self) -> None:
+        """Remove all states."""
+        # What is left after a kill in between is no state.
+        (self._folder / _STATE).unlink(missing_ok=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _write(
-        self, name: str, tensors: Mapping[str, Tensor], progress: Progress | None = None
-    ) -> None:
+    def _state(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self._folder / _STATE).read_text(encoding="utf-8"))
+        return content
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.jsonl"
+
+    def _write(self, name: str, tensors: Mapping[str, Tensor]) -> None:
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
-        metadata = {"progress": json.dumps(asdict(progress))} if progress is not None else None
         with writing(self._folder):
             self._folder.mkdir(exist_ok=True)
-            new = self._folder / f"new-{name}"
+            new = self._folder / f"{name}.new"
             # Each of several tensors that share memory is written completely.
             copies = {k: v.detach().cpu().clone() for k, v in tensors.items()}
             try:
-                save_file(copies, new, metadata=metadata)
+                save_file(copies, new)
             except SafetensorError as error:  # as a full disk is reported
                 raise OutputFailed(f"{new} cannot be written: {error}") from error
             with new.open("rb") as stream:
@@ -211,42 +236,19 @@ class Journal:
             os.replace(new, self._folder / name)
 
 
-def read_state(out: Path, step: int) -> tuple[Progress, dict[str, Tensor]]:
-    """Read the progress and the tensors that the first process stored at a step."""
-    from safetensors import safe_open
-
-    path = out / FOLDER / state_file(Progress(step))
-    with safe_open(path, framework="pt") as file:
-        progress = Progress(**json.loads(file.metadata()["progress"]))
-        return progress, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+def remove_left_over(out: Path, key: Mapping[str, Any]) -> None:
+    """Remove what a kill after the end of a run left of its states; those of another run stay."""
+    state = out / FOLDER / _STATE
+    if state.is_file() and json.loads(state.read_text("utf-8"))["depends"]["key"] != as_json(key):
+        return
+    shutil.rmtree(out / FOLDER, ignore_errors=True)
 
 
-def read_best(out: Path, progress: Progress) -> dict[str, Tensor]:
-    """Read the encoder's tensors at its best validation."""
-    from safetensors.torch import load_file
-
-    return load_file(out / FOLDER / best_file(progress))
-
-
-def remove_other_states(out: Path, names: Collection[str]) -> None:
-    """Remove all stored states except some files."""
-    folder = out / FOLDER
-    with writing(out):
-        if not names:
-            shutil.rmtree(folder, ignore_errors=True)
-        elif folder.is_dir():
-            for path in folder.iterdir():
-                if path.name not in names:
-                    path.unlink()
-
-
-def state_file(progress: Progress) -> str:
-    """Return the name of the file with the state after `progress.step` steps."""
+def _state_file(progress: Progress) -> str:
     return f"step-{progress.step:08d}.safetensors"
 
 
-def best_file(progress: Progress) -> str:
-    """Return the name of the file with the best weights."""
+def _best_file(progress: Progress) -> str:
     return f"best-{progress.best_step:08d}.safetensors"
 
 

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.core import TrainingProcesses
 from vlscore.encoders import ImageFeatures, JointEncoder
 from vlscore.errors import TrainingDiverged
 from vlscore.training.minibatches import PairBatch
 from vlscore.training.objective import Objective, PairFeatures
+from vlscore.training.processes import TrainingProcesses
 from vlscore.training.settings import TrainingSettings
 
 _IDS_SHOWN = 8

@@ -1,17 +1,16 @@
 """Training pairs on disk: small grey images in one file, and their reports.
 
 Decoding a chest radiograph takes a second, and a network needs 2 ms for it. So every image is
-decoded once, downscaled, and stored in 8 bits. Runs with other objectives or seeds share
-the folder.
+decoded once, downscaled, and stored in 8 bits: `pixels.bin` has all images, `pairs.jsonl` one row
+of the table a line. Runs with other objectives or seeds share the folder.
 
-`prepare` makes the pairs from a table of studies. It can be resumed, and a row that fails is listed
-and does not stop the others.
+Both files grow while `prepare` runs. After a kill it goes on behind the last whole line.
 """
 
-import csv
 import hashlib
 import itertools
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,22 +25,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import (
+    RECORD,
     OnProgress,
-    ResumableFolder,
-    atomic_write,
-    cells,
-    end_decided_run,
+    as_json,
+    file_digest,
     finished_run,
     json_line,
+    key_difference,
     no_progress,
+    sole_writer,
+    write_json,
+    writing,
 )
 from vlscore.data import BadRow, ImagePolicy, Provenance, Radiograph, Study, StudyTable, TextPolicy
 from vlscore.embedding import ImageDecoder, PendingPixels, choose_views
 from vlscore.encoders import ImagePipeline
 from vlscore.errors import InvalidSetting, InvalidStudy, UnreadableImage, VLScoreError
+from vlscore.stats import Failure
 
-PIXELS, PAIRS, FAILURES = "pixels.bin", "pairs.jsonl", "failures.csv"
-NAMES = (PIXELS, PAIRS, FAILURES)
+PIXELS, PAIRS = "pixels.bin", "pairs.jsonl"
+# While the folder is not finished; afterwards the key is in run.json.
+_KEY = ".key.json"
 
 Grey = NDArray[np.uint8]
 
@@ -56,7 +60,7 @@ class Pairs:
         ids: ids of the studies; several pairs may belong to one study.
         texts: the section of each report that is used for training.
         groups: groups that a split must not divide, such as patients; by default the studies.
-        failed: (row, id, reason) of the rows that gave no pair.
+        failed: the rows that gave no pair.
         pixels: all images, flat.
         places: (n, 2, 3) int64: offset, height and width of the frontal and of the lateral image;
             the height is 0 where there is no lateral one.
@@ -67,7 +71,7 @@ class Pairs:
     ids: Sequence[str]
     texts: Sequence[str]
     groups: Sequence[str]
-    failed: Sequence[tuple[int, str, str]]
+    failed: Sequence[Failure]
     pixels: Grey
     places: NDArray[np.int64]
 
@@ -88,10 +92,8 @@ class Pairs:
         there: NDArray[np.bool_] = self.places[:, 1, 1] > 0
         return there
 
-    def same(self, pairs: NDArray[np.int64], *, duplicates_apart: bool = True) -> NDArray[np.bool_]:
+    def same(self, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return (m, m) bool: same study or equal reports; the diagonal is True."""
-        if not duplicates_apart:
-            return np.eye(len(pairs), dtype=bool)
         studies, texts = (numbers[pairs] for numbers in self._numbers)
         found: NDArray[np.bool_] = (studies[:, None] == studies) | (texts[:, None] == texts)
         return found
@@ -114,7 +116,7 @@ def read_pairs(folder: Path, sha256: str) -> Pairs:
         for line in stream:
             row: dict[str, Any] = json.loads(line)
             if "error" in row:
-                failed.append((row["row"], row["id"] or "", row["error"]))
+                failed.append(Failure(row["row"], row["id"] or "", row["error"]))
                 continue
             ids.append(row["id"])
             texts.append(row["report"])
@@ -142,7 +144,7 @@ def as_radiograph(grey: Grey, name: str) -> Radiograph:
 
 
 VIEWS = ("first-frontal", "frontal+lateral")
-_ROWS_IN_CHUNK = 256
+_ROWS_AHEAD = 256
 _ALL_ALIKE = 100
 # Largest ratio of the sides: a more elongated image is not a radiograph, and some encoders'
 # preprocessing would leave nothing of it.
@@ -152,8 +154,6 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 class StoredPixels(ImagePipeline):
     """Pipeline to uint8 (1, height, width), scaled by area to a shorter side of `side` pixels."""
-
-    stable_name = "vlscore.training.preparing:KeptPixels"
 
     def __init__(self, side: int) -> None:
         self.side = side
@@ -228,25 +228,29 @@ def prepare(
 ) -> Pairs:
     """Decode every study of a table once; studies that were decoded before are not read again.
 
-    A row without a readable frontal image, or without a report, is listed in failures.csv.
+    A row without a readable frontal image, or without a report, is in `Pairs.failed`.
 
     Args:
         folder: folder of the pairs; pairs of another table are refused.
         keep_going: continue even if the first hundred rows all fail for the same reason.
 
-    Raises: InvalidSetting if no pair is left, or the folder holds other pairs;
-        FolderInUse; OutputFailed.
+    Raises: InvalidSetting if no pair is left, or the folder holds other pairs; ChecksumMismatch if
+        they were changed; FolderInUse; OutputFailed.
     """
-    # Remove the second copy of all pixels that a run killed at its very end leaves.
-    end_decided_run(folder)
-    if (found := prepared(preparation, folder)) is not None:
-        return found
-    with ResumableFolder(folder, preparation.key(), results=NAMES) as run:
-        if run.record is None:
-            rows = _decode(run, preparation, workers, keep_going, on_progress)
-            run.finish(lambda place: _join(run, place), rows=rows)
-    found = prepared(preparation, folder)
+    with sole_writer(folder):
+        if (run := finished_run(folder)) is not None:
+            _require_same(folder, run.key, preparation)
+        else:
+            with writing(folder):
+                _decode(preparation, folder, workers, keep_going, on_progress)
+        (folder / _KEY).unlink(missing_ok=True)
+    found = decoded_pairs(folder)
     assert found is not None
+    if not len(found):
+        raise InvalidSetting(
+            f"{preparation.table.path}: no row gives an image and its report; row "
+            f"{found.failed[0].row}: {found.failed[0].reason}"
+        )
     return found
 
 
@@ -263,90 +267,98 @@ def decoded_pairs(folder: Path) -> Pairs | None:
     return read_pairs(folder, hashlib.sha256(both.encode()).hexdigest())
 
 
-def prepared(preparation: Preparation, folder: Path) -> Pairs | None:
-    """Return the pairs in a folder; None if they are absent, incomplete, or of other settings.
-
-    Raises: ChecksumMismatch if they were changed since; InvalidSetting if there is no pair.
-    """
-    run = finished_run(folder)
-    if run is None or run.key != preparation.key():
-        return None
-    pairs = decoded_pairs(folder)
-    if pairs is not None and not len(pairs):
-        row, _, reason = pairs.failed[0]
-        raise InvalidSetting(
-            f"{preparation.table.path}: no row gives an image and its report; row {row}: {reason}"
-        )
-    return pairs
-
-
-def wait_for(preparation: Preparation, folder: Path) -> Pairs:
+def wait_for(folder: Path) -> Pairs:
     """Wait for the pairs that another process prepares; if that fails, it ends this process."""
-    while True:
-        found = prepared(preparation, folder)
-        if found is not None:
-            return found
+    while (found := decoded_pairs(folder)) is None:
         time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return found
 
 
-@dataclass(eq=False)
-class _Row:
-    """Table row in preparation: images that are being decoded, or the reason why there are none."""
+def _require_same(folder: Path, key: dict[str, Any], preparation: Preparation) -> None:
+    own = as_json(preparation.key())
+    if key != own:
+        raise InvalidSetting(
+            f"{folder} holds decoded images that differ: {key_difference(key, own)}. Choose "
+            "another folder of pairs, or remove this one"
+        )
 
-    row: int
-    id: str | None
-    report: str = ""
-    group: str = ""
-    files: tuple[Path, ...] = ()
-    images: tuple[PendingPixels, ...] = ()
-    error: str = ""
+
+# Entries of a line of pairs.jsonl, and the images that are being decoded for it.
+_Begun = tuple[dict[str, Any], tuple[PendingPixels, ...]]
 
 
 def _decode(
-    run: ResumableFolder,
     preparation: Preparation,
+    folder: Path,
     workers: int,
     keep_going: bool,
     on_progress: OnProgress,
-) -> int:
-    done = run.rows
-    failed = sum(chunk.note["failed"] for chunk in run.chunks())
+) -> None:
+    """Append the rows that are not there yet to both files, then write run.json."""
+    done, failed = _stored_rows(preparation, folder)
     on_progress(done, failed)
+    errors: list[str] = []
     pipeline = StoredPixels(preparation.side)
-    with ImageDecoder(pipeline, preparation.image_policy, workers) as decoder:
+    with (
+        ImageDecoder(pipeline, preparation.image_policy, workers) as decoder,
+        (folder / PIXELS).open("ab") as pixels,
+        (folder / PAIRS).open("a", encoding="utf-8") as lines,
+    ):
         rows = itertools.islice(iter(preparation.table), done, None)
-        begun = (_begin(row, preparation, decoder) for row in rows)
-        for chunk in _ahead(begun):
-            decoded = [_finish(row) for row in chunk]
-            errors = [row["error"] for row, _ in decoded if "error" in row]
-            if not done and not keep_going:
-                _refuse_if_all_fail(decoded, errors)
-            files = [file for row in chunk for file in row.files]
-            with run.append(len(chunk), {"failed": len(errors)}, inputs=files) as place:
-                with (place / PIXELS).open("wb") as stream:
-                    for _, images in decoded:
-                        stream.writelines(image.tobytes() for image in images)
-                with (place / PAIRS).open("w", encoding="utf-8") as text:
-                    text.writelines(json_line(row) for row, _ in decoded)
-            done, failed = done + len(chunk), failed + len(errors)
+        begun = (_begun(row, preparation, decoder) for row in rows)
+        for row in _ahead(begun):
+            content, images = _finished(*row)
+            pixels.writelines(image.tobytes() for image in images)
+            # A line is written after its pixels, so that a kill between both loses the row alone.
+            pixels.flush()
+            lines.write(json_line(content))
+            lines.flush()
+            done += 1
+            if "error" in content:
+                failed += 1
+                errors.append(content["error"])
+            if done == len(errors) == _ALL_ALIKE and not keep_going:
+                _refuse_if_alike(folder, errors)
             on_progress(done, failed)
-    return done
+    results = {name: file_digest(folder / name) for name in (PIXELS, PAIRS)}
+    key = as_json(preparation.key())
+    write_json(folder / RECORD, {"key": key, "results": results, "rows": done, "failed": failed})
 
 
-def _ahead(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
-    """Yield chunks of rows; the next chunk's images are decoded while one is collected."""
-    waiting: deque[list[_Row]] = deque()
-    while chunk := list(itertools.islice(rows, _ROWS_IN_CHUNK)):
-        waiting.append(chunk)
-        if len(waiting) > 1:
+def _stored_rows(preparation: Preparation, folder: Path) -> tuple[int, int]:
+    """Cut off what a kill left half written; return the numbers of rows and of failed ones."""
+    pixels, pairs = folder / PIXELS, folder / PAIRS
+    if all((folder / name).is_file() for name in (_KEY, PIXELS, PAIRS)):
+        key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
+        _require_same(folder, key, preparation)
+        lines = pairs.read_bytes().splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith(b"\n")]
+        rows = [json.loads(line) for line in whole]
+        end = sum(height * width for row in rows for height, width in row.get("shapes", ()))
+        if pixels.stat().st_size >= end:
+            os.truncate(pixels, end)
+            os.truncate(pairs, sum(map(len, whole)))
+            return len(rows), sum("error" in row for row in rows)
+    write_json(folder / _KEY, preparation.key())
+    pixels.write_bytes(b"")
+    pairs.write_bytes(b"")
+    return 0, 0
+
+
+def _ahead(rows: Iterable[_Begun]) -> Iterator[_Begun]:
+    """Yield the rows in order, while the images of the following ones are decoded."""
+    waiting: deque[_Begun] = deque()
+    for row in rows:
+        waiting.append(row)
+        if len(waiting) > _ROWS_AHEAD:
             yield waiting.popleft()
     yield from waiting
 
 
-def _begin(row: Study | BadRow, preparation: Preparation, decoder: ImageDecoder) -> _Row:
+def _begun(row: Study | BadRow, preparation: Preparation, decoder: ImageDecoder) -> _Begun:
+    facts: dict[str, Any] = {"row": row.row, "id": row.id}
     if isinstance(row, BadRow):
-        return _Row(row.row, row.id, error=row.reason)
-    found = _Row(row.row, row.id)
+        return {**facts, "error": row.reason}, ()
     try:
         if "reference" in row.suspicious:
             raise InvalidStudy(f"its report is {row.reference!r}, as software writes for none")
@@ -355,53 +367,35 @@ def _begin(row: Study | BadRow, preparation: Preparation, decoder: ImageDecoder)
             raise InvalidStudy("its report is empty")
         chosen = choose_views(row.images, row.views, preparation.views)
     except VLScoreError as error:
-        found.error = str(error)
-        return found
-    found.report = report
+        return {**facts, "error": str(error)}, ()
     group = row.extra.get(preparation.group_column or "")
     # A study without a known patient is a group of its own.
-    found.group = f"study {row.id}" if group in (None, "") else f"group {group}"
-    found.files = (*chosen.frontal, *chosen.lateral)
-    found.images = tuple(decoder.submit(image) for image in found.files)
-    return found
+    facts |= {
+        "report": report,
+        "group": f"study {row.id}" if group in (None, "") else f"group {group}",
+    }
+    return facts, tuple(decoder.submit(image) for image in (*chosen.frontal, *chosen.lateral))
 
 
-def _finish(row: _Row) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
-    if not row.error:
-        try:
-            images = [pending.result().numpy()[0] for pending in row.images]
-            shapes = [list(image.shape) for image in images]
-            facts = {"row": row.row, "id": row.id, "report": row.report, "group": row.group}
-            return {**facts, "shapes": shapes}, images
-        except VLScoreError as error:
-            row.error = str(error)
-    return {"row": row.row, "id": row.id, "error": row.error}, []
+def _finished(
+    facts: dict[str, Any], pending: Sequence[PendingPixels]
+) -> tuple[dict[str, Any], list[Grey]]:
+    if "error" in facts:
+        return facts, []
+    try:
+        images = [each.result().numpy()[0] for each in pending]
+    except VLScoreError as error:
+        return {"row": facts["row"], "id": facts["id"], "error": str(error)}, []
+    return {**facts, "shapes": [list(image.shape) for image in images]}, images
 
 
-def _refuse_if_all_fail(decoded: list[tuple[dict[str, Any], Any]], errors: list[str]) -> None:
-    kinds = {error.partition(": ")[2] or error for error in errors}
-    if len(decoded) < _ALL_ALIKE or len(errors) < len(decoded) or len(kinds) > 1:
+def _refuse_if_alike(folder: Path, errors: list[str]) -> None:
+    if len({error.partition(": ")[2] or error for error in errors}) > 1:
         return
+    for name in (_KEY, PAIRS, PIXELS):
+        (folder / name).unlink()
     raise InvalidSetting(
-        f"the first {len(decoded)} rows all fail for one reason, and nothing was written; row "
-        f"{decoded[0][0]['row']}: {errors[0]}. Look at the settings, above all the image folder "
-        "and the columns; with keep_going (--keep-going) the rows that follow are tried as well"
+        f"the first {len(errors)} rows all fail for one reason: {errors[0]}. Look at the settings, "
+        "above all the image folder and the columns; with keep_going (--keep-going) the rows that "
+        "follow are tried as well"
     )
-
-
-def _join(run: ResumableFolder, place: Path) -> dict[str, Any]:
-    for name in (PIXELS, PAIRS):
-        run.join(name, place / name)
-    with (place / PAIRS).open(encoding="utf-8") as pairs:
-        rows = (row for row in map(json.loads, pairs) if "error" in row)
-        failed = [(row["row"], row["id"], row["error"]) for row in rows]
-    write_failures(place, failed)
-    return {"rows": run.rows, "failed": len(failed)}
-
-
-def write_failures(place: Path, failed: Iterable[tuple[int, str | None, str]]) -> None:
-    """Write the rows that gave no pair, in the format of evaluations."""
-    with atomic_write(place / FAILURES) as stream:
-        table = csv.writer(stream)
-        table.writerow(["row", "id", "error"])
-        table.writerows(map(cells, failed))

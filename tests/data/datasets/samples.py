@@ -22,12 +22,12 @@ class Sample:
     """A folder in a data set's layout: the arguments of `read_dataset`."""
 
     folder: Path
-    films: Path | None = None
+    images: Path | None = None
     reports: Path | None = None
 
     @property
     def arguments(self) -> dict[str, Path]:
-        named = {"films": self.films, "reports": self.reports}
+        named = {"images": self.images, "reports": self.reports}
         return {name: path for name, path in named.items() if path is not None}
 
 
@@ -219,25 +219,6 @@ def r2gen(folder: Path) -> Sample:
     return Sample(folder)
 
 
-def squared_films(folder: Path) -> Sample:
-    folder.mkdir(parents=True, exist_ok=True)
-    rows: list[Any] = [
-        {"id": "iu-1", "findings": "Clear.", "impression": "Normal.", "indication": "TB.",
-         "mesh": "normal", "problems": "normal", "part": "training",
-         "images": [{"file": "images/tall.jpg", "view": "frontal", "rows": 300, "columns": 200},
-                    {"file": "images/side.jpg", "view": "lateral", "rows": None, "columns": None}]},
-        {"id": "iu-2", "findings": None, "impression": "Edema.", "part": "development-test",
-         "images": [{"file": "images/wide.jpg", "view": "frontal", "rows": 200, "columns": 300},
-                    {"file": "images/even.jpg", "view": "frontal", "rows": 999, "columns": 1000}]},
-        {"id": "iu-3", "findings": "Film without a name.", "images": [{}]},
-    ]  # fmt: skip
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (folder / "studies.jsonl").write_text(lines + "{broken\n", encoding="utf-8")
-    for name in ("tall", "side", "wide", "even"):
-        film(folder / "images" / f"{name}.jpg", (40, 40))
-    return Sample(folder)
-
-
 def chexpert_plus(folder: Path) -> Sample:
     report = "NARRATIVE:\nChest.\n\nFINDINGS: Clear.\n\nIMPRESSION:\n1. Normal."
     study = {"deid_patient_id": "patient42142", "patient_report_date_order": 5, "report": report,
@@ -327,7 +308,7 @@ def rexrank(folder: Path) -> Sample:
     film(folder / "outside.png")
     for name in ("a.jpg", "b.jpg"):
         film(folder / "files" / "deep" / "p10" / "p1" / "s50051329" / name)
-    return Sample(folder / "test.json", films=folder / "files" / "deep")
+    return Sample(folder / "test.json", images=folder / "files" / "deep")
 
 
 # Each data set has a function above with its name: `mimic_cxr_jpg` makes that of mimic-cxr-jpg.

@@ -1,6 +1,6 @@
 """What each data set gives of files in its published layout, and what it leaves out and why."""
 
-from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -16,23 +16,26 @@ from tests.data.datasets.samples import (
     r2gen,
     rexgradient_160k,
     rexrank,
-    squared_films,
     table,
 )
-from vlscore.data import DatasetStudy, Film, Omission, read_dataset
+from vlscore.data import DatasetTable, read_dataset
+from vlscore.data.datasets.dataset_base import SECTIONS
 from vlscore.errors import InvalidSetting, InvalidTable, UnknownName
 
 
-def parts(reading) -> tuple[dict[str, DatasetStudy], list[tuple]]:
+def parts(found: DatasetTable) -> tuple[dict[str, dict[str, Any]], list[tuple]]:
     """Studies by id, and (what, row, id, reason) of what is left out."""
-    found = list(reading)
-    left = [each for each in found if isinstance(each, Omission)]
-    studies = {each.id: each for each in found if isinstance(each, DatasetStudy)}
-    return studies, [(each.what, each.row, each.id, each.reason.text) for each in left]
+    left = found.left_out[["what", "row", "id", "reason"]].itertuples(index=False, name=None)
+    return {row["id"]: row for row in found.studies.to_dict("records")}, list(left)
+
+
+def sections(study: dict[str, Any]) -> dict[str, str]:
+    """The sections that a study has."""
+    return {name: study[name] for name in SECTIONS if study.get(name) is not None}
 
 
 MIMIC_LEFT_OUT = [
-    ("film", 4, "50000003", "the file of the film is absent"),
+    ("image", 4, "50000003", "the file of the image is absent"),
     ("study", 6, "50000004", "the file of the report is absent"),
     ("study", 7, "50000005", "the report has neither findings nor an impression"),
 ]
@@ -41,56 +44,55 @@ MIMIC_LEFT_OUT = [
 @pytest.mark.parametrize("packed", [False, True])
 def test_mimic_cxr_jpg(tmp_path, packed):
     sample = mimic_cxr_jpg(tmp_path / "jpg", packed)
-    studies, left = parts(read_dataset("mimic-cxr-jpg", sample.folder, **sample.arguments))
+    found = read_dataset("mimic-cxr-jpg", sample.folder, **sample.arguments)
+    studies, left = parts(found)
     assert list(studies) == ["50000001", "50000002", "50000003"]
     first = studies["50000001"]
-    assert (first.patient, first.split) == ("10000001", "train")
+    assert (first["patient"], first["split"]) == ("10000001", "train")
     place = "files/p10/p10000001/s50000001"
-    assert first.films == (
-        Film(f"{place}/aa-1.jpg", "PA", 3056, 2544),
-        Film(f"{place}/aa-2.jpg", "LATERAL", 3056, 2544),
-    )
-    assert first.sections == {
+    assert first["image"] == [f"{place}/aa-1.jpg", f"{place}/aa-2.jpg"]
+    assert first["view"] == ["PA", "LATERAL"]
+    assert (first["rows"], first["columns"]) == ([3056, 3056], [2544, 2544])
+    assert sections(first) == {
         "indication": "Cough.",
         "findings": "Clear lungs.",
         "impression": "Normal.",
     }
-    assert first.report is not None
-    assert first.report.startswith("FINAL REPORT")
-    assert studies["50000002"].sections == {"findings": "Small left effusion."}
-    assert studies["50000002"].from_last_paragraph
-    assert studies["50000002"].films[0].view is None
-    assert (studies["50000003"].split, studies["50000003"].films[0].view) == ("validate", "AP")
-    assert not studies["50000003"].from_last_paragraph
+    assert first["full_report"] is not None
+    assert first["full_report"].startswith("FINAL REPORT")
+    assert sections(studies["50000002"]) == {"findings": "Small left effusion."}
+    assert found.from_last_paragraph == 1
+    assert studies["50000002"]["view"] == [None]
+    assert (studies["50000003"]["split"], studies["50000003"]["view"][0]) == ("validate", "AP")
     assert left == MIMIC_LEFT_OUT
 
 
 def test_mimic_cxr_has_dicom_and_takes_the_split_of_the_jpg_release(tmp_path):
     sample = mimic_cxr(tmp_path / "dicom")
     studies, left = parts(read_dataset("mimic-cxr", sample.folder))
-    assert [film.path for film in studies["50000001"].films] == [
+    assert studies["50000001"]["image"] == [
         "files/p10/p10000001/s50000001/aa-1.dcm",
         "files/p10/p10000001/s50000001/aa-2.dcm",
     ]
-    assert {study.split for study in studies.values()} == {None}
+    assert {study["split"] for study in studies.values()} == {None}
     assert left == MIMIC_LEFT_OUT
     jpg = mimic_cxr_jpg(tmp_path / "jpg").folder
     for name in ("metadata", "split"):
         name = f"mimic-cxr-2.0.0-{name}.csv.gz"
         (jpg / name).rename(sample.folder / name)
     studies, _ = parts(read_dataset("mimic-cxr", sample.folder))
-    assert [film.view for film in studies["50000001"].films] == ["PA", "LATERAL"]
-    assert studies["50000003"].split == "validate"
+    assert studies["50000001"]["view"] == ["PA", "LATERAL"]
+    assert studies["50000003"]["split"] == "validate"
 
 
 def test_mimic_without_reports_says_where_they_are(tmp_path):
     sample = mimic_cxr_jpg(tmp_path / "jpg")
     with pytest.raises(InvalidTable, match=r"part of MIMIC-CXR, not of MIMIC-CXR-JPG.*--reports"):
-        list(read_dataset("mimic-cxr-jpg", sample.folder))
+        read_dataset("mimic-cxr-jpg", sample.folder)
     damaged = tmp_path / "reports.zip"
     damaged.write_bytes(b"no archive")
     with pytest.raises(InvalidTable, match=r"reports.zip: is no zip archive"):
-        list(read_dataset("mimic-cxr-jpg", sample.folder, reports=damaged))
+        read_dataset("mimic-cxr-jpg", sample.folder, reports=damaged)
 
 
 def test_a_report_that_is_no_text_costs_its_study_alone(tmp_path):
@@ -113,7 +115,7 @@ def test_rows_without_ids_cost_nothing_but_themselves(tmp_path):
     ])  # fmt: skip
     studies, left = parts(read_dataset("mimic-cxr-jpg", sample.folder, **sample.arguments))
     assert list(studies) == ["50000001"]
-    assert left[0] == ("film", 2, "50000001", "the row names no study or no film")
+    assert left[0] == ("image", 2, "50000001", "the row names no study or no image")
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -123,22 +125,27 @@ def test_iu_openi(tmp_path, packed):
     # Unpacked, reports come by their numbers, not by the letters of their names.
     assert list(studies) == ["CXR1", "CXR10"]
     first = studies["CXR1"]
-    assert first.sections == {
+    assert sections(first) == {
         "indication": "Cough.",
         "comparison": "None.",
         "findings": "Heart & lungs clear.",
         "impression": "Normal.",
     }
-    assert first.films == (Film("NLMCXR_png/CXR1_1_IM-0001-3001.png"),)
-    assert first.extra == {"uid": "1", "mesh": "Cardiomegaly/borderline;Pulmonary Artery/enlarged"}
-    assert (first.patient, first.split) == ("CXR1", None)
+    assert first["image"] == ["NLMCXR_png/CXR1_1_IM-0001-3001.png"]
+    assert first["view"] == [None]
+    assert {name: first[name] for name in ("uid", "mesh")} == {
+        "uid": "1",
+        "mesh": "Cardiomegaly/borderline;Pulmonary Artery/enlarged",
+    }
+    assert (first["patient"], first["split"]) == ("CXR1", None)
     assert sorted(left, key=str) == [
         ("study", 0, "CXR3", "the report has neither findings nor an impression"),
-        ("study", 0, "CXR4", "no film belongs to the report"),
+        ("study", 0, "CXR4", "no image belongs to the report"),
         ("study", 0, None, "the row or file cannot be read"),
     ]
-    without = parts(read_dataset("open-i", sample.folder, needs_films=False))[0]
-    assert without["CXR4"].films == ()
+    without = parts(read_dataset("open-i", sample.folder, needs_images=False))[0]
+    assert without["CXR4"]["image"] == []
+    assert without["CXR4"]["view"] == []
 
 
 def test_openi_takes_views_from_the_kaggle_edition(tmp_path):
@@ -148,8 +155,8 @@ def test_openi_takes_views_from_the_kaggle_edition(tmp_path):
         {"uid": 10, "filename": "10_IM-0002-1001.dcm.png", "projection": "Frontal"},
     ])  # fmt: skip
     studies, _ = parts(read_dataset("iu-openi", sample.folder))
-    assert [film.view for film in studies["CXR1"].films] == ["lateral"]
-    assert [film.view for film in studies["CXR10"].films] == ["frontal", None]
+    assert studies["CXR1"]["view"] == ["lateral"]
+    assert studies["CXR10"]["view"] == ["frontal", None]
 
 
 def test_an_xml_with_entities_is_not_expanded(tmp_path):
@@ -165,62 +172,65 @@ def test_iu_kaggle(tmp_path):
     sample = iu_kaggle(tmp_path / "iu")
     studies, left = parts(read_dataset("iu-kaggle", sample.folder))
     assert list(studies) == ["CXR1"]
-    assert studies["CXR1"].films == (
-        Film("images/images_normalized/1_IM-0001-4001.dcm.png", "frontal"),
-        Film("images/images_normalized/1_IM-0001-3001.dcm.png", "lateral"),
-    )
-    assert studies["CXR1"].extra == {"uid": "1", "mesh": "normal", "problems": "normal"}
+    assert studies["CXR1"]["image"] == [
+        "images/images_normalized/1_IM-0001-4001.dcm.png",
+        "images/images_normalized/1_IM-0001-3001.dcm.png",
+    ]
+    assert studies["CXR1"]["view"] == ["frontal", "lateral"]
+    extra = ("uid", "mesh", "problems")
+    assert [studies["CXR1"][name] for name in extra] == ["1", "normal", "normal"]
     assert left == [
         ("study", 2, "CXR2", "the report has neither findings nor an impression"),
-        ("study", 3, "CXR3", "no film belongs to the report"),
+        ("study", 3, "CXR3", "no image belongs to the report"),
     ]
 
 
 def test_r2gen(tmp_path):
     sample = r2gen(tmp_path / "iu_xray")
     studies, left = parts(read_dataset("iu-r2gen", sample.folder))
-    assert {id: study.split for id, study in studies.items()} == {
+    assert {id: study["split"] for id, study in studies.items()} == {
         "CXR2384_IM-0942": "train",
         "CXR7_IM-2263": "validate",
     }
-    assert studies["CXR7_IM-2263"].sections == {"findings": "Edema ."}
-    assert studies["CXR2384_IM-0942"].patient == "CXR2384"
-    assert [film.path for film in studies["CXR2384_IM-0942"].films] == [
+    assert sections(studies["CXR7_IM-2263"]) == {"findings": "Edema ."}
+    assert studies["CXR2384_IM-0942"]["patient"] == "CXR2384"
+    assert studies["CXR2384_IM-0942"]["image"] == [
         "images/CXR2384_IM-0942/0.png",
         "images/CXR2384_IM-0942/1.png",
     ]
     assert left == [
-        ("study", 2, None, "the row or file cannot be read"),
         ("study", 1, "CXR7_IM-2263", "the id comes a second time"),
-        ("film", 2, "5", "the file of the film is absent"),
-        ("study", 2, "5", "no film of the study was found"),
+        ("image", 2, "5", "the file of the image is absent"),
+        ("study", 2, "5", "no image of the study was found"),
+        ("study", 2, None, "the row or file cannot be read"),
     ]
     with pytest.raises(InvalidTable, match=r"annotation.json: no such file"):
-        list(read_dataset("r2gen", tmp_path))
+        read_dataset("r2gen", tmp_path)
     (tmp_path / "annotation.json").write_text("[1", encoding="utf-8")
     with pytest.raises(InvalidTable, match="cannot be read as json"):
-        list(read_dataset("r2gen", tmp_path))
+        read_dataset("r2gen", tmp_path)
 
 
 def test_chexpert_plus(tmp_path):
     sample = chexpert_plus(tmp_path / "chexpert")
     studies, left = parts(read_dataset("chexpert-plus", sample.folder))
     first = studies["patient42142_study5"]
-    assert first.films == (
-        Film("PNG/train/patient42142/study5/view1_frontal.png", "AP"),
-        Film("PNG/train/patient42142/study5/view2_lateral.png", "Lateral"),
-    )
-    assert first.sections == {
+    assert first["image"] == [
+        "PNG/train/patient42142/study5/view1_frontal.png",
+        "PNG/train/patient42142/study5/view2_lateral.png",
+    ]
+    assert first["view"] == ["AP", "Lateral"]
+    assert sections(first) == {
         "history": "61 F",
         "comparison": "8/8/2005.",
         "impression": "1. Normal.",
     }
-    assert (first.patient, first.split) == ("patient42142", "train")
+    assert (first["patient"], first["split"]) == ("patient42142", "train")
     second = studies["patient64545_study1"]
     # Its columns have neither section, its report has both.
-    assert second.sections["findings"] == "Clear."
-    assert (second.split, second.films[0].view) == ("validate", "Frontal")
-    assert left == [("film", 4, None, "the row names no study or no film")]
+    assert second["findings"] == "Clear."
+    assert (second["split"], second["view"][0]) == ("validate", "Frontal")
+    assert left == [("image", 4, None, "the row names no study or no image")]
 
 
 def test_padchest(tmp_path):
@@ -228,14 +238,15 @@ def test_padchest(tmp_path):
     studies, left = parts(read_dataset("padchest", sample.folder))
     assert list(studies) == ["1701", "1704"]
     # An id of 18 digits is a text: as a float it would be another.
-    assert studies["1701"].patient == "839860488694292331"
-    assert studies["1701"].films == (
-        Film("0/a_1.png", "PA", 2991, 2992),
-        Film("0/a_2.png", "LATERAL", 2991, 2992),
-    )
-    assert studies["1704"].films == (Film("images-224/d_1.png", None, 2991, 2992),)
+    assert studies["1701"]["patient"] == "839860488694292331"
+    assert studies["1701"]["image"] == ["0/a_1.png", "0/a_2.png"]
+    assert studies["1701"]["view"] == ["PA", "LATERAL"]
+    assert (studies["1701"]["rows"], studies["1701"]["columns"]) == ([2991, 2991], [2992, 2992])
+    assert studies["1704"]["image"] == ["images-224/d_1.png"]
+    assert studies["1704"]["view"] == [None]
+    assert (studies["1704"]["rows"], studies["1704"]["columns"]) == ([2991], [2992])
     assert left == [
-        ("film", 3, "1702", "the film does not show the chest"),
+        ("image", 3, "1702", "the image does not show the chest"),
         ("study", 4, "1703", "the report has neither findings nor an impression"),
     ]
 
@@ -245,14 +256,15 @@ def test_rexgradient(tmp_path):
     studies, left = parts(read_dataset("rexgradient", sample.folder))
     place = "deid_png/GRDN1/GRDN2/studies/1.2.826/series/1/instances"
     first = studies["pGRDN1_aGRDN2_s1.2.826"]
-    assert first.films == (Film(f"{place}/1.png", "PA"), Film(f"{place}/2.png", "LATERAL"))
+    assert first["image"] == [f"{place}/1.png", f"{place}/2.png"]
+    assert first["view"] == ["PA", "LATERAL"]
     # "None" is how the files write that a section is absent.
-    assert first.sections == {"indication": "Line placement.", "findings": "Clear."}
-    assert (first.patient, first.split) == ("GRDN1", "train")
-    assert (studies["pGRDN4"].split, studies["pGRDN4"].films[0].view) == ("test", None)
+    assert sections(first) == {"indication": "Line placement.", "findings": "Clear."}
+    assert (first["patient"], first["split"]) == ("GRDN1", "train")
+    assert (studies["pGRDN4"]["split"], studies["pGRDN4"]["view"][0]) == ("test", None)
     assert left == [
-        ("study", 2, "pGRDN3", "the report has neither findings nor an impression"),
         ("study", 2, "pGRDN5", "the row or file cannot be read"),
+        ("study", 2, "pGRDN3", "the report has neither findings nor an impression"),
     ]
 
 
@@ -260,37 +272,18 @@ def test_rexrank(tmp_path):
     sample = rexrank(tmp_path / "rexrank")
     studies, left = parts(read_dataset("rexrank", sample.folder, **sample.arguments))
     first = studies["50051329"]
-    assert first.films == (
-        Film("p10/p1/s50051329/a.jpg", "lateral"),
-        Film("p10/p1/s50051329/b.jpg", "AP"),
-    )
-    assert first.sections == {"indication": "Cough.", "findings": "The lungs are low in volume."}
-    assert (first.patient, first.split) == ("1", "test")
+    assert first["image"] == ["p10/p1/s50051329/a.jpg", "p10/p1/s50051329/b.jpg"]
+    assert first["view"] == ["lateral", "AP"]
+    assert sections(first) == {"indication": "Cough.", "findings": "The lungs are low in volume."}
+    assert (first["patient"], first["split"]) == ("1", "test")
     # The third names a file outside of the folder, which is there and is not taken.
     assert left == [
         ("study", 2, "64620", "the report has neither findings nor an impression"),
-        ("film", 3, "64621", "the file of the film is absent"),
-        ("study", 3, "64621", "no film of the study was found"),
+        ("image", 3, "64621", "the file of the image is absent"),
+        ("study", 3, "64621", "no image of the study was found"),
     ]
     with pytest.raises(InvalidTable, match=r"is a folder; give ReXrank's .json file"):
-        list(read_dataset("rexrank", tmp_path))
-
-
-def test_squared_films(tmp_path):
-    sample = squared_films(tmp_path / "iu")
-    studies, left = parts(read_dataset("squared-films", sample.folder))
-    assert studies["iu-1"].films == (
-        Film("images/tall.jpg", "frontal", 300, 200),
-        Film("images/side.jpg", "lateral"),
-    )
-    assert {id: study.split for id, study in studies.items()} == {
-        "iu-1": "train",
-        "iu-2": "validate",
-    }
-    assert left == [
-        ("study", 3, "iu-3", "the row names no study or no film"),
-        ("study", 4, None, "the row or file cannot be read"),
-    ]
+        read_dataset("rexrank", tmp_path)
 
 
 def test_parts_can_be_chosen_by_one_name_for_all_data_sets(tmp_path):
@@ -304,15 +297,15 @@ def test_parts_can_be_chosen_by_one_name_for_all_data_sets(tmp_path):
 def test_paths_are_taken_as_published_where_nobody_looks_at_the_disk(tmp_path):
     sample = chexpert_plus(tmp_path / "chexpert")
     studies, _ = parts(read_dataset("chexpert-plus", sample.folder, check_files=False))
-    paths = Counter(film.path for study in studies.values() for film in study.films)
-    assert paths["train/patient42142/study5/view1_frontal.jpg"] == 1
+    first = studies["patient42142_study5"]
+    assert first["image"][0] == "train/patient42142/study5/view1_frontal.jpg"
 
 
 def test_folders_that_are_not_there_are_refused_at_once(tmp_path):
     with pytest.raises(InvalidSetting, match="no such folder; give the folder of the data set"):
         read_dataset("iu-kaggle", tmp_path / "nowhere")
-    with pytest.raises(InvalidSetting, match="films are looked for in it"):
-        read_dataset("iu-kaggle", tmp_path, films=tmp_path / "nowhere")
+    with pytest.raises(InvalidSetting, match="images are looked for in it"):
+        read_dataset("iu-kaggle", tmp_path, images=tmp_path / "nowhere")
     with pytest.raises(InvalidSetting, match="no such folder or archive of reports"):
         read_dataset("mimic-cxr", tmp_path, reports=tmp_path / "nowhere")
     with pytest.raises(InvalidSetting, match="leave reports"):
@@ -325,4 +318,4 @@ def test_a_table_without_its_columns_is_refused_with_what_it_has(tmp_path):
     sample = iu_kaggle(tmp_path / "iu")
     table(sample.folder / "indiana_projections.csv", [{"uid": 1, "file": "a"}])
     with pytest.raises(InvalidTable, match=r"no column filename, projection; found: uid, file"):
-        list(read_dataset("iu-kaggle", sample.folder))
+        read_dataset("iu-kaggle", sample.folder)

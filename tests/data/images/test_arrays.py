@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from PIL import Image
 
-from vlscore.data import ImagePolicy, Provenance, Radiograph, as_radiograph, too_elongated
+from vlscore.data import ImagePolicy, Provenance, Radiograph, as_radiograph
 from vlscore.errors import UnreadableImage
 
 ACCEPT = ImagePolicy(other_modalities="accept")
@@ -31,11 +31,6 @@ def test_widened_eight_bits_stay_eight_bits(values: np.ndarray, wide: type) -> N
 @pytest.mark.parametrize("depth", [np.uint16, np.int16, np.int32])
 def test_deeper_integers_take_their_own_range(depth: type) -> None:
     values = np.array([[300, 1300], [2300, 4300]], depth)
-    np.testing.assert_allclose(as_radiograph(values), [[0, 0.25], [0.5, 1]], atol=1e-7)
-
-
-def test_values_far_from_zero_keep_their_digits() -> None:
-    values = np.array([[2**30, 2**30 + 1], [2**30 + 2, 2**30 + 4]], np.int64)
     np.testing.assert_allclose(as_radiograph(values), [[0, 0.25], [0.5, 1]], atol=1e-7)
 
 
@@ -83,30 +78,6 @@ def test_one_value_shows_nothing_in_memory_as_in_files(blank: object) -> None:
     assert np.ptp(as_radiograph(blank, ACCEPT).pixels) == 0
 
 
-def test_one_value_takes_the_full_range_under_every_window() -> None:
-    policy = ImagePolicy(window="minmax", other_modalities="accept")
-    assert as_radiograph(np.zeros((2, 2), np.uint8), policy).pixels.max() == 0
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-def test_many_colours_are_refused_in_memory_as_in_files(dtype: type) -> None:
-    noise = np.random.default_rng(0).random((40, 40, 3))
-    whole = np.issubdtype(dtype, np.integer)
-    noise = (noise * np.iinfo(dtype).max if whole else noise).astype(dtype)
-    with pytest.raises(UnreadableImage, match="many colours"):
-        as_radiograph(noise)
-    assert as_radiograph(noise, ACCEPT).shape == (40, 40)
-    if dtype == np.uint8:
-        with pytest.raises(UnreadableImage, match="many colours"):
-            as_radiograph(Image.fromarray(noise))
-
-
-def test_a_tinted_film_is_read_from_an_array() -> None:
-    grey = np.random.default_rng(0).integers(0, 200, (40, 40, 1))
-    tinted = (grey + np.array([0, 10, 40])).astype(np.uint8)
-    assert as_radiograph(tinted).shape == (40, 40)
-
-
 @pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])
 @pytest.mark.parametrize("shape", [(3, 1), (4, 1), (2, 1), (2, 3), (1, 1), (3,), (4,), (2,), (7,)])
 def test_a_batch_is_never_one_image(shape: tuple[int, ...], make: object) -> None:
@@ -144,11 +115,6 @@ def test_a_radiograph_is_itself() -> None:
 def test_endless_strips_are_refused(shape: tuple[int, int]) -> None:
     with pytest.raises(UnreadableImage, match="too elongated"):
         as_radiograph(np.zeros(shape, np.uint8), ACCEPT)
-
-
-@pytest.mark.parametrize("shape", [(3000, 2), (1025, 4100), (4000, 5000)])
-def test_films_are_not_too_elongated(shape: tuple[int, int]) -> None:
-    assert not too_elongated(*shape)
 
 
 @pytest.mark.parametrize(

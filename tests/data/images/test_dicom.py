@@ -213,10 +213,6 @@ def test_colour_and_palette(tmp_path: Path) -> None:
     path = save(palette, tmp_path / "palette.dcm")
     np.testing.assert_array_equal(read_image(path).to_uint8(), 255 - GREY)
 
-    vivid = chest(np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8))
-    with pytest.raises(UnreadableImage, match="many colours"):
-        read_image(save(vivid, tmp_path / "vivid.dcm"))
-
 
 @pytest.mark.parametrize("syntax", [RLELossless, JPEGLSLossless, JPEG2000Lossless])
 @pytest.mark.parametrize("bits", [8, 12, 16])
@@ -255,17 +251,6 @@ def test_jpeg_lossless_changes_nothing(tmp_path: Path, bits: int) -> None:
     path = as_jpeg_lossless(raw, tmp_path / "lossless.dcm")
     assert dcmread(path).file_meta.TransferSyntaxUID == JPEGLosslessSV1
     np.testing.assert_array_equal(pixels(path), pixels(raw))
-
-
-def test_a_damaged_jpeg_lossless_frame_ends_no_process_of_ours(tmp_path: Path) -> None:
-    raw = save(chest(TWELVE, BitsStored=12), tmp_path / "raw.dcm")
-    path = as_jpeg_lossless(raw, tmp_path / "lossless.dcm")
-    content = bytearray(path.read_bytes())
-    start = content.index(b"\xff\xda")
-    content[start + 2 : start + 12] = b"\xff" * 10
-    path.write_bytes(content)
-    with pytest.raises(UnreadableImage, match="damaged or truncated"):
-        read_image(path)
 
 
 @pytest.mark.parametrize("syntax", [ImplicitVRLittleEndian, DeflatedExplicitVRLittleEndian])

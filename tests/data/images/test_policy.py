@@ -66,9 +66,3 @@ def test_a_signature_names_its_policy(
 def test_what_is_not_understood_is_named(text: object, reason: str) -> None:
     with pytest.raises(InvalidSetting, match=reason):
         ImagePolicy.named(text)
-
-
-@pytest.mark.parametrize("wrong", [{"frame": True}, {"frame": 1.0}, {"max_pixels": 1e8}])
-def test_numbers_are_whole(wrong: dict[str, object]) -> None:
-    with pytest.raises(InvalidSetting, match="whole number"):
-        ImagePolicy(**wrong)

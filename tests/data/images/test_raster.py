@@ -106,12 +106,6 @@ def test_tiff_that_stores_white_as_zero_is_inverted(tmp_path: Path, values: np.n
     )
 
 
-def test_eight_bit_tiff_that_stores_white_as_zero_is_read_by_pillow(tmp_path: Path) -> None:
-    # Pillow inverts these when writing and when reading.
-    path = stored(tmp_path / "x.tiff", Image.fromarray(GREY), tiffinfo={262: 0})
-    np.testing.assert_array_equal(read_image(path).to_uint8(), GREY)
-
-
 def test_float_tiff_keeps_unit_range_and_scales_any_other(tmp_path: Path) -> None:
     unit = (GREY / 400).astype(np.float32)
     np.testing.assert_array_equal(
@@ -141,29 +135,6 @@ def test_several_images_in_a_file_must_be_chosen_from(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_image(path, ImagePolicy(frame=1)).to_uint8(), 255 - GREY)
     with pytest.raises(UnreadableImage, match="no frame 2"):
         read_image(path, ImagePolicy(frame=2))
-
-
-def photograph() -> Image.Image:
-    """Patches of several hues at every brightness, as a photograph has."""
-    rng = np.random.default_rng(3)
-    hues = rng.random((12, 12, 3)).repeat(10, 0).repeat(10, 1)
-    return Image.fromarray((hues * 255).astype(np.uint8))
-
-
-def test_photographs_are_refused_unless_accepted(tmp_path: Path) -> None:
-    path = stored(tmp_path / "holiday.jpg", photograph())
-    with pytest.raises(UnreadableImage, match=r"holiday\.jpg.*many colours.*accept"):
-        read_image(path)
-    assert read_image(path, ACCEPT).shape == (120, 120)
-
-
-def test_tinted_and_marked_films_are_no_photographs(tmp_path: Path) -> None:
-    grey = np.tile(np.arange(256, dtype=np.uint8), (256, 1))
-    sepia = np.stack([grey, grey * 0.8, grey * 0.6], -1).astype(np.uint8)
-    assert read_image(stored(tmp_path / "sepia.png", Image.fromarray(sepia))).shape == (256, 256)
-    marked = np.stack([grey] * 3, -1)
-    marked[:20, :60] = (255, 0, 0)
-    assert read_image(stored(tmp_path / "marked.png", Image.fromarray(marked))).shape == (256, 256)
 
 
 @pytest.mark.parametrize("values", [np.zeros((9, 9), np.uint8), np.full((9, 9), 77, np.uint16)])

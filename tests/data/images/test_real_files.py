@@ -68,11 +68,6 @@ def test_fifteen_bit_jpeg2000_under_its_window(dicom: Path) -> None:
     assert radiograph.provenance.photometric_interpretation == "MONOCHROME1"
 
 
-def test_an_extremity_is_refused_by_name(dicom: Path) -> None:
-    with pytest.raises(UnreadableImage, match=r"nema_rg3.*body part EXTREMITY is not the chest"):
-        read_image(dicom / "nema_rg3_extremity_j2k_lossless.dcm")
-
-
 def test_unknown_modality_is_read_and_a_blank_picture_refused(dicom: Path) -> None:
     assert read_image(dicom / "voi_lut.dcm").provenance.window == "VOI LUT"
     assert read_image(dicom / "modality_lut_signed.dcm").provenance.modality == "OT"

@@ -85,11 +85,6 @@ def test_a_dataset_is_refused_as_its_file_is(change: dict[str, object], reason: 
         as_radiograph(Dataset())
 
 
-def test_dicom_needs_no_extension(tmp_path: Path) -> None:
-    path = save(chest(EIGHT), tmp_path / "IM0001")
-    assert as_radiograph(path).provenance.format == "dicom"
-
-
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
@@ -104,26 +99,8 @@ def test_what_is_no_file_content_is_refused(given: object, reason: str) -> None:
         as_radiograph(given)
 
 
-def test_a_closed_file_is_refused(tmp_path: Path) -> None:
-    Image.fromarray(EIGHT).save(tmp_path / "x.png")
-    with (tmp_path / "x.png").open("rb") as file:
-        pass
-    with pytest.raises(UnreadableImage, match=r"x\.png: cannot be read \(ValueError\)"):
-        as_radiograph(file)
-
-
-@pytest.mark.parametrize(
-    ("count", "advice"),
-    [
-        (0, "is a folder without files"),
-        (1, "is a folder; give the image file in it"),
-        (3, "is a folder of 3 files; give one of them, or several as the views of one study"),
-    ],
-)
-def test_a_folder_is_no_image(tmp_path: Path, count: int, advice: str) -> None:
-    for number in range(count):
-        (tmp_path / f"IM{number}").touch()
-    with pytest.raises(UnreadableImage, match=advice):
+def test_a_folder_is_no_image(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableImage, match="is a folder; give an image file in it"):
         as_radiograph(tmp_path)
 
 

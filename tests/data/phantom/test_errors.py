@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.data import KINDS, PhantomFinding, corrupt, count_errors, pair_errors, sample_scene
+from vlscore.data import KINDS, PhantomFinding, corrupt, count_errors, sample_scene
 
 seeds = st.integers(0, 2**32 - 1)
 laws = settings(deadline=None, max_examples=60)
@@ -42,16 +42,6 @@ def test_corruption_makes_exactly_the_errors_asked_for(seed, errors):
     candidate = corrupt(np.random.default_rng(seed), true, errors)
     assert count_errors(candidate, true).total == errors
     assert len({finding.kind for finding in candidate}) == len(candidate)
-
-
-@laws
-@given(st.lists(seeds, min_size=2, max_size=6))
-def test_the_table_of_pairs_equals_counting_each(several):
-    stated = [findings_of(seed) for seed in several]
-    table = pair_errors(stated)
-    for i, candidate in enumerate(stated):
-        for j, reference in enumerate(stated):
-            assert table[i, j] == count_errors(candidate, reference).total
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from imperfect_references import FORMS, imperfect_studies
 
-from vlscore.data import FORMS, count_errors, imperfect_studies
+from vlscore.data import count_errors
 from vlscore.data.phantom.phantom_pairs import scene_at
 
 CATEGORY = {

@@ -15,7 +15,6 @@ from vlscore.data import (
 )
 from vlscore.data.phantom.phantom_pairs import (
     scene_at,
-    thumbnail,
     write_dataset,
     write_dicom,
     write_png,
@@ -109,11 +108,3 @@ def test_studies_know_their_errors_and_do_not_depend_on_how_many_are_drawn():
     few, many = list(sample_studies(9, 3)), list(sample_studies(9, 12))
     assert few == many[:3]
     assert len({study.errors.total for study in many}) > 3
-
-
-def test_thumbnails_are_the_picture_made_small():
-    scene = scene_at(2, 0)
-    small = thumbnail(scene, 32)
-    assert small.shape == (32, 32)
-    blocks = render(scene, 64).reshape(32, 2, 32, 2).mean(axis=(1, 3)) * 255 / 4095
-    np.testing.assert_allclose(small, blocks, atol=0.51)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from significant_errors import split_errors
 
-from vlscore.data import PhantomFinding, corrupt, count_errors, split_errors
+from vlscore.data import PhantomFinding, corrupt, count_errors
 from vlscore.data.phantom.phantom_pairs import scene_at
 
 

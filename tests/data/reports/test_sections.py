@@ -119,12 +119,6 @@ def test_unknown_sections_are_refused():
         TextPolicy.named("history")
 
 
-def test_a_policy_is_named_by_its_section():
-    for section in SECTIONS:
-        assert TextPolicy.named(section).signature() == section
-    assert TextPolicy.named(None) == TextPolicy()
-
-
 @given(st.text(max_size=200))
 def test_any_text_can_be_divided(report):
     for section in split_sections(report).sections:
@@ -141,23 +135,11 @@ def test_references_and_candidates_may_have_sections_of_their_own():
     assert same.signature() == "auto"
 
 
-@pytest.mark.parametrize("role", ["reference", "candidate"])
-def test_an_error_says_whether_the_reference_or_the_candidate_lacks_the_section(role):
-    with pytest.raises(InvalidReport, match=f"the {role} has no section for 'findings'"):
-        select("Clear.", TextPolicy("findings"), role=role)
-
-
 def test_an_empty_candidate_is_an_answer_under_every_policy_and_an_empty_reference_is_not():
     for section in SECTIONS:
         assert select(" ", TextPolicy(section), role="candidate") == " "
     with pytest.raises(InvalidReport, match="the reference"):
         select("", TextPolicy("auto"), role="reference")
-
-
-@pytest.mark.parametrize("name", ["candidate_section", "reference_section"])
-def test_unknown_sections_of_one_side_are_refused(name):
-    with pytest.raises(InvalidSetting, match=f"{name} is one of all"):
-        TextPolicy(**{name: "history"})
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from vlscore.cli.command_line import app
 from vlscore.data import (
     BadRow,
     TextPolicy,
@@ -102,18 +100,3 @@ def test_a_bad_entry_costs_no_other_and_a_study_twice_is_refused(tmp_path: Path)
     path.write_text('{"a": 1}')
     with pytest.raises(InvalidTable, match="manifest of ReXrank"):
         open_studies(path)
-
-
-def test_it_is_evaluated_and_compared_as_any_table(manifest: Path, tmp_path: Path) -> None:
-    runner = CliRunner()
-    out = str(tmp_path / "scored")
-    options = ["--metrics", "bleu-1,rouge-l", "--out", out, "--quiet"]
-    done = runner.invoke(app, ["evaluate", str(manifest), *options])
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "scored" / "summary.json").is_file()
-    other = tmp_path / "other.json"
-    other.write_text(manifest.read_text())
-    systems = [f"a={manifest}", f"b={other}"]
-    options = ["--metrics", "bleu-1", "--text-only", "--out", str(tmp_path / "c"), "--quiet"]
-    done = runner.invoke(app, ["compare", *systems, *options])
-    assert done.exit_code == 0, done.output

@@ -1,6 +1,6 @@
 """Stores the bundled encoders' embeddings of the demonstration's studies: demo*.npz.
 
-python -m tests.encoders.data.make_demo [phantom-supervised], after its weights were trained again.
+python -m tests.encoders.data.make_demo [phantom-judging], after its weights were trained again.
 """
 
 import json
@@ -24,7 +24,6 @@ def main() -> None:
         / {
             "phantom": "demo.npz",
             "phantom-judging": "demo_judging.npz",
-            "phantom-supervised": "demo_supervised.npz",
         }[name],
         checksum=np.array(encoder.checksum),
         image=encoder.encode_images([folder / study["image"] for study in studies]).numpy(),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.evaluation.alignment.samples import rated, write_csv
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import MeasuredMetric, align, fit_composite, read_ratings
-from vlscore.evaluation.alignment.fitted import simplex_weights
+from vlscore.evaluation import align, fit_composite, read_ratings
+from vlscore.evaluation.alignment.composite_fit import simplex_weights
 from vlscore.metrics import Scorer
 
 _WORDS = "small large left right effusion heart normal clear enlarged no edema nodule"
@@ -40,79 +40,86 @@ def _set(studies=30, seed=1):
     rng = np.random.default_rng(seed)
     truth = rng.poisson(2, studies * 3).astype(float)
     pairs = rated({"total errors": [truth]}, [f"s{k // 3}" for k in range(len(truth))])
-    useful = MeasuredMetric("bleu-1", -truth + rng.normal(scale=0.7, size=len(truth)))
-    turned = MeasuredMetric("bounding-sphere", truth + rng.normal(size=len(truth)), False)
-    noise = MeasuredMetric("rouge-l", rng.normal(size=len(truth)))
-    return pairs, truth, useful, turned, noise
+    return pairs, {
+        "bleu-1": -truth + rng.normal(scale=0.7, size=len(truth)),
+        "bounding-sphere": truth + rng.normal(size=len(truth)),
+        "rouge-l": rng.normal(size=len(truth)),
+    }
+
+
+def _taus(fitted):
+    """Names -> tau_b, and of the composite: cross-validated, and on the pairs fitted to."""
+    taus = fitted.set_index("metric")["tau_b"]
+    return taus, taus.iloc[-2], taus.iloc[-1]
 
 
 def test_what_says_nothing_gets_no_weight_and_directions_are_kept():
-    pairs, _, useful, turned, noise = _set()
-    fit = fit_composite([useful, turned, noise], pairs, "total errors", resamples=50)
-    weights = {each.metric: each.weight for each in fit.composite.inputs}
+    pairs, values = _set()
+    turned = {"bounding-sphere": False}
+    composite, fitted, _ = fit_composite(
+        values, pairs, "total errors", higher_is_better=turned, resamples=50
+    )
+    weights = {each.metric: each.weight for each in composite.inputs}
     assert weights["bleu-1"] > weights["bounding-sphere"] > 0.1
     assert weights["rouge-l"] < 0.1
-    means = {each.metric: each.mean for each in fit.composite.inputs}
-    assert means["bounding-sphere"] == pytest.approx(turned.values.mean(), abs=1e-12)
-    assert fit.cross_validated.estimate > fit.alone["rouge-l"].estimate + 0.3
-    assert fit.cross_validated.low < fit.cross_validated.estimate < fit.cross_validated.high
-    assert fit.composite.tau_b == fit.cross_validated.estimate
+    means = {each.metric: each.mean for each in composite.inputs}
+    expected = values["bounding-sphere"].mean()
+    assert means["bounding-sphere"] == pytest.approx(expected, abs=1e-12)
+    alone, validated, _ = _taus(fitted)
+    assert validated > alone["rouge-l"] + 0.3
+    assert composite.low < composite.tau_b == validated < composite.high
 
 
 def test_cross_validation_tells_noise_where_the_fitted_pairs_flatter():
     """Metrics that know nothing promise something on the pairs fitted to, and keep nothing."""
-    told, validated = [], []
+    found = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
         truth = rng.poisson(2, 60).astype(float)
         pairs = rated({"total errors": [truth]}, [f"s{k // 2}" for k in range(60)])
-        metrics = [MeasuredMetric(f"m{k}", rng.normal(size=60)) for k in range(12)]
-        fit = fit_composite(metrics, pairs, "total errors", resamples=20)
-        told.append(fit.told.estimate)
-        validated.append(fit.cross_validated.estimate)
-    assert np.mean(told) > 0.05
-    assert np.mean(validated) < np.mean(told) - 0.05
+        values = {f"m{k}": rng.normal(size=60) for k in range(12)}
+        found.append(_taus(fit_composite(values, pairs, "total errors", resamples=20)[1])[1:])
+    validated, in_sample = np.mean(found, axis=0)
+    assert in_sample > 0.05
+    assert validated < in_sample - 0.05
 
 
 def test_a_fold_never_sees_the_study_it_is_tested_on():
     """Studies of one rating each would be read off by whoever saw another pair of the study."""
     rng = np.random.default_rng(0)
-    by_study = rng.permutation(20).astype(float)
-    truth = np.repeat(by_study, 4)
+    truth = np.repeat(rng.permutation(20).astype(float), 4)
     pairs = rated({"total errors": [truth]}, [f"s{k // 4}" for k in range(80)])
-    metrics = [
-        MeasuredMetric(f"m{k}", np.repeat(rng.normal(size=20), 4) + rng.normal(0, 1e-3, 80))
-        for k in range(15)
-    ]
-    fit = fit_composite(metrics, pairs, "total errors", resamples=20)
-    assert fit.cross_validated.estimate < fit.told.estimate
+    values = {
+        f"m{k}": np.repeat(rng.normal(size=20), 4) + rng.normal(0, 1e-3, 80) for k in range(15)
+    }
+    _, validated, in_sample = _taus(fit_composite(values, pairs, "total errors", resamples=20)[1])
+    assert validated < in_sample
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"rating": "quality"}, "it has: total errors"),
-        ({"metrics": []}, "no metric is left"),
-        ({"metrics": [MeasuredMetric("bleu-1", np.ones(90))]}, "all are constant"),
+        ({"values": {}}, "no metric is left"),
+        ({"values": {"bleu-1": np.ones(90)}}, "all are constant"),
         ({"pairs": rated({"total errors": [[1.0, 2.0] * 45]}, ["a", "b", "c"] * 30)}, "3 studies"),
         ({"pairs": rated({"total errors": [[1.0] * 90]})}, "the same total errors"),
         ({"pairs": rated({"total errors": [[1.0] * 90]}, meaning="ranks")}, "cannot be fitted"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(change, message):
-    pairs, _, useful, *_ = _set()
-    given_now = {"metrics": [useful], "pairs": pairs, "rating": "total errors", **change}
+    pairs, values = _set()
     with pytest.raises(InvalidSetting, match=message):
-        fit_composite(**given_now, resamples=20)
+        fit_composite(**{"values": values, "pairs": pairs, "rating": "total errors", **change})
 
 
 def test_pairs_without_a_value_and_constant_metrics_are_left_out():
-    pairs, _, useful, _, noise = _set()
-    useful.values[:6] = np.nan
-    constant = MeasuredMetric("meteor", np.zeros(90))
-    fit = fit_composite([useful, noise, constant], pairs, "total errors", resamples=20)
-    assert (fit.composite.pairs, fit.composite.studies) == (84, 28)
-    assert list(fit.left_out) == ["meteor"]
+    pairs, values = _set()
+    values["bleu-1"][:6] = np.nan
+    values["meteor"] = np.zeros(90)
+    composite, _, notes = fit_composite(values, pairs, "total errors", resamples=20)
+    assert (composite.pairs, composite.studies) == (84, 28)
+    assert notes == ["meteor is left out: all its values are equal"]
 
 
 def _rows(seed):
@@ -148,8 +155,7 @@ def test_a_fitted_composite_is_a_metric_and_is_named_where_it_was_told_the_answe
     pairs = read_ratings(ratings)
     scorer = Scorer(metrics="bleu-1,rouge-l,bleu-4")
     first = align(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
-    title = "A composite fitted to rating"
-    assert title in [table.title for table in first.tables]
+    assert first.tables[0].title == "A composite fitted to rating"
     file = tmp_path / "fit" / "composite.json"
     content = json.loads(file.read_text(encoding="utf-8"))
     assert [each["metric"] for each in content["inputs"]] == ["bleu-1", "rouge-l", "bleu-4"]
@@ -158,21 +164,21 @@ def test_a_fitted_composite_is_a_metric_and_is_named_where_it_was_told_the_answe
 
     use = Scorer(metrics=f"composite:{file},bleu-1")
     told = align(pairs, tmp_path / "told", scorer=use, resamples=30)
-    name = told.result.agreements[0].metric
-    assert name == f"composite(file={file}) (in-sample upper bound)"
+    agreement = told.frame("agreements").iloc[0]
+    assert agreement["metric"] == f"composite(file={file}) (in-sample upper bound)"
     assert any("36 of these 36 pairs" in note for note in told.notes)
-    agreement = told.result.agreements[0].by_study["tau_b"].estimate
-    assert agreement == pytest.approx(first.fit.told.estimate, abs=1e-12)
+    in_sample = _taus(first.frame("composite"))[2]
+    assert agreement["tau_b"] == pytest.approx(in_sample, abs=1e-12)
 
     other = read_ratings(write_csv(tmp_path / "other.csv", _rows(5)))
     fresh = align(other, tmp_path / "fresh", scorer=use, resamples=30)
-    assert fresh.result.agreements[0].metric == f"composite(file={file})"
+    assert fresh.frame("agreements")["metric"][0] == f"composite(file={file})"
 
     # One pair that it was fitted to is enough, whatever its study is called now.
     known = {**_rows(4)[1], "study_id": "renamed"}
     partly = read_ratings(write_csv(tmp_path / "partly.csv", [*_rows(5), known]))
     mixed = align(partly, tmp_path / "mixed", scorer=use, resamples=30)
-    assert "upper bound" in mixed.result.agreements[0].metric
+    assert "upper bound" in mixed.frame("agreements")["metric"][0]
     assert any("1 of these 37" in note for note in mixed.notes)
 
 
@@ -191,5 +197,5 @@ def test_values_from_elsewhere_and_composites_are_no_part_of_a_composite(ratings
         fit="rating",
         resamples=30,
     )
-    assert [each.metric for each in run.fit.composite.inputs] == ["bleu-1", "rouge-l"]
+    assert set(run.frame("composite")["metric"][:2]) == {"bleu-1", "rouge-l"}
     assert any("mine can be no part" in note for note in run.notes)

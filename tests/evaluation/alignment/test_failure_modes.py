@@ -1,6 +1,5 @@
 """Failure modes: mean errors of each oracle's reports, one-sided tests, false discoveries."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,7 @@ from scipy import stats
 
 from tests.evaluation.alignment.samples import KINDS, make_rexval, rated, write_csv
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import failure_modes, failure_modes_of, read_ratings
+from vlscore.evaluation import compare_errors, failure_modes, read_ratings
 
 
 @pytest.fixture
@@ -18,40 +17,50 @@ def rexval(tmp_path):
     return read_ratings(folder), counts
 
 
+def means_of(pairs):
+    """(candidate, which errors, category) -> its row."""
+    rows = compare_errors(pairs, resamples=20)["means"].to_dict("records")
+    return {(row["candidate"], row["which"], row["category"]): row for row in rows}
+
+
+def compared(pairs):
+    return compare_errors(pairs, resamples=20)["tests"].to_dict("records")
+
+
 def test_means_are_those_of_the_table_by_category_and_significance(rexval):
     pairs, counts = rexval
-    found = failure_modes_of(pairs, resamples=20)
-    means = {(e.candidate, e.which, e.category): e for e in found.means}
+    means = means_of(pairs)
     for place, kind in enumerate(KINDS):
         mine = counts[:, place :: len(KINDS)].mean(axis=0)
         each = means[kind, "significant", "4 wrong severity"]
-        assert each.mean.estimate == pytest.approx(mine[:, 3, 1].mean(), abs=1e-12)
-        assert each.n == 8
+        assert each["mean"] == pytest.approx(mine[:, 3, 1].mean(), abs=1e-12)
+        assert each["n"] == 8
         each = means[kind, "insignificant", "any category"]
-        assert each.mean.estimate == pytest.approx(mine[:, :, 0].sum(axis=1).mean(), abs=1e-12)
+        assert each["mean"] == pytest.approx(mine[:, :, 0].sum(axis=1).mean(), abs=1e-12)
         each = means[kind, "all", "1 false finding"]
-        assert each.mean.estimate == pytest.approx(mine[:, 0].sum(axis=1).mean(), abs=1e-12)
-        assert each.mean.low <= each.mean.estimate <= each.mean.high
+        assert each["mean"] == pytest.approx(mine[:, 0].sum(axis=1).mean(), abs=1e-12)
+        assert each["mean.low"] <= each["mean"] <= each["mean.high"]
 
 
 def test_tests_and_their_correction_are_scipys(rexval):
     pairs, counts = rexval
-    found = failure_modes_of(pairs, resamples=20)
-    tests = [each for each in found.tests if each.which == "significant"]
+    tests = [each for each in compared(pairs) if each["which"] == "significant"]
     assert len(tests) == 4 * 3 * 7
     raw = []
     for each in tests:
-        if each.category == "any category":
+        if each["category"] == "any category":
             errors = counts[..., 1].sum(axis=-1).mean(axis=0)
         else:
-            errors = counts[:, :, int(each.category[0]) - 1, 1].mean(axis=0)
-        first, second = (errors[KINDS.index(k) :: len(KINDS)] for k in (each.candidate, each.other))
+            errors = counts[:, :, int(each["category"][0]) - 1, 1].mean(axis=0)
+        first, second = (
+            errors[KINDS.index(k) :: len(KINDS)] for k in (each["candidate"], each["other"])
+        )
         expected = stats.ttest_rel(first, second, alternative="greater")
-        assert each.p_value == pytest.approx(expected.pvalue, abs=1e-12)
-        assert each.difference == pytest.approx((first - second).mean(), abs=1e-12)
-        raw.append(each.p_value)
+        assert each["p_value"] == pytest.approx(expected.pvalue, abs=1e-12)
+        assert each["difference"] == pytest.approx((first - second).mean(), abs=1e-12)
+        raw.append(each["p_value"])
     adjusted = stats.false_discovery_control(raw, method="bh")
-    np.testing.assert_allclose([each.adjusted_p for each in tests], adjusted, atol=1e-12)
+    np.testing.assert_allclose([each["adjusted_p"] for each in tests], adjusted, atol=1e-12)
 
 
 def test_an_oracle_that_is_worse_is_named_and_none_is_where_nothing_differs():
@@ -61,22 +70,21 @@ def test_an_oracle_that_is_worse_is_named_and_none_is_where_nothing_differs():
     counts = np.concatenate([base, base + rng.integers(1, 3, 30)])[None]
     names = ("good",) * 30 + ("bad",) * 30
     pairs = replace(rated({"rating": counts}, studies), candidates=names)
-    tests = failure_modes_of(pairs, resamples=20).tests
-    worse = [(each.candidate, each.other) for each in tests if each.is_worse]
+    tests = compared(pairs)
+    worse = [(each["candidate"], each["other"]) for each in tests if each["is_worse"]]
     assert worse == [("bad", "good")]
     same = replace(pairs, ratings={"rating": np.tile(base, 2)[None] * 1.0})
-    tests = failure_modes_of(same, resamples=20).tests
-    assert [each.p_value for each in tests] == [1.0, 1.0]
-    assert not any(each.is_worse for each in tests)
+    tests = compared(same)
+    assert [each["p_value"] for each in tests] == [1.0, 1.0]
+    assert not any(each["is_worse"] for each in tests)
 
 
 def test_one_study_has_no_test_and_no_interval():
-    pairs = rated({"rating": [[1.0, 4.0]]}, ["s", "s"])
-    found = failure_modes_of(pairs, resamples=20)
-    assert [each.mean.estimate for each in found.means] == [1.0, 4.0]
-    assert np.isnan([each.mean.low for each in found.means]).all()
-    assert np.isnan([each.p_value for each in found.tests]).all()
-    assert not any(each.is_worse for each in found.tests)
+    frames = compare_errors(rated({"rating": [[1.0, 4.0]]}, ["s", "s"]), resamples=20)
+    assert frames["means"]["mean"].tolist() == [1.0, 4.0]
+    assert frames["means"]["mean.low"].isna().all()
+    assert frames["tests"]["p_value"].isna().all()
+    assert not frames["tests"]["is_worse"].any()
 
 
 def test_a_rater_whose_row_is_broken_is_left_out_of_the_categories(tmp_path):
@@ -99,39 +107,30 @@ def test_a_rater_whose_row_is_broken_is_left_out_of_the_categories(tmp_path):
     counts = pairs.counts["missed", True]
     assert np.isnan(counts[0, 0])
     assert counts[1, 0] == 1
-    means = {(e.candidate, e.category): e for e in failure_modes_of(pairs, resamples=20).means}
-    assert means["m1", "missed"].mean.estimate == 1
+    assert means_of(pairs)["m1", "all", "missed"]["mean"] == 1
 
 
 def test_ratings_that_count_no_errors_are_refused():
     with pytest.raises(InvalidSetting, match="error counts"):
-        failure_modes_of(rated({"rating": [[1.0, 2.0]]}, meaning="quality"))
+        compare_errors(rated({"rating": [[1.0, 2.0]]}, meaning="quality"))
     with pytest.raises(InvalidSetting, match="between 0 and 1"):
-        failure_modes_of(rated({"rating": [[1.0, 2.0]]}), rate=1.0)
+        compare_errors(rated({"rating": [[1.0, 2.0]]}), rate=1.0)
 
 
 def test_files_hold_what_was_found_and_a_second_call_changes_nothing(rexval, tmp_path):
     pairs, _ = rexval
     run = failure_modes(pairs, tmp_path / "out", resamples=20)
-    content = json.loads((run.folder / "failure_modes.json").read_text(encoding="utf-8"))
-    assert content == run.content
-    assert content["candidates"] == list(KINDS)
+    assert list(dict.fromkeys(run.frame("means")["candidate"])) == list(KINDS)
+    assert len(run.frame("tests")) == 3 * 4 * 3 * 7
     assert (run.folder / "tables.tex").read_text(encoding="utf-8").count(r"\caption{") >= 3
-    lines = (run.folder / "tests.csv").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 1 + 3 * 4 * 3 * 7
-    again = failure_modes(pairs, tmp_path / "out", resamples=20)
-    assert again.unchanged
-    assert [t.text() for t in again.tables] == [t.text() for t in run.tables]
+    assert failure_modes(pairs, tmp_path / "out", resamples=20).unchanged
 
 
 def test_columns_of_counts_are_categories():
     pairs = rated({"false": [[1.0, 4.0]], "missed": [[0.0, 2.0]]}, ["s", "t"])
-    found = failure_modes_of(pairs, resamples=20)
-    assert [each.category for each in found.means] == ["false", "missed"] * 2
+    assert [category for *_, category in means_of(pairs)] == ["false", "missed"] * 2
 
 
-def test_numbers_that_may_be_no_counts_are_noted(tmp_path):
-    table = tmp_path / "t.csv"
-    table.write_text("study_id,candidate_id,rating\ns1,a,1\ns1,b,5\ns2,a,2\n", encoding="utf-8")
-    run = failure_modes(read_ratings(table), tmp_path / "out", resamples=20)
-    assert list(run.notes) == ["rating: read as numbers of errors, of which more is worse"]
+def test_reports_of_one_study_make_tables_without_intervals(tmp_path):
+    run = failure_modes(rated({"rating": [[1.0, 4.0]]}, ["s", "s"]), tmp_path / "out", resamples=20)
+    assert run.tables[0].rows == (("c0", "1", "1.000"), ("c1", "1", "4.000"))

@@ -1,6 +1,6 @@
 """Names of numbers in `align`."""
 
-from vlscore.evaluation.alignment.metric_values import columns_named, split_values
+from vlscore.evaluation.alignment.run import columns_named, split_values
 from vlscore.metrics import find_metric
 
 

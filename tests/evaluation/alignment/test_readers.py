@@ -8,14 +8,12 @@ import pytest
 from tests.evaluation.alignment.samples import KINDS, make_radpref, make_rexval, write_csv
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation import (
-    MeasuredMetric,
-    RatingColumns,
-    alignment_of,
-    all_tables,
+    align,
+    alignment_tables,
+    compare_with_raters,
     layout_of,
     read_ratings,
 )
-from vlscore.evaluation.alignment.metric_values import read_values
 from vlscore.evaluation.alignment.rated_sets import severity_of
 
 
@@ -236,7 +234,7 @@ def test_radpref_has_reports_errors_and_ratings(tmp_path, flat):
         -1,
         1,
     )
-    assert pairs.headlines == ["total errors", "significant errors", "rating"]
+    assert pairs.primary == ["total errors", "significant errors", "rating"]
     assert [row.id for row in pairs.bad] == ["case-b", "case-c", "case-c"]
     assert "who knows" not in "".join(row.reason for row in pairs.bad)
 
@@ -254,13 +252,13 @@ def test_errors_and_qualities_of_one_set_are_turned_each_its_own_way(tmp_path):
     """A value that rises with quality agrees with ratings and with error counts alike."""
     pairs = read_ratings(_full_radpref(tmp_path / "RadPref"))
     values = np.array([4.0, 1.0, 5.0, 2.0])
-    found = alignment_of([MeasuredMetric("m", values)], pairs, resamples=10)
-    tau = {each.rating: each.by_study["tau_b"].estimate for each in found.agreements}
+    frames = compare_with_raters({"m": values}, pairs, resamples=10)
+    tau = frames["agreements"].set_index("rating")["tau_b"]
     assert tau["rating"] == pytest.approx(1.0)
     # Of the six pairs of means (.5, 1.5, 0, 1.5) one is tied and the others agree: 5 / sqrt(6 * 5).
     assert tau["total errors"] == pytest.approx(5 / np.sqrt(30))
-    assert list(dict.fromkeys(each.rating for each in found.rankings)) == list(pairs.ratings)
-    titles = [table.title for table in all_tables(found)]
+    assert list(dict.fromkeys(frames["rankings"]["rating"])) == list(pairs.ratings)
+    titles = [table.title for table in alignment_tables(frames, pairs.primary)]
     assert "Agreement with raters: rating" in titles
     assert "Agreement with raters: significant errors" in titles
 
@@ -283,13 +281,13 @@ def test_radevalx_brings_values_in_a_table_of_its_own(tmp_path):
          "CheXbert": 0, "radgraph_f1": 0.5, "radcliq": k}
         for k in range(3)
     ])  # fmt: skip
-    metrics, failures, _ = read_values(path, read_ratings(tmp_path))
-    assert [metric.name for metric in metrics] == [
+    run = align(read_ratings(tmp_path), tmp_path / "out", values=path, resamples=10)
+    metrics = run.frame("metrics")
+    assert list(metrics["name"]) == [
         *("bleu4", "bleu_2", "bertscore", "CheXbert", "radgraph_f1", "radcliq")
     ]
-    assert [metric.higher_is_better for metric in metrics] == [True] * 5 + [False]
-    assert metrics[5].values.tolist() == [0, 1, 2]
-    assert not failures
+    assert list(metrics["higher_is_better"]) == [True] * 5 + [False]
+    assert not run.failures
 
 
 def test_radpref_that_is_no_json_is_refused(tmp_path):
@@ -395,7 +393,7 @@ def test_a_table_of_counts_needs_no_row_for_a_category_without_errors(tmp_path):
         {"study_id": "3", "candidate_id": "b", "category": "place", "significant": "?", "n": 1},
     ]
     path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
-    pairs = read_ratings(path, columns=RatingColumns(ratings=("n",)))
+    pairs = read_ratings(path, ratings=("n",))
     assert {name: values.tolist() for name, values in pairs.ratings.items()} == {
         "total errors": [[3, 0]],
         "significant errors": [[2, 0]],
@@ -425,20 +423,19 @@ def test_errors_may_be_counted_by_significance_alone(tmp_path):
     for name, values in expected.items():
         np.testing.assert_array_equal(pairs.ratings[name], values)
     assert [row.row for row in pairs.bad] == [8]
-    with pytest.raises(InvalidSetting, match=r'"significant" of the errors.* one column of counts'):
-        read_ratings(path, columns=RatingColumns(by_rater=("rating", "rater")))
-    ignored = read_ratings(path, columns=RatingColumns(significant=""))
+    with pytest.raises(InvalidSetting, match="one column of counts"):
+        read_ratings(path, by_rater=("rating", "rater"))
+    ignored = read_ratings(path, rename={"significant": ""})
     assert list(ignored.ratings) == ["rating"]
 
 
 def test_one_column_a_rater_and_several_dimensions(tmp_path):
     path = tmp_path / "wide.csv"
     path.write_text("study_id,candidate_id,ann,bob\n1,a,1,2\n1,b,,3\n", encoding="utf-8")
-    pairs = read_ratings(path, columns=RatingColumns(by_rater=("ann", "bob")))
+    pairs = read_ratings(path, by_rater=("ann", "bob"))
     assert pairs.raters == ("ann", "bob")
     np.testing.assert_array_equal(pairs.ratings["rating"], [[1, np.nan], [2, 3]])
-    columns = RatingColumns(ratings=("ann", "bob"))
-    dimensions = read_ratings(path, columns=columns, meaning="quality")
+    dimensions = read_ratings(path, ratings=("ann", "bob"), meaning="quality")
     assert list(dimensions.ratings) == ["ann", "bob"]
     assert dimensions.raters == ("rater",)
 
@@ -449,9 +446,9 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(tmp_path):
     with pytest.raises(InvalidTable, match=r"no column rating; found: study_id.*--rater-columns"):
         read_ratings(path)
     with pytest.raises(InvalidTable, match="no column who"):
-        read_ratings(path, columns=RatingColumns(rater="who", ratings=("score",)))
+        read_ratings(path, ratings=("score",), rename={"rater": "who"})
     with pytest.raises(InvalidSetting, match="one column of counts"):
-        read_ratings(path, columns=RatingColumns(by_rater=("score",)))
+        read_ratings(path, by_rater=("score",))
     with pytest.raises(InvalidSetting, match="not 'stars'"):
         read_ratings(path, meaning="stars")
     with pytest.raises(InvalidSetting, match="not 'rex'"):
@@ -461,5 +458,5 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(tmp_path):
         read_ratings(path)
     # A column that is called "category" but is none.
     path.write_text("study_id,candidate_id,rating,category\n1,a,2,x\n", encoding="utf-8")
-    found = read_ratings(path, columns=RatingColumns(category=""))
+    found = read_ratings(path, rename={"category": ""})
     assert found.ratings["rating"].tolist() == [[2]]

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from radjudge import by_category, check_orders, read_cases
 
 from tests.conftest import REPOSITORY
-from vlscore.evaluation import layout_of, read_orders, read_ratings
+from vlscore.evaluation import layout_of, read_ratings
 
 RADPREF = REPOSITORY.parent / "shared" / "data" / "radpref"
 pytestmark = pytest.mark.skipif(
@@ -28,8 +29,13 @@ def test_every_rating_of_the_published_files_is_read():
     assert means["gpt"] > means["medgemma"] + 1
 
 
-def test_the_thirty_orders_are_read():
-    cases = read_orders(RADPREF / "radjudge.json")
-    assert len(cases) == 30
-    assert [case.id for case in cases if case.has_context] == ["2a", "2b", "2c", "10a", "10c"]
-    assert sum(len(case.relations) for case in cases) == 36
+def test_the_thirty_orders_are_read_and_checked():
+    cases = read_cases(RADPREF / "radjudge.json")
+    blind = [
+        case["id"] for case in cases if any("context" in c for c in case["candidates"].values())
+    ]
+    assert blind == ["2a", "2b", "2c", "10a", "10c"]
+    assert sum(len(case["relations"]) for case in cases) == 36
+    orders = check_orders(cases, "bleu-4,rouge-l")
+    assert orders.shape == (30, 5)
+    assert by_category(orders)["passed"].str.endswith("of 30").all()

@@ -65,11 +65,10 @@ def test_the_nearest_image_is_another_study_s():
 def test_facts_of_texts():
     known = {same_words("Clear lungs."), same_words("Old report.")}
     texts = ["clear  LUNGS.", "Clear lungs.", "", "There is a large", 'He said "none."']
-    facts = text_facts(texts, known, truncated=0.2)
-    assert facts.count == 5
-    assert facts.empty == 1
-    assert facts.mean_words == (2 + 2 + 0 + 4 + 3) / 5
-    assert facts.distinct == 4 / 5
-    assert facts.verbatim == 2 / 5
-    assert facts.unfinished == 1 / 5
-    assert facts.truncated == 0.2
+    facts = text_facts(texts, known)
+    assert facts["n"] == 5
+    assert facts["empty"] == 1
+    assert facts["mean_words"] == (2 + 2 + 0 + 4 + 3) / 5
+    assert facts["distinct"] == 4 / 5
+    assert facts["verbatim"] == 2 / 5
+    assert facts["unfinished"] == 1 / 5

@@ -66,7 +66,7 @@ def test_every_metric_and_encoder_that_names_a_publication_has_an_entry():
     names = {name for _, names in _entries().values() for name in names}
     published = {n for n, m in METRICS.items() if not m.citation.startswith("none")}
     assert published <= names
-    without = {"phantom", "phantom-judging", "phantom-supervised", "small"}
+    without = {"phantom", "phantom-judging", "small"}
     assert set(ENCODERS) - without <= names
 
 
@@ -75,7 +75,7 @@ def test_figures_of_a_finished_folder(folders):
     before = {p.name: p.read_bytes() for p in (folders / "compared").iterdir() if p.is_file()}
     drawn = draw(folders / "compared", "svg")
     assert [path.name for path in drawn] == [
-        f"{name}.svg" for name in ("systems", "differences", "ranks", "studies")
+        f"{name}.svg" for name in ("systems", "differences", "studies")
     ]
     assert all(b"<svg" in path.read_bytes() for path in drawn)
     assert before == {name: (folders / "compared" / name).read_bytes() for name in before}

@@ -5,18 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import scipy.optimize
-import scipy.stats
 
-from vlscore.evaluation.ratings.rater_agreement import (
-    Preference,
-    davidson,
-    equal_share,
-    fleiss_kappa,
-    kendall_w,
-    krippendorff_alpha,
-    rater_agreement,
-    strengths,
-)
+from vlscore.evaluation import Preference, rater_agreement, strengths
+from vlscore.stats import davidson, krippendorff_alpha, weighted_kappa
 
 _ = np.nan
 # Krippendorff 2011, Computing Krippendorff's Alpha-Reliability, section E.
@@ -28,11 +19,6 @@ KRIPPENDORFF = np.array(
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _],
     ]
 )
-# The example of Fleiss's kappa with 14 raters, 10 subjects and 5 categories: 0.210.
-FLEISS = [
-    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
-    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
-]  # fmt: skip
 # Wins of the American League in 1987 (Agresti 2002, Categorical Data Analysis, table 10.10).
 TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
 WINS = [
@@ -56,27 +42,38 @@ def test_alpha_weighs_a_unit_as_often_as_it_is_repeated():
         assert found == pytest.approx(krippendorff_alpha(repeated, level), abs=1e-12)
 
 
-def test_fleiss_s_example():
-    rows = np.array([np.repeat(np.arange(5), counts) for counts in FLEISS]).T.astype(float)
-    assert round(fleiss_kappa(rows), 3) == 0.210
+def _kappa(a, b, level):
+    """Of two raters, from the table of their answers."""
+    values = np.unique([a, b])
+    table = np.array([[np.sum((a == x) & (b == y)) for y in values] for x in values])
+    distance = np.subtract.outer(values, values) ** 2
+    if level == "nominal":
+        distance = (distance > 0) * 1.0
+    expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
+    return 1 - (distance * table).sum() / (distance * expected).sum()
 
 
-def test_kendall_s_w_of_siegel_and_castellan_and_of_friedman_s_test():
-    ranks = np.array([[1, 6, 3, 2, 5, 4], [1, 5, 6, 4, 2, 3], [6, 3, 2, 5, 4, 1]], dtype=float)
-    assert round(kendall_w(ranks), 2) == 0.16
-    # With ties: Friedman's statistic, which scipy corrects for them, is m (n - 1) W.
-    rows = np.random.default_rng(1).integers(0, 4, (4, 15)).astype(float)
-    statistic = scipy.stats.friedmanchisquare(*rows.T).statistic
-    assert kendall_w(rows) == pytest.approx(statistic / (4 * 14), abs=1e-12)
+@pytest.mark.parametrize("level", ["nominal", "ordinal"])
+def test_kappa_is_the_mean_over_pairs_of_raters(level):
+    rng = np.random.default_rng(3)
+    values = np.clip(rng.integers(1, 6, 40) + rng.integers(-1, 2, (3, 40)), 1, 5).astype(float)
+    values[0, :5] = np.nan
+    each = []
+    for a, b in itertools.combinations(values, 2):
+        both = ~np.isnan(a + b)
+        each.append(_kappa(a[both], b[both], level))
+    assert weighted_kappa(values, level) == pytest.approx([np.mean(each)], abs=1e-12)
+    weights = rng.integers(0, 3, (2, 40)).astype(float)
+    repeated = [weighted_kappa(np.repeat(values, w.astype(int), 1), level)[0] for w in weights]
+    np.testing.assert_allclose(weighted_kappa(values, level, weights), repeated, atol=1e-12)
+    assert np.isnan(weighted_kappa(values[:1], level)).all()
 
 
-def test_the_share_of_equal_ratings_counts_pairs():
-    pairs = [
-        a == b
-        for unit in KRIPPENDORFF.T
-        for a, b in itertools.combinations(unit[~np.isnan(unit)], 2)
-    ]
-    assert equal_share(KRIPPENDORFF) == pytest.approx(np.mean(pairs))
+def test_kappa_of_cohen_s_own_example():
+    """Cohen 1960, two judges and three categories: kappa .492."""
+    table = np.array([[88, 14, 18], [10, 40, 10], [2, 6, 12]])
+    ones, others = (np.repeat(each, table.ravel()) for each in np.indices((3, 3)).reshape(2, -1))
+    assert weighted_kappa(np.stack([ones, others]).astype(float)).round(3) == 0.492
 
 
 def test_intervals_are_over_studies():
@@ -84,11 +81,11 @@ def test_intervals_are_over_studies():
     true = rng.integers(1, 6, 60)
     values = np.stack([np.clip(true + rng.integers(-1, 2, 60), 1, 5) for _ in range(3)])
     studies = [f"s{k // 2}" for k in range(60)]
-    found = rater_agreement("r", values.astype(float), studies, resamples=200, seed=1)
-    for each in (found.alpha, found.kappa, found.w, found.equal):
-        assert each.low < each.estimate < each.high
-    assert (found.raters, found.units, found.complete) == (3, 60, 60)
-    assert rater_agreement("r", values[:1].astype(float), studies) is None
+    found = rater_agreement(values.astype(float), studies, resamples=200, seed=1)
+    for name in ("alpha", "kappa"):
+        assert found[name].low < found[name].estimate < found[name].high
+    assert (found["raters"], found["units"]) == (3, 60)
+    assert rater_agreement(values[:1].astype(float), studies) is None
 
 
 def test_agresti_s_baseball():
@@ -134,12 +131,12 @@ def test_ties_against_another_optimiser():
 
 def test_a_system_that_always_wins_has_no_strength_but_a_share():
     always = [Preference(f"s{k}", "ann", "a", "b", 1) for k in range(6)]
-    found = strengths(always, "preferred", resamples=50)
-    assert [(each.system, each.share.estimate) for each in found] == [("a", 1.0), ("b", 0.0)]
-    assert all(np.isnan(each.strength.estimate) for each in found)
+    found = strengths(always, resamples=50)
+    assert [(each["system"], each["share"].estimate) for each in found] == [("a", 1.0), ("b", 0.0)]
+    assert all(np.isnan(each["strength"].estimate) for each in found)
     # A single tie is enough.
     some = [*always, Preference("s9", "ann", "a", "b", 0)]
-    assert not np.isnan(strengths(some, "preferred", resamples=50)[0].strength.estimate)
+    assert not np.isnan(strengths(some, resamples=50)[0]["strength"].estimate)
 
 
 def test_intervals_of_strengths_hold_the_truth_as_often_as_they_say():
@@ -154,11 +151,11 @@ def test_intervals_of_strengths_hold_the_truth_as_often_as_they_say():
                 tie = 0.5 * np.sqrt(p * q)
                 answer = rng.choice([1, 0, -1], p=np.array([p, tie, q]) / (p + q + tie))
                 said.append(Preference(f"s{study}", "ann", one, other, int(answer)))
-        found = {each.system: each for each in strengths(said, "preferred", resamples=60)}
+        found = {each["system"]: each for each in strengths(said, resamples=60)}
         assert next(iter(found)) == "a"
-        assert found["b"].comparisons == 120
+        assert found["b"]["comparisons"] == 120
         held += [
-            found[name].strength.low < worth < found[name].strength.high
+            found[name]["strength"].low < worth < found[name]["strength"].high
             for name, worth in true.items()
         ]
     # Of 60 intervals of 95 %: 50 or fewer have a chance below one in ten thousand.

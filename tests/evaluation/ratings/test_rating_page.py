@@ -92,21 +92,21 @@ def test_a_page_is_filled_in_closed_opened_again_and_saved(tables, browser, tmp_
 
     opened, saved = browser
     asks = ["errors", "dimensions"]
-    sheets = _made(tables, tmp_path / "s", asks, raters=["ann"], films=True)
+    sheets = _made(tables, tmp_path / "s", asks, raters=["ann"], images=True)
     page = sheets.sheets["ann"].as_uri()
     driver = opened()
     try:
         driver.get(page)
         assert driver.title == "Reading study, ann"
-        assert "patients' data: films and reports" in driver.find_element(By.ID, "privacy").text
+        assert "patients' data: images and reports" in driver.find_element(By.ID, "privacy").text
         assert driver.find_element(By.ID, "status").text == "0 of 6 answered"
-        # The film is there, shrunk, and grows by a click.
-        film = driver.find_element(By.CSS_SELECTOR, "#films img")
-        assert driver.execute_script("return arguments[0].naturalWidth", film) == 768
-        film.click()
-        assert "large" in film.get_attribute("class")
+        # The image is there, shrunk, and grows by a click.
+        image = driver.find_element(By.CSS_SELECTOR, "#images img")
+        assert driver.execute_script("return arguments[0].naturalWidth", image) == 768
+        image.click()
+        assert "large" in image.get_attribute("class")
         ActionChains(driver).send_keys(Keys.ESCAPE).perform()
-        assert "large" not in film.get_attribute("class")
+        assert "large" not in image.get_attribute("class")
         # By mouse: two errors of the first category, and a rating.
         more = driver.find_element(By.CSS_SELECTOR, "#questions td button:last-child")
         more.click()
@@ -161,7 +161,7 @@ def test_preferences_are_given_by_keys(tables, browser, tmp_path):
     driver = opened()
     try:
         driver.get(sheets.sheets["bob"].as_uri())
-        assert not driver.find_element(By.ID, "films").is_displayed()
+        assert not driver.find_element(By.ID, "images").is_displayed()
         for key in "at":
             ActionChains(driver).send_keys(key).send_keys("n").perform()
         driver.find_element(By.ID, "open").click()
@@ -182,10 +182,10 @@ def test_preferences_are_given_by_keys(tables, browser, tmp_path):
 
 def test_a_page_names_no_system_study_or_file_and_loads_nothing(tables, tmp_path):
     for ask in (["errors"], ["preferences"]):
-        sheets = _made(tables, tmp_path / ask[0], ask, films=True)
+        sheets = _made(tables, tmp_path / ask[0], ask, images=True)
         text = sheets.sheets["rater-1"].read_text(encoding="utf-8")
         found = json.loads(re.search(r'id="study">(.*?)</script>', text).group(1))
-        said = json.dumps({key: found[key] for key in found if key != "films"})
+        said = json.dumps({key: found[key] for key in found if key != "images"})
         assert not re.search(r"ours|theirs|\bs0\b|\.png|\.jsonl", said)
         assert "default-src 'none'" in text
         addresses = re.findall(r"""(?:src|href)=["']?([^"'>\s]*)""", text.split("<script")[0])
@@ -194,7 +194,9 @@ def test_a_page_names_no_system_study_or_file_and_loads_nothing(tables, tmp_path
         # The texts of the reports cannot end the element that holds them.
         assert text.count("</script>") == 2
         assert all(
-            each["src"].startswith("data:image/jpeg") for f in found["films"].values() for each in f
+            each["src"].startswith("data:image/jpeg")
+            for f in found["images"].values()
+            for each in f
         )
     without = _made(tables, tmp_path / "without", ["errors"])
     text = without.sheets["rater-1"].read_text(encoding="utf-8")

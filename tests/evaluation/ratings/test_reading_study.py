@@ -1,6 +1,7 @@
 """Reading studies of systems: balance, forms of sheets, checked answers, and what follows."""
 
 import csv
+import hashlib
 import itertools
 import json
 from collections import Counter
@@ -8,17 +9,18 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.evaluation import golden_inputs
 from tests.evaluation.alignment.samples import write_csv
+from tests.evaluation.golden import assert_same, stored
 from vlscore.errors import InvalidLexicon, InvalidSetting, InvalidTable
 from vlscore.evaluation import (
-    RatingColumns,
     ratings_make,
     ratings_read,
     read_ratings,
 )
 from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.evaluation.ratings.run import implied_preferences
-from vlscore.evaluation.ratings.sheet_files import read_key, read_sheet
+from vlscore.evaluation.ratings.sheet_files import read_key
 
 RATERS = ["ann", "bob", "carl", "dora"]
 
@@ -60,7 +62,7 @@ def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
     assert sorted(met.values()) == [2] * 6
     for rater in RATERS:
         own = [items[row["item"]] for row in _rows(tmp_path / "s" / f"sheet-{rater}.csv")]
-        seen = Counter(name for item in own for name in item.candidates)
+        seen = Counter(name for item in own for name in item.reports[0].systems)
         assert set(seen.values()) == {6}
 
 
@@ -75,50 +77,12 @@ def test_each_system_is_report_a_as_often_as_report_b(systems, tmp_path):
             # In study 0 one comparison is of two systems at once.
             if item.study == "s00":
                 continue
-            for first in item.first.candidates:
-                for second in item.second.candidates:
-                    sides[first, second] += 1
+            sides[item.reports[0].systems[0], item.reports[1].systems[0]] += 1
         # Reports that are equal are not compared.
         assert len(rows) == 3 * 11 + 1
         for one, other in itertools.combinations(("one", "two", "three"), 2):
             assert abs(sides[one, other] - sides[other, one]) == 1
             assert sides[one, other] + sides[other, one] == 11
-
-
-def _workbook(path):
-    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl: 'vlscore[xlsx]'")
-    return openpyxl.load_workbook(path)
-
-
-def test_a_workbook_has_no_formulas_and_comes_back(systems, tmp_path):
-    pytest.importorskip("openpyxl", reason="needs openpyxl: pip install 'vlscore[xlsx]'")
-    made = {}
-    for out in ("s", "again"):
-        made[out] = ratings_make(systems, tmp_path / out, ask=["errors", "dimensions"],
-                                formats=["xlsx", "csv"], raters=["ann"])  # fmt: skip
-    path = tmp_path / "s" / "sheet-ann.xlsx"
-    assert path.read_bytes() == (tmp_path / "again" / "sheet-ann.xlsx").read_bytes()
-    book = _workbook(path)
-    page = book.active
-    assert all(cell.data_type != "f" for row in page.iter_rows() for cell in row)
-    texts = {row["candidate"] for _, row in read_sheet(path)}
-    assert "=two+3" in texts
-    names = [cell.value for cell in page[1]]
-    ratings = {"readability": 4, "completeness": 2, "fluency": 5, "correctness": 3}
-    for column, value in ratings.items():
-        page.cell(2, names.index(column) + 1).value = value
-    page.cell(2, names.index(next(iter(COUNTS))) + 1).value = 2
-    book.save(path)
-    pairs = read_ratings(tmp_path / "s")
-    assert len(pairs) in (1, 2)
-    assert set(pairs.ratings["readability"][0]) == {4.0}
-    assert set(pairs.ratings["total errors"][0]) == {2.0}
-    assert pairs.sign_of("readability") == 1
-    assert pairs.sign_of("total errors") == -1
-    rows = _rows(tmp_path / "s" / "sheet-ann.csv")
-    write_csv(tmp_path / "s" / "sheet-ann.csv", [{**rows[0], "fluency": "1"}, *rows[1:]])
-    with pytest.raises(InvalidTable, match="both filled in"):
-        read_ratings(tmp_path / "s")
 
 
 @pytest.fixture
@@ -131,7 +95,7 @@ def filled(systems, tmp_path):
     for rater in ("ann", "bob"):
         rows = _rows(folder / f"sheet-{rater}.csv")
         for row in rows:
-            worse = ("one", "two", "three").index(items[row["item"]].candidates[0])
+            worse = ("one", "two", "three").index(items[row["item"]].reports[0].systems[0])
             noise = rng.integers(2) if rater == "bob" else 0
             row[next(iter(COUNTS))] = str(worse + noise)
             row |= dict.fromkeys(["correctness", "completeness", "readability"], str(5 - worse))
@@ -143,29 +107,31 @@ def filled(systems, tmp_path):
 def test_answers_become_tables_agreement_and_ranks(filled, tmp_path):
     out = tmp_path / "o"
     run = ratings_read(filled, out, groups={"clinicians": ["ann"]}, resamples=50)
-    assert not run.bad_rows
-    agreement = {(e["group"], e["rating"]): e for e in run.content["agreement"]}
-    assert agreement["all", "correctness"]["alpha"]["estimate"] == 1
-    assert agreement["all", "fluency"]["alpha"]["estimate"] < 1
+    assert not run.failures
+    rows = run.frame("agreement").to_dict("records")
+    agreement = {(row["group"], row["rating"]): row for row in rows}
+    assert agreement["all", "correctness"]["alpha"] == 1
+    assert agreement["all", "correctness"]["kappa"] == 1
+    assert agreement["all", "fluency"]["alpha"] < 1
     # In study 0 two systems have one report, which a rater judges once.
     assert {each["units"] for each in agreement.values()} == {3 * 12 - 1}
     # One rater alone has no agreement.
     assert ("clinicians", "fluency") not in agreement
-    ranked = [e for e in run.content["systems"] if (e["rating"], e["group"]) == ("fluency", "all")]
-    assert [e["system"] for e in ranked] == ["one", "two", "three"]
-    assert {e["group"] for e in run.content["systems"]} == {"all", "clinicians"}
+    systems = run.frame("systems")
+    ranked = systems[(systems["rating"] == "fluency") & (systems["group"] == "all")]
+    assert list(ranked["system"]) == ["one", "two", "three"]
+    assert set(systems["group"]) == {"all", "clinicians"}
     # The tables are what `vlscore align` reads, with the same numbers.
     pairs = read_ratings(filled)
     names = ("correctness", "completeness", "readability", "fluency")
-    columns = RatingColumns(ratings=names)
-    again = read_ratings(out / "ratings.csv", columns=columns, meaning="quality")
+    again = read_ratings(out / "ratings.csv", ratings=names, meaning="quality")
     counted = read_ratings(out / "counts.csv")
     assert (again.studies, again.candidates, again.texts) == (
         pairs.studies, pairs.candidates, pairs.texts,
     )  # fmt: skip
     np.testing.assert_array_equal(again.ratings["fluency"], pairs.ratings["fluency"])
     np.testing.assert_array_equal(counted.ratings["total errors"], pairs.ratings["total errors"])
-    assert run.align_with[0].startswith(f"vlscore align {out / 'counts.csv'}")
+    assert run.record["align_with"][0].startswith(f"vlscore align {out / 'counts.csv'}")
     assert ratings_read(filled, out, groups={"clinicians": ["ann"]}, resamples=50).unchanged
 
 
@@ -192,7 +158,7 @@ def test_wrong_rows_are_named_and_lose_no_other(filled, tmp_path):
     rows[5]["item"] = rows[4]["item"]
     write_csv(path, rows[:-1])
     run = ratings_read(filled, tmp_path / "o", resamples=10)
-    said = "\n".join(f"{bad.row} {bad.reason}" for bad in run.bad_rows)
+    said = "\n".join(f"{bad.row} {bad.reason}" for bad in run.failures)
     assert "1 sheet-ann.csv: column \"fluency\" holds '6'; write a whole number from 1 to 5" in said
     assert '2 sheet-ann.csv: column "fluency" is empty; the row is filled in part' in said
     assert "3 sheet-ann.csv: column \"item\" holds 'item-99', which is not in key.csv" in said
@@ -207,7 +173,7 @@ def test_a_rater_without_a_sheet_is_read_with_a_note(filled, tmp_path):
     rows = _rows(filled / "sheet-ann.csv")
     write_csv(filled / "sheet-zoe.csv", rows)
     run = ratings_read(filled, tmp_path / "o", resamples=10)
-    assert run.content["raters"] == ["ann", "bob", "zoe"]
+    assert run.record["raters"] == ["ann", "bob", "zoe"]
     assert any("no sheet was made for a rater 'zoe'" in note for note in run.notes)
 
 
@@ -236,9 +202,9 @@ def test_settings_that_cannot_be_used_are_refused(systems, tmp_path):
     refused(InvalidSetting, "make two folders", ask=["errors", "preferences"])
     refused(InvalidSetting, "not 'beauty'", ask=["beauty"])
     refused(InvalidSetting, "1 to 1 raters", raters_per_study=2)
-    refused(InvalidSetting, "sheets are csv, xlsx, html", formats=["pdf"])
-    refused(InvalidSetting, "add the format html", films=True)
-    refused(InvalidTable, "no table has a column image", films=True, formats=["html"])
+    refused(InvalidSetting, "sheets are csv, html", formats=["pdf"])
+    refused(InvalidSetting, "add the format html", images=True)
+    refused(InvalidTable, "no table has a column image", images=True, formats=["html"])
     refused(InvalidSetting, "needs the question dimensions", dimensions=tmp_path / "d.toml")
     (tmp_path / "d.toml").write_text("[[dimension]]\nname = 'a'\n")
     refused(InvalidLexicon, "has no 'text'", ask=["dimensions"], dimensions=tmp_path / "d.toml")
@@ -266,18 +232,49 @@ def test_a_comparison_that_two_systems_share_counts_once_between_raters(systems,
         path = folder / f"sheet-{rater}.csv"
         rows = _rows(path)
         for row in rows:
-            is_worse = "three" in items[row["item"]].first.candidates
+            one, other = (report.systems for report in items[row["item"]].reports)
+            is_worse = "three" in one
             # The raters differ in the shared comparison of study 0 alone.
             is_worse ^= items[row["item"]].study == "s00" and rater == "ann"
             row["preferred"] = "B" if is_worse else "A"
-            if not {"three"} & {*items[row["item"]].first.candidates,
-                                *items[row["item"]].second.candidates}:  # fmt: skip
+            if "three" not in (*one, *other):
                 row["preferred"] = "tie"
         write_csv(path, rows)
     run = ratings_read(folder, tmp_path / "out", resamples=20)
-    (agreement,) = run.content["agreement"]
-    assert agreement["units"] == agreement["complete"] == 3 * 11 + 1
-    # Of 34 comparisons by six couples of raters, three couples differ in one.
-    assert agreement["equal"]["estimate"] == pytest.approx(1 - 3 / (6 * 34))
+    (units,) = run.frame("agreement")["units"]
+    assert units == 3 * 11 + 1
     both = [row for row in _rows(run.folder / "comparisons.csv") if row["study_id"] == "s00"]
     assert len(both) == 2 * len(RATERS)
+
+
+@pytest.mark.parametrize("ask", [["errors", "dimensions"], ["preferences"]])
+def test_sheets_and_numbers_are_those_that_were_stored(tmp_path, ask):
+    expected = stored("ratings")[ask[0]]
+    per_study = 2 if ask == ["preferences"] else None
+    ratings_make(
+        golden_inputs.systems(tmp_path),
+        tmp_path / "sheets",
+        ask=ask,
+        raters=["ann", "bob", "carl"],
+        raters_per_study=per_study,
+        sample=10,
+        seed=3,
+    )
+    assert _digests(tmp_path / "sheets") == expected["sheets"]
+    golden_inputs.fill(tmp_path / "sheets")
+    groups = {"pair": ["ann", "bob"]}
+    run = ratings_read(
+        tmp_path / "sheets", tmp_path / "out", groups=groups, resamples=40, seed=1
+    )  # fmt: skip
+    assert _digests(run.folder) == expected["written"]
+    kept = ("group", "rating", "level", "raters", "units", "alpha", "alpha.low", "alpha.high")
+    agreement = [{name: row[name] for name in kept} for row in expected["agreement"]]
+    assert_same(run.frame("agreement"), agreement, ["group", "rating"])
+    assert_same(run.frame("systems"), expected["systems"], ["rating", "group", "system"])
+
+
+def _digests(folder):
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.glob("*.csv"))
+    }

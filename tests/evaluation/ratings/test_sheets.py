@@ -1,17 +1,17 @@
 """Blinded sheets: what metrics chose, judged by raters, and read back."""
 
 import csv
-import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import write_csv
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import failure_modes_of, ratings_make, read_ratings
+from vlscore.evaluation import compare_errors, ratings_make, read_ratings
 from vlscore.evaluation.ratings.questions import COUNTS
-from vlscore.retrieval import OracleSettings, SourceSettings, index_build, oracle
+from vlscore.retrieval import HITS, OracleSettings, SourceSettings, index_build, oracle
 
 FINDINGS = ("edema", "effusion", "nodule", "pneumothorax")
 STUDIES = [
@@ -31,7 +31,7 @@ def made(tmp_path_factory):
     table = write_csv(folder / "studies.csv", [{**s, "reference": s["report"]} for s in STUDIES])
     embedder = StudyEmbedder(HashEncoder(), device="cpu", cache=False)
     settings = SourceSettings(text_policy="findings", text_column="report")
-    index = index_build(table, folder / "index", embedder, settings).index
+    index = index_build(table, folder / "index", embedder, settings)
     for metric in ("bleu-1", "rouge-l", "chrf"):
         wanted = OracleSettings(metric=metric, k=1, candidates=0, exclude_exact=True)
         oracle(table, folder / metric, index, None, wanted, text_policy="findings")
@@ -71,9 +71,8 @@ def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path
     assert set(pairs.candidates) == {"bleu-1", "rouge-l", "third"}
     chosen = {}
     for name, folder in (("bleu-1", "bleu-1"), ("rouge-l", "rouge-l"), ("third", "chrf")):
-        with (made / folder / "hits.jsonl").open(encoding="utf-8") as stream:
-            for answer in map(json.loads, stream):
-                chosen[answer["id"], name] = answer["hits"][0]["text"]
+        for hit in pq.read_table(made / folder / HITS).to_pylist():
+            chosen[hit["study_id"], name] = hit["text"]
     ids = list(zip(pairs.studies, pairs.candidates, strict=True))
     assert dict(zip(ids, pairs.texts, strict=True)) == chosen
     references = {s["id"]: s["report"].split(" IMP")[0].removeprefix("FINDINGS: ") for s in STUDIES}
@@ -83,8 +82,8 @@ def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path
         expected = [_counted({"candidate": text}, column) for text in pairs.texts]
         assert pairs.counts[key][0].tolist() == expected
         assert pairs.counts[key][1].tolist() == [count + 1 for count in expected]
-    means = failure_modes_of(pairs, resamples=10).means
-    assert {each.candidate for each in means} == {"bleu-1", "rouge-l", "third"}
+    means = compare_errors(pairs, resamples=10)["means"].to_dict("records")
+    assert {each["candidate"] for each in means} == {"bleu-1", "rouge-l", "third"}
 
 
 def test_sheets_do_not_tell_and_have_orders_of_their_own(made, tmp_path):
@@ -153,7 +152,7 @@ def test_what_cannot_be_judged_side_by_side_is_refused(made, tmp_path):
         ratings_make([made / "bleu-1", f"b={made / 'copies'}"], out)
     with pytest.raises(InvalidSetting, match="two oracles would be called bleu-1"):
         ratings_make([made / "bleu-1", made / "bleu-1"], out)
-    with pytest.raises(InvalidTable, match="holds no hits"):
+    with pytest.raises(InvalidTable, match="folder without run"):
         ratings_make([made], out)
     with pytest.raises(InvalidSetting, match="name of a file"):
         ratings_make([made / "bleu-1"], out, raters=["../ann"])

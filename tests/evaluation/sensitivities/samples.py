@@ -1,16 +1,11 @@
-"""Perturbed reports and images for the benchmarks' tests, with the hash encoder."""
+"""Perturbed reports and images for the benchmarks' tests."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from PIL import Image
-
-from tests.doubles import HashEncoder
-from vlscore.data import StudyImages
-from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation import EmbeddedPairs, Pair, embed_pairs
 
 WORDS = ["small", "large", "left", "right", "effusion", "the", "heart", "normal", "lung", "clear"]
 KINDS = {
@@ -23,7 +18,7 @@ KINDS = {
 }
 
 
-def make_pairs(studies: int = 8) -> list[Pair]:
+def make_pairs(studies: int = 8) -> pd.DataFrame:
     """Significant changes replace 4 to 7 of ten words, insignificant ones 1 or 2."""
     rng = np.random.default_rng(1)
     pairs = []
@@ -34,28 +29,24 @@ def make_pairs(studies: int = 8) -> list[Pair]:
             count = rng.integers(4, 8) if is_significant else rng.integers(1, 3)
             for place in rng.permutation(10)[:count].tolist():
                 changed[place] = f"other{rng.integers(50)}"
-            pairs.append(Pair(str(k), kind, is_significant, " ".join(words), " ".join(changed)))
-    return pairs
+            pairs.append(
+                {
+                    "study_id": str(k),
+                    "kind": kind,
+                    "is_significant": is_significant,
+                    "original": " ".join(words),
+                    "perturbed": " ".join(changed),
+                    "category": None,
+                }
+            )
+    return pd.DataFrame(pairs)
 
 
-def make_images(studies: int = 8) -> dict[str, StudyImages]:
-    rng = np.random.default_rng(2)
-    return {
-        str(k): StudyImages(str(k), (rng.random((8, 8)).astype(np.float32),))
-        for k in range(studies)
-    }
-
-
-def embed(pairs: list[Pair], images: dict[str, StudyImages] | None) -> EmbeddedPairs:
-    return embed_pairs(pairs, StudyEmbedder(HashEncoder()), images)
-
-
-def write_pairs(folder: Path, pairs: list[Pair]) -> Path:
+def write_pairs(folder: Path, pairs: pd.DataFrame) -> Path:
     """The folder as `vlscore perturb` would leave it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "perturbations.jsonl").open("w", encoding="utf-8") as stream:
-        for pair in pairs:
-            record = asdict(pair)
+        for record in pairs.to_dict("records"):
             significant = record.pop("is_significant")
             record["expected"] = "significant" if significant else "insignificant"
             stream.write(json.dumps(record) + "\n")

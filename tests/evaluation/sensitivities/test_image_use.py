@@ -27,9 +27,10 @@ from image_use_scenes import (
     draw_scenes,
     embed_scenes,
 )
+from imperfect_references import FORMS
 
 from tests.doubles import HashEncoder
-from vlscore.data import BOTH, FORMS, KINDS, ZONES, count_errors
+from vlscore.data import BOTH, KINDS, ZONES, count_errors
 from vlscore.embedding import StudyEmbedder
 from vlscore.metrics import find_metric
 
@@ -179,14 +180,3 @@ def test_vectors_come_where_they_belong():
         torch.testing.assert_close(found.true, of([each.true for _, each in drawn]))
         torch.testing.assert_close(found.false, of([each.false for _, each in drawn]))
         torch.testing.assert_close(found.copied, of([each.copied for _, each in drawn]))
-
-
-def test_a_shared_space_moves_all_parts_alike(embedded):
-    inside = embedded.shared()
-    assert inside.C is None
-    torch.testing.assert_close(inside.images.mean(0), torch.zeros(WIDTH).double())
-    # But for the gap the references equal the pictures here; inside, they do.
-    torch.testing.assert_close(inside.images, inside.references)
-    for form in FORMS:
-        part = inside.imperfect[form]
-        torch.testing.assert_close(part.true, inside.references[part.rows])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vlscore.errors import InvalidTable
-from vlscore.evaluation import Pair, read_pairs
+from vlscore.evaluation import read_pairs
 
 RECORD = {
     "study_id": 7,
@@ -28,10 +28,11 @@ def _write(folder, *records):
 def test_reads_a_folder_or_a_file(tmp_path):
     path = _write(tmp_path, RECORD, {**RECORD, "expected": "insignificant", "category": None})
     pairs = read_pairs(tmp_path)
-    assert pairs == read_pairs(path)
-    expected = ("7", "change-location", True, "Left effusion.", "Right effusion.", "location")
-    assert pairs[0] == Pair(*expected)
-    assert (pairs[1].is_significant, pairs[1].category) == (False, None)
+    assert pairs.equals(read_pairs(path))
+    expected = ["7", "change-location", True, "Left effusion.", "Right effusion.", "location"]
+    assert pairs.iloc[0].tolist() == expected
+    assert not pairs["is_significant"][1]
+    assert pairs["category"].isna().tolist() == [False, True]
 
 
 @pytest.mark.parametrize(

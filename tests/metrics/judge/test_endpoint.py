@@ -11,7 +11,7 @@ import pytest
 from tests.forked import Started
 from tests.metrics.judge.endpoint_server import EMPTY, Answer, running
 from vlscore import evaluation
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.evaluation import TokenPrices
 from vlscore.metrics import (
     EndpointFailed,
@@ -89,15 +89,6 @@ def test_the_question_has_both_reports_as_numbered_data_in_either_order():
     assert len(few["messages"]) > len(zero["messages"])
     assert zero["response_format"]["json_schema"]["strict"] is True
     assert zero["temperature"] == 0.0
-
-
-def test_reports_of_another_form_are_refused():
-    from vlscore.errors import InvalidReport
-
-    judge = judge_of("http://localhost:1/v1")
-    for wrong in (None, "\ud800"):
-        with pytest.raises(InvalidReport, match="candidate"):
-            judge.judge(wrong, "Clear.")
 
 
 # -- answers that break the schema ----------------------------------------------------------------
@@ -372,18 +363,7 @@ def test_a_second_run_asks_nothing(cache_folder):
         assert len(endpoint.requests) == 3
 
 
-def test_the_cache_lists_answers_by_their_model(cache_folder):
-    from typer.testing import CliRunner
-
-    from vlscore.cli.command_line import app
-
-    with running(always(Answer(WRONG_SIDE))) as endpoint:
-        judge_of(endpoint.url).judge(*CASE)
-    shown = CliRunner().invoke(app, ["cache", "info"]).stdout
-    (line,) = (line for line in shown.splitlines() if line.startswith("answers"))
-    assert line.split()[:3] == ["answers", "fake", "1"]
-
-
+@pytest.mark.slow
 def test_a_killed_run_pays_for_no_answer_twice(tmp_path, cache_folder):
     """The server holds its seventh answer back until the run is killed by SIGKILL."""
     rows = [f"{k},Clear lungs {k}.,Left effusion {k}." for k in range(12)]
@@ -435,12 +415,6 @@ def test_the_summary_counts_tokens_and_cost_and_a_second_folder_is_free(tmp_path
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def test_a_server_that_counts_no_tokens_is_reported():
-    with running(always(Answer(usage=None))) as endpoint:
-        (outcome,) = judge_of(endpoint.url).judge_all([CASE])
-    assert (outcome.counts.uncounted, outcome.counts.tokens_in) == (1, 0)
-
-
 # -- prompts --------------------------------------------------------------------------------------
 
 
@@ -471,18 +445,14 @@ def test_a_prompt_of_ones_own_is_named_by_its_digest(tmp_path):
         judge_of("http://localhost:1/v1", order="random")
 
 
-def test_a_model_without_folder_or_endpoint_is_explained(tmp_path):
-    from vlscore.errors import WeightsNotFound
-
-    with pytest.raises(WeightsNotFound, match="--endpoint"):
+def test_a_model_without_an_endpoint_is_explained():
+    with pytest.raises(MissingDependency, match="--endpoint"):
         find_judge_model("llama3")
     with pytest.raises(InvalidSetting, match="1 or more"):
         EndpointModel("m", "http://localhost:1/v1", in_flight=0)
 
 
 def test_without_the_client_the_message_says_what_to_install(monkeypatch):
-    from vlscore.errors import MissingDependency
-
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingDependency, match=r"pip install 'vlscore\[judge\]'"):
         judge_of("http://localhost:1/v1").judge(*CASE)

@@ -7,7 +7,7 @@ from tests.metrics.networks.constructed import REPORTS
 from tests.metrics.networks.constructed_green import write_green
 from tests.metrics.networks.constructed_ratescore import write_ratescore
 from tests.pretended_gpu import pretended_gpu
-from vlscore.metrics import CheXbert, GreenJudge, RadGraph, RaTEReader, ReportPair
+from vlscore.metrics import CheXbert, GreenJudge, RadGraph, RaTEReader
 from vlscore.metrics.networks import green_model as green
 
 SOME = ["", *REPORTS[:3]]
@@ -21,6 +21,7 @@ def read(chexbert_weights, radgraph_weights, device, precision="fp32"):
     return labels, graphs
 
 
+@pytest.mark.slow
 def test_no_tensor_stays_behind_on_the_cpu(chexbert_weights, radgraph_weights):
     here = read(chexbert_weights, radgraph_weights, "cpu")
     with pretended_gpu():
@@ -48,11 +49,12 @@ def read_by_transformers(folder, device):
     return read, reader.vectors([entity.text for entity in read[1]])
 
 
+@pytest.mark.slow
 def test_transformers_models_leave_no_tensor_behind_on_the_cpu(tmp_path, monkeypatch):
     entities, vectors = read_by_transformers(tmp_path, "cpu")
     monkeypatch.setattr(green, "LONGEST", 90)
     monkeypatch.setattr(green, "precision_on", lambda device: "fp32")
-    pairs = [ReportPair("the effusion", "no effusion"), ReportPair("left", "")]
+    pairs = [("the effusion", "no effusion"), ("left", "")]
     answers = GreenJudge(write_green(tmp_path / "green")).answers(pairs)
     assert all(isinstance(answer, str) and answer for answer in answers)
     with pretended_gpu():
@@ -73,6 +75,6 @@ def test_a_gpu_runs_transformers_models(tmp_path, monkeypatch):
     monkeypatch.setattr(green, "LONGEST", 280)
     judge = GreenJudge(write_green(tmp_path / "green"), device="cuda")
     assert judge.precision == "fp16"
-    (answer,) = judge.answers([ReportPair("the effusion", "no effusion")])
+    (answer,) = judge.answers([("the effusion", "no effusion")])
     assert isinstance(answer, str)
     assert answer

@@ -11,19 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metrics.networks.constructed import golden
-from tests.metrics.networks.constructed_green import NONE, READABLE, UNREADABLE, answer, write_green
+from tests.metrics.networks.constructed_green import READABLE, UNREADABLE, answer, write_green
+from vlscore.core import open_cache
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
-from vlscore.metrics import GreenJudge, ReportPair, UnreadableAnswer, read_green_answer
+from vlscore.metrics import GreenJudge, Memo, UnreadableAnswer, memo, read_green_answer
 from vlscore.metrics.networks import green_model as green
 from vlscore.metrics.networks.green_model import (
     explanation_removed,
     green_conversation,
-    remembered_green,
+    known_answers,
 )
 from vlscore.metrics.networks.model_files import read_template
 
 GOLDEN = golden("green")
-PAIRS = [ReportPair(*pair) for pair in GOLDEN["reports"]]
+PAIRS = [tuple(pair) for pair in GOLDEN["reports"]]
 
 
 @pytest.mark.parametrize("row", range(len(READABLE)))
@@ -38,12 +39,6 @@ def test_answers_are_read_as_by_the_released_code(row):
 def test_an_answer_without_its_numbers_is_refused(text):
     with pytest.raises(UnreadableAnswer, match=UNREADABLE[text]):
         read_green_answer(text)
-
-
-def test_insignificant_errors_that_cannot_be_read_leave_the_score():
-    assert read_green_answer(READABLE[-1]).insignificant is None
-    found = read_green_answer(answer(NONE, "many", "2. A; B."))
-    assert (found.score, found.insignificant) == (1.0, None)
 
 
 @given(st.text(alphabet="[]():. \n012abMN", max_size=80))
@@ -67,18 +62,18 @@ def test_the_question_is_the_released_one(row):
         pytest.skip("VLSCORE_GREEN names no folder with GREEN's green_prompt.txt")
     template, stated = read_template(Path(folder))
     assert stated == "green@d72c195"
-    question = template.filled(PAIRS[row])
+    question = template.filled(*PAIRS[row])
     assert hashlib.sha256(question.encode()).hexdigest() == GOLDEN["questions"][row]
 
 
 def test_the_question_takes_three_hundred_words_of_a_report(folder):
     template, stated = read_template(folder)
     assert re.fullmatch("[0-9a-f]{12}", stated)
-    empty, long = template.filled(PAIRS[1]).split("Candidate Report:")[::-1]
+    empty, long = template.filled(*PAIRS[1]).split("Candidate Report:")[::-1]
     assert (empty.split(), long.split().count("word")) == ([], 300)
-    assert "\n    Left effusion. The heart is normal.\n" in template.filled(PAIRS[0])
+    assert "\n    Left effusion. The heart is normal.\n" in template.filled(*PAIRS[0])
     # Braces in a report are no places.
-    assert "{candidate} {0}" in template.filled(ReportPair("a", "{candidate} {0}"))
+    assert "{candidate} {0}" in template.filled("a", "{candidate} {0}")
 
 
 def test_a_model_without_its_question_is_refused(folder, tmp_path):
@@ -121,7 +116,7 @@ def test_answers_are_the_models_most_likely_tokens(folder, short):
     (found,) = judge.answers(PAIRS[:1])
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
     ids = judge._tokenizer(
-        [green_conversation(read_template(folder)[0].filled(PAIRS[0]), "</s>")]
+        [green_conversation(read_template(folder)[0].filled(*PAIRS[0]), "</s>")]
     ).input_ids[0]
     assert ids[-1] == judge._tokenizer.eos_token_id
     start = len(ids)
@@ -135,7 +130,7 @@ def test_answers_are_the_models_most_likely_tokens(folder, short):
 
 
 def test_answers_do_not_depend_on_the_pairs_beside(folder, short):
-    pairs = [ReportPair("the effusion " * k, "left no " * (5 - k)) for k in (4, 0, 2, 1)]
+    pairs = [("the effusion " * k, "left no " * (5 - k)) for k in (4, 0, 2, 1)]
     together = GreenJudge(folder).answers(pairs)
     assert len(set(together)) > 1
     assert [GreenJudge(folder).answers([pair])[0] for pair in pairs] == together
@@ -154,26 +149,35 @@ def test_each_pair_is_asked_once_and_fewer_at_once_where_memory_is_short(
         return [text.split("Candidate Report:\n    ")[1].split("\n")[0] for text in texts]
 
     monkeypatch.setattr(judge, "_generate", generate)
-    pairs = [ReportPair(f"report {k}", "") for k in (3, 1, 2, 3, 0)]
-    assert judge.answers(pairs) == [pair.candidate for pair in pairs]
+    monkeypatch.setattr(green, "_loaded", lambda *_: judge)
+    pairs = [(f"report {k}", "") for k in (3, 1, 2, 3, 0)]
+    assert known_answers(Memo(), folder, pairs) == [pair[0] for pair in pairs]
     assert sizes == [4, 2, 2]
-    assert judge.answers(pairs[:2]) == ["report 3", "report 1"]
+    assert known_answers(Memo(), folder, pairs[:2]) == ["report 3", "report 1"]
     assert sizes == [4, 2, 2]
 
 
-def test_a_fault_of_another_kind_is_not_taken_for_a_lack_of_memory(folder, short, monkeypatch):
-    judge = GreenJudge(folder)
-    monkeypatch.setattr(judge, "_generate", lambda texts: [][0])
-    with pytest.raises(IndexError):
-        judge.answers(PAIRS[:1])
+def test_a_second_run_takes_answers_and_refusals_from_the_cache(folder, monkeypatch, tmp_path):
+    cache, pairs = open_cache(tmp_path), PAIRS[:2]
+
+    class Judge:
+        def answers(self, asked):
+            return ["an answer" if pair == pairs[0] else UnreadableAnswer("long") for pair in asked]
+
+    monkeypatch.setattr(green, "_loaded", lambda *_: Judge())
+    assert known_answers(Memo(cache), folder, pairs)[0] == "an answer"
+    memo.forget()
+    monkeypatch.setattr(green, "_loaded", lambda *_: pytest.fail("the model was loaded"))
+    first, second = known_answers(Memo(cache), folder, pairs)
+    assert (first, str(second), type(second)) == ("an answer", "long", UnreadableAnswer)
 
 
 def test_a_model_is_loaded_again_where_its_question_has_changed(tmp_path):
     folder = write_green(tmp_path)
-    first = remembered_green(folder)
-    assert remembered_green(folder) is first
+    first = green._loaded(folder, "cpu")
+    assert green._loaded(folder, "cpu") is first
     (folder / "green_prompt.txt").write_text("Another: {reference} {candidate}")
-    assert remembered_green(folder)._template.before == "Another: "
+    assert green._loaded(folder, "cpu")._template.before == "Another: "
 
 
 def test_another_model_is_refused(folder, tmp_path):

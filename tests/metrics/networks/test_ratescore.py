@@ -25,7 +25,7 @@ def reader(folders):
     return RaTEReader(*folders)
 
 
-def test_entities_are_those_of_the_released_package(reader):
+def test_entities_are_those_of_the_released_package(reader, released_sentences):
     found = [[list(entity) for entity in each] for each in reader.annotate(CUT)]
     assert found == GOLDEN["entities"]
     assert len({kind for each in found for _, kind in each}) > 3

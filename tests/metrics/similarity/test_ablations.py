@@ -23,7 +23,7 @@ from vlscore.metrics import (
     segment_distance,
     vlscore,
 )
-from vlscore.metrics.library.embedded import SimilarityProvider
+from vlscore.metrics.library.embedded import EmbeddedMetric
 
 # Name -> function of images, candidates, references and C.
 SIMILARITIES = {
@@ -154,9 +154,5 @@ def test_every_similarity_uses_what_its_metric_says(name):
 
 
 def test_every_metric_of_embeddings_of_ours_is_tested_here():
-    ours = {
-        name
-        for name, m in METRICS.items()
-        if m.uses_embeddings and isinstance(m.provider, SimilarityProvider)
-    }
+    ours = {name for name, metric in METRICS.items() if isinstance(metric, EmbeddedMetric)}
     assert ours == set(SIMILARITIES)

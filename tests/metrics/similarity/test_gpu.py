@@ -6,7 +6,6 @@ import torch
 
 from tests.pretended_gpu import pretended_gpu
 from vlscore import metrics as similarity
-from vlscore.encoders import SharedSpace
 
 # Image, candidate and reference; two rows on one line, one with image and reference the same.
 POINTS = np.random.default_rng(0).normal(size=(3, 300, 6)).astype(np.float32)
@@ -39,16 +38,6 @@ def test_no_tensor_stays_behind_on_the_cpu(name):
         there = KERNELS[name](*(torch.from_numpy(x).to("cuda") for x in POINTS))
         assert there.is_cuda
         assert torch.equal(there.cpu().nan_to_num(-7), here.nan_to_num(-7))
-
-
-@pytest.mark.parametrize("ridge", [1.0, 0.0, float("inf")])
-def test_a_shared_space_is_fitted_where_the_embeddings_lie(ridge):
-    images, _, reports = (torch.from_numpy(x) for x in POINTS)
-    here = SharedSpace.fit(images, reports, ridge=ridge).images(images)
-    with pretended_gpu():
-        space = SharedSpace.fit(images.to("cuda"), reports.to("cuda"), ridge=ridge)
-        assert torch.equal(space.images(images.to("cuda")).cpu(), here)
-        assert space.reports(reports.to("cuda")).is_cuda
 
 
 @pytest.mark.gpu

@@ -1,10 +1,8 @@
 """Texts that are no reports, or hardly: what must not come out of them."""
 
-import time
-
 import pytest
 
-from tests.perturb.contract import made, read
+from tests.perturb.contract import read
 from tests.perturb.kinds.changed import changed
 from vlscore.perturb import KINDS, why_nothing
 
@@ -42,31 +40,3 @@ def test_nothing_comes_out(name, report):
 @pytest.mark.parametrize("kind", sorted(OF_WORDS))
 def test_without_words_there_is_nothing_to_shuffle_or_mask(kind, name):
     assert changed(kind, NOTHING[name]) == set()
-
-
-def test_control_characters_stay_where_they_are():
-    report = "There is a small\x00 left\x07 effusion.\x1b No edema."
-    assert changed("change-location", report) == {report.replace("left", "right")}
-    assert changed("change-severity", report) == {report.replace("small", "large")}
-
-
-def test_one_finding_in_ten_thousand_words():
-    idle = "The examination was read with care and the reader had time enough. " * 420
-    report = f"{idle}There is a small left effusion. {idle}".strip()
-    assert len(report.split()) > 10_000
-    start = time.perf_counter()
-    source = read(report)
-    found = {name: made(KINDS[name], source, per_report=2) for name in CLINICAL}
-    assert time.perf_counter() - start < 20
-    expected = {
-        "change-location": "There is a small right effusion.",
-        "change-severity": "There is a large left effusion.",
-        "negate-finding": "There is no left effusion.",
-    }
-    for name, sentence in expected.items():
-        (perturbation,) = found[name]
-        assert perturbation.perturbed == report.replace("There is a small left effusion.", sentence)
-    (removal,) = found["remove-pathology"]
-    assert removal.perturbed == report.replace("There is a small left effusion. ", "")
-    for name in ("affirm-finding", "drop-comparison", "standard-normal", "unmention-negatives"):
-        assert found[name] == []

@@ -82,12 +82,6 @@ def test_images_do_not_move_reports_by_preference():
     assert pairs.reports.grad is None
 
 
-@pytest.mark.parametrize("setting", ["without=weather", "gap=-1", "position=-0.5"])
-def test_settings_that_make_no_loss_are_refused(setting):
-    with pytest.raises(InvalidSetting, match=setting.split("=")[0]):
-        find_objective(f"judging({setting})", dim=DIM)
-
-
 def test_pairs_without_copies_are_refused():
     with pytest.raises(InvalidSetting, match="needs changed copies"):
         Judging()(replace(drawn_pairs(dtype=torch.float32), copies=None))

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from tests.training.objectives.pairs import (
-    DIM,
     LOCAL_DIM,
     array,
     attended,
@@ -21,7 +20,6 @@ from tests.training.objectives.pairs import (
     with_known_numbers,
     words_of,
 )
-from vlscore.errors import InvalidSetting
 from vlscore.training.objectives.limitr_loss import Limitr
 
 
@@ -65,15 +63,13 @@ class Reference:
             losses.append(sum(both_directions(temp3 * scores, array(self.pairs.same))))
         return sum(losses) / 2
 
-    def internal(self, temperature, *, uniform=False):
+    def internal(self, temperature):
         loss = 0.0
         for places, words in zip(self.images, self.reports, strict=True):
             by_words = np.stack([attended(w, words, places, self.temp1) for w in words])
             by_places = np.stack([attended(p, places, words, self.temp1) for p in places])
             products = places * by_places
             weights = self.significance(products / np.linalg.norm(products, axis=0))
-            if uniform:
-                weights = np.full(len(places), 1 / len(places))
             even = np.full(len(words), 1 / len(words))
             loss += finding_own(words, by_words, even, temperature) / 2
             loss += finding_own(places, by_places, weights, temperature) / 2
@@ -92,24 +88,14 @@ def test_equals_the_formulas(options):
     assert found["local_internal"].item() == pytest.approx(reference.internal(0.1))
 
 
-def test_regions_may_weigh_alike():
-    pairs = drawn_pairs(4)
-    objective = with_known_numbers(Limitr(local_dim=LOCAL_DIM, region_weights="uniform"))
-    expected = Reference(objective, pairs).internal(0.1, uniform=True)
-    assert objective(pairs)["local_internal"].item() == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("region_weights", ["learned", "uniform"])
-def test_equals_what_the_authors_code_printed(region_weights):
+def test_equals_what_the_authors_code_printed():
     # calc_loss of gefend/LIMITR at bd53a77, on reports without padding; the weights of words
     # within a pair are float32 there.
     pairs = drawn_pairs(9, seed=11, places=16, longest=12, full=True)
-    objective = Limitr(local_dim=LOCAL_DIM, region_weights=region_weights)
-    found = with_known_numbers(objective)(pairs)
+    found = with_known_numbers(Limitr(local_dim=LOCAL_DIM))(pairs)
     assert found["global"].item() == pytest.approx(16.620706924586862, rel=1e-12)
     assert found["local_external"].item() == pytest.approx(5.247626160921921, rel=1e-12)
-    internal = {"learned": 0.5021614731792459, "uniform": 0.5026749184771273}[region_weights]
-    assert found["local_internal"].item() == pytest.approx(internal, rel=1e-7)
+    assert found["local_internal"].item() == pytest.approx(0.5021614731792459, rel=1e-7)
 
 
 def test_between_pairs_equals_the_authors_code_for_reports_of_any_length():
@@ -136,16 +122,3 @@ def test_without_words_only_the_global_loss_is_left():
     )
     assert found["global"] > 0
     assert found["local_external"].item() == found["local_internal"].item() == 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"dropout": 1.0}, "dropout must be at least 0 and below 1"),
-        ({"region_weights": "SAF"}, "region_weights is learned or uniform, not 'SAF'"),
-        ({"internal_weight": -1.0}, "internal_weight must be at least 0"),
-    ],
-)
-def test_wrong_settings(settings, message):
-    with pytest.raises(InvalidSetting, match=message):
-        Limitr(local_dim=DIM, **settings)

@@ -1,41 +1,42 @@
-"""CheXpert Plus: Stanford's films with their reports by section.
+"""CheXpert Plus: Stanford's images with their reports by section.
 
 Described in Chambon et al. 2024 (arXiv 2405.19538) and
-https://github.com/Stanford-AIMI/chexpert-plus: `df_chexpert_plus_240401.csv` has one row a film:
+https://github.com/Stanford-AIMI/chexpert-plus: `df_chexpert_plus_240401.csv` has one row an image:
 `path_to_image` (`train/patient42142/study5/view1_frontal.jpg`), `path_to_dcm`, `frontal_lateral`,
 `ap_pa`, `deid_patient_id`, `patient_report_date_order`, `report`, `section_findings`,
 `section_impression`, `section_clinical_history`, `section_history`, `section_comparison`,
-`section_technique`, ..., and `split` (train or valid). The table names JPEG; the films are
+`section_technique`, ..., and `split` (train or valid). The table names JPEG; the images are
 published as PNG (`PNG/`) and DICOM (`DICOM/`).
 """
 
-from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from vlscore.data.datasets.dataset_base import (
-    DAMAGED,
     INCOMPLETE,
     SECTIONS,
     Dataset,
-    DatasetStudy,
-    Film,
-    Omission,
-    StudyRows,
-    relative_name,
+    by_study,
+    frame_of,
     sections_of,
-    sections_present,
-    split_named,
+    stripped,
 )
-from vlscore.data.datasets.dataset_files import DatasetFiles, table_rows
+from vlscore.data.datasets.dataset_files import DatasetFiles
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TABLE = "df_chexpert_plus_240401.csv"
 _COLUMNS = {
-    "findings": "section_findings",
-    "impression": "section_impression",
-    "indication": "section_clinical_history",
-    "history": "section_history",
-    "comparison": "section_comparison",
-    "technique": "section_technique",
+    "section_findings": "findings",
+    "section_impression": "impression",
+    "section_clinical_history": "indication",
+    "section_history": "history",
+    "section_comparison": "comparison",
+    "section_technique": "technique",
+    "report": "full_report",
+    "deid_patient_id": "patient",
+    **{name: name for name in ("frontal_lateral", "ap_pa", "split")},
 }
 
 
@@ -43,56 +44,44 @@ class CheXpertPlus(Dataset):
     """Reads CheXpert Plus's table; see this file's docstring."""
 
     name = "chexpert-plus"
-    description = "CheXpert Plus: Stanford's films with reports by section"
+    description = "CheXpert Plus: Stanford's images with reports by section"
     source = "https://aimi.stanford.edu/datasets/chexpert-plus"
     licence = "Stanford University Dataset Research Use Agreement"
-    needs = "df_chexpert_plus_240401.csv, and the films below PNG/ or DICOM/"
+    needs = "df_chexpert_plus_240401.csv, and the images below PNG/ or DICOM/"
     sections = SECTIONS
     has_report = True
-    film_folders = ("", "PNG", "PNG/PNG", "DICOM", "DICOM/Uncompressed")
-    film_suffixes = (".png", ".jpg", ".dcm")
+    image_folders = ("", "PNG", "PNG/PNG", "DICOM", "DICOM/Uncompressed")
+    image_suffixes = (".png", ".jpg", ".dcm")
 
-    def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
-        """Yield the studies in the order of their first film."""
-        path = files.file or files.needed_table(TABLE)
-        where = relative_name(path, files.folder)
-        found: dict[str, StudyRows] = {}
-        for number, row in table_rows(path, ("path_to_image", *_COLUMNS.values())):
-            if row is None:
-                yield Omission(where, number, None, "film", DAMAGED)
-                continue
-            parts = PurePosixPath(row.get("path_to_image", "").replace("\\", "/")).parts
+    def studies(self, files: DatasetFiles) -> "pd.DataFrame":
+        """Read the studies in the order of their first image."""
+        path = files.file or files.needed(TABLE)
+        needed = ["path_to_image", *list(_COLUMNS)[: len(SECTIONS)]]
+        table = files.table(path, needed, "image", _COLUMNS)
+        rows = []
+        for row in table.to_dict("records"):
+            parts = PurePosixPath((row["path_to_image"] or "").replace("\\", "/")).parts
             if len(parts) < 3:
-                yield Omission(where, number, None, "film", INCOMPLETE)
-                continue
-            id = f"{parts[-3]}_{parts[-2]}"
-            study = found.setdefault(id, StudyRows(row, number))
-            study.films.append(Film("/".join(parts), _view(row)))
-        for id, study in found.items():
-            yield _study(id, study, where)
+                files.leave_out(row["in_file"], row["in_row"], None, "image", INCOMPLETE)
+            else:
+                id = f"{parts[-3]}_{parts[-2]}"
+                rows.append({**row, "id": id, "image": "/".join(parts), "view": _view(row)})
+        return frame_of([_study(row) for row in by_study(frame_of(rows)).to_dict("records")])
 
 
-def _study(id: str, listed: StudyRows, where: str) -> DatasetStudy:
-    row = listed.first
-    sections = sections_present({name: row.get(column) for name, column in _COLUMNS.items()})
-    from_last = False
+def _study(row: dict[str, Any]) -> dict[str, Any]:
+    sections = stripped({name: row[name] for name in SECTIONS})
+    whole = row["full_report"] or ""
     if "findings" not in sections and "impression" not in sections:
         # Some reports have headings that the published sections miss.
-        found, from_last = sections_of(row.get("report", ""))
-        sections = sections_present({**found, **sections})
-    return DatasetStudy(
-        id,
-        row.get("deid_patient_id") or id.rpartition("_")[0],
-        tuple(listed.films),
-        sections,
-        row.get("report", "").strip(),
-        split_named(row.get("split")),
-        file=where,
-        row=listed.number,
-        from_last_paragraph=from_last,
-    )
+        sections = {**sections_of(whole), **sections}
+    facts = {name: row[name] for name in ("id", "image", "view", "in_file", "in_row")}
+    patient = row["patient"] or row["id"].rpartition("_")[0]
+    own = {"patient": patient, "split": row["split"], "full_report": whole}
+    return {**facts, **sections, **own}
 
 
-def _view(row: dict[str, str]) -> str | None:
-    lateral = row.get("frontal_lateral", "").strip()
-    return (row.get("ap_pa", "").strip() if lateral.lower() != "lateral" else "") or lateral or None
+def _view(row: dict[str, Any]) -> str | None:
+    lateral = (row.get("frontal_lateral") or "").strip()
+    own = (row.get("ap_pa") or "").strip() if lateral.lower() != "lateral" else ""
+    return own or lateral or None

@@ -4,25 +4,49 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vlscore.data.cells import is_missing
+from vlscore.data.datasets.dataset_base import DAMAGED, INCOMPLETE, Dataset, frame_of
 from vlscore.data.rows import columns_of, read_rows
-from vlscore.data.study import is_missing
 from vlscore.errors import InvalidSetting, InvalidTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # A report is a few kilobytes; a larger file is no report, or a decompression bomb.
 _LARGEST_TEXT = 16 * 1024 * 1024
 
 
+class Omission(NamedTuple):
+    """A study or an image that is left out.
+
+    Attributes:
+        file: file that lists it, relative to the data set's folder.
+        row: number of the row there, counted from 1; 0 if the file has no rows.
+        id: id of the study, if it could be read.
+        what: "study" or "image".
+        reason: why it is left out.
+        detail: further detail, such as the name of an absent file; never text of a report.
+    """
+
+    file: str
+    row: int
+    id: str | None
+    what: str
+    reason: str
+    detail: str = ""
+
+
 class DatasetFiles:
-    """The folders of one data set on this machine.
+    """The folders of one data set on this machine, and what is left out of it.
 
     Args:
         folder: folder of the data set, or its single file.
-        films: folder that the films' paths start from; default: `folder`.
+        images: folder that the images' paths start from; default: `folder`.
         reports: folder or .zip of the reports, if they are not in `folder`.
 
     Raises: InvalidSetting if one of them does not exist.
@@ -31,7 +55,7 @@ class DatasetFiles:
     def __init__(
         self,
         folder: str | Path,
-        films: str | Path | None = None,
+        images: str | Path | None = None,
         reports: str | Path | None = None,
     ) -> None:
         path = Path(folder)
@@ -39,25 +63,37 @@ class DatasetFiles:
             raise InvalidSetting(f"{path}: no such folder; give the folder of the data set")
         self.file = path if path.is_file() else None
         self.folder = path.parent if path.is_file() else path
-        self.films = Path(films) if films is not None else self.folder
-        if not self.films.is_dir():
-            raise InvalidSetting(f"{self.films}: no such folder, and films are looked for in it")
+        self.images = Path(images) if images is not None else self.folder
+        if not self.images.is_dir():
+            raise InvalidSetting(f"{self.images}: no such folder, and images are looked for in it")
         self.reports = Path(reports) if reports is not None else None
         if self.reports is not None and not self.reports.exists():
             raise InvalidSetting(f"{self.reports}: no such folder or archive of reports")
-        self._listings: dict[Path, frozenset[str]] = {}
+        self.left_out: list[Omission] = []
+        # With a folder for each study, memory would fill with listings that are not needed again.
+        self._listing = lru_cache(512)(_names_in)
 
-    def table(self, *names: str) -> Path | None:
+    def leave_out(
+        self, file: str, row: int, id: Any, what: str, reason: str, detail: str = ""
+    ) -> None:
+        """Note that a study or an image is left out; see `Omission`."""
+        self.left_out.append(
+            Omission(file, row, None if id is None else str(id), what, reason, detail)
+        )
+
+    def relative(self, path: Path) -> str:
+        """Return a file's path relative to the folder, with "/"; its name if it is elsewhere."""
+        inside = path.is_relative_to(self.folder)
+        return path.relative_to(self.folder).as_posix() if inside else path.name
+
+    def find(self, *names: str) -> Path | None:
         """Return the first of these files that exists, packed (.gz) or not; else None."""
-        for name in names:
-            for path in (self.folder / name, self.folder / f"{name}.gz"):
-                if path.is_file():
-                    return path
-        return None
+        paths = (self.folder / f"{name}{end}" for name in names for end in ("", ".gz"))
+        return next(filter(Path.is_file, paths), None)
 
-    def needed_table(self, *names: str) -> Path:
-        """Return the first existing file, as `table`. Raises: InvalidTable if none exists."""
-        found = self.table(*names)
+    def needed(self, *names: str) -> Path:
+        """Return the first existing file, as `find`. Raises: InvalidTable if none exists."""
+        found = self.find(*names)
         if found is None:
             raise InvalidTable(
                 f"{self.folder}: has no {' or '.join(names)} (packed as .gz or not); give the "
@@ -65,36 +101,85 @@ class DatasetFiles:
             )
         return found
 
-    def has(self, path: Path) -> bool:
-        """Return True if a file exists; each folder is listed once for all its files."""
-        listing = self._listings.get(path.parent)
-        if listing is None:
-            try:
-                with os.scandir(path.parent) as entries:
-                    listing = frozenset(entry.name for entry in entries)
-            except OSError:
-                listing = frozenset()
-            # With a folder for each study, memory would fill with listings that are not needed
-            # again.
-            if len(self._listings) > 512:
-                self._listings.clear()
-            self._listings[path.parent] = listing
-        return path.name in listing
+    def table(
+        self,
+        path: Path,
+        needed: Sequence[str],
+        what: str,
+        names: Mapping[str, str] | None = None,
+    ) -> "pd.DataFrame":
+        """Read columns of a table, their cells as text; None where a cell is empty.
 
-    def film(self, name: str, folders: Sequence[str], suffixes: Sequence[str]) -> Path | None:
-        """Return the file of a film, from the first folder that has it under an allowed suffix."""
+        Columns `in_file` and `in_row` are added. A row that cannot be read is left out.
+
+        Args:
+            needed: columns that the table must have.
+            what: "study" or "image", what a row is.
+            names: name of a column -> name in the result; further columns that are read, too. One
+                that the table lacks holds None.
+
+        Raises: InvalidTable if the file cannot be read or a needed column is absent.
+        """
+        found = columns_of(path)
+        missing = [name for name in needed if name not in found]
+        if missing:
+            raise InvalidTable(
+                f"{path}: no column {', '.join(missing)}; found: {', '.join(found[:40])}. Is it "
+                "the file of this data set?"
+            )
+        where = self.relative(path)
+        renamed = {**{name: name for name in needed}, **(names or {})}
+        rows = []
+        for number, record in read_rows(path, list(renamed)):
+            if isinstance(record, str):
+                self.leave_out(where, number, None, what, DAMAGED)
+            else:
+                cells = {new: _as_text(record.get(name)) for name, new in renamed.items()}
+                rows.append({**cells, "in_file": where, "in_row": number})
+        return frame_of(rows, [*renamed.values(), "in_file", "in_row"])
+
+    def drop_incomplete(
+        self,
+        table: "pd.DataFrame",
+        needed: Sequence[str],
+        what: str,
+        id: str | None = None,
+    ) -> "pd.DataFrame":
+        """Leave out the rows without a value in a needed column, and return the others.
+
+        Args: id: column with the id of the study, for the list of what is left out.
+        """
+        usable = table[list(needed)].notna().all(axis=1)
+        for row in table[~usable].to_dict("records"):
+            self.leave_out(row["in_file"], row["in_row"], row[id] if id else None, what, INCOMPLETE)
+        return table[usable]
+
+    def image(self, name: str, dataset: Dataset) -> str | None:
+        """Return the path of an image's file below the folder of images, None if it is absent.
+
+        It is looked for in the data set's folders, then under its other suffixes.
+        """
         plain = PurePosixPath(name.replace("\\", "/").lstrip("/"))
         if ".." in plain.parts or not plain.parts:
             return None
-        for folder in folders:
-            place = self.films / folder / plain
-            if self.has(place):
-                return place
-            for suffix in suffixes:
-                other = place.with_suffix(suffix)
-                if self.has(other):
-                    return other
+        names = (plain.name, *(f"{plain.stem}{suffix}" for suffix in dataset.image_suffixes))
+        for folder in dataset.image_folders:
+            inside = str(PurePosixPath(folder) / plain.parent)
+            for each in names:
+                if each in self._listing(self.images, inside):
+                    return str(PurePosixPath(inside) / each)
         return None
+
+
+def _names_in(root: Path, folder: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(root / folder))
+    except OSError:
+        return frozenset()
+
+
+def _as_text(value: Any) -> str | None:
+    return None if is_missing(value) else value if isinstance(value, str) else str(value)
 
 
 class ReportTexts:
@@ -109,6 +194,7 @@ class ReportTexts:
     def __init__(self, place: Path) -> None:
         self._place = place
         self._archive: zipfile.ZipFile | None = None
+        self._names: dict[str, str] = {}
         if place.is_file():
             try:
                 self._archive = zipfile.ZipFile(place)
@@ -117,12 +203,7 @@ class ReportTexts:
                     f"{place}: is no zip archive ({type(error).__name__}); give the folder of the "
                     "reports, or their .zip"
                 ) from None
-
-    @cached_property
-    def _names(self) -> dict[str, str]:
-        """Return path from the folder "files" on -> name in the archive."""
-        assert self._archive is not None
-        return {_from_files(name): name for name in self._archive.namelist()}
+            self._names = {_from_files(name): name for name in self._archive.namelist()}
 
     def read(self, name: str) -> str | None:
         """Return the text of a report, None if there is no such file.
@@ -130,18 +211,17 @@ class ReportTexts:
         Args: name: path in the data set, as in "files/p10/p10000032/s50414267.txt".
         Raises: OSError, ValueError if it exists and cannot be read.
         """
-        content = self._packed(name) if self._archive is not None else self._unpacked(name)
+        content = self._packed(self._archive, name) if self._archive else self._unpacked(name)
         return None if content is None else content.decode("utf-8")
 
-    def _packed(self, name: str) -> bytes | None:
-        assert self._archive is not None
+    def _packed(self, archive: zipfile.ZipFile, name: str) -> bytes | None:
         stored = self._names.get(_from_files(name))
         if stored is None:
             return None
         try:
-            if self._archive.getinfo(stored).file_size > _LARGEST_TEXT:
+            if archive.getinfo(stored).file_size > _LARGEST_TEXT:
                 raise ValueError("larger than a report")
-            return self._archive.read(stored)
+            return archive.read(stored)
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
             raise ValueError(type(error).__name__) from None
 
@@ -161,9 +241,7 @@ def _from_files(name: str) -> str:
     'p10/p10000032/s50414267.txt'
     """
     parts = PurePosixPath(name.replace("\\", "/")).parts
-    if "files" in parts:
-        parts = parts[parts.index("files") + 1 :]
-    return "/".join(parts)
+    return "/".join(parts[parts.index("files") + 1 :] if "files" in parts else parts)
 
 
 def packed_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
@@ -180,32 +258,6 @@ def packed_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
                     yield PurePosixPath(member.name).name, stream.read()
     except (tarfile.TarError, OSError, EOFError) as error:
         raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
-
-
-def table_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str] | None]]:
-    """Yield (row, cells as text) of a table; None for a row that cannot be read.
-
-    Ids that a program has stored as floats lose their ".0". Missing cells are absent.
-
-    Raises: InvalidTable if the file cannot be read or a needed column is absent.
-    """
-    found = columns_of(path)
-    missing = [name for name in needed if name not in found]
-    if missing:
-        raise InvalidTable(
-            f"{path}: no column {', '.join(missing)}; found: {', '.join(found[:40])}. Is it the "
-            "file of this data set?"
-        )
-    for number, record in read_rows(path):
-        yield number, None if isinstance(record, str) else _texts(record)
-
-
-def _texts(record: dict[str, Any]) -> dict[str, str]:
-    return {
-        name: value if isinstance(value, str) else str(value)
-        for name, value in record.items()
-        if not is_missing(value)
-    }
 
 
 def read_json(path: Path) -> Any:

@@ -3,34 +3,29 @@
 Open-i's edition (`IuOpenI`) is described in Demner-Fushman et al. 2016 (doi 10.1093/jamia/ocv080)
 and on https://openi.nlm.nih.gov/faq ("Collection of chest x-rays"): `NLMCXR_reports.tgz` unpacks to
 `ecgen-radiology/NUMBER.xml`, `NLMCXR_png.tgz` to PNG files. A report's XML has `<uId id="CXR1"/>`,
-`<AbstractText Label="FINDINGS">`, `<parentImage id="CXR1_1_IM-0001-3001">` for each film, and its
-manual coding as `<MeSH><major>`. No file has the view of a film; if the Kaggle edition's
+`<AbstractText Label="FINDINGS">`, `<parentImage id="CXR1_1_IM-0001-3001">` for each image, and its
+manual coding as `<MeSH><major>`. No file has the view of an image; if the Kaggle edition's
 `indiana_projections.csv` is in the folder, it is used.
 
 Kaggle's edition (`IuKaggle`) is described on
 https://www.kaggle.com/datasets/raddar/chest-xrays-indiana-university: `indiana_reports.csv` (`uid`,
 `MeSH`, `Problems`, `image`, `indication`, `comparison`, `findings`, `impression`),
-`indiana_projections.csv` (`uid`, `filename`, `projection`: Frontal or Lateral), films in
+`indiana_projections.csv` (`uid`, `filename`, `projection`: Frontal or Lateral), images in
 `images/images_normalized/`.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from vlscore.data.datasets.dataset_base import (
-    DAMAGED,
-    INCOMPLETE,
-    Dataset,
-    DatasetStudy,
-    Film,
-    Omission,
-    relative_name,
-    sections_present,
-)
-from vlscore.data.datasets.dataset_files import DatasetFiles, packed_members, table_rows
+from vlscore.data.datasets.dataset_base import DAMAGED, Dataset, by_study, frame_of
+from vlscore.data.datasets.dataset_files import DatasetFiles, packed_members
 from vlscore.errors import InvalidTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FOLDERS = (
     "ecgen-radiology",
@@ -54,14 +49,19 @@ class IuOpenI(Dataset):
     needs = "ecgen-radiology/*.xml or NLMCXR_reports.tgz, and the PNG files of NLMCXR_png.tgz"
     sections = ("indication", "comparison", "findings", "impression")
     extra = ("uid", "mesh")
-    film_folders = ("", "NLMCXR_png", "images", "images/NLMCXR_png", "png")
-    film_suffixes = (".png", ".jpg", ".dcm")
+    image_folders = ("", "NLMCXR_png", "images", "images/NLMCXR_png", "png")
+    image_suffixes = (".png", ".jpg", ".dcm")
 
-    def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
-        """Yield the studies in the order of their numbers."""
+    def studies(self, files: DatasetFiles) -> "pd.DataFrame":
+        """Read the studies in the order of their numbers."""
         views = _views(files)
+        rows = []
         for name, content in _reports(files):
-            yield _study_of_xml(name, content, views)
+            try:
+                rows.append({**_study_of_xml(name, content, views), "in_file": name, "in_row": 0})
+            except (ElementTree.ParseError, ValueError, OSError) as error:
+                files.leave_out(name, 0, None, "study", DAMAGED, type(error).__name__)
+        return frame_of(rows)
 
 
 def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | OSError]]:
@@ -69,7 +69,7 @@ def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | OSError]]:
         found = sorted((files.folder / folder).glob("*.xml"), key=_order)
         if found:
             for path in found:
-                yield relative_name(path, files.folder), _content(path)
+                yield files.relative(path), _content(path)
             return
     for name in _ARCHIVES:
         if (files.folder / name).is_file():
@@ -77,7 +77,7 @@ def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | OSError]]:
             return
     raise InvalidTable(
         f"{files.folder}: has neither {_FOLDERS[0]}/*.xml nor {_ARCHIVES[0]}; give the folder that "
-        "holds Open-i's reports and films"
+        "holds Open-i's reports and images"
     )
 
 
@@ -93,64 +93,55 @@ def _order(path: Path) -> tuple[int, str]:
     return (int(number[0]) if number else 0, path.stem)
 
 
-def _study_of_xml(
-    name: str, content: bytes | OSError, views: dict[str, str]
-) -> DatasetStudy | Omission:
-    try:
-        if isinstance(content, OSError):
-            raise content
-        # Entities can expand a small file to gigabytes, and no report defines one.
-        if b"<!ENTITY" in content:
-            raise ValueError("entities")
-        root = ElementTree.fromstring(content)
-    except (ElementTree.ParseError, ValueError, OSError) as error:
-        return Omission(name, 0, None, "study", DAMAGED, type(error).__name__)
+def _study_of_xml(name: str, content: bytes | OSError, views: dict[str, str]) -> dict[str, Any]:
+    """Return the row of a study. Raises: ParseError, ValueError or OSError if it is damaged."""
+    if isinstance(content, OSError):
+        raise content
+    # Entities can expand a small file to gigabytes, and no report defines one.
+    if b"<!ENTITY" in content:
+        raise ValueError("entities")
+    root = ElementTree.fromstring(content)
     uid = root.find(".//uId")
     stated = uid.get("id", "").strip() if uid is not None else ""
     number = _NUMBER.search(stated or Path(name).stem)
     if number is None:
-        return Omission(name, 0, None, "study", DAMAGED, "no number of a report")
+        raise ValueError("no number of a report")
     id = stated if stated.startswith("CXR") else f"CXR{number[0]}"
     texts = {
         (each.get("Label") or "").lower(): "".join(each.itertext())
         for each in root.iter("AbstractText")
     }
-    films = [(each.get("id") or "").strip() for each in root.iter("parentImage")]
-    return DatasetStudy(
-        id,
-        # Open-i publishes one report a patient.
-        id,
-        tuple(Film(f"{film}.png", views.get(_film_key(film))) for film in films if film),
-        sections_present(texts),
-        extra={
-            "uid": number[0],
-            "mesh": ";".join(
-                (each.text or "").strip()
-                for each in root.iter("major")
-                if (each.text or "").strip()
-            ),
-        },
-        file=name,
-    )
-
-
-def _views(files: DatasetFiles) -> dict[str, str]:
-    table = files.table(PROJECTIONS)
-    if table is None:
-        return {}
+    images = [each.get("id", "").strip() for each in root.iter("parentImage")]
+    codings = [(each.text or "").strip() for each in root.iter("major")]
     return {
-        _film_key(row["filename"]): row.get("projection", "").lower()
-        for _, row in table_rows(table, ("filename", "projection"))
-        if row is not None and "filename" in row
+        **texts,
+        "id": id,
+        # Open-i publishes one report a patient.
+        "patient": id,
+        "image": [f"{image}.png" for image in images if image],
+        "view": [views.get(_image_key(image)) for image in images if image],
+        "uid": number[0],
+        "mesh": ";".join(coding for coding in codings if coding),
     }
 
 
-def _film_key(name: str) -> str:
-    """Return a film's name in a form that is equal for both editions.
+def _views(files: DatasetFiles) -> dict[str, str]:
+    path = files.find(PROJECTIONS)
+    if path is None:
+        return {}
+    table = files.table(path, ("filename", "projection"), "image").dropna(subset="filename")
+    return {
+        _image_key(name): (view or "").lower()
+        for name, view in zip(table["filename"], table["projection"], strict=True)
+    }
 
-    >>> _film_key("CXR1_1_IM-0001-3001"), _film_key("1_IM-0001-3001.dcm.png")
+
+def _image_key(name: str) -> str:
+    """Return an image's name in a form that is equal for both editions.
+
+    >>> _image_key("CXR1_1_IM-0001-3001"), _image_key("1_IM-0001-3001.dcm.png")
     ('1_IM-0001-3001', '1_IM-0001-3001')
-    >>> _film_key("CXR10_IM-0002-1001"), _film_key("10_IM-0002-1001.dcm.png")
+    >>> _image_key("CXR10_IM-0002-1001"), _image_key("10_IM-0002-1001.dcm.png")
     ('10_IM-0002-1001', '10_IM-0002-1001')
     """
     stem = re.sub(r"(\.dcm)?(\.png|\.jpg)?$", "", name)
@@ -167,41 +158,23 @@ class IuKaggle(Dataset):
     needs = "indiana_reports.csv, indiana_projections.csv, images/images_normalized/"
     sections = ("indication", "comparison", "findings", "impression")
     extra = ("uid", "mesh", "problems")
-    film_folders = ("", "images/images_normalized", "images_normalized", "images")
-    film_suffixes = (".png", ".jpg")
+    image_folders = ("", "images/images_normalized", "images_normalized", "images")
+    image_suffixes = (".png", ".jpg")
 
-    def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
-        """Yield the studies in the order of the table of reports."""
-        projections = files.needed_table(PROJECTIONS)
-        table = files.needed_table(REPORTS)
-        films: dict[str, list[Film]] = {}
-        where = relative_name(projections, files.folder)
-        for number, row in table_rows(projections, ("uid", "filename", "projection")):
-            if row is None:
-                yield Omission(where, number, None, "film", DAMAGED)
-            elif "uid" not in row or "filename" not in row:
-                yield Omission(where, number, row.get("uid"), "film", INCOMPLETE)
-            else:
-                view = row.get("projection", "").strip().lower() or None
-                films.setdefault(row["uid"].strip(), []).append(Film(row["filename"], view))
-        where = relative_name(table, files.folder)
-        for number, row in table_rows(table, ("uid", "findings", "impression")):
-            if row is None:
-                yield Omission(where, number, None, "study", DAMAGED)
-            elif "uid" not in row:
-                yield Omission(where, number, None, "study", INCOMPLETE)
-            else:
-                yield _study_of_row(row, films.get(row["uid"].strip(), []), where, number)
-
-
-def _study_of_row(row: dict[str, str], films: list[Film], where: str, number: int) -> DatasetStudy:
-    uid = row["uid"].strip()
-    return DatasetStudy(
-        f"CXR{uid}",
-        f"CXR{uid}",
-        tuple(films),
-        sections_present(row),
-        extra={"uid": uid, "mesh": row.get("MeSH", ""), "problems": row.get("Problems", "")},
-        file=where,
-        row=number,
-    )
+    def studies(self, files: DatasetFiles) -> "pd.DataFrame":
+        """Read the studies in the order of the table of reports."""
+        projections, reports = files.needed(PROJECTIONS), files.needed(REPORTS)
+        names = {"filename": "image", "projection": "view"}
+        images = files.table(projections, ("uid", "filename", "projection"), "image", names)
+        images = files.drop_incomplete(images, ["uid", "image"], "image", "uid")
+        images = images.assign(id=images["uid"].str.strip(), view=images["view"].str.lower())
+        of_study = by_study(images).set_index("id")
+        names = {"MeSH": "mesh", "Problems": "problems", **{each: each for each in self.sections}}
+        table = files.table(reports, ("uid", "findings", "impression"), "study", names)
+        rows = []
+        for row in files.drop_incomplete(table, ["uid"], "study").to_dict("records"):
+            uid = row["uid"].strip()
+            found = of_study.loc[uid] if uid in of_study.index else {"image": [], "view": []}
+            own = {"id": f"CXR{uid}", "patient": f"CXR{uid}", "uid": uid}
+            rows.append({**row, **own, "image": found["image"], "view": found["view"]})
+        return frame_of(rows)

@@ -1,49 +1,52 @@
-"""MIMIC-CXR (DICOM films and free-text reports) and MIMIC-CXR-JPG (the same films as JPEG).
+"""MIMIC-CXR (DICOM images and free-text reports) and MIMIC-CXR-JPG (the same images as JPEG).
 
 The layout is described on PhysioNet (mimic-cxr and mimic-cxr-jpg, 2.0.0 and 2.1.0, Johnson et al.
-2019). MIMIC-CXR has films as `files/p10/p10000032/s50414267/DICOM_ID.dcm`, reports as
-`files/p10/p10000032/s50414267.txt` in `mimic-cxr-reports.zip`, and the list of films
+2019). MIMIC-CXR has images as `files/p10/p10000032/s50414267/DICOM_ID.dcm`, reports as
+`files/p10/p10000032/s50414267.txt` in `mimic-cxr-reports.zip`, and the list of images
 `cxr-record-list.csv.gz` (`subject_id`, `study_id`, `dicom_id`, `path`). The official split and the
 view positions are published with MIMIC-CXR-JPG alone; if its two tables are in the folder, they are
 used.
 
-MIMIC-CXR-JPG has films as `.../DICOM_ID.jpg`, `mimic-cxr-2.0.0-metadata.csv.gz` (`dicom_id`,
+MIMIC-CXR-JPG has images as `.../DICOM_ID.jpg`, `mimic-cxr-2.0.0-metadata.csv.gz` (`dicom_id`,
 `subject_id`, `study_id`, `ViewPosition`, `Rows`, `Columns`, ...) and `mimic-cxr-2.0.0-split.csv.gz`
 (`dicom_id`, `study_id`, `subject_id`, `split`). The reports are part of MIMIC-CXR.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vlscore.data.datasets.dataset_base import (
     DAMAGED,
-    INCOMPLETE,
     REPORT_ABSENT,
     SECTIONS,
     Dataset,
-    DatasetStudy,
-    Film,
-    Omission,
-    StudyRows,
-    relative_name,
+    by_study,
+    frame_of,
     sections_of,
-    split_named,
 )
-from vlscore.data.datasets.dataset_files import DatasetFiles, ReportTexts, table_rows, whole_number
+from vlscore.data.datasets.dataset_files import DatasetFiles, ReportTexts, whole_number
 from vlscore.errors import InvalidTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RECORDS = "cxr-record-list.csv"
 METADATA = "mimic-cxr-2.0.0-metadata.csv"
 SPLIT = "mimic-cxr-2.0.0-split.csv"
 _ARCHIVES = ("mimic-cxr-reports.zip", "mimic-cxr-reports")
 _KEYS = ("subject_id", "study_id", "dicom_id")
+# Table -> the columns that are read of it besides the keys, and their names here.
+_FACTS = {
+    RECORDS: {"path": "path"},
+    METADATA: {"ViewPosition": "view", "Rows": "rows", "Columns": "columns"},
+    SPLIT: {"split": "split"},
+}
 
 
 class MimicCxr(Dataset):
     """Reads MIMIC-CXR's own tables; see this file's docstring."""
 
     name = "mimic-cxr"
-    description = "MIMIC-CXR: DICOM films and reports of Boston's Beth Israel Deaconess center"
+    description = "MIMIC-CXR: DICOM images and reports of Boston's Beth Israel Deaconess center"
     source = "https://physionet.org/content/mimic-cxr/2.1.0/"
     licence = "PhysioNet Credentialed Health Data License 1.5.0"
     needs = (
@@ -54,59 +57,59 @@ class MimicCxr(Dataset):
     has_report = True
     has_sizes = True
     takes_reports = True
-    film_suffixes = (".dcm", ".jpg", ".png")
+    image_suffixes = (".dcm", ".jpg", ".png")
 
     listed_in: ClassVar[str] = RECORDS
-    published_suffix: ClassVar[str] = ".dcm"
+    # Tables with further facts about the images, as far as they are in the folder.
+    joined: ClassVar[tuple[str, ...]] = (METADATA, SPLIT)
+    suffix: ClassVar[str] = ".dcm"
 
-    def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
-        """Yield the studies in the order of the list of films.
+    def studies(self, files: DatasetFiles) -> "pd.DataFrame":
+        """Read the studies in the order of the list of images.
 
         Raises: InvalidTable if a table, or the reports, are absent.
         """
-        table = files.needed_table(self.listed_in)
-        needed = (*_KEYS, "path") if self.listed_in == RECORDS else _KEYS
+        path = files.needed(self.listed_in)
         texts = _report_texts(files)
-        facts = _facts(files)
-        found: dict[str, StudyRows] = {}
-        where = relative_name(table, files.folder)
-        for number, row in table_rows(table, needed):
-            if row is None:
-                yield Omission(where, number, None, "film", DAMAGED)
-                continue
-            if any(name not in row for name in _KEYS):
-                yield Omission(where, number, row.get("study_id"), "film", INCOMPLETE)
-                continue
-            own = {**facts.get(row["dicom_id"], {}), **row}
-            study = found.setdefault(row["study_id"], StudyRows(own, number))
-            sizes = (whole_number(own.get(name)) for name in ("Rows", "Columns"))
-            study.films.append(Film(self._path(row), own.get("ViewPosition"), *sizes))
-            # The split of the first film that has one.
-            if "split" in own:
-                study.first.setdefault("split", own["split"])
-        for id, each in found.items():
-            yield _with_report(id, each, where, texts)
+        images = files.table(path, _KEYS, "image", _FACTS[self.listed_in])
+        images = files.drop_incomplete(images, _KEYS, "image", "study_id")
+        for name in self.joined:
+            if (found := files.find(name)) is not None:
+                facts = files.table(found, ("dicom_id",), "image", _FACTS[name])
+                facts = facts.drop_duplicates("dicom_id").drop(columns=["in_file", "in_row"])
+                images = images.merge(facts, how="left", on="dicom_id")
+        images = images.rename(columns={"study_id": "id", "subject_id": "patient"})
+        every = (name for names in _FACTS.values() for name in names.values())
+        images = images.reindex(columns=list(dict.fromkeys([*images, *every])))
+        images = images.astype(object).where(images.notna(), None)
+        rows = []
+        for row in images.to_dict("records"):
+            sizes = {name: whole_number(row[name]) for name in ("rows", "columns")}
+            rows.append({**row, **sizes, "image": self._path(row)})
+        studies = by_study(frame_of(rows)).to_dict("records")
+        usable = (_with_report(row, texts, files) for row in studies)
+        return frame_of([row for row in usable if row is not None])
 
-    def _path(self, row: Mapping[str, str]) -> str:
-        """Return the path of a film: the table's, else that of the layout."""
-        listed = row.get("path") if self.listed_in == RECORDS else None
-        folder = study_path(row["subject_id"], row["study_id"])
-        return listed or f"{folder}/{row['dicom_id']}{self.published_suffix}"
+    def _path(self, row: dict[str, Any]) -> str:
+        """Return the path of an image: the table's, else that of the layout."""
+        folder = study_path(row["patient"], row["id"])
+        return row["path"] or f"{folder}/{row['dicom_id']}{self.suffix}"
 
 
 class MimicCxrJpg(MimicCxr):
     """Reads MIMIC-CXR-JPG's tables; see this file's docstring."""
 
     name = "mimic-cxr-jpg"
-    description = "MIMIC-CXR-JPG: the films of MIMIC-CXR as JPEG, with split and views"
+    description = "MIMIC-CXR-JPG: the images of MIMIC-CXR as JPEG, with split and views"
     source = "https://physionet.org/content/mimic-cxr-jpg/2.1.0/"
     needs = (
         "mimic-cxr-2.0.0-metadata.csv.gz, mimic-cxr-2.0.0-split.csv.gz, files/; and MIMIC-CXR's "
         "reports, in the folder or by --reports"
     )
-    film_suffixes = (".jpg", ".png", ".jpeg")
+    image_suffixes = (".jpg", ".png", ".jpeg")
     listed_in = METADATA
-    published_suffix = ".jpg"
+    joined = (SPLIT,)
+    suffix = ".jpg"
 
 
 def study_path(patient: str, study: str) -> str:
@@ -119,42 +122,19 @@ def study_path(patient: str, study: str) -> str:
 
 
 def _with_report(
-    id: str, study: StudyRows, where: str, texts: ReportTexts
-) -> DatasetStudy | Omission:
-    patient = study.first["subject_id"]
-    name = f"{study_path(patient, id)}.txt"
+    row: dict[str, Any], texts: ReportTexts, files: DatasetFiles
+) -> dict[str, Any] | None:
+    """Return the row of a study with its report; None, and left out, if it has none."""
+    name = f"{study_path(row['patient'], row['id'])}.txt"
     try:
         report = texts.read(name)
     except (OSError, ValueError) as error:
-        return Omission(name, 0, id, "study", DAMAGED, type(error).__name__)
+        files.leave_out(name, 0, row["id"], "study", DAMAGED, type(error).__name__)
+        return None
     if report is None:
-        return Omission(where, study.number, id, "study", REPORT_ABSENT, name)
-    sections, from_last = sections_of(report)
-    return DatasetStudy(
-        id,
-        patient,
-        tuple(study.films),
-        sections,
-        report.strip(),
-        split_named(study.first.get("split")),
-        file=where,
-        row=study.number,
-        from_last_paragraph=from_last,
-    )
-
-
-def _facts(files: DatasetFiles) -> dict[str, dict[str, str]]:
-    """Return film -> view, size and split, as far as MIMIC-CXR-JPG's tables are in the folder."""
-    facts: dict[str, dict[str, str]] = {}
-    for name, columns in ((METADATA, ("ViewPosition", "Rows", "Columns")), (SPLIT, ("split",))):
-        table = files.table(name)
-        if table is None:
-            continue
-        for _, row in table_rows(table, ("dicom_id",)):
-            if row is not None and "dicom_id" in row:
-                own = facts.setdefault(row["dicom_id"], {})
-                own |= {column: row[column] for column in columns if column in row}
-    return facts
+        files.leave_out(row["in_file"], row["in_row"], row["id"], "study", REPORT_ABSENT, name)
+        return None
+    return {**row, **sections_of(report), "full_report": report}
 
 
 def _report_texts(files: DatasetFiles) -> ReportTexts:

@@ -3,28 +3,19 @@
 Described in https://github.com/cuhksz-nlp/R2Gen (Chen et al. 2020): one json object with the lists
 `train`, `val` and `test`; an entry has `id`, `report`, `image_path` (several, from the folder
 `images`) and `split`; for MIMIC-CXR also `study_id` and `subject_id`. The report is the findings
-alone. The view of a film is not published: for the Indiana collection, `0.png` and `1.png` are
+alone. The view of an image is not published: for the Indiana collection, `0.png` and `1.png` are
 two views.
 """
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vlscore.data.datasets.dataset_base import (
-    DAMAGED,
-    INCOMPLETE,
-    Dataset,
-    DatasetStudy,
-    Film,
-    Omission,
-    relative_name,
-    sections_present,
-    split_named,
-)
+from vlscore.data.datasets.dataset_base import DAMAGED, INCOMPLETE, Dataset, frame_of
 from vlscore.data.datasets.dataset_files import DatasetFiles, read_json
 from vlscore.errors import InvalidTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ANNOTATION = "annotation.json"
 _UID = re.compile(r"CXR(\d+)_")
@@ -40,44 +31,42 @@ class R2Gen(Dataset):
     needs = "annotation.json and images/"
     sections = ("findings",)
     extra = ("uid",)
-    film_folders = ("images", "", "images300")
-    film_suffixes = (".png", ".jpg")
+    image_folders = ("images", "", "images300")
+    image_suffixes = (".png", ".jpg")
 
-    def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
-        """Yield the studies part by part, in the order of the file."""
+    def studies(self, files: DatasetFiles) -> "pd.DataFrame":
+        """Read the studies part by part, in the order of the file."""
         path = files.file or files.folder / ANNOTATION
-        where = relative_name(path, files.folder)
-        for part, entries in _parts(path).items():
+        content = read_json(path)
+        parts = content if isinstance(content, dict) else {}
+        if not parts or not all(isinstance(each, list) for each in parts.values()):
+            raise InvalidTable(f"{path}: is no object with the lists train, val and test")
+        rows = []
+        for part, entries in parts.items():
+            where = f"{files.relative(path)}:{part}"
             for number, entry in enumerate(entries, start=1):
-                yield _study(entry, part, where, number)
+                if not isinstance(entry, dict):
+                    files.leave_out(where, number, None, "study", DAMAGED)
+                elif (row := _study(entry, part)) is None:
+                    files.leave_out(where, number, entry.get("id"), "study", INCOMPLETE)
+                else:
+                    rows.append({**row, "in_file": where, "in_row": number})
+        return frame_of(rows)
 
 
-def _parts(path: Path) -> dict[str, list[Any]]:
-    content = read_json(path)
-    parts = {} if not isinstance(content, dict) else content
-    if not parts or not all(isinstance(each, list) for each in parts.values()):
-        raise InvalidTable(f"{path}: is no object with the lists train, val and test")
-    return parts
-
-
-def _study(entry: Any, part: str, where: str, number: int) -> DatasetStudy | Omission:
-    place = f"{where}:{part}"
-    if not isinstance(entry, dict):
-        return Omission(place, number, None, "study", DAMAGED)
+def _study(entry: dict[str, Any], part: str) -> dict[str, Any] | None:
+    """Return the row of a study; None if the entry has no id, no images, or no text as report."""
     id, paths, report = entry.get("id"), entry.get("image_path"), entry.get("report")
-    if isinstance(paths, str):
-        paths = [paths]
+    paths = [paths] if isinstance(paths, str) else paths
     if id is None or not isinstance(paths, list) or not isinstance(report, str | None):
-        return Omission(place, number, None if id is None else str(id), "study", INCOMPLETE)
+        return None
     uid = _UID.match(str(id))
     patient = entry.get("subject_id")
-    return DatasetStudy(
-        str(id),
-        str(patient) if patient is not None else f"CXR{uid[1]}" if uid else None,
-        tuple(Film(str(each)) for each in paths),
-        sections_present({"findings": report}),
-        split=split_named(str(entry.get("split") or part)),
-        extra={"uid": uid[1] if uid else ""},
-        file=place,
-        row=number,
-    )
+    return {
+        "id": str(id),
+        "patient": str(patient) if patient is not None else f"CXR{uid[1]}" if uid else None,
+        "split": str(entry.get("split") or part),
+        "image": [str(each) for each in paths],
+        "findings": report,
+        "uid": uid[1] if uid else None,
+    }

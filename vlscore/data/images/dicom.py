@@ -4,7 +4,7 @@ All of these act on one value at a time, so they are computed in float64 once fo
 pixel can hold, and pixels are looked up: exact, and without a float64 copy of the image.
 
 Of a header only what `Provenance` lists leaves this module. Messages name the file, the transfer
-syntax, the modality and the body part, never a value that could identify a patient.
+syntax and the modality, never a value that could identify a patient.
 """
 
 import math
@@ -37,12 +37,10 @@ from vlscore.data.images.policy import (
     full_range,
     known_code,
     limits,
-    require_no_photograph,
 )
 from vlscore.data.images.radiograph import Provenance, Radiograph, to_grey
 from vlscore.errors import UnreadableImage
 
-_BLOCK = 1 << 20
 # Empty elements count as absent.
 _OPTIONAL = (
     "WindowCenter",
@@ -65,7 +63,8 @@ def grey_levels(
         if keyword in dataset and dataset[keyword].is_empty:
             del dataset[keyword]
     levels, index = _levels(stored)
-    shown = _occurring(levels, index)
+    shown = np.zeros(levels.shape, np.bool_)
+    shown[index] = True
     padding = _padding(dataset, levels) & shown
     if (shown & ~padding).any():
         shown &= ~padding
@@ -75,7 +74,7 @@ def grey_levels(
     if photometric(dataset) == "MONOCHROME1":
         table = 1 - table
     table[~shown] = 0
-    return _look_up(table.astype(np.float32), index), words
+    return table.astype(np.float32)[index], words
 
 
 def _levels(stored: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -87,27 +86,6 @@ def _levels(stored: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     native = stored.astype(stored.dtype.newbyteorder("="), copy=False)
     levels = np.arange(2 ** (8 * stored.dtype.itemsize), dtype=unsigned).view(native.dtype)
     return levels, np.ascontiguousarray(native).view(unsigned)
-
-
-def _occurring(levels: NDArray[Any], index: NDArray[Any]) -> NDArray[np.bool_]:
-    occurs = np.zeros(levels.shape, np.bool_)
-    for block in _blocks(index):
-        occurs[block] = True
-    return occurs
-
-
-def _look_up(table: NDArray[np.float32], index: NDArray[Any]) -> NDArray[np.float32]:
-    pixels = np.empty(index.shape, np.float32)
-    for block, out in zip(_blocks(index), _blocks(pixels), strict=True):
-        # Indices are in range; with "clip" numpy writes without a buffer.
-        np.take(table, block, out=out, mode="clip")
-    return pixels
-
-
-def _blocks(array: NDArray[Any]) -> list[NDArray[Any]]:
-    """Cut a contiguous array into views: numpy widens indices to 64 bits, which a block bounds."""
-    flat = array.reshape(-1)
-    return [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
 
 
 def _padding(dataset: Dataset, levels: NDArray[Any]) -> NDArray[np.bool_]:
@@ -134,7 +112,7 @@ def _tones(
         if tones is not None and _spread(tones[shown]) > 0:
             return tones, words
         if tones is not None:
-            # The window is a fault of the header, not of the film.
+            # The window is a fault of the header, not of the image.
             low, high, words = limits(values[shown], "minmax", stored=(0, 1), bits=16)
             return _linear(values, low, high), f"{words} (the header's window shows nothing)"
         if window == "header":
@@ -154,7 +132,7 @@ def _modality_values(
 ) -> NDArray[Any]:
     """Return modality values of the levels. Raises: UnreadableImage if all levels get one value.
 
-    A rescale slope of 0, or values beyond the range of a float, would make every film black.
+    A rescale slope of 0, or values beyond the range of a float, would make every image black.
     """
     with np.errstate(all="ignore"):
         values = np.asarray(apply_modality_lut(levels, dataset))
@@ -277,8 +255,6 @@ def _radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
     stored = decode(dataset, frame, name)
     bits = bits_stored(dataset)
     if photometric(dataset) in COLOUR:
-        if policy.other_modalities == "refuse":
-            require_no_photograph(stored, name)
         # Decoders scale palettes and chroma to the full range of the type that they return.
         depth = stored.dtype.itemsize * 8 if photometric(dataset) == "PALETTE COLOR" else bits
         pixels, window = full_range(to_grey(stored, name), 0, 2.0**depth - 1), "full range"

@@ -19,12 +19,10 @@ from vlscore.data.images.file_formats import (
     is_dataset,
     is_dicom,
     opened,
-    require_bounded_effort,
 )
 from vlscore.data.images.policy import (
     LEAVE_OR_ACCEPT,
     MODALITIES,
-    PHOTOMETRIC_INTERPRETATIONS,
     VIEWS,
     ImagePolicy,
     how_to_set,
@@ -41,28 +39,11 @@ if TYPE_CHECKING:
 GREY = ("MONOCHROME1", "MONOCHROME2")
 COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT", "PALETTE COLOR")
 
-# Projection radiography; OT and SC are the codes of scanned films and secondary captures.
+# Projection radiography; OT and SC are the codes of scanned radiographs and secondary captures.
 _RADIOGRAPHS = {"CR", "DX", "DR", "RG", "RF", "XA", "OT", "SC", ""}
-
-# Body parts that are certainly not the chest (terms of PS3.16 Annex L and common variants). Other
-# words, in other languages for instance, are no reason to refuse.
-_CHEST = ("CHEST", "THORAX", "LUNG", "RIB", "HEART", "STERNUM", "TORSO", "TRUNK")
-# fmt: off
-_NOT_CHEST = (
-    "ABDOMEN", "ABDOMINAL", "ANKLE", "ARM", "BLADDER", "BRAIN", "BREAST", "CALCANEUS", "CALF",
-    "CAROTID", "CLAVICLE", "COCCYX", "COLON", "ELBOW", "EXTREMITY", "FACE", "FACIAL", "FEET",
-    "FEMUR", "FIBULA", "FINGER", "FOOT", "FOREARM", "HAND", "HEAD", "HEEL", "HIP", "HUMERUS",
-    "ILIUM", "INTESTINE", "JAW", "JOINT", "KIDNEY", "KNEE", "LEG", "LIVER", "LUMBAR",
-    "MANDIBLE", "MAXILLA", "NASAL", "NECK", "ORBIT", "PATELLA", "PELVIS", "PELVIC", "RADIUS",
-    "SACRUM", "SCAPULA", "SCROTUM", "SHOULDER", "SINUS", "SKULL", "SPINE", "TEETH",
-    "TEMPORAL", "THIGH", "THUMB", "TIBIA", "TOE", "TOOTH", "ULNA", "UTERUS", "WRIST",
-    "ZYGOMA",
-)
-# fmt: on
 
 # Limit in bytes for the elements other than the picture in a deflated data set.
 _HEADER_ALLOWANCE = 64 * 1024 * 1024
-_DEFLATED_STEP, _INFLATED_STEP = 16 * 1024, 1024 * 1024
 
 
 def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) -> "Dataset":
@@ -75,51 +56,35 @@ def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) ->
     """
     most = 8 * policy.max_pixels + _HEADER_ALLOWANCE
     # pydicom accepts any object with these methods as a file.
-    measured = cast(BinaryIO, _MeasuredStream(stream, most, name))
+    bounded = cast(BinaryIO, _BoundedStream(stream, most, name))
     from pydicom import dcmread  # slow to import, and PNG files need none of it
 
-    return dcmread(measured, force=True, **how)
+    return dcmread(bounded, force=True, **how)
 
 
-class _MeasuredStream:
+class _BoundedStream:
     """A DICOM file whose deflated part is measured before pydicom inflates all of it.
 
-    pydicom calls `read` without a size only for data that it will inflate. So the measurement
+    pydicom calls `read` without a size only for data that it will inflate, so the measurement
     begins at the same byte as pydicom, whatever length the header contains.
     """
 
     def __init__(self, stream: BinaryIO, most: int, name: str) -> None:
-        self._stream = stream
-        self._most = most
-        self._name = name
-        self.seek = stream.seek
-        self.tell = stream.tell
+        self._stream, self._most, self._name = stream, most, name
+        self.seek, self.tell = stream.seek, stream.tell
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is not None and size >= 0:
-            return self._stream.read(size)
-        deflated = self._stream.read()
-        if _inflates_beyond(deflated, self._most):
-            raise UnreadableImage(
-                f"{self._name}: inflates to more than {self._most:,} bytes, as a decompression "
-                "bomb does; if the image is genuine, raise the limit with "
-                + how_to_set("max_pixels", "NUMBER")
-            )
-        return deflated
-
-
-def _inflates_beyond(deflated: bytes, most: int) -> bool:
-    """Return True if the data inflates to more than `most` bytes; constant memory."""
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    inflated = 0
-    for start in range(0, len(deflated), _DEFLATED_STEP):
-        rest = deflated[start : start + _DEFLATED_STEP]
-        while rest and inflated <= most:
-            inflated += len(inflater.decompress(rest, _INFLATED_STEP))
-            rest = inflater.unconsumed_tail
-        if inflater.eof:
-            break
-    return inflated > most
+        content = self._stream.read(-1 if size is None else size)
+        if size is None or size < 0:
+            inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+            inflater.decompress(content, self._most)
+            if inflater.unconsumed_tail:
+                raise UnreadableImage(
+                    f"{self._name}: inflates to more than {self._most:,} bytes, as a decompression "
+                    "bomb does; if the image is genuine, raise the limit with "
+                    + how_to_set("max_pixels", "NUMBER")
+                )
+        return content
 
 
 def require_radiograph(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
@@ -132,34 +97,10 @@ def require_radiograph(dataset: "Dataset", policy: ImagePolicy, name: str) -> No
         raise UnreadableImage(
             f"{name}: modality {shown} is no projection radiograph of the chest; {LEAVE_OR_ACCEPT}"
         )
-    part = _other_part(_body_part(dataset) or "")
-    if part is not None:
-        raise UnreadableImage(f"{name}: body part {part} is not the chest; {LEAVE_OR_ACCEPT}")
-
-
-def _other_part(part: str) -> str | None:
-    """Return the listed word for another body part; the header's text may name a person."""
-    part = "".join(character for character in part.upper() if character.isalpha())
-    if "SPINE" in part:
-        return "SPINE"
-    if any(word in part for word in _CHEST):
-        return None
-    # The longest match, so that "CARPAL FOREARM" is not read as ARM.
-    return max((word for word in _NOT_CHEST if word in part), key=len, default=None)
-
-
-def _body_part(dataset: "Dataset") -> str | None:
-    part = short_code(dataset, "BodyPartExamined")
-    regions = dataset.get("AnatomicRegionSequence")
-    if part is None and regions:
-        return short_code(regions[0], "CodeMeaning")
-    return part
 
 
 def require_pixels(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
     """Refuse files without a picture, with an unknown kind of picture, or too large."""
-    if _is_directory(dataset):
-        raise UnreadableImage(f"{name}: is a DICOMDIR, an index of other files; give one of those")
     rows, columns = int(dataset.get("Rows") or 0), int(dataset.get("Columns") or 0)
     if "PixelData" not in dataset:
         if rows and columns:
@@ -168,25 +109,16 @@ def require_pixels(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
                 "missing: the file is truncated or stripped; fetch or export it again"
             )
         raise UnreadableImage(
-            f"{name}: the DICOM file holds no picture (a report, a plan, a waveform); "
-            "give the image itself"
+            f"{name}: the DICOM file holds no picture (a report, a plan, an index of other "
+            "files); give the image itself"
         )
     if photometric(dataset) not in (*GREY, *COLOUR):
-        shown = known_code(dataset, "PhotometricInterpretation", PHOTOMETRIC_INTERPRETATIONS)
         raise UnreadableImage(
-            f"{name}: photometric interpretation {shown or 'an unknown code'} is not understood; "
-            "convert the file to MONOCHROME2"
+            f"{name}: its photometric interpretation is not understood; convert it to MONOCHROME2"
         )
     if not (rows and columns):
         raise UnreadableImage(f"{name}: the DICOM header has no rows or columns")
     check_size((rows, columns), policy, name)
-
-
-def _is_directory(dataset: "Dataset") -> bool:
-    from pydicom.uid import MediaStorageDirectoryStorage
-
-    meta = getattr(dataset, "file_meta", {})
-    return bool(meta.get("MediaStorageSOPClassUID") == MediaStorageDirectoryStorage)
 
 
 def chosen_frame(dataset: "Dataset", policy: ImagePolicy, name: str) -> int:
@@ -238,35 +170,33 @@ _UNCOMPRESSED = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.
 def is_plain_file(path: str | os.PathLike[str]) -> bool:
     """Return True if a file has a format whose decoders neither crash nor hang on known damage.
 
-    These are PNG, JPEG of few scans, and DICOM without compression. True also for a path that is
-    no file, which is refused at no cost. Never raises.
+    These are PNG, JPEG, and DICOM without compression. True also for a path that is no file, which
+    is refused at no cost. Never raises.
     """
     name = str(path)
     try:
         with opened(Path(path)) as stream:
             first = head(stream, name)
-            return _is_plain(stream, first, name)
+            if not is_dicom(first):
+                return first.startswith((PNG, JPEG))
+            return _header_of(stream, name, "Rows").file_meta.TransferSyntaxUID in _UNCOMPRESSED
     except UnreadableImage:
         return True
-
-
-def _is_plain(stream: BinaryIO, first: bytes, name: str) -> bool:
-    try:
-        if is_dicom(first):
-            with hushed():
-                header = read_header(
-                    stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=["Rows"]
-                )
-            return header.file_meta.get("TransferSyntaxUID", "") in _UNCOMPRESSED
-        require_bounded_effort(stream, first, name)
-        return first.startswith((PNG, JPEG))
     except Exception:  # a header is untrusted bytes: pydicom may raise any error
         return False
 
 
+def _header_of(stream: BinaryIO, name: str, *keywords: str) -> "Dataset":
+    """Read these elements of a file, without its pixels."""
+    with hushed():
+        return read_header(
+            stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=[*keywords]
+        )
+
+
 Projection = Literal["frontal", "lateral", "unknown"]
 
-# In a decubitus film the patient lies on one side and is seen from the front or the back.
+# In a decubitus view the patient lies on one side and is seen from the front or the back.
 _FRONTAL_WORDS = {"AP", "PA", "FRONTAL", "LORDOTIC", "LLD", "RLD", "DECUBITUS"}
 _LATERAL_WORDS = {"LL", "RL", "LAT", "LATERAL"}
 
@@ -316,8 +246,6 @@ def stored_view(image: Any) -> str | None:
         if isinstance(image, str | os.PathLike):
             with opened(Path(image)) as stream:
                 return _view_in(stream, str(image))
-    except UnreadableImage:
-        return None
     except Exception:  # a header is untrusted bytes: pydicom may raise any error
         return None
     return None
@@ -326,9 +254,6 @@ def stored_view(image: Any) -> str | None:
 def _view_in(stream: BinaryIO, name: str) -> str | None:
     if not is_dicom(head(stream, name)):
         return None
-
+    header = _header_of(stream, name, "ViewPosition")
     with hushed():
-        header = read_header(
-            stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=["ViewPosition"]
-        )
         return known_code(header, "ViewPosition", VIEWS)

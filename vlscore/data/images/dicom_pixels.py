@@ -1,18 +1,14 @@
 """Decode one frame of a DICOM file's pixel data.
 
-The header of the compressed picture is read first, without decoding (`codestream_header`), and
-compared with the DICOM header. JPEG lossless and JPEG of 12 bits are decoded by GDCM alone. GDCM
-ends its process when such a frame is damaged, so it runs in a process of its own. pydicom says that
-GDCM cannot decode 12-bit frames, but it can.
+The size of the compressed picture is read first, without decoding, and compared with the DICOM
+header: a decompression bomb may have a small size in the header and a huge compressed picture.
+JPEG lossless and JPEG of 12 bits are decoded by GDCM alone. pydicom's plug-in refuses 12-bit frames
+for GDCM, which can decode them, so GDCM is called directly.
 """
 
 import importlib.util
-import json
 import struct
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,77 +29,37 @@ from pydicom.uid import (
 )
 
 from vlscore.data.images.dicom_header import bits_stored, frames, photometric
-from vlscore.data.images.file_formats import require_few_scans
 from vlscore.errors import UnreadableImage
 
 # Start of frame of every JPEG process; C4, C8 and CC are other markers, F7 is JPEG-LS.
 _START_OF_FRAME = {*range(0xC0, 0xD0), 0xF7} - {0xC4, 0xC8, 0xCC}
 _J2K_START = b"\xff\x4f\xff\x51"
-_JP2_START = b"\x00\x00\x00\x0cjP  "
 
 
-class CodestreamHeader(NamedTuple):
-    """Size of a compressed picture and number of its components, by its own header."""
+def codestream_size(data: bytes) -> tuple[int, int, int] | None:
+    """Return (rows, columns, samples) that a JPEG, JPEG-LS or JPEG 2000 picture states itself.
 
-    height: int
-    width: int
-    components: int
-
-
-def codestream_header(data: bytes) -> CodestreamHeader | None:
-    """Read the header of a JPEG, JPEG-LS or JPEG 2000 picture; None for others and damaged ones."""
+    None for other and damaged ones.
+    """
     try:
-        if data[:2] == b"\xff\xd8":
-            return _of_jpeg(data)
-        return _of_j2k(data)
-    except (struct.error, IndexError):
-        return None
-
-
-def _of_jpeg(data: bytes) -> CodestreamHeader | None:
-    position = 2
-    while data[position] == 0xFF:
-        marker = data[position + 1]
-        if marker == 0xFF:
-            position += 1
-            continue
-        if marker in _START_OF_FRAME:
-            return CodestreamHeader(*struct.unpack_from(">HHB", data, position + 5))
-        position += 2 + struct.unpack_from(">H", data, position + 2)[0]
+        if data[:2] != b"\xff\xd8":
+            start = data.index(_J2K_START)
+            right, bottom, left, top = struct.unpack_from(">IIII", data, start + 8)
+            return bottom - top, right - left, *struct.unpack_from(">H", data, start + 40)
+        position = 2
+        while data[position] == 0xFF:
+            marker = data[position + 1]
+            if marker in _START_OF_FRAME:
+                rows, columns, samples = struct.unpack_from(">HHB", data, position + 5)
+                return rows, columns, samples
+            is_fill = marker == 0xFF
+            position += 1 if is_fill else 2 + struct.unpack_from(">H", data, position + 2)[0]
+    except (struct.error, IndexError, ValueError):
+        pass
     return None
 
 
-def _of_j2k(data: bytes) -> CodestreamHeader | None:
-    start = _codestream_of_jp2(data) if data.startswith(_JP2_START) else 0
-    if not data.startswith(_J2K_START, start):
-        return None
-    right, bottom, left, top = struct.unpack_from(">IIII", data, start + 8)
-    (components,) = struct.unpack_from(">H", data, start + 40)
-    return CodestreamHeader(bottom - top, right - left, components)
-
-
-def _codestream_of_jp2(data: bytes) -> int:
-    """Return the offset of the codestream in the boxes of a JP2 file (ISO 15444-1, Annex I)."""
-    position = 0
-    while True:
-        length, kind = struct.unpack_from(">I4s", data, position)
-        header = 8
-        if length == 1:
-            (length,) = struct.unpack_from(">Q", data, position + 8)
-            header = 16
-        if kind == b"jp2c":
-            return position + header
-        if length < header:
-            raise IndexError("a box without an end")
-        position += length
-
-
-_CHILD = Path(__file__).with_name("gdcm_child.py")
-# Less than the limit for a whole image, so that the message is about the frame.
-_TIMEOUT = 90
-
-
-def needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
+def _needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
     """Return True if GDCM is the only decoder for these grey pixels."""
     if int(dataset.get("SamplesPerPixel") or 1) != 1:
         return False
@@ -112,39 +68,34 @@ def needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
     return syntax in (JPEGLossless, JPEGLosslessSV1)
 
 
-def has_gdcm() -> bool:
-    """Return True if GDCM is installed."""
-    return importlib.util.find_spec("gdcm") is not None
-
-
-def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any]:
+def _decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any]:
     """Decode one grey frame to stored values (rows, columns), sign-extended.
 
-    Raises: ValueError if GDCM cannot decode the frame, even if its process crashed.
+    A damaged frame may end this process, which then costs the worker that decodes it.
     """
+    import gdcm
+
     rows, columns = int(dataset.Rows), int(dataset.Columns)
-    allocated, signed = int(dataset.BitsAllocated), int(dataset.get("PixelRepresentation") or 0)
-    facts = {
-        "rows": rows,
-        "columns": columns,
-        "allocated": allocated,
-        "stored": bits_stored(dataset),
-        "signed": signed,
-        "syntax": str(syntax),
-        "seconds": _TIMEOUT,
-    }
-    try:
-        decoded = subprocess.run(
-            [sys.executable, "-I", str(_CHILD)],
-            input=json.dumps(facts).encode() + b"\n" + frame,
-            capture_output=True,
-            check=True,
-            timeout=_TIMEOUT,
-        ).stdout
-    except subprocess.SubprocessError:
-        raise ValueError("GDCM could not decode the frame") from None
+    allocated, stored = int(dataset.BitsAllocated), bits_stored(dataset)
+    signed = int(dataset.get("PixelRepresentation") or 0)
+    fragment = gdcm.Fragment()
+    fragment.SetByteStringValue(frame)
+    fragments = gdcm.SequenceOfFragments.New()
+    fragments.AddFragment(fragment)
+    element = gdcm.DataElement(gdcm.Tag(0x7FE0, 0x0010))
+    element.SetValue(fragments.__ref__())
+    image = gdcm.Image()
+    image.SetNumberOfDimensions(2)
+    image.SetDimensions((columns, rows, 1))
+    image.SetDataElement(element)
+    grey = gdcm.PhotometricInterpretation.GetPIType("MONOCHROME2")
+    image.SetPhotometricInterpretation(gdcm.PhotometricInterpretation(grey))
+    image.SetTransferSyntax(gdcm.TransferSyntax(gdcm.TransferSyntax.GetTSType(str(syntax))))
+    image.SetPixelFormat(gdcm.PixelFormat(1, allocated, stored, stored - 1, signed))
+    # GDCM's wrapper returns bytes as text.
+    decoded = image.GetBuffer().encode("utf-8", "surrogateescape")
     values = np.frombuffer(decoded, f"<{'i' if signed else 'u'}{allocated // 8}")
-    spare = allocated - bits_stored(dataset)
+    spare = allocated - stored
     extended: NDArray[Any] = np.right_shift(np.left_shift(values, spare), spare)
     return extended.reshape(rows, columns)
 
@@ -163,12 +114,12 @@ def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
     syntax = _transfer_syntax(dataset, name)
     decoder = _decoder(syntax, name)
     encoded = _encoded_frame(dataset, frame, syntax, name) if syntax.is_encapsulated else b""
-    if "pylibjpeg" not in _available(decoder) and needs_gdcm(dataset, syntax):
-        if not has_gdcm():
+    if "pylibjpeg" not in _available(decoder) and _needs_gdcm(dataset, syntax):
+        if importlib.util.find_spec("gdcm") is None:
             raise UnreadableImage(
                 f"{name}: transfer syntax {syntax.name} needs python-gdcm or pylibjpeg-libjpeg"
             )
-        return decode_with_gdcm(encoded, dataset, syntax)
+        return _decode_with_gdcm(encoded, dataset, syntax)
     values = _decoded(decoder, dataset, frame)
     if photometric(dataset) == "PALETTE COLOR":
         values = apply_color_lut(values, dataset)
@@ -216,32 +167,18 @@ def _decoder(syntax: UID, name: str) -> Decoder:
 
 
 def _encoded_frame(dataset: Dataset, frame: int, syntax: UID, name: str) -> bytes:
-    """Return the compressed frame if its size agrees with the header.
-
-    A decompression bomb may have a small size in the header and a huge compressed picture.
-    """
+    """Return the compressed frame if its size agrees with the header."""
     encoded = get_frame(dataset.PixelData, frame, number_of_frames=frames(dataset))
     if syntax == RLELossless:
         return encoded  # uncompressed data fills the size of the header exactly
-    found = codestream_header(encoded)
-    if found is None:
+    stated = (dataset.Rows, dataset.Columns, int(dataset.get("SamplesPerPixel") or 1))
+    found = codestream_size(encoded)
+    if found != stated:
         raise UnreadableImage(
-            f"{name}: the compressed picture is damaged or truncated; fetch or export the file "
+            f"{name}: the compressed picture is damaged: the DICOM header states {stated} rows, "
+            f"columns and samples, the picture itself {found or 'none'}; fetch or export the file "
             "again"
         )
-    rows, columns = int(dataset.Rows), int(dataset.Columns)
-    samples = int(dataset.get("SamplesPerPixel") or 1)
-    if (found.height, found.width) != (rows, columns):
-        raise UnreadableImage(
-            f"{name}: the DICOM header states {columns} x {rows} pixels, the compressed picture "
-            f"{found.width} x {found.height}; the file is damaged"
-        )
-    if found.components != samples:
-        raise UnreadableImage(
-            f"{name}: the DICOM header states {samples} samples a pixel, the compressed picture "
-            f"{found.components}; the file is damaged"
-        )
-    require_few_scans(encoded, name)
     return encoded
 
 

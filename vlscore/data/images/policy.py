@@ -1,7 +1,7 @@
 """Image policy: how stored pixel values become grey levels, and which images are refused.
 
 `ImagePolicy` names the choices that change a score. `limits` and `full_range` map stored values to
-[0, 1]; `require_no_photograph` refuses colour photographs.
+[0, 1].
 
 `known_code` returns a code of a DICOM header only if it is a defined term, because any other value
 could be a patient's name in the wrong field, which no message or result may repeat. `hushed`
@@ -10,7 +10,6 @@ silences decoders, which warn about damaged headers and quote their values, name
 
 import contextlib
 import logging
-import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.errors import InvalidSetting, UnreadableImage
+from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from pydicom import Dataset
@@ -41,9 +40,9 @@ class ImagePolicy:
         frame: which frame of a multi-frame file to take, counted from 0; None refuses such files.
             Files of one frame ignore it.
         max_pixels: larger images are refused as decompression bombs.
-        other_modalities: "refuse" (default) images that are evidently no chest radiograph: by
-            their DICOM header (CT, ultrasound, a hand), by many colours (a photograph), or because
-            all pixels are equal, in files and arrays; or "accept" them.
+        other_modalities: "refuse" (default) images that are evidently no radiograph: by the
+            modality of their DICOM header (CT, ultrasound), or because all pixels are equal, in
+            files and arrays; or "accept" them.
         as_authors: read files exactly as the encoder's authors' code does, quirks included; all
             other fields then have no effect.
     """
@@ -187,48 +186,6 @@ def limits(
     return float(stored[0]), float(stored[1]), "full range"
 
 
-_SAMPLES = 256
-_TONES = 64
-# Mean distance, from 0 to 1, between a pixel's colour and the mean colour of equally bright pixels.
-# Tinted films stay below 0.005 and films with coloured marks at 0.01; photographs exceed 0.03.
-_MOST_COLOUR = 0.025
-
-
-def require_no_photograph(colours: NDArray[Any], name: str) -> None:
-    """Refuse pictures whose colours carry information beyond their brightness.
-
-    A radiograph may be stored in colour, tinted as film is, or have a coloured mark; its colours
-    still follow from its brightness. The colours of photographs, screenshots and false-colour
-    pictures do not.
-
-    Args:
-        colours: (height, width, 3 or more), integers of 8 or 16 bits, or floats in [0, 1].
-    Raises: UnreadableImage.
-    """
-    if colour_beyond_brightness(colours) > _MOST_COLOUR:
-        raise UnreadableImage(
-            f"{name}: shows many colours, as a photograph or screenshot does and no radiograph; "
-            + LEAVE_OR_ACCEPT
-        )
-
-
-def colour_beyond_brightness(colours: NDArray[Any]) -> float:
-    """Return the mean distance, 0 to 1, of pixels from the mean colour of equally bright ones."""
-    height, width = colours.shape[:2]
-    rows, columns = max(1, height // _SAMPLES), max(1, width // _SAMPLES)
-    sample = colours[::rows, ::columns, :3].reshape(-1, 3)
-    whole = np.issubdtype(colours.dtype, np.integer)
-    scaled = sample.astype(np.float64) / (np.iinfo(colours.dtype).max if whole else 1)
-    tone = np.minimum((scaled.mean(axis=1) * _TONES).astype(np.intp), _TONES - 1)
-    # A tint adds the same at one brightness: remove it, so that each pixel's chroma remains.
-    chroma = scaled - scaled.mean(axis=1, keepdims=True)
-    counts = np.maximum(np.bincount(tone, minlength=_TONES), 1)
-    means = np.stack(
-        [np.bincount(tone, chroma[:, c], minlength=_TONES) / counts for c in range(3)], axis=1
-    )
-    return float(np.abs(chroma - means[tone]).mean())
-
-
 # fmt: off
 # Defined terms of Modality, today's and retired (PS3.3 C.7.3.1.1.1); DR and SC are common besides.
 MODALITIES = frozenset((
@@ -240,11 +197,6 @@ MODALITIES = frozenset((
     "RESP", "RF", "RG", "RTDOSE", "RTIMAGE", "RTINTENT", "RTPLAN", "RTRAD", "RTRECORD",
     "RTSEGANN", "RTSTRUCT", "RWV", "SC", "SEG", "SM", "SMR", "SR", "SRF", "ST", "STAIN",
     "TEXTUREMAP", "TG", "US", "VA", "VF", "XA", "XAPROTOCOL", "XC",
-))
-# Defined terms of Photometric Interpretation, today's and retired (PS3.3 C.7.6.3.1.2).
-PHOTOMETRIC_INTERPRETATIONS = frozenset((
-    "ARGB", "CMYK", "HSV", "MONOCHROME1", "MONOCHROME2", "PALETTE COLOR", "RGB", "XYB", "YBR_FULL",
-    "YBR_FULL_422", "YBR_ICT", "YBR_PARTIAL_420", "YBR_PARTIAL_422", "YBR_RCT",
 ))
 # Defined terms of View Position (PS3.3 C.8.1.2, C.8.7.5.1.4) and what public archives hold.
 VIEWS = frozenset((
@@ -273,40 +225,18 @@ def known_code(dataset: "Dataset", keyword: str, known: frozenset[str]) -> str |
     return value if value in known else None
 
 
-# Their child loggers inherit the level.
-_LOGGERS = ("pydicom", "PIL", "pylibjpeg", "openjpeg")
-
-_lock = threading.Lock()
-_readers = 0
-_restore = contextlib.ExitStack()
-
-
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
-    """Switch off warnings and the decoders' logging inside the block.
-
-    Threads may overlap: the first to enter switches off, the last to leave restores.
-    """
-    global _readers
-    with _lock:
-        if _readers == 0:
-            _remember()
-        # For each entry again: a library that is imported meanwhile sets the level of its logger.
-        for name in _LOGGERS:
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        _readers += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _readers -= 1
-            if _readers == 0:
-                _restore.close()
-
-
-def _remember() -> None:
-    _restore.enter_context(warnings.catch_warnings())
-    warnings.simplefilter("ignore")
-    for name in _LOGGERS:
-        logger = logging.getLogger(name)
-        _restore.callback(logger.setLevel, logger.level)
+    """Switch off warnings and the decoders' logging inside the block."""
+    # Their child loggers inherit the level.
+    loggers = [logging.getLogger(name) for name in ("pydicom", "PIL", "pylibjpeg", "openjpeg")]
+    before = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)

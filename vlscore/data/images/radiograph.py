@@ -1,18 +1,13 @@
 """One radiograph in memory with its provenance, and radiographs from arrays."""
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.data.images.policy import (
-    ImagePolicy,
-    full_range,
-    how_to_set,
-    limits,
-    require_no_photograph,
-)
+from vlscore.data.images.policy import ImagePolicy, full_range, how_to_set, limits
 from vlscore.errors import UnreadableImage
 
 
@@ -48,65 +43,51 @@ class Provenance:
 class Radiograph:
     """A greyscale radiograph, bright where the body is dense.
 
-    Attributes:
-        pixels: float32 (height, width) in [0, 1].
+    Args:
+        pixels: (height, width), float32 in [0, 1] or uint8, 0 black and 255 white. Float pixels of
+            uint8 are computed on first use: encoders that take 8 bits do not need them, which saves
+            half of the time of reading a large file.
         provenance: where the pixels come from.
         name: name for messages: the file's path, or "array 3".
     """
 
     def __init__(
-        self, pixels: NDArray[np.float32], provenance: Provenance, name: str = "image"
+        self,
+        pixels: NDArray[np.float32] | NDArray[np.uint8],
+        provenance: Provenance,
+        name: str = "image",
     ) -> None:
-        self._pixels: NDArray[np.float32] | None = pixels
-        self._levels: NDArray[np.uint8] | None = None
+        self._stored: NDArray[Any] = pixels
         self.provenance = provenance
         self.name = name
 
-    @classmethod
-    def of_levels(
-        cls, levels: NDArray[np.uint8], provenance: Provenance, name: str = "image"
-    ) -> "Radiograph":
-        """Make a radiograph of 8-bit levels (height, width), 0 black and 255 white.
-
-        Its float pixels are computed on first use: encoders that take levels do not need them,
-        which saves half of the time of reading a large file.
-        """
-        radiograph = cls.__new__(cls)
-        radiograph._pixels, radiograph._levels = None, levels
-        radiograph.provenance, radiograph.name = provenance, name
-        return radiograph
-
-    @property
+    @cached_property
     def pixels(self) -> NDArray[np.float32]:
         """Grey values, float32 (height, width) in [0, 1]."""
-        if self._pixels is None:
-            assert self._levels is not None
-            self._pixels = full_range(self._levels, 0, 255)
-        return self._pixels
+        is_uint8 = self._stored.dtype == np.uint8
+        return full_range(self._stored, 0, 255) if is_uint8 else self._stored
 
     @property
     def shape(self) -> tuple[int, int]:
-        values = self.pixels if self._levels is None else self._levels
-        height, width = values.shape
+        height, width = self._stored.shape
         return height, width
 
     @property
     def is_blank(self) -> bool:
         """Return True if every pixel has the same value."""
-        values = self.pixels if self._levels is None else self._levels
-        return bool(values.min() == values.max())
+        return bool(self._stored.min() == self._stored.max())
 
     def to_uint8(self) -> NDArray[np.uint8]:
         """Return grey levels 0 to 255 (height, width), rounded; exact for images stored in 8 bits.
 
         Raises: UnreadableImage if a pixel is not finite, because it would become black.
         """
-        if self._levels is not None:
-            return self._levels.copy()
-        if not np.isfinite(self.pixels).all():
+        if self._stored.dtype == np.uint8:
+            return self._stored.copy()
+        if not np.isfinite(self._stored).all():
             raise UnreadableImage(f"{self.name}: a pixel is not finite")
-        levels: NDArray[np.uint8] = np.rint(self.pixels * np.float32(255)).astype(np.uint8)
-        return levels
+        grey: NDArray[np.uint8] = np.rint(self._stored * np.float32(255)).astype(np.uint8)
+        return grey
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.pixels, dtype=dtype, copy=True if copy is None else copy)
@@ -119,8 +100,8 @@ _ROUNDING = 1e-5
 # Mean distance of two channels, as a share of the range of their values. Two radiographs lie above
 # 0.1, two phantoms above 0.019, the channels of a grey JPEG stored in colour below 0.008.
 _CHANNELS_APART = 0.01
-# Genuine films are at most three times as long as wide. Several encoders pad to a square, and a
-# long strip would become a huge one.
+# Genuine radiographs are at most three times as long as wide. Several encoders pad to a square, and
+# a long strip would become a huge one.
 _LONG_SIDE, _MOST_ELONGATED = 4096, 4
 
 
@@ -156,7 +137,7 @@ def radiograph_from_array(
     if values.dtype == np.uint8 and (low, high) == (kind.min, kind.max):
         # Copied, because the caller's array may change before the pixels are used.
         values = values.copy() if format == "array" else np.ascontiguousarray(values)
-        return Radiograph.of_levels(values, provenance, name)
+        return Radiograph(values, provenance, name)
     return Radiograph(full_range(values, low, high), provenance, name)
 
 
@@ -181,13 +162,6 @@ def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
     ):
         return first
     return _luma(colours[..., :3])
-
-
-def require_no_colour_noise(values: NDArray[Any], name: str) -> None:
-    """Refuse colour arrays that are photographs, as `require_no_photograph` does for files."""
-    colours = _channels_last(values, name)
-    if colours.ndim == 3 and colours.shape[2] >= 3 and colours.dtype.kind in "uif":
-        require_no_photograph(colours, name)
 
 
 def _channels_last(values: NDArray[Any], name: str) -> NDArray[Any]:

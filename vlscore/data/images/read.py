@@ -14,45 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from vlscore.data.images.file_formats import (
-    head,
-    is_dataset,
-    is_dicom,
-    opened,
-    require_bounded_effort,
-)
+from vlscore.data.images.file_formats import head, is_dataset, is_dicom, opened
 from vlscore.data.images.policy import (
     LEAVE_OR_ACCEPT,
     ImagePolicy,
     full_range,
     how_to_set,
     hushed,
-    require_no_photograph,
 )
-from vlscore.data.images.radiograph import (
-    Radiograph,
-    check_size,
-    radiograph_from_array,
-    require_no_colour_noise,
-)
+from vlscore.data.images.radiograph import Radiograph, check_size, radiograph_from_array
 from vlscore.errors import UnreadableImage
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "JPEG2000", "PPM", "WEBP", "GIF")
-_COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "RGBa", "CMYK", "YCbCr", "LAB", "HSV")
 _TIFF_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
 _ORIENTATION, _UPRIGHT = 274, 1
 
 _opening = threading.Lock()
 
 
-def read_raster(stream: BinaryIO, head: bytes, policy: ImagePolicy, name: str) -> Radiograph:
+def read_raster(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
     """Read a file with Pillow.
 
     The EXIF orientation is applied, transparency is laid on black, colour becomes ITU-R 601 luma.
     Raises: UnreadableImage that names the file and the reason.
     """
     try:
-        require_bounded_effort(stream, head, name)
         with _open(stream) as image:
             check_size((image.height, image.width), policy, name)
             _choose_frame(image, policy.frame, name)
@@ -68,11 +54,9 @@ def read_raster(stream: BinaryIO, head: bytes, policy: ImagePolicy, name: str) -
 
 
 def radiograph_from_pil(image: Image.Image, policy: ImagePolicy, *, name: str) -> Radiograph:
-    """Make an upright radiograph from a PIL image of any mode; refuse photographs."""
+    """Make an upright radiograph from a PIL image of any mode."""
     check_size((image.height, image.width), policy, name)
     try:
-        if image.mode in _COLOUR_MODES and policy.other_modalities == "refuse":
-            require_no_photograph(np.asarray(image.convert("RGB")), name)
         values = _stored_values(image, name)
     except UnreadableImage:
         raise
@@ -163,10 +147,6 @@ def _damaged(name: str, error: Exception) -> UnreadableImage:
     )
 
 
-# Limit for an open file; no image that max_pixels admits by default is larger.
-_MOST_BYTES = 1 << 31
-
-
 def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) -> Radiograph:
     """Read a radiograph from a DICOM, PNG, JPEG or TIFF file, recognized by content.
 
@@ -229,7 +209,7 @@ def _read(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
             radiograph = read_dicom(stream, policy, name)
     else:
         with hushed():
-            radiograph = read_raster(stream, first, policy, name)
+            radiograph = read_raster(stream, policy, name)
     return _picture(radiograph, policy)
 
 
@@ -237,19 +217,15 @@ def _from_open_file(file: Any, policy: ImagePolicy) -> Radiograph:
     name = getattr(file, "name", None)
     name = name if isinstance(name, str) else "file"
     try:
-        content = file.read(_MOST_BYTES + 1)
+        content = file.read()
     except (OSError, ValueError) as error:
         raise UnreadableImage(f"{name}: cannot be read ({type(error).__name__})") from None
     if not isinstance(content, bytes):
         raise UnreadableImage(f"{name}: gives no bytes; open the file in binary mode")
-    if len(content) > _MOST_BYTES:
-        raise UnreadableImage(f"{name}: holds more than {_MOST_BYTES:,} bytes; give its path")
     return _read(io.BytesIO(content), policy, name)
 
 
 def _from_values(values: NDArray[Any], policy: ImagePolicy, name: str) -> Radiograph:
-    if policy.other_modalities == "refuse":
-        require_no_colour_noise(values, name)
     return _picture(radiograph_from_array(values, policy, name=name), policy)
 
 

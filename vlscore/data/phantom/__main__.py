@@ -1,16 +1,12 @@
 """`python -m vlscore.data.phantom`: write a data set of phantom studies."""
 
 import argparse
-import sys
-import time
 
 from vlscore.data.phantom.phantom_pairs import write_dataset
 
-# Seconds between two lines of progress.
-_SECONDS = 3.0
-
 
 def main() -> None:
+    """Write the data set that the arguments describe, and print the path of its table."""
     parser = argparse.ArgumentParser(
         prog="python -m vlscore.data.phantom",
         description="Write synthetic studies: radiographs, reports, and candidates whose errors "
@@ -25,17 +21,6 @@ def main() -> None:
         "--phrasings", choices=("train", "held_out"), default="train", help="of the reports"
     )
     options = parser.parse_args()
-    began = shown = time.monotonic()
-
-    def say(done: int) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - shown < _SECONDS:
-            return
-        shown = now
-        left = (options.studies - done) * (now - began) / done
-        print(f"wrote {done} of {options.studies} studies, {left:.0f} s left", file=sys.stderr)
-
     table = write_dataset(
         options.folder,
         seed=options.seed,
@@ -43,7 +28,6 @@ def main() -> None:
         format=options.format,
         split=options.phrasings,
         size=options.size,
-        on_progress=say,
     )
     print(table)
 

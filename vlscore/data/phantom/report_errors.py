@@ -2,32 +2,14 @@
 
 Source of the categories: Yu et al. 2023, "Evaluating progress in automatic chest X-ray radiology
 report generation", the error scheme of the ReXVal study.
-
-Radiologists judge whether an error changes the treatment of the patient. Nobody treats a phantom,
-so `split_errors` uses a convention for which errors are significant:
-
-- A false or omitted finding is significant unless it is mild (severity 1).
-- A wrong location is significant if the side differs, insignificant if only the zone differs.
-- A wrong severity is significant if it is two steps off, as mild for severe.
-- A false or omitted comparison is significant if either report calls the finding new or increased,
-  because a clinician would act on that.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vlscore.data.phantom.scene import (
-    BOTH,
-    CHANGES,
-    KINDS,
-    ZONES,
-    PhantomFinding,
-    compatible,
-    sample_finding,
-)
+from vlscore.data.phantom.scene import CHANGES, KINDS, PhantomFinding, compatible, sample_finding
 
 
 @dataclass(frozen=True)
@@ -83,42 +65,6 @@ def count_errors(
     )
 
 
-def pair_errors(stated: Sequence[Iterable[PhantomFinding]]) -> NDArray[np.float32]:
-    """Count all errors between every two of n sets of findings, (n, n), candidate by row."""
-    table = np.stack([_codes(findings) for findings in stated])
-    candidate, reference = table[:, None], table[None]
-    there, true = candidate[..., 0] > 0, reference[..., 0] > 0
-    both = there & true
-    differs = candidate != reference
-    errors = (there != true).astype(np.float32)
-    errors += both & (differs[..., 1] | differs[..., 2])
-    errors += both & differs[..., 3]
-    errors += both & differs[..., 4]
-    total: NDArray[np.float32] = errors.sum(-1, dtype=np.float32)
-    return total
-
-
-def _codes(findings: Iterable[PhantomFinding]) -> NDArray[np.int8]:
-    """Encode findings as (kinds, 5): presence, side, zone, severity, change; 0 for absent."""
-    codes = np.zeros((len(KINDS), 5), dtype=np.int8)
-    for f in findings:
-        codes[_POSITION[f.kind]] = (
-            1,
-            _code(f.side, BOTH),
-            _code(f.zone, ZONES),
-            f.severity or 0,
-            _code(f.change, CHANGES),
-        )
-    return codes
-
-
-def _code(value: str | None, values: tuple[str, ...]) -> int:
-    return 0 if value is None else values.index(value) + 1
-
-
-_POSITION = {kind: position for position, kind in enumerate(KINDS)}
-
-
 def corrupt(
     rng: np.random.Generator, reference: Iterable[PhantomFinding], errors: int
 ) -> tuple[PhantomFinding, ...]:
@@ -156,7 +102,7 @@ def _edit(
 def add_finding(
     rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
 ) -> tuple[PhantomFinding, ...]:
-    """Add a finding of another kind; return the same findings if one film can show no more."""
+    """Add a finding of another kind; return the same findings if one image can show no more."""
     present = {finding.kind for finding in findings}
     absent = [kind for kind in KINDS if kind not in present and compatible(present | {kind})]
     if not absent:
@@ -176,43 +122,3 @@ def _alter(rng: np.random.Generator, finding: PhantomFinding, attribute: str) ->
         changes = (None, *CHANGES)
         change = changes[int(rng.integers(len(changes)))]
     return PhantomFinding(finding.kind, side, zone, severity, change)
-
-
-_MILD = 1
-_ACTED_ON = {"new", "increased"}
-
-
-def split_errors(
-    candidate: Iterable[PhantomFinding], reference: Iterable[PhantomFinding]
-) -> dict[bool, ErrorCounts]:
-    """Split the errors of `count_errors`: significant ones under True, the others under False.
-
-    >>> mild, severe = (PhantomFinding("edema", severity=level) for level in (1, 3))
-    >>> found = split_errors([severe], [mild])
-    >>> found[True].wrong_severity, found[False].total
-    (1, 0)
-    >>> split_errors([mild], [])[False].false_finding
-    1
-    """
-    stated = {finding.kind: finding for finding in candidate}
-    true = {finding.kind: finding for finding in reference}
-    counts = {True: dict[str, int](), False: dict[str, int]()}
-
-    def add(category: str, is_significant: bool) -> None:
-        of = counts[is_significant]
-        of[category] = of.get(category, 0) + 1
-
-    for kind in stated.keys() - true.keys():
-        add("false_finding", stated[kind].severity != _MILD)
-    for kind in true.keys() - stated.keys():
-        add("omitted_finding", true[kind].severity != _MILD)
-    for kind in stated.keys() & true.keys():
-        c, r = stated[kind], true[kind]
-        if (c.side, c.zone) != (r.side, r.zone):
-            add("wrong_location", c.side != r.side)
-        if c.severity is not None and r.severity is not None and c.severity != r.severity:
-            add("wrong_severity", abs(c.severity - r.severity) > 1)
-        if c.change != r.change:
-            category = "omitted_comparison" if c.change is None else "false_comparison"
-            add(category, not _ACTED_ON.isdisjoint({c.change, r.change}))
-    return {is_significant: ErrorCounts(**of) for is_significant, of in counts.items()}

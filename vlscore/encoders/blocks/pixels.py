@@ -1,21 +1,14 @@
 """Pixels: image pipelines, and the authors' ways from a grey image or file to pixels.
 
-`LevelsPipeline` is a pipeline whose picture has 8 bits until its last step. So one byte a pixel is
+`Uint8Pipeline` is a pipeline whose picture has 8 bits until its last step. So one byte a pixel is
 sent between processes, to the disk and to the device, and the last step (scaling, copying to three
 channels) runs on the device for a whole batch. `PadCropPipeline` is GLoRIA's, which LIMITR, MGCA
 and its ConVIRT also use.
-
-`shrink_by_area` is OpenCV's area interpolation of large grey pictures: the same numbers in a
-quarter of the time. OpenCV adds up the pixels of a row one after the other. Here whole rows are
-added up first, which a processor does for many pixels at once. For a few pixels the mean lies so
-near to the middle between two grey levels that rounding errors decide; they are computed again in
-OpenCV's order.
 """
 
 import contextlib
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -32,108 +25,6 @@ if TYPE_CHECKING:
 
 
 Grey = NDArray[np.uint8]
-
-# For a box of fewer rows OpenCV is as fast as this code.
-_FEWEST_ROWS = 4
-# OpenCV leaves out the edge of a box that covers less of a pixel than this.
-_LEAST_SHARE = 1e-3
-# In grey levels: several times the accumulated float32 rounding of a box's mean.
-_UNDECIDED = 1e-3
-
-
-def shrink_by_area(grey: Grey, width: int, height: int) -> Grey:
-    """Shrink as `cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)`.
-
-    Args:
-        grey: (h, w) uint8.
-        width, height: size of the result, no larger than w and h.
-
-    Returns: (height, width) uint8. On x86-64 they are equal to OpenCV's to the last one; elsewhere
-        OpenCV may round single pixels otherwise, by one level.
-    """
-    import cv2
-
-    rows, columns = _boxes(grey.shape[0], height), _boxes(grey.shape[1], width)
-    if min(rows.size, columns.size) < _FEWEST_ROWS or (rows.is_whole and columns.is_whole):
-        # For boxes of whole pixels OpenCV has a fast method.
-        resized = cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)
-        return np.asarray(resized, dtype=np.uint8)
-    low = np.empty((height, grey.shape[1]), dtype=np.float32)
-    for row, (start, stop) in enumerate(zip(rows.starts, rows.stops, strict=True)):
-        cv2.reduce(grey[start:stop], 0, cv2.REDUCE_SUM, low[row : row + 1], cv2.CV_32F)
-    low *= np.float32(1 / rows.size)
-    for edge in (0, -1):
-        low += grey[rows.places[:, edge]] * rows.weights[:, edge, np.newaxis]
-    means = cv2.resize(low, (width, height), interpolation=cv2.INTER_AREA)
-    found = np.rint(means)
-    undecided = np.nonzero(np.abs(means - found) > 0.5 - _UNDECIDED)
-    levels = found.astype(np.uint8)
-    levels[undecided] = _as_opencv(grey, rows, columns, *undecided)
-    return levels
-
-
-@dataclass(frozen=True)
-class _Boxes:
-    """Source pixels that each of n pixels of the result covers along one axis.
-
-    Attributes:
-        size: number of source pixels, a fraction.
-        starts, stops: (n,) bounds of the fully covered pixels.
-        places: (n, k) all covered pixels; the first and the last are covered in part.
-        weights: (n, k) float32, weights of `places` in the mean; 0 for unused positions.
-    """
-
-    size: float
-    starts: NDArray[np.intp]
-    stops: NDArray[np.intp]
-    places: NDArray[np.intp]
-    weights: NDArray[np.float32]
-
-    @property
-    def is_whole(self) -> bool:
-        return self.size.is_integer()
-
-
-def _boxes(length: int, count: int) -> _Boxes:
-    """Cut an axis into `count` boxes, with OpenCV's operations in its order.
-
-    They are those of computeResizeAreaTab in modules/imgproc/src/resize.cpp of OpenCV 4.10.
-    """
-    size = 1 / (count / length)
-    first = np.arange(count) * size
-    last = first + size
-    covered = np.minimum(size, length - first)
-    stops = np.minimum(np.floor(last).astype(np.intp), length - 1)
-    starts = np.minimum(np.ceil(first).astype(np.intp), stops)
-    before, after = starts - first, last - stops
-    shares = np.minimum(np.minimum(after, 1), covered)
-    inner = starts[:, np.newaxis] + np.arange((stops - starts).max(initial=0))
-    is_inner = inner < stops[:, np.newaxis]
-    places = np.column_stack([starts - 1, inner, stops])
-    weights = np.column_stack(
-        [
-            np.where(before > _LEAST_SHARE, before, 0) / covered,
-            is_inner / covered[:, np.newaxis],
-            np.where(after > _LEAST_SHARE, shares, 0) / covered,
-        ]
-    )
-    return _Boxes(size, starts, stops, places.clip(0, length - 1), weights.astype(np.float32))
-
-
-def _as_opencv(
-    grey: Grey, rows: _Boxes, columns: _Boxes, at_row: NDArray[np.intp], at_column: NDArray[np.intp]
-) -> Grey:
-    """Compute m single pixels, in ResizeArea_Invoker's order of float32 operations."""
-    across, down = columns.places[at_column], rows.places[at_row]
-    boxes = grey[down[:, :, np.newaxis], across[:, np.newaxis, :]].astype(np.float32)
-    means = np.zeros(len(boxes), dtype=np.float32)
-    of_rows = np.zeros(boxes.shape[:2], dtype=np.float32)
-    for k in range(boxes.shape[2]):
-        of_rows += boxes[:, :, k] * columns.weights[at_column, k, np.newaxis]
-    for k in range(boxes.shape[1]):
-        means += of_rows[:, k] * rows.weights[at_row, k]
-    return np.rint(means).astype(np.uint8)
-
 
 # Limit of pixels of a padded square: twice as many as the largest radiographs have.
 _LARGEST_SQUARE = 200_000_000
@@ -276,34 +167,43 @@ def standardise(pixels: "Tensor") -> "Tensor":
     return (pixels - mean) / deviation.clamp(min=1e-4)
 
 
-class LevelsPipeline(ImagePipeline):
+class Uint8Pipeline(ImagePipeline):
     """A pipeline of two steps: grey levels at the encoder's size, then pixels."""
 
-    stable_name = "vlscore.encoders.blocks.levels:LevelsPipeline"
     stored_type: ClassVar[Literal["uint8", "float32"]] = "uint8"
 
+    @staticmethod
     @abstractmethod
-    def levels(self, radiograph: Radiograph) -> Grey:
-        """Convert one radiograph to uint8 (channels, height, width), of one size for all."""
+    def read_as_authors(path: Path) -> Any:
+        """Read a file exactly as the authors' code reads it, for `uint8_pixels`."""
 
     @abstractmethod
-    def levels_as_authors(self, path: Path) -> Grey:
-        """Convert a file, read exactly as the authors' code reads it; else as `levels`."""
+    def uint8_pixels(self, picture: Any, name: str) -> Grey:
+        """Convert one picture to uint8 (channels, height, width), of one size for all.
+
+        Args:
+            picture: (h, w) uint8, a radiograph's grey levels; or what `read_as_authors` returned.
+            name: its name in messages.
+        """
 
     @abstractmethod
     def from_stored(self, stored: "Tensor") -> "Tensor":
         """Convert uint8 (n, channels, height, width) to float32 pixels, on the same device."""
 
     def __call__(self, radiograph: Radiograph) -> "Tensor":
-        return self._pixels(self.levels(radiograph))
+        return self._pixels(self.uint8_pixels(radiograph.to_uint8(), radiograph.name))
 
     def as_authors(self, path: Path) -> "Tensor":
-        return self._pixels(self.levels_as_authors(path))
+        return self._pixels(self._uint8_as_authors(path))
 
     def load_stored(self, image: Any, policy: ImagePolicy) -> NDArray[Any]:
         if policy.as_authors:
-            return reading_as_authors(self.levels_as_authors, image)
-        return self.levels(as_radiograph(image, policy))
+            return reading_as_authors(self._uint8_as_authors, image)
+        radiograph = as_radiograph(image, policy)
+        return self.uint8_pixels(radiograph.to_uint8(), radiograph.name)
+
+    def _uint8_as_authors(self, path: Path) -> Grey:
+        return self.uint8_pixels(self.read_as_authors(path), str(path))
 
     def _pixels(self, levels: Grey) -> "Tensor":
         import torch
@@ -315,23 +215,17 @@ SIDE = 256
 CROP = 224
 
 
-class PadCropPipeline(LevelsPipeline):
+class PadCropPipeline(Uint8Pipeline):
     """Resize the longest side to 256 by OpenCV's area interpolation, pad with black to a square,
     crop the middle 224 pixels, and scale to [-1, 1] in three equal channels."""
 
-    stable_name = "vlscore.encoders.blocks.pad_crop:PadCropPipeline"
+    read_as_authors = staticmethod(read_with_opencv)
 
-    def levels(self, radiograph: Radiograph) -> Grey:
-        return self._levels(radiograph.to_uint8(), radiograph.name)
-
-    def levels_as_authors(self, path: Path) -> Grey:
-        return self._levels(read_with_opencv(path), str(path))
+    def uint8_pixels(self, picture: Grey, name: str) -> Grey:
+        return centre_crop(pad_to_square(picture, name), CROP)[np.newaxis].copy()
 
     def from_stored(self, stored: "Tensor") -> "Tensor":
         return to_unit_range(stored).sub(0.5).div(0.5).expand(-1, 3, -1, -1)
-
-    def _levels(self, grey: Grey, name: str) -> Grey:
-        return centre_crop(pad_to_square(grey, name), CROP)[np.newaxis].copy()
 
 
 def pad_to_square(grey: Grey, name: str = "image") -> Grey:
@@ -349,7 +243,9 @@ def pad_to_square(grey: Grey, name: str = "image") -> Grey:
     new_width = SIDE if width >= height else int(float(width) * ratio)
     if not new_height or not new_width:
         raise too_elongated(height, width, name)
-    resized = shrink_by_area(grey, new_width, new_height)
+    import cv2
+
+    resized = cv2.resize(grey, (new_width, new_height), interpolation=cv2.INTER_AREA)
     rows, columns = SIDE - new_height, SIDE - new_width
     before = rows // 2, columns // 2
     padding = [(before[0], rows - before[0]), (before[1], columns - before[1])]

@@ -7,10 +7,8 @@
 `read_json` and `refuse_code` read configurations as data.
 """
 
-import gzip
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad as nn_pad
 
 from vlscore.encoders.base import Tokens
-from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, UnsafeCheckpoint, WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint
 
 _LARGEST_FILE = 1 << 26
 _DEEPEST = 100
@@ -148,10 +146,6 @@ class WordPieceTokenizer:
         flags = torch.zeros(len(self._vocabulary), dtype=torch.bool)
         flags[[i for piece, i in self._vocabulary.items() if piece.startswith("##")]] = True
         return flags
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the word pieces of the ids."""
-        return [self._tokenizer.id_to_token(i) or "[UNK]" for i in ids]
 
     def __call__(
         self, texts: Sequence[str], *, max_tokens: int, pad_to: int | None = None
@@ -285,35 +279,19 @@ def _companions(folder: Path) -> dict[str, str]:
 
 
 CONTEXT = 77
-_LARGEST_MERGES = 1 << 26
-# Number of lines of the list that are used.
-_MERGES = 49152 - 256 - 2 + 1
 
 
 class ClipTokenizer:
-    """Lower-casing CLIP tokenizer (Radford et al. 2021); padding has id 0.
+    """Lower-casing CLIP tokenizer (Radford et al. 2021), with the vocabulary of open_clip.
 
     Args:
-        vocabulary: a gzipped list of merges; default: CLIP's own.
-        context: longest sequence, start and end tokens included.
+        context: longest sequence, start and end tokens included; padding has id 0.
         options: options of open_clip's SimpleTokenizer: clean.
-
-    Raises: InvalidSetting, WeightsNotFound, IncompatibleCheckpoint for an unusable `vocabulary`.
     """
 
     pad = 0
 
-    def __init__(
-        self, vocabulary: Path | None = None, *, context: int = CONTEXT, **options: Any
-    ) -> None:
-        if vocabulary is not None and vocabulary.suffix != ".gz":
-            raise InvalidSetting(
-                f"{vocabulary}: CLIP's vocabulary is a list of merges (.txt.gz) and comes with "
-                "open_clip; leave tokenizer out"
-            )
-        if vocabulary is not None:
-            _check_merges(vocabulary)
-            options["bpe_path"] = str(vocabulary)
+    def __init__(self, *, context: int = CONTEXT, **options: Any) -> None:
         from open_clip.tokenizer import SimpleTokenizer  # imports timm and transformers
 
         self._bpe = SimpleTokenizer(**options)
@@ -332,19 +310,3 @@ class ClipTokenizer:
 def whole_context(ids: Tensor, context: int, pad: int = 0) -> Tensor:
     """Pad (n, L) -> (n, context), because CLIP's text towers take no shorter sequence."""
     return nn_pad(ids, (0, context - ids.shape[1]), value=pad)
-
-
-def _check_merges(path: Path) -> None:
-    """Check a list of merges up to a limit, because a small file can unpack to any size."""
-    if not path.is_file():
-        raise WeightsNotFound(f"{path}: no such vocabulary file")
-    try:
-        with gzip.open(path) as file:
-            content = file.read(_LARGEST_MERGES + 1)
-        if len(content) > _LARGEST_MERGES:
-            raise ValueError("it is too large")
-        pairs = content.decode("utf-8").split("\n")[1:_MERGES]
-        if not pairs or any(len(line.split()) != 2 for line in pairs):
-            raise ValueError("it has a line that is no pair")
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise IncompatibleCheckpoint(f"{path} is no list of merges: {error}") from None

@@ -1,11 +1,10 @@
 """BioViL (Boecking et al., ECCV 2022) and BioViL-T (Bannur et al., CVPR 2023).
 
-BioViL-T has a transformer over the places of a current and a previous image (`TemporalPooler`).
+BioViL-T can also compare with the patient's previous image. A study here has none, as in its
+authors' zero-shot use, so that part of its network is left out.
 """
 
-import math
-from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,13 +14,12 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.data import Radiograph
 from vlscore.encoders.base import ImageFeatures, Tokens
 from vlscore.encoders.blocks.bert import CXR_BERT_VOCABULARY, Bert, last_layer
 from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50, as_places, feature_maps
 from vlscore.encoders.blocks.pixels import (
     Grey,
-    LevelsPipeline,
+    Uint8Pipeline,
     centre_crop,
     read_deep,
     to_unit_range,
@@ -30,106 +28,14 @@ from vlscore.encoders.blocks.pixels import (
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
 
-_HEADS = 8
-_BLOCKS = 3
-_EPSILON = 1e-6
-_TEMPERATURE = 10_000
-
-
-class TemporalPooler(nn.Module):
-    """Change at each place between two images (Bannur et al. 2023, section 3.1).
-
-    Args:
-        width: channels of both feature maps.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList(_TransformerBlock(width) for _ in range(_BLOCKS))
-        self.norm_post = nn.LayerNorm(width, eps=_EPSILON)
-        self.type_embed = nn.Parameter(torch.zeros(2, 1, width))
-
-    def forward(self, current: Tensor, previous: Tensor) -> Tensor:
-        """Compare feature maps (n, width, h, w) twice -> (n, width, h, w)."""
-        _, width, height, columns = current.shape
-        tokens = torch.cat([as_places(current), as_places(previous)], dim=1)
-        places = sine_positions(height, columns, width).to(tokens)
-        offsets = torch.cat([places + kind for kind in self.type_embed])
-        for block in self.blocks:
-            tokens = block(tokens, offsets)
-        changed = self.norm_post(tokens)[:, : height * columns]
-        found: Tensor = changed.transpose(1, 2).unflatten(2, (height, columns))
-        return found
-
-
-class _TokenAttention(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.proj_q, self.proj_k, self.proj_v = (
-            nn.Linear(width, width, bias=False) for _ in range(3)
-        )
-        self.proj = nn.Linear(width, width)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        q, k, v = (
-            projection(tokens).unflatten(2, (_HEADS, -1)).transpose(1, 2)
-            for projection in (self.proj_q, self.proj_k, self.proj_v)
-        )
-        mixed = functional.scaled_dot_product_attention(q, k, v)
-        found: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
-        return found
-
-
-class _Mlp(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(width, width)
-        self.fc2 = nn.Linear(width, width)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        found: Tensor = self.fc2(functional.gelu(self.fc1(tokens)))
-        return found
-
-
-class _TransformerBlock(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm1 = nn.LayerNorm(width, eps=_EPSILON)
-        self.attn = _TokenAttention(width)
-        self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
-        self.mlp = _Mlp(width)
-
-    def forward(self, tokens: Tensor, offsets: Tensor) -> Tensor:
-        # Positions enter queries, keys and values alike, in every block.
-        tokens = tokens + self.attn(self.norm1(tokens) + offsets)
-        found: Tensor = tokens + self.mlp(self.norm2(tokens))
-        return found
-
-
-def sine_positions(height: int, width: int, channels: int) -> Tensor:
-    """Return DETR's sine embedding of places (height * width, channels), rows first."""
-    half = channels // 2
-    powers = _TEMPERATURE ** (2 * torch.div(torch.arange(half), 2, rounding_mode="floor") / half)
-    rows = _waves(height, powers)[:, None].expand(-1, width, -1)
-    columns = _waves(width, powers)[None].expand(height, -1, -1)
-    return torch.cat([rows, columns], dim=-1).flatten(0, 1)
-
-
-def _waves(count: int, powers: Tensor) -> Tensor:
-    steps = torch.arange(1, count + 1, dtype=torch.float32)
-    angles = (steps / (steps[-1] + 1e-6) * (2 * math.pi))[:, None] / powers
-    return torch.stack([angles[:, 0::2].sin(), angles[:, 1::2].cos()], dim=-1).flatten(1)
-
-
 DIM = 128
-MAX_TOKENS = 512
 _BERT_WIDTH = 768
 _TEMPORAL_WIDTH = 256
 _RESIZED = 512
 _LONGEST = 1000 * _RESIZED
 
 
-class ResizeCropPipeline(LevelsPipeline):
+class ResizeCropPipeline(Uint8Pipeline):
     """Stretch grey levels from the image's minimum to its maximum, resize the shorter side to 512,
     crop the middle square, and scale to [0, 1] in three equal channels.
 
@@ -137,22 +43,16 @@ class ResizeCropPipeline(LevelsPipeline):
         side: side of the middle square in pixels.
     """
 
-    stable_name = "vlscore.encoders.biovil:ResizeCropPipeline"
-
     def __init__(self, side: int) -> None:
         self.side = side
 
-    def levels(self, radiograph: Radiograph) -> Grey:
-        return self._levels(radiograph.to_uint8(), radiograph.name)
-
-    def levels_as_authors(self, path: Path) -> Grey:
-        return self._levels(read_deep(path), str(path))
+    read_as_authors = staticmethod(read_deep)
 
     def from_stored(self, stored: Tensor) -> Tensor:
         return to_unit_range(stored).expand(-1, 3, -1, -1)
 
-    def _levels(self, stored: NDArray[np.generic], name: str) -> Grey:
-        image = Image.fromarray(stretch(stored)).convert("L")
+    def uint8_pixels(self, picture: NDArray[np.generic], name: str) -> Grey:
+        image = Image.fromarray(stretch(picture)).convert("L")
         width, height = (int(_RESIZED * n / min(image.size)) for n in image.size)
         if max(width, height) > _LONGEST:
             raise too_elongated(image.height, image.width, name)
@@ -206,7 +106,7 @@ class Backbone(nn.Module):
 
 
 class TemporalBackbone(nn.Module):
-    """ResNet-50's last feature map, reduced, joined with the change since the previous image."""
+    """ResNet-50's last feature map, reduced, joined with a vector for "no previous image"."""
 
     width = 2 * _TEMPORAL_WIDTH
 
@@ -214,35 +114,25 @@ class TemporalBackbone(nn.Module):
         super().__init__()
         self.encoder = ResNet50()
         self.backbone_to_vit = nn.Conv2d(POOLED_WIDTH, _TEMPORAL_WIDTH, kernel_size=1, bias=False)
-        self.vit_pooler = TemporalPooler(_TEMPORAL_WIDTH)
         self.missing_previous_emb = nn.Parameter(torch.zeros(1, _TEMPORAL_WIDTH, 1, 1))
 
-    def forward(self, pixels: Tensor, previous: Tensor | None = None) -> Tensor:
-        current = self._patches(pixels)
-        if previous is None:
-            difference = self.missing_previous_emb.expand_as(current)
-        else:
-            difference = self.vit_pooler(current, self._patches(previous))
-        return torch.cat([current, difference.to(current.dtype)], dim=1)
-
-    def _patches(self, pixels: Tensor) -> Tensor:
-        found: Tensor = self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
-        return found
+    def forward(self, pixels: Tensor) -> Tensor:
+        current = self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
+        change = self.missing_previous_emb.expand_as(current)
+        return torch.cat([current, change.to(current.dtype)], dim=1)
 
 
 class BiovilImageTower(nn.Module):
-    """Image tower: every place is projected, and their mean is the global vector."""
+    """ResNet-50 whose every place is projected; their mean is the global vector."""
 
     def __init__(self, backbone: "Backbone | TemporalBackbone") -> None:
         super().__init__()
         self.encoder = backbone
         self.projector = Projector(backbone.width)
 
-    def forward(self, pixels: Tensor, *previous: Tensor) -> Tensor:
-        return self.embed_patches(pixels, *previous).mean(dim=(2, 3))
-
-    def embed_patches(self, pixels: Tensor, *previous: Tensor) -> Tensor:
-        found: Tensor = self.projector(self.encoder(pixels, *previous))
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return projected places (n, 128, h/32, w/32)."""
+        found: Tensor = self.projector(self.encoder(pixels))
         return found
 
 
@@ -280,7 +170,6 @@ class BiovilEncoder(PublishedEncoder):
     The weights are a folder: the image model's file and CXR-BERT's, under their published names.
     """
 
-    stable_name = "vlscore.encoders.biovil:BiovilEncoder"
     name = "biovil"
     parts = (
         Part("image_tower", unused=("encoder.encoder.fc.*", "classifier.*"), label="image."),
@@ -295,37 +184,35 @@ class BiovilEncoder(PublishedEncoder):
         self.image_tower = BiovilImageTower(self.backbone())
         self.report_tower = BiovilReportTower()
 
-    def tokenize(self, reports: Sequence[str]) -> Tokens:
-        found: Tokens = self.tokenizer([r.rstrip("!?.") for r in reports], max_tokens=MAX_TOKENS)
-        return found
+    @staticmethod
+    def clean(report: str) -> str:
+        return report.rstrip("!?.")
 
     def embed_images(self, pixels: Tensor) -> Tensor:
-        return functional.normalize(self.image_tower(pixels).float(), dim=-1)
+        return self.image_features(pixels).vectors
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         return functional.normalize(self.report_tower(tokens).float(), dim=-1)
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:
-        """Return `embed_images` and the places of which it is the mean; words have no vectors.
+        """Return vectors, and the places of which they are the mean; words have no vectors.
 
         The authors publish a projection of [CLS] alone.
         """
-        patches = self.image_tower.embed_patches(pixels)
+        patches = self.image_tower(pixels)
         vectors = functional.normalize(patches.mean(dim=(2, 3)).float(), dim=-1)
         return ImageFeatures(vectors, as_places(patches))
 
-    def embed_patches(self, pixels: Tensor) -> Tensor:
-        """Embed each place (n, 3, h, w) -> (n, 128, h/32, w/32), not normalised."""
-        return self.image_tower.embed_patches(pixels)
-
 
 class BiovilTEncoder(BiovilEncoder):
-    """BioViL-T: as BioViL, but the image tower may also take the patient's previous image."""
+    """BioViL-T, for a study without a previous image."""
 
-    stable_name = "vlscore.encoders.biovil:BiovilTEncoder"
     name = "biovil-t"
+    parts = (
+        replace(
+            BiovilEncoder.parts[0],
+            unused=(*BiovilEncoder.parts[0].unused, "encoder.vit_pooler.*"),
+        ),
+        BiovilEncoder.parts[1],
+    )
     backbone = TemporalBackbone
-
-    def embed_images_with_previous(self, pixels: Tensor, previous: Tensor) -> Tensor:
-        """Embed current and previous images, each (n, 3, 448, 448) -> (n, 128), unit length."""
-        return functional.normalize(self.image_tower(pixels, previous).float(), dim=-1)

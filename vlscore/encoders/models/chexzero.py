@@ -1,6 +1,7 @@
 """CheXzero (Tiu et al., Nature Biomedical Engineering 2022): CLIP ViT-B/32 on radiographs."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,8 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from vlscore.data import Radiograph
 from vlscore.encoders.base import Tokens
-from vlscore.encoders.blocks.pixels import Grey, LevelsPipeline, read_with_opencv, too_elongated
+from vlscore.encoders.blocks.pixels import Grey, Uint8Pipeline, read_with_opencv, too_elongated
 from vlscore.encoders.blocks.tokenizers import CONTEXT, ClipTokenizer, whole_context
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -23,19 +23,16 @@ _CANVAS = 320
 _MEAN, _STD = 101.48761, 83.43944
 
 
-class CanvasPipeline(LevelsPipeline):
+class CanvasPipeline(Uint8Pipeline):
     """Resize the longest side to 320 (Lanczos), centre on black, then resize to 224 bicubically.
 
     The second step does not smooth before it samples, as in the torchvision of that time.
     """
 
-    stable_name = "vlscore.encoders.chexzero:CanvasPipeline"
+    read_as_authors = staticmethod(partial(read_with_opencv, colour=True))
 
-    def levels(self, radiograph: Radiograph) -> Grey:
-        return self._levels(radiograph.to_uint8(), radiograph.name)
-
-    def levels_as_authors(self, path: Path) -> Grey:
-        return self._levels(read_with_opencv(path, colour=True), str(path))
+    def uint8_pixels(self, picture: NDArray[np.uint8], name: str) -> Grey:
+        return self.canvas(Image.fromarray(picture), name)[np.newaxis].copy()
 
     def from_stored(self, stored: Tensor) -> Tensor:
         canvas = stored.float()
@@ -46,9 +43,6 @@ class CanvasPipeline(LevelsPipeline):
             mode="bicubic",
             antialias=False,
         )
-
-    def _levels(self, pixels: NDArray[np.uint8], name: str) -> Grey:
-        return self.canvas(Image.fromarray(pixels), name)[np.newaxis].copy()
 
     @staticmethod
     def canvas(image: Image.Image, name: str = "image") -> NDArray[np.uint8]:
@@ -66,8 +60,8 @@ class CanvasPipeline(LevelsPipeline):
 class ChexzeroEncoder(PublishedEncoder):
     """CLIP ViT-B/32 trained on MIMIC-CXR, 512 dimensions, unit length."""
 
-    stable_name = "vlscore.encoders.chexzero:ChexzeroEncoder"
     name = "chexzero"
+    takes_tokenizer = False
     parts = (Part("clip"),)
 
     def __init__(self, tokenizer: ClipTokenizer, variant: str | None = None) -> None:
@@ -84,8 +78,8 @@ class ChexzeroEncoder(PublishedEncoder):
 
     @classmethod
     def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> ClipTokenizer:
-        """Read CLIP's tokenizer, which open_clip ships, or that of a gzipped list of merges."""
-        return ClipTokenizer(None if given is None else Path(given))
+        """Return CLIP's tokenizer, which open_clip ships."""
+        return ClipTokenizer()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         found: Tokens = self.tokenizer(reports)

@@ -1,14 +1,13 @@
 """ConVIRT (Zhang et al., MLHC 2022) in the layout of edreisMD/ConVIRT-pytorch."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.data import Radiograph
 from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
@@ -21,7 +20,7 @@ from vlscore.encoders.blocks.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     Grey,
-    LevelsPipeline,
+    Uint8Pipeline,
     normalise,
     read_with_pillow,
     to_unit_range,
@@ -30,35 +29,29 @@ from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 512
-MAX_TOKENS = 512
 SIDE = 224
 _BERT_WIDTH = 768
 
 
-class StretchPipeline(LevelsPipeline):
+class StretchPipeline(Uint8Pipeline):
     """Stretch to 224 by 224 pixels without proportions, and normalise as for ImageNet."""
 
-    stable_name = "vlscore.encoders.convirt:StretchPipeline"
+    @staticmethod
+    def read_as_authors(path: Path) -> NDArray[np.uint8]:
+        return np.asarray(read_with_pillow(path).convert("RGB"))
 
-    def levels(self, radiograph: Radiograph) -> Grey:
-        # One channel is enough: three equal channels would stay equal.
-        return self._resized(Image.fromarray(radiograph.to_uint8()))[np.newaxis]
-
-    def levels_as_authors(self, path: Path) -> Grey:
-        return self._resized(read_with_pillow(path).convert("RGB")).transpose(2, 0, 1).copy()
+    def uint8_pixels(self, picture: NDArray[np.uint8], name: str) -> Grey:
+        # Of a radiograph one channel is enough: three equal channels would stay equal.
+        image = Image.fromarray(picture).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+        return np.atleast_3d(np.asarray(image)).transpose(2, 0, 1).copy()
 
     def from_stored(self, stored: Tensor) -> Tensor:
         return normalise(to_unit_range(stored), IMAGENET_MEAN, IMAGENET_STD)
-
-    @staticmethod
-    def _resized(image: Image.Image) -> Grey:
-        return np.array(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
 
 
 class ConvirtEncoder(PublishedEncoder):
     """ResNet-50 and Bio_ClinicalBERT (mean over tokens), 512 dimensions, not normalised."""
 
-    stable_name = "vlscore.encoders.convirt:ConvirtEncoder"
     name = "convirt"
     parts = (Part(unused=("bert_model.pooler.*",)),)
 
@@ -72,10 +65,9 @@ class ConvirtEncoder(PublishedEncoder):
         self.res_l1 = nn.Linear(POOLED_WIDTH, POOLED_WIDTH)
         self.res_l2 = nn.Linear(POOLED_WIDTH, DIM)
 
-    def tokenize(self, reports: Sequence[str]) -> Tokens:
-        texts = [report.replace("\n", "") for report in reports]
-        found: Tokens = self.tokenizer(texts, max_tokens=MAX_TOKENS)
-        return found
+    @staticmethod
+    def clean(report: str) -> str:
+        return report.replace("\n", "")
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         pooled = self.res_features(pixels).flatten(1)

@@ -36,7 +36,6 @@ class EnsembleEncoder(JointEncoder):
     Raises: InvalidSetting if image sizes or views differ.
     """
 
-    stable_name = "vlscore.encoders.ensemble:EnsembleEncoder"
     card = card_of("ensemble")
     takes_tokenizer = False
 

@@ -1,7 +1,7 @@
 """GLoRIA (Huang, Shen, Lungren and Yeung, ICCV 2021), and the towers that LIMITR shares with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -32,19 +32,6 @@ POSITIONS = 97
 _LAYERS = 4
 
 
-@dataclass(frozen=True)
-class WordEmbeddings:
-    """Local embeddings of reports.
-
-    Attributes:
-        embeddings: (n, words, 768) float32; zeros after a report's last word.
-        texts: for each report its words, "[CLS]" first and "[SEP]" last.
-    """
-
-    embeddings: Tensor
-    texts: list[list[str]]
-
-
 class LastFourLayers(nn.Module):
     """Bio_ClinicalBERT whose report vector sums the last four layers.
 
@@ -64,15 +51,6 @@ class LastFourLayers(nn.Module):
     def forward(self, tokens: Tokens) -> Tensor:
         """Embed reports -> (n, 768) float32."""
         return pool_report(self.last_layers(tokens), tokens.mask)
-
-    def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> WordEmbeddings:
-        """Embed each word: the sum over its pieces and over the last four layers."""
-        states = torch.stack([layer.float() for layer in self.last_layers(tokens)]).sum(dim=0)
-        rows = zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True)
-        return WordEmbeddings(
-            add_up_words(states, tokens, tokenizer.continues_word),
-            [_words(tokenizer.pieces(row[:n])) for row, n in rows],
-        )
 
     def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
         """Return (n, 768), and the words that the authors' losses take: [CLS] and all but [SEP]."""
@@ -106,11 +84,6 @@ class EnlargedResNet(nn.Module):
         return ImageFeatures(
             self.global_embedder(pool(last)), as_places(self.local_embedder(middle))
         )
-
-    def embed_patches(self, pixels: Tensor) -> Tensor:
-        """Embed places (n, 3, 224, 224) -> (n, 768, 19, 19)."""
-        found: Tensor = self.local_embedder(feature_maps(self.model, enlarge_to_299(pixels))[0])
-        return found
 
 
 def pool_report(layers: Sequence[Tensor], mask: Tensor) -> Tensor:
@@ -153,20 +126,10 @@ def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Te
     return words, torch.arange(widest, device=counts.device) < counts.unsqueeze(1)
 
 
-def _words(pieces: list[str]) -> list[str]:
-    words: list[str] = []
-    for piece in pieces:
-        if piece.startswith("##") and words:
-            words[-1] += piece.removeprefix("##")
-        else:
-            words.append(piece)
-    return words
-
-
 class GloriaFamily(PublishedEncoder):
     """Report tower of GLoRIA and LIMITR, which differ in their image towers and their cleaning."""
 
-    stable_name = "vlscore.encoders.gloria:GloriaFamily"
+    pads_to_longest = True
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
@@ -180,16 +143,12 @@ class GloriaFamily(PublishedEncoder):
     def report_features(self, tokens: Tokens) -> ReportFeatures:
         return self.text_encoder.features(tokens, self.tokenizer)
 
-    def embed_words(self, tokens: Tokens) -> WordEmbeddings:
-        """Embed each word of each report, in the space of `embed_patches`."""
-        return self.text_encoder.embed_words(tokens, self.tokenizer)
-
 
 class GloriaEncoder(GloriaFamily):
     """ResNet-50 and Bio_ClinicalBERT, 768 dimensions, not normalised."""
 
-    stable_name = "vlscore.encoders.gloria:GloriaEncoder"
     name = "gloria"
+    clean = staticmethod(clean_gloria)
     prefix = "gloria."
     parts = (Part(unused=("*text_encoder.model.pooler.*",)),)
 
@@ -197,18 +156,9 @@ class GloriaEncoder(GloriaFamily):
         super().__init__(tokenizer, variant)
         self.img_encoder = EnlargedResNet()
 
-    def tokenize(self, reports: Sequence[str]) -> Tokens:
-        clean = [clean_gloria(report) for report in reports]
-        found: Tokens = self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
-        return found
-
     def embed_images(self, pixels: Tensor) -> Tensor:
         found: Tensor = self.img_encoder(pixels)
         return found
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:
         return self.img_encoder.features(pixels)
-
-    def embed_patches(self, pixels: Tensor) -> Tensor:
-        """Embed each place (n, 3, 224, 224) -> (n, 768, 19, 19)."""
-        return self.img_encoder.embed_patches(pixels)

@@ -1,14 +1,12 @@
 """LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023), by the authors of VLScore."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from vlscore.data import clean_limitr
-from vlscore.encoders.base import ImageFeatures, Tokens
+from vlscore.encoders.base import ImageFeatures
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
-from vlscore.encoders.models.gloria import POSITIONS, EnlargedResNet, GloriaFamily
+from vlscore.encoders.models.gloria import EnlargedResNet, GloriaFamily
 from vlscore.encoders.published import Part
 
 
@@ -19,8 +17,8 @@ class LimitrEncoder(GloriaFamily):
     as a zero vector, so the mean is half the frontal embedding.
     """
 
-    stable_name = "vlscore.encoders.limitr:LimitrEncoder"
     name = "limitr"
+    clean = staticmethod(clean_limitr)
     prefix = "limitr."
     parts = (
         Part(
@@ -38,11 +36,6 @@ class LimitrEncoder(GloriaFamily):
         super().__init__(tokenizer, variant)
         self.img_encoder_f = EnlargedResNet()
         self.img_encoder_l = EnlargedResNet()
-
-    def tokenize(self, reports: Sequence[str]) -> Tokens:
-        clean = [clean_limitr(report) for report in reports]
-        found: Tokens = self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
-        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         found: Tensor = self.img_encoder_f(pixels)
@@ -83,7 +76,3 @@ class LimitrEncoder(GloriaFamily):
             torch.cat([front.patches, patches], dim=1),
             torch.cat([torch.ones_like(there), there], dim=1),
         )
-
-    def embed_patches(self, pixels: Tensor) -> Tensor:
-        """Embed places of frontal views (n, 3, 224, 224) -> (n, 768, 19, 19)."""
-        return self.img_encoder_f.embed_patches(pixels)

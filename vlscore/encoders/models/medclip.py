@@ -4,7 +4,6 @@ Swin-T (Liu et al. 2021) is timm's model, filled with the tensors of a transform
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,17 +14,15 @@ from timm.models.swin_transformer import SwinTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.data import Radiograph
 from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
     Bert,
     all_layers,
-    by_onednn,
     mean_over_tokens,
 )
 from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50
-from vlscore.encoders.blocks.pixels import Grey, LevelsPipeline, check_square, read_with_pillow
+from vlscore.encoders.blocks.pixels import Grey, Uint8Pipeline, check_square, read_with_pillow
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -44,48 +41,23 @@ _RENAMED = (
 )
 
 
-class SwinTiny(nn.Module):
-    """Patch 4, window 7, 224 pixels; (n, 3, 224, 224) -> (n, 768), the mean over 49 places."""
+def timm_names_of_swin(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Rename the tensors of transformers' SwinModel for timm; join queries, keys and values.
 
-    width = 768
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.swin = by_onednn(
-            SwinTransformer(
-                img_size=224,
-                patch_size=4,
-                window_size=7,
-                embed_dim=96,
-                depths=(2, 2, 6, 2),
-                num_heads=(3, 6, 12, 24),
-                num_classes=0,
-            )
-        )
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        return self.swin.forward_features(pixels).mean(dim=(1, 2))
-
-    @staticmethod
-    def from_transformers(tensors: dict[str, Tensor], *, prefix: str) -> dict[str, Tensor]:
-        """Rename the tensors of transformers' SwinModel for timm; join queries, keys and values.
-
-        Args:
-            tensors: a whole checkpoint; tensors without `prefix` do not change.
-            prefix: prefix of the model's keys in it.
-        """
-        converted: dict[str, Tensor] = {}
-        for key, value in tensors.items():
-            if key.startswith(prefix):
-                converted[f"{prefix}swin.{_timm_name(key.removeprefix(prefix))}"] = value
-            else:
-                converted[key] = value
-        for query in [key for key in converted if ".attn.query." in key]:
-            parts = [query.replace(".query.", f".{part}.") for part in ("query", "key", "value")]
-            if all(part in converted for part in parts):
-                joined = torch.cat([converted.pop(part) for part in parts])
-                converted[query.replace(".query.", ".qkv.")] = joined
-        return converted
+    Args:
+        tensors: a whole checkpoint; tensors without `prefix` do not change.
+        prefix: prefix of the model's keys in it.
+    """
+    converted: dict[str, Tensor] = {}
+    for key, value in tensors.items():
+        is_swin = key.startswith(prefix)
+        converted[prefix + _timm_name(key.removeprefix(prefix)) if is_swin else key] = value
+    for query in [key for key in converted if ".attn.query." in key]:
+        parts = [query.replace(".query.", f".{part}.") for part in ("query", "key", "value")]
+        if all(part in converted for part in parts):
+            joined = torch.cat([converted.pop(part) for part in parts])
+            converted[query.replace(".query.", ".qkv.")] = joined
+    return converted
 
 
 def _timm_name(name: str) -> str:
@@ -100,7 +72,6 @@ def _timm_name(name: str) -> str:
 
 
 DIM = 512
-MAX_TOKENS = 77
 SIDE = 224
 _BERT_WIDTH = 768
 # Rounded to float32, because the authors compute in it.
@@ -108,30 +79,26 @@ _MEAN, _STD = float(np.float32(0.5862785803043838)), float(np.float32(0.27950088
 _SCALE = float(np.float32(1 / 255))
 
 
-class SquareCanvasPipeline(LevelsPipeline):
+class SquareCanvasPipeline(Uint8Pipeline):
     """Centre on a black square of at least 224 pixels, then reduce to 224 bicubically.
 
     One channel; an image smaller than 224 pixels gets a border and is not enlarged.
     """
 
-    stable_name = "vlscore.encoders.medclip:SquareCanvasPipeline"
+    @staticmethod
+    def read_as_authors(path: Path) -> Grey:
+        return np.asarray(read_with_pillow(path).convert("L"))
 
-    def levels(self, radiograph: Radiograph) -> Grey:
-        return self._levels(Image.fromarray(radiograph.to_uint8()), radiograph.name)
-
-    def levels_as_authors(self, path: Path) -> Grey:
-        return self._levels(read_with_pillow(path).convert("L"), str(path))
+    def uint8_pixels(self, picture: Grey, name: str) -> Grey:
+        height, width = picture.shape
+        check_square(height, width, name)
+        side = max(SIDE, height, width)
+        canvas = Image.new("L", (side, side), 0)
+        canvas.paste(Image.fromarray(picture), (int((side - width) / 2), int((side - height) / 2)))
+        return np.array(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC))[np.newaxis]
 
     def from_stored(self, stored: Tensor) -> Tensor:
         return stored.float().mul(_SCALE).sub(_MEAN).div(_STD)
-
-    def _levels(self, image: Image.Image, name: str) -> Grey:
-        check_square(image.height, image.width, name)
-        side = max(SIDE, *image.size)
-        canvas = Image.new("L", (side, side), 0)
-        left, top = (int((side - length) / 2) for length in image.size)
-        canvas.paste(image, (left, top))
-        return np.array(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC))[np.newaxis]
 
 
 class MedclipResNetTower(nn.Module):
@@ -148,15 +115,16 @@ class MedclipResNetTower(nn.Module):
 
 
 class SwinTower(nn.Module):
-    """Swin-T, its mean over places, and a projection to 512 dimensions."""
+    """Swin-T (Liu et al. 2021), its mean over 49 places, and a projection to 512 dimensions."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = SwinTiny()
-        self.projection_head = nn.Linear(self.model.width, DIM, bias=False)
+        # Patch 4, window 7, 224 pixels, width 96, 2, 2, 6 and 2 blocks: the defaults.
+        self.model = SwinTransformer(num_classes=0)
+        self.projection_head = nn.Linear(self.model.num_features, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        found: Tensor = self.projection_head(self.model(pixels))
+        found: Tensor = self.projection_head(self.model.forward_features(pixels).mean(dim=(1, 2)))
         return found
 
 
@@ -182,7 +150,6 @@ class MedclipReportTower(nn.Module):
 class _MedclipFamily(PublishedEncoder):
     """Both towers, 512 dimensions, unit length."""
 
-    stable_name = "vlscore.encoders.medclip:_MedclipFamily"
     parts = (Part(unused=("text_model.model.pooler.*", "logit_scale")),)
     image_tower: ClassVar[type[nn.Module]]
 
@@ -191,10 +158,6 @@ class _MedclipFamily(PublishedEncoder):
         self.image_pipeline = SquareCanvasPipeline()
         self.vision_model = self.image_tower()
         self.text_model = MedclipReportTower()
-
-    def tokenize(self, reports: Sequence[str]) -> Tokens:
-        found: Tokens = self.tokenizer(reports, max_tokens=MAX_TOKENS)
-        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.vision_model(pixels.expand(-1, 3, -1, -1)).float(), dim=-1)
@@ -206,7 +169,6 @@ class _MedclipFamily(PublishedEncoder):
 class MedclipResNetEncoder(_MedclipFamily):
     """MedCLIP with ResNet-50."""
 
-    stable_name = "vlscore.encoders.medclip:MedclipResNetEncoder"
     name = "medclip-resnet"
     image_tower = MedclipResNetTower
 
@@ -214,14 +176,13 @@ class MedclipResNetEncoder(_MedclipFamily):
 class MedclipSwinEncoder(_MedclipFamily):
     """MedCLIP with Swin-T."""
 
-    stable_name = "vlscore.encoders.medclip:MedclipSwinEncoder"
     name = "medclip-vit"
     image_tower = SwinTower
 
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         prefix = "vision_model.model."
-        # A checkpoint that `save` wrote already has this class's names.
-        if any(key.startswith(f"{prefix}swin.") for key in tensors):
+        # A checkpoint that `save` wrote already has timm's names.
+        if f"{prefix}patch_embed.proj.weight" in tensors:
             return tensors
-        return SwinTiny.from_transformers(tensors, prefix=prefix)
+        return timm_names_of_swin(tensors, prefix)

@@ -1,6 +1,5 @@
 """MGCA (Wang et al., NeurIPS 2022) and the ConVIRT baseline that its repository trains."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,7 +15,6 @@ from vlscore.encoders.blocks.bert import (
     Bert,
     all_layers,
     attention_of_first,
-    by_onednn,
     last_layer,
 )
 from vlscore.encoders.blocks.convolutional import (
@@ -34,7 +32,6 @@ from vlscore.encoders.models.gloria import words_of
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 128
-MAX_TOKENS = 112
 _HIDDEN = 2048
 _BERT_WIDTH = 768
 _SEGMENTS = "text_encoder.model.embeddings.token_type_embeddings.weight"
@@ -115,7 +112,7 @@ class VisionTransformerTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = by_onednn(VisionTransformer(num_classes=0))
+        self.model = VisionTransformer(num_classes=0)
         self.global_embed = ProjectionHead(self.model.num_features)
         self.local_embed = LocalHead(self.model.num_features)
 
@@ -201,7 +198,6 @@ class MgcaReportTower(nn.Module):
 class _MgcaFamily(PublishedEncoder):
     """Both towers, 128 dimensions; unit length unless the variant is "raw"."""
 
-    stable_name = "vlscore.encoders.mgca:_MgcaFamily"
     parts = (
         Part(
             unused=(
@@ -212,6 +208,8 @@ class _MgcaFamily(PublishedEncoder):
             )
         ),
     )
+    clean = staticmethod(clean_mgca)
+    pads_to_longest = True
     local_heads = ("img_encoder.local_embed", "text_encoder.local_embed")
     image_tower: ClassVar[type[MgcaResNetTower] | type[VisionTransformerTower]]
     tower_suffix: ClassVar[str] = "_q"
@@ -229,11 +227,6 @@ class _MgcaFamily(PublishedEncoder):
     @classmethod
     def key_of(cls, name: str) -> str:
         return name.replace("_encoder.", f"_encoder{cls.tower_suffix}.", 1)
-
-    def tokenize(self, reports: Sequence[str]) -> Tokens:
-        clean = [clean_mgca(report) for report in reports]
-        found: Tokens = self.tokenizer(clean, max_tokens=MAX_TOKENS, pad_to=MAX_TOKENS)
-        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return self._finish(self.img_encoder(pixels))
@@ -256,7 +249,6 @@ class _MgcaFamily(PublishedEncoder):
 class MgcaResNetEncoder(_MgcaFamily):
     """MGCA with ResNet-50."""
 
-    stable_name = "vlscore.encoders.mgca:MgcaResNetEncoder"
     name = "mgca-resnet50"
     image_tower = MgcaResNetTower
 
@@ -264,7 +256,6 @@ class MgcaResNetEncoder(_MgcaFamily):
 class MgcaVisionTransformerEncoder(_MgcaFamily):
     """MGCA with ViT-B/16."""
 
-    stable_name = "vlscore.encoders.mgca:MgcaVisionTransformerEncoder"
     name = "mgca-vit"
     image_tower = VisionTransformerTower
 
@@ -272,7 +263,6 @@ class MgcaVisionTransformerEncoder(_MgcaFamily):
 class ConvirtMgcaEncoder(_MgcaFamily):
     """ConVIRT as the repository of MGCA trains it, with ResNet-50."""
 
-    stable_name = "vlscore.encoders.mgca:ConvirtMgcaEncoder"
     name = "convirt-mgca"
     image_tower = MgcaResNetTower
     tower_suffix = ""

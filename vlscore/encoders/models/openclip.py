@@ -20,20 +20,18 @@ from vlscore.encoders.blocks.tokenizers import (
     whole_context,
 )
 from vlscore.encoders.cards import EncoderCard, card_of
-from vlscore.encoders.checkpoints import is_mapped, load_checkpoint
+from vlscore.encoders.checkpoints import is_mapped, load_checkpoint, tensors_digest
 from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.openclip_parts import (
     BERT_WORDS,
-    CONFIG_NAME,
+    REPORT_CONFIG,
     CleaningWordPieces,
     OpenClipModel,
     OpenClipPipeline,
     build_model,
-    byte_pair_tokenizer,
-    check_fits,
     read_config,
 )
-from vlscore.encoders.published import fill, without_initialisation
+from vlscore.encoders.published import load_state_dict, without_initialisation
 from vlscore.encoders.weight_files import (
     cached_file,
     checkpoint_in,
@@ -43,9 +41,9 @@ from vlscore.encoders.weight_files import (
     is_hub_id,
     vocabulary_file,
 )
-from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, UnknownName, WeightsNotFound
 
-_REPORT_CONFIG = "config.json"
+CONFIG_NAME = "open_clip_config.json"
 CHECKPOINT_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 BIOMEDCLIP_ID = "microsoft/BiomedCLIP-PubMedBERT_256-vit_base_patch16_224"
 _HUB = "hf-hub:"
@@ -75,6 +73,7 @@ BIOMEDCLIP_CONFIG: dict[str, Any] = {
     },
 }
 
+
 Tokenizer = ClipTokenizer | CleaningWordPieces | JsonTokenizer
 
 
@@ -89,11 +88,11 @@ class _ModelFiles:
     @property
     def report_config(self) -> Path | None:
         """Find the report tower's config.json, in the checkpoint's folder or the hub's cache."""
-        beside = self.checkpoint.parent / _REPORT_CONFIG
+        beside = self.checkpoint.parent / REPORT_CONFIG
         if beside.is_file():
             return beside
         hub_id = self.config["model_cfg"]["text_cfg"].get("hf_model_name")
-        return cached_file(hub_id, _REPORT_CONFIG) if hub_id else None
+        return cached_file(hub_id, REPORT_CONFIG) if is_hub_id(str(hub_id)) else None
 
 
 class OpenClipEncoder(JointEncoder):
@@ -105,7 +104,6 @@ class OpenClipEncoder(JointEncoder):
     id or a tag downloads into the hub's cache, unless weights=PATH says where the files are.
     """
 
-    stable_name = "vlscore.encoders.openclip:OpenClipEncoder"
     card = card_of("openclip")
     variants: ClassVar[tuple[str, ...] | None] = None
     default_variant: ClassVar[str | None] = None
@@ -140,7 +138,6 @@ class OpenClipEncoder(JointEncoder):
         source = cls._find(variant or cls.default_variant, weights)
         model_config = source.config["model_cfg"]
         tensors = load_checkpoint(source.checkpoint)
-        check_fits(model_config, tensors, source.checkpoint)
         pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
         if isinstance(pieces, CleaningWordPieces) and BERT_WORDS in tensors:
             known = len(tensors[BERT_WORDS])
@@ -154,7 +151,7 @@ class OpenClipEncoder(JointEncoder):
                 model_config, tensors, source.report_config, source=str(source.checkpoint)
             )
         prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
-        fill(
+        load_state_dict(
             model,
             tensors,
             source=source.checkpoint,
@@ -168,7 +165,7 @@ class OpenClipEncoder(JointEncoder):
             pieces,
             cls._card(source.name, model_config, size, pieces.context),
         )
-        encoder.take_digest([source.checkpoint], tensors)
+        encoder.weights_digest = tensors_digest(tensors)
         return encoder
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -184,26 +181,26 @@ class OpenClipEncoder(JointEncoder):
     @classmethod
     def _find(cls, variant: str | None, weights: str | Path | None) -> _ModelFiles:
         if weights is not None:
-            return cls._find_here(variant, Path(weights))
+            return cls._find_local(variant, Path(weights))
         if variant is None:
             raise WeightsNotFound(
                 "openclip needs to know which model: openclip:ARCHITECTURE:TAG, "
                 "openclip:hf-hub:ORG/NAME, openclip:FOLDER, or weights=FOLDER"
             )
         if Path(variant).is_dir():
-            return cls._find_here(None, Path(variant))
+            return cls._find_local(None, Path(variant))
         if cls.default_config is not None:
-            return cls._find_here(variant, find_weights(cls.card.name, None, CHECKPOINT_NAMES))
+            return cls._find_local(variant, find_weights(cls.card.name, None, CHECKPOINT_NAMES))
         if "/" in variant:
             return _find_on_hub(variant.removeprefix(_HUB))
         return _find_pretrained(variant)
 
     @classmethod
-    def _find_here(cls, variant: str | None, place: Path) -> _ModelFiles:
-        checkpoint = checkpoint_in(place, CHECKPOINT_NAMES)
+    def _find_local(cls, variant: str | None, path: Path) -> _ModelFiles:
+        checkpoint = checkpoint_in(path, CHECKPOINT_NAMES)
         described = checkpoint.parent / CONFIG_NAME
         if described.is_file():
-            return _ModelFiles(variant or place.name, read_config(described), checkpoint)
+            return _ModelFiles(variant or path.name, read_config(described), checkpoint)
         if cls.default_config is not None:
             return _ModelFiles(cls.card.name, cls.default_config, checkpoint)
         if variant is None:
@@ -232,7 +229,6 @@ class OpenClipEncoder(JointEncoder):
 class BiomedClipEncoder(OpenClipEncoder):
     """BiomedCLIP: ViT-B/16 and PubMedBERT, 512 dimensions, unit length."""
 
-    stable_name = "vlscore.encoders.openclip:BiomedClipEncoder"
     card = card_of("biomedclip")
     variants = ()
     default_variant = _HUB + BIOMEDCLIP_ID
@@ -283,7 +279,7 @@ def _fetch_report_files(settings: dict[str, Any]) -> None:
     """Download the data files of a report tower into the hub's cache."""
     for key, names in (
         ("hf_tokenizer_name", ("vocab.txt", *TOKENIZER_FILES)),
-        ("hf_model_name", (_REPORT_CONFIG,)),
+        ("hf_model_name", (REPORT_CONFIG,)),
     ):
         if is_hub_id(settings.get(key) or ""):
             for name in names:
@@ -321,14 +317,20 @@ def _tokenizer(
     The configuration's name of the tokenizer is never looked up on a hub.
     """
     name = settings.get("hf_tokenizer_name")
-    if not name:
-        return byte_pair_tokenizer(settings, None if given is None else Path(given))
     context = settings.get("context_length", CONTEXT)
     options = settings.get("tokenizer_kwargs") or {}
-    if "bert" in name.lower() and "uncased" in name.lower() and not options:
-        path = vocabulary_file(given, beside=source.checkpoint, hub_id=name)
-        return CleaningWordPieces(WordPieceTokenizer.from_file(path), context)
-    path = vocabulary_file(
-        given, beside=source.checkpoint, hub_id=name, names=(TOKENIZER_FILES[0],)
-    )
-    return JsonTokenizer(path, context, **options)
+    beside = source.checkpoint
+    try:
+        if not name:
+            if given is not None:
+                raise InvalidSetting(f"{given}: the tokenizer comes with open_clip; leave it out")
+            return ClipTokenizer(context=context, **options)
+        if not options and "bert" in name.lower() and "uncased" in name.lower():
+            path = vocabulary_file(given, beside=beside, hub_id=name)
+            return CleaningWordPieces(WordPieceTokenizer.from_file(path), context)
+        path = vocabulary_file(given, beside=beside, hub_id=name, names=TOKENIZER_FILES[:1])
+        return JsonTokenizer(path, context, **options)
+    except (TypeError, AssertionError) as error:
+        raise IncompatibleCheckpoint(
+            f"{beside}: tokenizer_kwargs of its configuration: {error}"
+        ) from None

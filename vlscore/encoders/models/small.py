@@ -41,7 +41,7 @@ from vlscore.encoders.blocks.word_tokenizers import (
 from vlscore.encoders.cards import CARD, EncoderCard, card_of, read_facts
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.image_pipeline import ImagePipeline
-from vlscore.encoders.published import fill, without_initialisation
+from vlscore.encoders.published import load_state_dict, without_initialisation
 from vlscore.encoders.weight_files import find_weights
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
 
@@ -134,19 +134,9 @@ class SmallSettings:
                 f"{self.width}"
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings for a card, without defaults that cards of earlier versions lack."""
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in ("trunk", "lateral", "reading") or value != getattr(SmallSettings, name)
-        }
-
 
 class SquarePipeline(ImagePipeline):
     """Pad to a square, shrink by area, standardise to mean 0 and deviation 1."""
-
-    stable_name = "vlscore.encoders.small:SquarePipeline"
 
     def __init__(self, side: int) -> None:
         self.side = side
@@ -163,7 +153,6 @@ class SmallEncoder(JointEncoder):
     have `settings.local_dim` numbers in both towers.
     """
 
-    stable_name = "vlscore.encoders.small:SmallEncoder"
     card = card_of("small")
     takes_tokenizer = False
 
@@ -224,7 +213,7 @@ class SmallEncoder(JointEncoder):
             json.dump(words, stream, indent=0, ensure_ascii=False)
         write_json(
             folder / CARD,
-            {"encoder": "small", "settings": self.settings.to_dict()}
+            {"encoder": "small", "settings": asdict(self.settings)}
             | dict(card or {})
             | {"sha256": digest_of_words(content, words)},
         )
@@ -244,16 +233,24 @@ class SmallEncoder(JointEncoder):
         """
         given = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
         model = (given.parent if given.is_file() else given) / MODEL
-        check_folder(model.parent, (MODEL, VOCABULARY, CARD), "a small encoder")
-        words = read_vocabulary(model.with_name(VOCABULARY))
-        path = model.with_name(CARD)
+        path, vocabulary = model.with_name(CARD), model.with_name(VOCABULARY)
+        if absent := [each.name for each in (model, vocabulary, path) if not each.is_file()]:
+            raise WeightsNotFound(
+                f"{model.parent} is no folder of a small encoder: no {', '.join(absent)}. To use a "
+                "checkpoint of another encoder, name that one with encoder=... (--encoder)"
+            )
+        words = read_vocabulary(vocabulary)
         facts = read_json(path, "card of a small encoder")
         settings, stated = _read_settings(facts.get("settings"), path), read_facts(facts, path)
-        _check_digest(facts, model, words)
+        if facts.get("sha256") not in (None, digest_of_words(model.read_bytes(), words)):
+            raise ChecksumMismatch(
+                f"{model}: weights and vocabulary are not those that {CARD} states; copy the "
+                "folder again, or train again"
+            )
         tensors = load_checkpoint(model)
         with without_initialisation():
             encoder = cls(words, settings)
-        fill(encoder, tensors, source=model)
+        load_state_dict(encoder, tensors, source=model)
         encoder.weights_digest = tensors_digest(tensors)
         encoder.card = encoder._card(stated)
         return encoder
@@ -323,28 +320,9 @@ def _end(width: int, dim: int, *, bias: bool = True) -> nn.Module:
     return nn.Sequential(nn.ReLU(), nn.Linear(width, dim, bias=bias))
 
 
-def check_folder(folder: Path, names: Sequence[str], what: str) -> None:
-    """Raise WeightsNotFound if a folder lacks one of an encoder's files."""
-    absent = [name for name in names if not (folder / name).is_file()]
-    if absent:
-        raise WeightsNotFound(
-            f"{folder} is no folder of {what}: no {', '.join(absent)}. To use a checkpoint of "
-            "another encoder, name that one with encoder=... (--encoder)"
-        )
-
-
 def digest_of_words(content: bytes, words: Sequence[str]) -> str:
     """Compute the hexadecimal sha256 of a weight file's content and a vocabulary."""
     return hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
-
-
-def _check_digest(facts: Mapping[str, Any], model: Path, words: Sequence[str]) -> None:
-    stated = facts.get("sha256")
-    if stated is not None and stated != digest_of_words(model.read_bytes(), words):
-        raise ChecksumMismatch(
-            f"{model}: weights and vocabulary are not those that {CARD} states; copy the folder "
-            "again, or train again"
-        )
 
 
 def _read_settings(found: Any, path: Path) -> SmallSettings:
@@ -363,7 +341,6 @@ def _read_settings(found: Any, path: Path) -> SmallSettings:
 class PhantomEncoder(SmallEncoder):
     """Bundled encoder, a SmallEncoder of another name; it was trained on pairs alone."""
 
-    stable_name = "vlscore.encoders.phantom:PhantomEncoder"
     card = card_of("phantom")
 
     @classmethod
@@ -387,7 +364,6 @@ class PhantomEncoder(SmallEncoder):
 class PhantomJudgingEncoder(PhantomEncoder):
     """Bundled encoder that is the default: trained on pairs and on changed copies of reports."""
 
-    stable_name = "vlscore.encoders.phantom_judging:PhantomJudgingEncoder"
     card = card_of("phantom-judging")
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:

@@ -7,203 +7,88 @@ counts for the other metrics.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore.core import frame
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.candidate_orders import RankingAgreement, ranking_agreement
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, mean_of_raters
-from vlscore.metrics import Metric
 from vlscore.stats import (
     CORRELATIONS,
     Interval,
     adjusted_p_values,
     bootstrap_p_value,
     drawn_weights,
+    grouped_mean,
     largest_tau_b,
     percentiles,
+    places_by_group,
     resampled_correlations,
     resampled_units,
 )
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 _MAIN = "tau_b"
+ANOTHER_RATER = "another rater"
+Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class MeasuredMetric:
-    """Values of one metric for n pairs, computed here or elsewhere.
-
-    Attributes:
-        name: as in tables.
-        values: (n,) float64, nan where there is none.
-        higher_is_better: direction.
-        signature: what the numbers depend on; None if it is not known.
-    """
-
-    name: str
-    values: Array
-    higher_is_better: bool = True
-    signature: str | None = None
-
-    @classmethod
-    def of(cls, metric: Metric, values: Array, signature: str | None = None) -> "MeasuredMetric":
-        """Return values of a metric of the registry."""
-        return cls(str(metric), values, metric.higher_is_better, signature)
-
-    @property
-    def oriented(self) -> Array:
-        """Return (n,) values, larger is better."""
-        return self.values if self.higher_is_better else -self.values
-
-
-@dataclass(frozen=True)
-class MetricAgreement:
-    """One metric against the raters' mean of one rating.
-
-    Attributes:
-        metric, rating: names.
-        n, studies: pairs with both, and the studies that they are of.
-        by_study, by_pair: each of CORRELATIONS -> estimate and interval.
-    """
-
-    metric: str
-    rating: str
-    n: int
-    studies: int
-    by_study: Mapping[str, Interval]
-    by_pair: Mapping[str, Interval]
-
-
-@dataclass(frozen=True)
-class MetricDifference:
-    """tau_b of one metric less that of another, on the pairs that both have, resampled by study.
-
-    Attributes:
-        p_value: two-sided, of the bootstrap.
-        adjusted_p: Benjamini-Hochberg, over all pairs of metrics for this rating; nan where `p` is.
-    """
-
-    metric: str
-    other: str
-    rating: str
-    n: int
-    difference: Interval
-    p_value: float
-    adjusted_p: float
-
-
-@dataclass(frozen=True)
-class RaterAgreement:
-    """tau_b of one metric with one rater alone, resampled by study."""
-
-    metric: str
-    rater: str
-    rating: str
-    n: int
-    tau_b: Interval
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """Agreement of the raters with each other: tau_b, resampled by study; None for a single rater.
-
-    Attributes:
-        raters: how many of them rated anything.
-        n: pairs that at least two raters rated.
-        between: mean over all pairs of raters; compare a metric's tau_b with single raters.
-        against_others: mean over raters of one against the mean of the others; compare a metric's
-            tau_b with the raters' mean.
-        ties: largest tau_b with the raters' mean that values without ties can have; nan where
-            all means are equal.
-    """
-
-    rating: str
-    raters: int
-    n: int
-    between: Interval | None
-    against_others: Interval | None
-    ties: float
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """All numbers of metrics against a rated set.
-
-    Attributes:
-        metrics: that were looked at, in order.
-        agreements: one a metric and rating; empty where ratings are ranks, which cannot be
-            compared between studies.
-        differences, per_rater: of the headlines.
-        ceilings: one a rating; empty where ratings are ranks.
-        rankings: agreement on which of two candidates of one study is better.
-        headlines: the ratings that have tables of their own; default: the first two.
-    """
-
-    metrics: Sequence[MeasuredMetric]
-    agreements: Sequence[MetricAgreement]
-    differences: Sequence[MetricDifference]
-    per_rater: Sequence[RaterAgreement]
-    ceilings: Sequence[Ceiling]
-    rankings: Sequence[RankingAgreement]
-    headlines: Sequence[str] = ()
-
-
-def alignment_of(
-    metrics: Sequence[MeasuredMetric],
+def compare_with_raters(
+    values: Mapping[str, Array],
     pairs: RatedPairs,
     *,
+    higher_is_better: Mapping[str, bool] | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
-) -> Alignment:
+) -> "dict[str, DataFrame]":
     """Compare metrics with raters.
 
     What is not defined is nan: correlations of fewer than two pairs or of a constant, intervals of
     a single pair or a single study. A single rater has no ceiling but that of ties.
 
     Args:
-        metrics: with one value a pair each.
+        values: name of a metric -> (n,) values, nan where there is none.
+        higher_is_better: name -> direction; default: larger is better.
         level, resamples, seed: of the bootstrap.
 
-    Raises: InvalidSetting for no metric, two of one name, or values of another number of pairs.
+    Returns:
+        "agreements": of a metric with the raters' mean of a rating: n, studies, and each of
+            CORRELATIONS, with intervals over studies and (tau_b by pair, ...) over pairs.
+        "differences": tau_b of one metric less that of another, on the pairs that both have, of
+            the main ratings: difference, p_value (two-sided, of the bootstrap), adjusted_p
+            (Benjamini-Hochberg over all pairs of metrics for the rating).
+        "raters": tau_b of a metric with one rater alone, of the main ratings.
+        "ceilings": the raters' tau_b with each other: between (mean over all pairs of raters),
+            against_others (mean over raters of one against the mean of the others), and ties: the
+            largest tau_b with the raters' mean that values without ties can have.
+        "rankings": see `_rankings`.
+        Ranks of two studies cannot be compared: of these there are rankings alone.
+    Raises: InvalidSetting for no metric, or values of another number of pairs.
     """
-    _check(metrics, pairs)
-    rankings = ranking_agreement(
-        {metric.name: metric.oriented for metric in metrics},
-        pairs,
-        level=level,
-        resamples=resamples,
-        seed=seed,
-    )
-    if pairs.meaning == "ranks":
-        return Alignment(metrics, (), (), (), (), rankings, pairs.headlines)
-    draws = _Draws(pairs, level, resamples, seed)
-    agreements, differences = _of_means(metrics, pairs, draws)
-    return Alignment(
-        metrics,
-        agreements,
-        differences,
-        _per_rater(metrics, pairs, draws),
-        [_ceiling(name, values, draws) for name, values in pairs.ratings.items()],
-        rankings,
-        pairs.headlines,
-    )
-
-
-def _check(metrics: Sequence[MeasuredMetric], pairs: RatedPairs) -> None:
-    names = [metric.name for metric in metrics]
-    if not names:
+    if not values:
         raise InvalidSetting("no metric to compare with the raters: pass at least one")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InvalidSetting(f"two metrics have the name {twice[0]}; rename one of them")
-    for metric in metrics:
-        if metric.values.shape != (len(pairs),):
-            raise InvalidSetting(
-                f"{metric.name} has values of shape {metric.values.shape} for {len(pairs)} pairs"
-            )
+    for name, each in values.items():
+        if each.shape != (len(pairs),):
+            raise InvalidSetting(f"{name} has values of shape {each.shape} for {len(pairs)} pairs")
+    better = higher_is_better or {}
+    oriented = {n: each if better.get(n, True) else -each for n, each in values.items()}
+    options = {"level": level, "resamples": resamples, "seed": seed}
+    found: dict[str, list[Record]] = {
+        name: [] for name in ("agreements", "differences", "raters", "ceilings")
+    }
+    if pairs.meaning != "ranks":
+        draws = _Draws(pairs, level, resamples, seed)
+        found["agreements"], found["differences"] = _of_means(oriented, pairs, draws)
+        found["raters"] = _per_rater(oriented, pairs, draws)
+        found["ceilings"] = [_ceiling(name, each, draws) for name, each in pairs.ratings.items()]
+    found["rankings"] = _rankings(oriented, pairs, options)
+    return {name: frame(rows) for name, rows in found.items()}
 
 
 class _Draws:
@@ -231,123 +116,170 @@ class _Draws:
         """Return the interval of a number from its values in the sample and in the resamples."""
         return percentiles(float(drawn[0]), drawn[1:], self._level, units)
 
+    def tau_b(self, xs: Sequence[Array], ys: Sequence[Array]) -> Array:
+        """Return (len(xs), len(ys), B) tau_b in the sample and in the resamples of studies."""
+        found: Array = resampled_correlations(xs, ys, self.by_study, [_MAIN])[_MAIN]
+        return found
+
+
+def _there(*columns: Array) -> NDArray[np.bool_]:
+    """Return (n,) whether all columns have a value."""
+    return np.asarray(~np.isnan(columns).any(axis=0))
+
 
 def _of_means(
-    metrics: Sequence[MeasuredMetric], pairs: RatedPairs, draws: _Draws
-) -> tuple[list[MetricAgreement], list[MetricDifference]]:
-    names = list(pairs.ratings)
-    xs = [metric.oriented for metric in metrics]
+    metrics: Mapping[str, Array], pairs: RatedPairs, draws: _Draws
+) -> tuple[list[Record], list[Record]]:
+    names, xs = list(pairs.ratings), list(metrics.values())
     ys = [pairs.sign_of(name) * pairs.means[name] for name in names]
     by_study = resampled_correlations(xs, ys, draws.by_study)
     by_pair = resampled_correlations(xs, ys, draws.by_pair)
     found = []
-    for j, name in enumerate(names):
+    for j, rating in enumerate(names):
         for k, metric in enumerate(metrics):
-            present = ~(np.isnan(xs[k]) | np.isnan(ys[j]))
-            n, studies = int(present.sum()), draws.count_studies(present)
-            units, rows = draws.units(present), resampled_units(n, n)
-            found.append(
-                MetricAgreement(
-                    metric.name,
-                    name,
-                    n,
-                    studies,
-                    {c: draws.interval(by_study[c][k, j], units) for c in CORRELATIONS},
-                    {c: draws.interval(by_pair[c][k, j], rows) for c in CORRELATIONS},
-                )
-            )
-    differences = [
-        difference
-        for name in pairs.headlines
-        for difference in _differences(
-            metrics, xs, name, ys[names.index(name)], by_study[_MAIN][:, names.index(name)], draws
-        )
-    ]
+            present = _there(xs[k], ys[j])
+            n = int(present.sum())
+            row = {"metric": metric, "rating": rating, "n": n}
+            row["studies"] = draws.count_studies(present)
+            for c in CORRELATIONS:
+                row[c] = draws.interval(by_study[c][k, j], draws.units(present))
+            for c in CORRELATIONS:
+                row[f"{c} by pair"] = draws.interval(by_pair[c][k, j], resampled_units(n, n))
+            found.append(row)
+    differences = []
+    for rating in pairs.primary:
+        j = names.index(rating)
+        differences += _differences(metrics, rating, ys[j], by_study[_MAIN][:, j], draws)
     return found, differences
 
 
 def _differences(
-    metrics: Sequence[MeasuredMetric],
-    xs: Sequence[Array],
-    rating: str,
-    y: Array,
-    drawn: Array,
-    draws: _Draws,
-) -> list[MetricDifference]:
+    metrics: Mapping[str, Array], rating: str, y: Array, drawn: Array, draws: _Draws
+) -> list[Record]:
     """Return the differences of all pairs of metrics; `drawn` has (metrics, B) resamples."""
-    rows = []
-    for k, m in combinations(range(len(metrics)), 2):
+    rows: list[Record] = []
+    for (k, (name, x)), (m, (other, z)) in combinations(enumerate(metrics.items()), 2):
         first, second = drawn[k], drawn[m]
-        missing = np.isnan(xs[k]) | np.isnan(xs[m])
-        own, other = np.where(missing, np.nan, xs[k]), np.where(missing, np.nan, xs[m])
-        if (np.isnan(xs[k]) != np.isnan(xs[m])).any():
-            first, second = resampled_correlations([own, other], [y], draws.by_study, [_MAIN])[
-                _MAIN
-            ][:, 0]
-        difference = first - second
-        present = ~(missing | np.isnan(y))
-        interval = draws.interval(difference, draws.units(present))
-        known = np.isfinite(interval.low)
-        p_value = bootstrap_p_value(difference[1:]) if known else float("nan")
-        rows.append((metrics[k].name, metrics[m].name, int(present.sum()), interval, p_value))
-    adjusted = adjusted_p_values([p_value for *_, p_value in rows])
-    return [
-        MetricDifference(name, other, rating, n, interval, p_value, float(p))
-        for (name, other, n, interval, p_value), p in zip(rows, adjusted, strict=True)
-    ]
+        if (np.isnan(x) != np.isnan(z)).any():
+            both = _there(x, z)
+            first, second = draws.tau_b([np.where(both, each, np.nan) for each in (x, z)], [y])[
+                :, 0
+            ]
+        present = _there(x, z, y)
+        difference = draws.interval(first - second, draws.units(present))
+        known = np.isfinite(difference.low)
+        rows.append(
+            {
+                "metric": name,
+                "other": other,
+                "rating": rating,
+                "n": int(present.sum()),
+                "difference": difference,
+                "p_value": bootstrap_p_value((first - second)[1:]) if known else float("nan"),
+            }
+        )
+    adjusted = adjusted_p_values([row["p_value"] for row in rows])
+    return [{**row, "adjusted_p": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def _per_rater(
-    metrics: Sequence[MeasuredMetric], pairs: RatedPairs, draws: _Draws
-) -> list[RaterAgreement]:
-    if len(pairs.raters) < 2:
-        return []
-    xs = [metric.oriented for metric in metrics]
-    found = []
-    for name in pairs.headlines:
-        ys = [pairs.sign_of(name) * row for row in pairs.ratings[name]]
-        drawn = resampled_correlations(xs, ys, draws.by_study, [_MAIN])[_MAIN]
-        for k, metric in enumerate(metrics):
+def _per_rater(metrics: Mapping[str, Array], pairs: RatedPairs, draws: _Draws) -> list[Record]:
+    found: list[Record] = []
+    for rating in pairs.primary if len(pairs.raters) > 1 else ():
+        ys = [pairs.sign_of(rating) * row for row in pairs.ratings[rating]]
+        drawn = draws.tau_b(list(metrics.values()), ys)
+        for k, (metric, x) in enumerate(metrics.items()):
             for j, rater in enumerate(pairs.raters):
-                present = ~(np.isnan(xs[k]) | np.isnan(ys[j]))
-                interval = draws.interval(drawn[k, j], draws.units(present))
-                n = int(present.sum())
-                found.append(RaterAgreement(metric.name, rater, name, n, interval))
+                present = _there(x, ys[j])
+                tau = draws.interval(drawn[k, j], draws.units(present))
+                row = {"metric": metric, "rater": rater, "rating": rating}
+                found.append({**row, "n": int(present.sum()), "tau_b": tau})
     return found
 
 
-def _ceiling(name: str, values: Array, draws: _Draws) -> Ceiling:
+def _ceiling(rating: str, values: Array, draws: _Draws) -> Record:
     rated = ~np.isnan(values)
     rows = values[rated.any(axis=1)]
     shared = rated.sum(axis=0) >= 2
     mean = mean_of_raters(values)
     ties = largest_tau_b(mean[~np.isnan(mean)]) if (~np.isnan(mean)).any() else float("nan")
-    if len(rows) < 2:
-        return Ceiling(name, len(rows), int(shared.sum()), None, None, ties)
-    units = draws.units(shared)
-    every = [
-        resampled_correlations([row], list(rows[k + 1 :]), draws.by_study, [_MAIN])[_MAIN][0]
-        for k, row in enumerate(rows[:-1])
-    ]
-    between = np.concatenate(every)
-    others = [mean_of_raters(np.delete(rows, k, axis=0)) for k in range(len(rows))]
-    against = np.stack(
-        [
-            resampled_correlations([row], [other], draws.by_study, [_MAIN])[_MAIN][0, 0]
-            for row, other in zip(rows, others, strict=True)
-        ]
-    )
-    return Ceiling(
-        name,
-        len(rows),
-        int(shared.sum()),
-        draws.interval(_mean(between), units),
-        draws.interval(_mean(against), units),
-        ties,
-    )
+    between = against = None
+    if len(rows) > 1:
+        pairs = [draws.tau_b([row], list(rows[k + 1 :]))[0] for k, row in enumerate(rows[:-1])]
+        others = [mean_of_raters(np.delete(rows, k, axis=0)) for k in range(len(rows))]
+        alone = [draws.tau_b([x], [y])[0, 0] for x, y in zip(rows, others, strict=True)]
+        units = draws.units(shared)
+        between = draws.interval(_mean(np.concatenate(pairs)), units)
+        against = draws.interval(_mean(np.stack(alone)), units)
+    nothing = Interval(float("nan"), float("nan"), float("nan"))
+    return {
+        "rating": rating,
+        "raters": len(rows),
+        "n": int(shared.sum()),
+        "between": between or nothing,
+        "against_others": against or nothing,
+        "ties": ties,
+    }
 
 
 def _mean(drawn: Array) -> Array:
     """Return (B,) means over k of (k, B) values; those that are not defined are left out."""
     counts = (~np.isnan(drawn)).sum(axis=0)
     return np.where(counts > 0, np.nansum(drawn, axis=0) / np.maximum(counts, 1), np.nan)
+
+
+def _rankings(
+    metrics: Mapping[str, Array], pairs: RatedPairs, options: Mapping[str, Any]
+) -> list[Record]:
+    """Compare metrics, and other raters, with single raters on every two candidates of a study.
+
+    Returns: a row a metric ("another rater" for each rater against each other one) and rating:
+        comparisons (one is one rater's order of two candidates), studies, same (share where both
+        find better, both worse, or both equal), decided (comparisons where the rater prefers one),
+        right (of these, the share where the metric agrees; a tie of the metric counts one half),
+        rater_ties, metric_ties (shares of ties). Empty where no study has two candidates.
+    """
+    couples = [c for rows in places_by_group(pairs.studies).values() for c in combinations(rows, 2)]
+    if not couples:
+        return []
+    first, second = np.array(couples, dtype=np.intp).T
+    studies = np.array([pairs.studies[k] for k in first])
+    found = []
+    for rating, values in pairs.ratings.items():
+        # (k, couples) each rater's order of each couple: 1, 0 or -1; nan where not rated.
+        rated = np.sign(pairs.sign_of(rating) * (values[:, first] - values[:, second]))
+        for metric, x in metrics.items():
+            ordered = np.broadcast_to(np.sign(x[first] - x[second]), rated.shape)
+            found.append(
+                {"metric": metric, "rating": rating, **_ranked(ordered, rated, studies, options)}
+            )
+        others = list(permutations(range(len(pairs.raters)), 2))
+        if others:
+            ones, twos = (list(each) for each in zip(*others, strict=True))
+            row = _ranked(rated[ones], rated[twos], studies, options)
+            found.append({"metric": ANOTHER_RATER, "rating": rating, **row})
+    return found
+
+
+def _ranked(
+    ordered: Array, rated: Array, studies: NDArray[np.str_], options: Mapping[str, Any]
+) -> Record:
+    usable = _there(ordered, rated)
+    a, b = ordered[usable], rated[usable]
+    groups = np.broadcast_to(studies, rated.shape)[usable]
+    decided = b != 0
+
+    def share(values: Array, of: NDArray[np.str_]) -> Interval:
+        if not len(values):
+            return Interval(float("nan"), float("nan"), float("nan"))
+        return grouped_mean(values, of.tolist(), **options)
+
+    right = np.where(a == 0, 0.5, (a == b).astype(np.float64))
+    return {
+        "comparisons": len(a),
+        "studies": len(set(groups.tolist())),
+        "same": share((a == b).astype(np.float64), groups),
+        "decided": int(decided.sum()),
+        "right": share(right[decided], groups[decided]),
+        "rater_ties": float((b == 0).mean()) if len(b) else float("nan"),
+        "metric_ties": float((a == 0).mean()) if len(a) else float("nan"),
+    }

@@ -1,4 +1,4 @@
-"""Readers of ReXVal, RadEvalX and ReFiSco, and of reports from tables of their own.
+"""Readers of published rated sets.
 
 ReXVal and RadEvalX have error counts by category and clinical significance.
 
@@ -12,100 +12,80 @@ RadEvalX (Calamida et al. 2024, PhysioNet rad-eval-x 1.0.0) is a folder with one
 significance, both with `report_id`, `ground_truth`, `M2Tr-Generation` and counts in `1` to `8`; two
 radiologists made them together.
 
-ReFiSco v0 and v1: radiologists correct generated reports line by line and grade every error.
-
-v0 (PhysioNet refisco 0.0) has the columns `id`, `impression_original`, `impression_edited`,
-`score`, `annotator`, `source`; "[no edit]" leaves a line, "[delete]" removes it, an empty original
-is an insertion. v1 (in the repository of FineRadScore) has `data_id`, `study_id`, `report_type`,
+ReFiSco v0 and v1: radiologists correct generated reports line by line and grade every error. v0
+(PhysioNet refisco 0.0) has the columns `id`, `impression_original`, `impression_edited`, `score`,
+`annotator`, `source`; "[no edit]" leaves a line, "[delete]" removes it, an empty original is an
+insertion. v1 (in the repository of FineRadScore) has `data_id`, `study_id`, `report_type`,
 `original_line`, `corrected_line`, `error_clinical_severity`, `annotator_id`; an empty correction
-leaves the line.
+leaves the line. The corrected report is the reference of the original one, so every annotation is a
+pair of its own, with the two summaries of its severities that ReFiSco's authors use.
 
-The corrected report is the reference of the original one, so every annotation is a pair of its own,
-with the two summaries of its severities that ReFiSco's authors use.
+RadPref (rajpurkarlab/CRIMSON, folder RadPref; Baharoon et al. 2026, arXiv 2603.06183) holds the
+reports in preference_data.json, a list of cases with `id`, `ground_truth_report`, `C1_report`,
+`C1_source` (the generator), `C2_report`, `C2_source`; and one file a radiologist
+(radiologist_annotations/user_1.json), an object with "annotations": case id -> {"C1": {...},
+"C2": {...}}. Each candidate has a `rating` from 1 to 5, 5 being best; `finding_errors`, each with
+an `error_type` "false" and its `clinical_significance`, or "attribute" and its `attributes`, as in
+{"location": "significant"}; and `missing_findings`, each with its `clinical_significance`. An error
+counts as significant where the finding is urgent or actionable, or the attribute is marked
+significant: those to which CRIMSON gives a weight of one half or more.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from vlscore.data import (
-    BadRow,
-    Study,
-    StudyTable,
     columns_of,
     name_of,
     number_of,
     read_rows,
     text_of,
 )
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import RatedPairs
-from vlscore.evaluation.alignment.rating_builder import (
-    Builder,
-    Pair,
-    count_of,
-    missing_columns,
-    yes_or_no,
+from vlscore.errors import InvalidStudy, InvalidTable
+from vlscore.evaluation.alignment.rated_pairs import (
+    EMPTY_COUNT,
+    RatedPairs,
+    RatingRow,
+    rated_pairs,
+    rating_rows,
 )
 
+Record = Mapping[str, Any]
+# Name of a rating with one number a rater.
+RATING = "rating"
+_YES, _NO = {"true", "1", "1.0", "yes"}, {"false", "0", "0.0", "no"}
 
-def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPairs:
-    """Return the same pairs with the reports of each candidate, by the study's id.
 
-    A pair whose study is not in its candidate's table is left out and listed in `bad`.
+def count_of(value: Any, column: str) -> float:
+    """Return a count of errors; raise InvalidStudy if it is empty, negative or no whole number."""
+    number = number_of(value, column)
+    if number is None:
+        raise InvalidStudy(f'column "{column}": {EMPTY_COUNT}')
+    if number < 0 or number != int(number):
+        raise InvalidStudy(f'column "{column}" holds {value!r}; errors are counted 0, 1, 2, ...')
+    return number
 
-    Args: tables: name of the candidate -> its studies, opened for references and candidates; any
-        table will do, and so will a manifest of ReXrank.
 
-    Raises:
-        InvalidSetting: the ratings bring reports already, or a candidate has no table.
-        InvalidTable: two tables differ in a study's reference, or no pair has a report.
-    """
-    if pairs.texts is not None:
-        raise InvalidSetting(f"{pairs.source} has reports of its own; leave out other tables")
-    if absent := sorted(set(pairs.candidates) - set(tables)):
-        raise InvalidSetting(
-            f"{pairs.source} rates {', '.join(absent[:5])}, whose reports are in no table; "
-            f"there are tables of {', '.join(tables)}"
-        )
-    known = {name: _by_id(table) for name, table in tables.items()}
-    references: dict[str, str] = {}
-    for name, studies in known.items():
-        for study, row in studies.items():
-            reference = row.reference or ""
-            if references.setdefault(study, reference).split() != reference.split():
-                raise InvalidTable(
-                    f"{tables[name].path}: study {study} has another reference than in an "
-                    "earlier table"
-                )
-    found_at: list[int] = []
-    texts: list[str] = []
-    bad = list(pairs.bad)
-    for k, (study, name) in enumerate(zip(pairs.studies, pairs.candidates, strict=True)):
-        if study in known[name]:
-            found_at.append(k)
-            texts.append(known[name][study].candidate or "")
-        else:
-            reason = f"{tables[name].path} has no report of it that can be used"
-            bad.append(BadRow(0, f"{study}, {name}", reason))
-    if not found_at:
+def yes_or_no(value: Any, column: str) -> bool:
+    """Return the truth of true, false, 1, 0, yes or no; raise InvalidStudy for anything else."""
+    word = str(value).strip().lower()
+    if word not in _YES | _NO:
+        raise InvalidStudy(f'column "{column}" holds {value!r}; write true or false')
+    return word in _YES
+
+
+def missing_columns(
+    path: Path, found: Iterable[str], needed: Iterable[str], hint: str = ""
+) -> None:
+    """Raise InvalidTable where columns are missing."""
+    there = list(found)
+    if missing := [name for name in needed if name not in there]:
         raise InvalidTable(
-            f"no table has a study of {pairs.source}, such as {pairs.studies[0]!r}; "
-            f"{next(iter(tables.values())).path} has {', '.join(list(references)[:3])}, ..."
+            f"{path}: no column {', '.join(missing)}; found: {', '.join(there)}{hint}"
         )
-    return replace(
-        pairs.at(found_at),
-        references=tuple(references[pairs.studies[k]] for k in found_at),
-        texts=tuple(texts),
-        bad=tuple(bad),
-        files=(*pairs.files, *(table.path for table in tables.values())),
-        notes=(*pairs.notes, *(note for table in tables.values() for note in table.notes)),
-    )
-
-
-def _by_id(table: StudyTable) -> dict[str, Study]:
-    return {row.id: row for row in table if isinstance(row, Study)}
 
 
 REPORTS = "50_samples_gt_and_candidates.csv"
@@ -128,6 +108,45 @@ _COUNT_COLUMNS = (
     "num_errors",
 )
 
+
+def read_rexval(folder: Path) -> RatedPairs:
+    """Read the pairs of ReXVal; a candidate has the name of the metric that retrieved it."""
+    reports, counts = folder / REPORTS, folder / COUNTS
+    columns = columns_of(reports)
+    missing_columns(reports, columns, ("study_id", "gt_report"))
+    missing_columns(counts, columns_of(counts), _COUNT_COLUMNS)
+    known = [record for _, record in read_rows(reports)]
+    kinds = [name for name in columns if name not in ("study_id", "gt_report")]
+
+    def fill(row: RatingRow, record: Record) -> None:
+        # Read first: without the pair, the rater still names the rating that lacks a row.
+        row.rater = name_of(record["rater_index"], "rater_index")
+        number = number_of(record["study_number"], "study_number")
+        if number is None or number != int(number) or not 0 <= number < len(known):
+            raise InvalidStudy(
+                f'column "study_number" holds {record["study_number"]!r}; {REPORTS} has rows 0 to '
+                f"{len(known) - 1}"
+            )
+        report = known[int(number)]
+        if isinstance(report, str):
+            raise InvalidStudy(f"{REPORTS}, row {int(number) + 1}: {report}")
+        kind = name_of(record["candidate_type"], "candidate_type")
+        if kind not in kinds:
+            raise InvalidStudy(f'column "candidate_type" holds {kind!r}, no column of {REPORTS}')
+        row.pair = name_of(report["study_id"], "study_id"), kind
+        row.reference = text_of(report["gt_report"], "gt_report") or ""
+        row.text = text_of(report[kind], kind) or ""
+        category = name_of(record["error_category"], "error_category")
+        if category not in CATEGORIES:
+            raise InvalidStudy(f'column "error_category" holds {category!r}, not 1 to 6')
+        significant = yes_or_no(record["clinically_significant"], "clinically_significant")
+        number = count_of(record["num_errors"], "num_errors")
+        row.counts[CATEGORIES[category], significant] = number
+
+    rows = rating_rows(read_rows(counts), fill, f"{COUNTS}: ")
+    return rated_pairs(rows, [reports, counts], counted=True)
+
+
 RADEVALX = {
     "RadEval_clinically_significant_errors.csv": True,
     "RadEval-clinically_insignificant_errors.csv": False,
@@ -137,108 +156,39 @@ _RADEVALX_COLUMNS = ("report_id", "ground_truth", "M2Tr-Generation")
 _GENERATOR, _TOGETHER = "M2Tr", "consensus"
 
 
-def read_rexval(folder: str | Path) -> RatedPairs:
-    """Read the pairs of ReXVal; a candidate has the name of the metric that retrieved it.
-
-    Raises: InvalidTable where a file is absent or has other columns.
-    """
-    reports, counts = Path(folder) / REPORTS, Path(folder) / COUNTS
-    found = columns_of(reports)
-    missing_columns(reports, found, ("study_id", "gt_report"))
-    missing_columns(counts, columns_of(counts), _COUNT_COLUMNS)
-    builder = Builder((reports, counts))
-    rows = list(read_rows(reports))
-    for number, record in read_rows(counts):
-        if isinstance(record, str):
-            builder.refuse(number, record)
-            continue
-        pair: Pair | None = None
-        rater: str | None = None
-        try:
-            # Read first: without the pair, the rater still names the rating that lacks a row.
-            rater = name_of(record["rater_index"], "rater_index")
-            report, kind = _report_of(record, rows, found)
-            pair = (name_of(report["study_id"], "study_id"), kind)
-            builder.add_pair(
-                pair,
-                text_of(report["gt_report"], "gt_report") or "",
-                text_of(report[kind], kind) or "",
-            )
-            category = name_of(record["error_category"], "error_category")
-            if category not in CATEGORIES:
-                raise InvalidStudy(f'column "error_category" holds {category!r}, not 1 to 6')
-            builder.add_count(
-                pair,
-                rater,
-                CATEGORIES[category],
-                yes_or_no(record["clinically_significant"], "clinically_significant"),
-                count_of(record["num_errors"], "num_errors"),
-            )
-        except InvalidStudy as error:
-            builder.refuse(number, f"{COUNTS}: {error}", pair, rater)
-    return builder.build()
-
-
-def _report_of(
-    record: dict[str, Any], rows: list[tuple[int, dict[str, Any] | str]], columns: list[str]
-) -> tuple[dict[str, Any], str]:
-    """Return the row of reports that a row of counts is about, and the column of its candidate."""
-    number = number_of(record["study_number"], "study_number")
-    if number is None or number != int(number) or not 0 <= number < len(rows):
-        raise InvalidStudy(
-            f'column "study_number" holds {record["study_number"]!r}; {REPORTS} has rows 0 to '
-            f"{len(rows) - 1}"
-        )
-    report = rows[int(number)][1]
-    if isinstance(report, str):
-        raise InvalidStudy(f"{REPORTS}, row {int(number) + 1}: {report}")
-    kind = name_of(record["candidate_type"], "candidate_type")
-    if kind not in columns or kind in ("study_id", "gt_report"):
-        raise InvalidStudy(f'column "candidate_type" holds {kind!r}, no column of {REPORTS}')
-    return report, kind
-
-
-def read_radevalx(folder: str | Path) -> RatedPairs:
+def read_radevalx(folder: Path) -> RatedPairs:
     """Read the pairs of RadEvalX: one candidate a study, one count of two radiologists together.
 
     An empty cell is read as no error of that category: the release leaves most cells empty and
     does not say what that means. `notes` has their number.
-
-    Raises: InvalidTable where a file is absent or has other columns.
     """
-    files = {Path(folder) / name: significant for name, significant in RADEVALX.items()}
-    builder = Builder(tuple(files))
+    files = {folder / name: significant for name, significant in RADEVALX.items()}
+    rows: list[RatingRow] = []
     empty = 0
-    seen: dict[bool, set[Pair]] = {True: set(), False: set()}
     for path, significant in files.items():
         missing_columns(path, columns_of(path), (*_RADEVALX_COLUMNS, *_RADEVALX_CATEGORIES))
-        for number, record in read_rows(path):
-            if isinstance(record, str):
-                builder.refuse(number, f"{path.name}: {record}")
-                continue
-            pair: Pair | None = None
-            try:
-                pair = (name_of(record["report_id"], "report_id"), _GENERATOR)
-                builder.add_pair(
-                    pair,
-                    text_of(record["ground_truth"], "ground_truth") or "",
-                    text_of(record["M2Tr-Generation"], "M2Tr-Generation") or "",
-                )
-                for column, category in _RADEVALX_CATEGORIES.items():
-                    is_empty = number_of(record[column], column) is None
-                    empty += is_empty
-                    count = 0.0 if is_empty else count_of(record[column], column)
-                    builder.add_count(pair, _TOGETHER, category, significant, count)
-                seen[significant].add(pair)
-            except InvalidStudy as error:
-                builder.refuse(number, f"{path.name}: {error}", pair)
-    for pair in seen[True] ^ seen[False]:
-        builder.refuse(0, "is in only one of the two tables", pair)
-    if empty:
-        builder.notes.append(f"{empty} empty counts of RadEvalX are read as 0")
-    if not seen[True] & seen[False]:
+
+        def fill(row: RatingRow, record: Record, significant: bool = significant) -> None:
+            nonlocal empty
+            row.rater = _TOGETHER
+            row.pair = name_of(record["report_id"], "report_id"), _GENERATOR
+            row.reference = text_of(record["ground_truth"], "ground_truth") or ""
+            row.text = text_of(record["M2Tr-Generation"], "M2Tr-Generation") or ""
+            for column, category in _RADEVALX_CATEGORIES.items():
+                is_empty = number_of(record[column], column) is None
+                empty += is_empty
+                count = 0.0 if is_empty else count_of(record[column], column)
+                row.counts[category, significant] = count
+
+        rows += rating_rows(read_rows(path), fill, f"{path.name}: ")
+    both = Counter(row.pair for row in rows if row.reason is None)
+    if 2 not in both.values():
         raise InvalidTable(f"{folder}: the two tables of RadEvalX have no report_id in common")
-    return builder.build()
+    for row in rows:
+        if row.reason is None and both[row.pair] == 1:
+            row.reason = "is in only one of the two tables"
+    notes = [f"{empty} empty counts of RadEvalX are read as 0"] if empty else []
+    return rated_pairs(rows, list(files), notes=notes, counted=True)
 
 
 # Categories of RADPEER and the ACR's work group, as ReFiSco's authors number them.
@@ -250,105 +200,65 @@ SEVERITIES = {
     "emergent error": 4.0,
 }
 LARGEST, MEAN = "largest severity", "mean severity"
-_RATER = "annotator"
+# Columns of each version: study; candidate (the last is the annotator's); original line, corrected
+# line, severity; and what an unchanged line has for its correction.
+REFISCO = {
+    "refisco-v0": (
+        "id",
+        ("source", "annotator"),
+        ("impression_original", "impression_edited", "score"),
+        "[no edit]",
+    ),
+    "refisco-v1": (
+        "study_id",
+        ("report_type", "data_id", "annotator_id"),
+        ("original_line", "corrected_line", "error_clinical_severity"),
+        "",
+    ),
+}
 
 
-@dataclass(frozen=True)
-class Version:
-    """The columns of one version.
-
-    Attributes:
-        candidate: columns that distinguish the candidates of a study; the last is the annotator's.
-        unchanged: what an unchanged line has for its correction.
-    """
-
-    study: str
-    candidate: tuple[str, ...]
-    original: str
-    corrected: str
-    severity: str
-    unchanged: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return all columns that are read."""
-        return (self.study, *self.candidate, self.original, self.corrected, self.severity)
+def columns_of_refisco(version: str) -> list[str]:
+    """Return the columns of a version."""
+    study, candidate, lines, _ = REFISCO[version]
+    return [study, *candidate, *lines]
 
 
-V0 = Version(
-    study="id",
-    candidate=("source", "annotator"),
-    original="impression_original",
-    corrected="impression_edited",
-    severity="score",
-    unchanged="[no edit]",
-)
-V1 = Version(
-    study="study_id",
-    candidate=("report_type", "data_id", "annotator_id"),
-    original="original_line",
-    corrected="corrected_line",
-    severity="error_clinical_severity",
-    unchanged="",
-)
+def read_refisco(path: Path, version: str) -> RatedPairs:
+    """Read ReFiSco's annotations as pairs; a bad line costs its annotation."""
+    study, candidate, lines, unchanged = REFISCO[version]
+    missing_columns(path, columns_of(path), columns_of_refisco(version))
+    annotated: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
 
+    def fill(row: RatingRow, record: Record) -> None:
+        row.rater = "annotator"
+        names = (name_of(record[column], column) for column in candidate)
+        row.pair = name_of(record[study], study), "/".join(names)
+        original, corrected = ((text_of(record[c], c) or "").strip() for c in lines[:2])
+        severity = severity_of(record[lines[2]], lines[2])
+        if corrected == unchanged:
+            corrected = original
+        elif "[delete]" in corrected:
+            corrected = ""
+        elif not corrected:
+            raise InvalidStudy(f'column "{lines[1]}" is empty')
+        annotated.setdefault(row.pair, []).append((original, corrected, severity))
 
-def read_refisco_v0(path: str | Path) -> RatedPairs:
-    """Read ReFiSco v0's annotations as pairs; raise InvalidTable for other columns."""
-    return _read(Path(path), V0)
-
-
-def read_refisco_v1(path: str | Path) -> RatedPairs:
-    """Read ReFiSco v1's annotations as pairs; raise InvalidTable for other columns."""
-    return _read(Path(path), V1)
-
-
-@dataclass
-class _Annotation:
-    original: list[str]
-    corrected: list[str]
-    severities: list[float]
-
-
-def _read(path: Path, version: Version) -> RatedPairs:
-    missing_columns(path, columns_of(path), version.columns)
-    builder = Builder((path,))
-    annotations: dict[Pair, _Annotation] = {}
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            builder.refuse(number, record)
-            continue
-        pair: Pair | None = None
-        try:
-            pair = (
-                name_of(record[version.study], version.study),
-                "/".join(name_of(record[column], column) for column in version.candidate),
+    rows = rating_rows(read_rows(path), fill)
+    spoilt = [row for row in rows if row.reason is not None]
+    for pair, lines_of in annotated.items():
+        originals, corrections, severities = zip(*lines_of, strict=True)
+        spoilt.append(
+            RatingRow(
+                0,
+                pair,
+                "annotator",
+                " ".join(filter(None, corrections)),
+                " ".join(filter(None, originals)),
+                scores={LARGEST: max(severities), MEAN: sum(severities) / len(severities)},
             )
-            annotation = annotations.setdefault(pair, _Annotation([], [], []))
-            _take(annotation, record, version)
-        except InvalidStudy as error:
-            builder.refuse(number, error, pair)
-    for pair, annotation in annotations.items():
-        builder.add_pair(pair, " ".join(annotation.corrected), " ".join(annotation.original))
-        for name, value in _summaries(annotation.severities):
-            builder.add_score(pair, _RATER, name, value)
-    return builder.build()
-
-
-def _take(annotation: _Annotation, record: dict[str, Any], version: Version) -> None:
-    """Add one line; raises InvalidStudy before anything is added."""
-    severity = severity_of(record[version.severity], version.severity)
-    original = (text_of(record[version.original], version.original) or "").strip()
-    corrected = (text_of(record[version.corrected], version.corrected) or "").strip()
-    if corrected == version.unchanged:
-        corrected = original
-    elif "[delete]" in corrected:
-        corrected = ""
-    elif not corrected:
-        raise InvalidStudy(f'column "{version.corrected}" is empty')
-    annotation.severities.append(severity)
-    annotation.original += [original] if original else []
-    annotation.corrected += [corrected] if corrected else []
+        )
+    return rated_pairs(spoilt, [path])
 
 
 def severity_of(value: Any, column: str) -> float:
@@ -363,7 +273,140 @@ def severity_of(value: Any, column: str) -> float:
     return number
 
 
-def _summaries(severities: list[float]) -> Iterator[tuple[str, float]]:
-    if severities:
-        yield LARGEST, max(severities)
-        yield MEAN, sum(severities) / len(severities)
+RADPREF_FOLDER, RADPREF_REPORTS = "radiologist_annotations", "preference_data.json"
+_CANDIDATES = ("C1", "C2")
+_FALSE, _MISSED, _ATTRIBUTE = "false finding", "missed finding", "wrong attribute"
+_SIGNIFICANT = {
+    "urgent": True,
+    "actionable_not_urgent": True,
+    "not_actionable_not_urgent": False,
+    "benign_expected": False,
+}
+_ATTRIBUTE_SIGNIFICANT = {"significant": True, "negligible": False}
+
+
+def read_radpref(folder: Path) -> RatedPairs:
+    """Read the errors and ratings of RadPref; cases marked "needs_review" are left out.
+
+    Candidates are called by their generator; without preference_data.json, "C1" and "C2", and there
+    are no reports then.
+
+    Args: folder: that has radiologist_annotations/*.json, or these files themselves.
+    Raises: InvalidTable where there is no such file, or one is no json of that form.
+    """
+    inner, reports = folder / RADPREF_FOLDER, folder / RADPREF_REPORTS
+    place = inner if inner.is_dir() else folder
+    files = [
+        path
+        for path in sorted(place.glob("*.json"))
+        if path.name != RADPREF_REPORTS and not path.name.startswith("radjudge")
+    ]
+    if not files:
+        raise InvalidTable(f"{folder}: no {RADPREF_FOLDER}/*.json, one file a radiologist")
+    cases = _radpref_cases(reports) if reports.is_file() else None
+    rows: list[RatingRow] = []
+    waiting = 0
+    for path in files:
+        content = _json(path)
+        annotations = content.get("annotations", content) if isinstance(content, dict) else None
+        if not isinstance(annotations, dict):
+            raise InvalidTable(f'{path}: is no object with "annotations", one entry a case')
+        judged = []
+        for number, (case, entry) in enumerate(annotations.items(), start=1):
+            if isinstance(entry, dict) and entry.get("needs_review"):
+                waiting += 1
+            else:
+                judged += [(number, (str(case), name, entry)) for name in _CANDIDATES]
+
+        def fill(row: RatingRow, record: Any, rater: str = path.stem) -> None:
+            case, name, annotation = record
+            row.rater = rater
+            known = None if cases is None else cases.get(case)
+            row.pair = case, name if known is None else known["names"][name]
+            if cases is not None and known is None:
+                raise InvalidStudy(f"{RADPREF_REPORTS} has no such case {case}")
+            if known is not None:
+                row.reference, row.text = known["reference"], known["texts"][name]
+            entry = annotation.get(name) if isinstance(annotation, dict) else None
+            if not isinstance(entry, dict):
+                raise InvalidStudy(f'case {case}: no entry "{name}"')
+            try:
+                rating = number_of(entry.get(RATING), f"{name}.{RATING}")
+                row.counts |= _radpref_errors(entry)
+            except InvalidStudy as error:
+                raise InvalidStudy(f"case {case}: {error}") from None
+            row.scores[RATING] = rating
+
+        rows += rating_rows(judged, fill, f"{path.name}, ")
+    notes = [f"{waiting} ratings are marked needs_review and are left out"] if waiting else []
+    counted = any(row.counts for row in rows)
+    if cases is None:
+        notes.append(f"RadPref has no {RADPREF_REPORTS} here, so there are no reports")
+    return rated_pairs(
+        rows,
+        [*([reports] if cases is not None else []), *files],
+        meaning="errors" if counted else "quality",
+        qualities=[RATING] if counted else [],
+        notes=notes,
+    )
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidTable(f"{path}: cannot be read as json ({error})") from None
+
+
+def _radpref_cases(path: Path) -> dict[str, dict[str, Any]]:
+    """Return case -> its reference; texts and names of its candidates, by "C1" and "C2"."""
+    content = _json(path)
+    if not isinstance(content, list):
+        raise InvalidTable(f"{path}: is no list of cases")
+    found = {}
+    for number, case in enumerate(content, start=1):
+        reports = ("ground_truth_report", *(f"{candidate}_report" for candidate in _CANDIDATES))
+        is_case = isinstance(case, dict) and "id" in case
+        if not is_case or not all(isinstance(case.get(name), str) for name in reports):
+            raise InvalidTable(f"{path}, case {number}: has no id, or lacks {', '.join(reports)}")
+        names = {each: str(case.get(f"{each}_source") or each) for each in _CANDIDATES}
+        if len(set(names.values())) < len(_CANDIDATES):
+            # Two reports of one generator are distinguished by their places.
+            names = {each: f"{name} {each}" for each, name in names.items()}
+        found[str(case["id"])] = {
+            "reference": case["ground_truth_report"],
+            "texts": {each: case[f"{each}_report"] for each in _CANDIDATES},
+            "names": names,
+        }
+    return found
+
+
+def _radpref_errors(entry: Record) -> dict[tuple[str, bool | None], float | None]:
+    """Return (category, whether significant) -> errors, 0 for none; empty if nobody counted any."""
+    if "finding_errors" not in entry and "missing_findings" not in entry:
+        return {}
+    found = {(c, s): 0 for c in (_FALSE, _MISSED, _ATTRIBUTE) for s in (True, False)}
+
+    def add(category: str, words: Mapping[str, bool], word: Any) -> None:
+        if not isinstance(word, str) or word not in words:
+            raise InvalidStudy(f"an error's significance is none of {', '.join(words)}")
+        found[category, words[word]] += 1
+
+    for error in _objects(entry, "finding_errors"):
+        if error.get("error_type") == "false":
+            add(_FALSE, _SIGNIFICANT, error.get("clinical_significance"))
+        elif error.get("error_type") == "attribute" and isinstance(error.get("attributes"), dict):
+            for value in error["attributes"].values():
+                add(_ATTRIBUTE, _ATTRIBUTE_SIGNIFICANT, value)
+        else:
+            raise InvalidStudy('an error of a finding is neither "false" nor has "attributes"')
+    for error in _objects(entry, "missing_findings"):
+        add(_MISSED, _SIGNIFICANT, error.get("clinical_significance"))
+    return {key: float(count) for key, count in found.items()}
+
+
+def _objects(entry: Record, name: str) -> list[Record]:
+    found = entry.get(name, {})
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+        raise InvalidStudy(f'"{name}" is no object of objects')
+    return list(found.values())

@@ -1,16 +1,11 @@
-"""Reader of ratings in any table with named columns, and the list of layouts with their readers.
+"""Reader of ratings in any table with named columns, and the layouts that are known."""
 
-A new layout is one file, and one line in `LAYOUTS`.
-"""
-
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vlscore.data import (
-    BadRow,
-    StudyImages,
+    Study,
     check_encodable,
     columns_of,
     is_missing,
@@ -21,261 +16,204 @@ from vlscore.data import (
     read_rows,
     text_of,
 )
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.radpref_ratings import FOLDER as RADPREF_FOLDER
-from vlscore.evaluation.alignment.radpref_ratings import REPORTS as RADPREF_REPORTS
-from vlscore.evaluation.alignment.radpref_ratings import read_radpref
-from vlscore.evaluation.alignment.rated_pairs import MEANINGS, RatedPairs
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation.alignment.rated_pairs import (
+    MEANINGS,
+    RatedPairs,
+    RatingRow,
+    rated_pairs,
+    rating_rows,
+)
 from vlscore.evaluation.alignment.rated_sets import (
     COUNTS,
     RADEVALX,
+    RADPREF_FOLDER,
+    RADPREF_REPORTS,
+    RATING,
+    REFISCO,
     REPORTS,
-    V0,
-    V1,
-    read_radevalx,
-    read_refisco_v0,
-    read_refisco_v1,
-    read_rexval,
-)
-from vlscore.evaluation.alignment.rating_builder import (
-    Builder,
-    Pair,
+    Record,
+    columns_of_refisco,
     count_of,
     missing_columns,
+    read_radevalx,
+    read_radpref,
+    read_refisco,
+    read_rexval,
     yes_or_no,
 )
 from vlscore.evaluation.ratings.sheet_files import KEY
 from vlscore.evaluation.ratings.sheet_reading import read_sheets
 
+# The rater of a table without raters.
 ONE_RATER = "rater"
 # Of errors that a table counts by significance alone.
 ONE_CATEGORY = "errors"
-# Read where the table has them; required where a user names another column.
-_IF_THERE = ("rater", "category", "significant", "reference", "candidate", "image")
+#: Columns of a table of ratings; those after the third may be absent.
+COLUMNS = (
+    "study_id",
+    "candidate_id",
+    "rating",
+    "rater",
+    "category",
+    "significant",
+    "reference",
+    "candidate",
+    "image",
+)
 
 
-@dataclass(frozen=True)
-class RatingColumns:
-    """Names of the columns of a table of ratings.
-
-    Attributes:
-        study: id of the study.
-        candidate_id: distinguishes the candidates of a study, such as the name of a generator.
-        rater: name of the rater; a table without it has one rater.
-        ratings: columns of numbers, one a dimension that was rated; with `category`, one column of
-            error counts.
-        by_rater: instead, columns of numbers, one a rater, in a table with one row a candidate.
-        category, significant: what kind of error a row counts, and whether it matters clinically;
-            each may be there without the other.
-        reference, candidate, image: the reports, and the path or paths of the image.
-
-    Of these, rater, category, significant, reference, candidate and image may be absent, unless
-    they are given another name here; "" says that a column of that name is something else.
-    """
-
-    study: str = "study_id"
-    candidate_id: str = "candidate_id"
-    rater: str = "rater"
-    ratings: tuple[str, ...] = ("rating",)
-    by_rater: tuple[str, ...] = ()
-    category: str = "category"
-    significant: str = "significant"
-    reference: str = "reference"
-    candidate: str = "candidate"
-    image: str = "image"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return role -> name of the column, or names."""
-        return asdict(self)
+TABLE = "table"
+#: Name of a layout -> its reader.
+LAYOUTS: Mapping[str, Callable[[Path], RatedPairs]] = {
+    "rexval": read_rexval,
+    "radevalx": read_radevalx,
+    "radpref": read_radpref,
+    "sheets": read_sheets,
+    "refisco-v0": lambda path: read_refisco(path, "refisco-v0"),
+    "refisco-v1": lambda path: read_refisco(path, "refisco-v1"),
+}
+# Files that a folder of a layout has: all of the first, or one of the second.
+_FOLDERS: Mapping[str, tuple[Iterable[str], Iterable[str]]] = {
+    "rexval": ((REPORTS, COUNTS), ()),
+    "radevalx": (tuple(RADEVALX), ()),
+    "radpref": ((), (RADPREF_FOLDER, RADPREF_REPORTS)),
+    "sheets": ((KEY,), ()),
+}
 
 
-def read_table(
+def read_ratings(
     path: str | Path,
-    columns: RatingColumns | None = None,
+    layout: str | None = None,
     *,
+    ratings: Sequence[str] = (RATING,),
+    by_rater: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
     meaning: str = "errors",
     image_root: str | Path | None = None,
 ) -> RatedPairs:
-    """Read the ratings of a .csv, .tsv, .jsonl, .json or .parquet table with named columns.
+    """Read a rated set.
 
-    An empty rating means that the rater did not rate the candidate. Where errors are counted by
-    category, a category that a rater does not name for a candidate he or she rates counts 0.
+    A table has one row a candidate and rater, with the columns `COLUMNS`; an empty rating means
+    that the rater did not rate the candidate. With a column category or significant, a row counts
+    errors; a category that a rater does not name for a candidate he or she rates counts 0.
 
     Args:
-        meaning: "errors", "quality" or "ranks"; see RatedPairs.
-        image_root: folder that image paths start from; default: the table's.
+        path: a .csv, .tsv, .jsonl, .json or .parquet table, or the folder of a published set.
+        layout: "rexval", "radevalx", "radpref", "refisco-v0", "refisco-v1", "sheets" or "table";
+            None finds out.
+        ratings: columns of a table with numbers, one a dimension that was rated.
+        by_rater: instead, columns of numbers, one a rater, in a table with one row a candidate.
+        rename: column in `COLUMNS` -> its name in the table; "" where the table has none.
+        meaning: what a table's ratings are: "errors", "quality" or "ranks"; see RatedPairs.
+        image_root: folder that image paths of a table start from; default: the table's.
 
-    Raises:
-        InvalidTable: the file cannot be read, lacks columns, or no rating in it can be used.
-        InvalidSetting: an unknown meaning.
-        A row that cannot be used raises nothing: it is in `bad`, with the reason.
+    Raises: InvalidTable, InvalidSetting. Rows that cannot be used are in `bad`.
     """
     path = Path(path)
+    name = layout_of(path) if layout is None else layout
+    if name in LAYOUTS:
+        return LAYOUTS[name](path)
+    if name != TABLE:
+        raise InvalidSetting(f"layouts are {', '.join((TABLE, *LAYOUTS))}; not {name!r}")
     if meaning not in MEANINGS:
         raise InvalidSetting(f"ratings are {', '.join(MEANINGS)}, not {meaning!r}")
-    reader = _Reader(path, columns or RatingColumns(), Path(image_root or path.parent))
-    builder = Builder((path,), meaning, reader.notes)
-    for number, record in read_rows(path):
-        reader.read(builder, number, record)
-    return builder.build()
-
-
-class _Reader:
-    def __init__(self, path: Path, columns: RatingColumns, root: Path) -> None:
-        found = columns_of(path)
-        standard = RatingColumns()
-        numbers = columns.by_rater or columns.ratings
-        needed = [columns.study, columns.candidate_id, *numbers]
-        absent: dict[str, Any] = {}
-        self.notes: list[str] = []
-        for role in _IF_THERE:
-            name = getattr(columns, role)
-            if name not in found:
-                if name and name != getattr(standard, role):
-                    needed.append(name)
-                self.notes += [
-                    f'column "{other}" is not read, because it is not called "{name}": is it that '
-                    f"column? Then give --{role}-column {other}"
-                    for other in found
-                    if name and other.casefold() == name and other not in columns.by_rater
-                ]
-                absent[role] = ""
-        hint = (
-            ". Name the columns of ratings (--rating-columns), or those of the raters where each "
-            "has one (--rater-columns); --help-all has the other columns, and --layout. "
-            "Capital letters in names count"
+    names = _column_names(path, ratings, by_rater, rename or {})
+    counted = bool(names["category"] or names["significant"])
+    if counted and (len(ratings) > 1 or by_rater):
+        what = "category" if names["category"] else "significant"
+        raise InvalidSetting(
+            f'{path}: with the column "{names[what]}" of {what} errors there is one column of '
+            'counts; name that one alone, or write that the table has none: rename={"' + what + '":'
+            ' ""}'
         )
-        missing_columns(path, found, needed, hint)
-        # An empty name is a column that the table lacks.
-        self._columns, self._root = replace(columns, **absent), root
-        counted = self._columns.category or self._columns.significant
-        if counted and (len(columns.ratings) > 1 or columns.by_rater):
-            what = "of categories" if self._columns.category else "of the errors' significance"
-            raise InvalidSetting(
-                f'{path}: with the column "{counted}" {what} there is one column of counts; name '
-                "that one alone"
-            )
+    root = Path(image_root or path.parent)
 
-    def read(self, builder: Builder, number: int, record: dict[str, Any] | str) -> None:
-        """Give one row to the builder."""
+    def fill(row: RatingRow, record: Record) -> None:
+        for column, value in record.items():
+            check_encodable([value], column)
+        _fill_pair(row, record, names, root)
+        if counted:
+            category = ONE_CATEGORY
+            if names["category"]:
+                category = name_of(record.get(names["category"]), names["category"])
+            significant = None
+            if names["significant"]:
+                significant = yes_or_no(record.get(names["significant"]), names["significant"])
+            cell = record.get(ratings[0])
+            row.counts[category, significant] = (
+                None if _is_empty(cell) else count_of(cell, ratings[0])
+            )
+            return
+        for column in (RATING,) if by_rater else ratings:
+            cell = record.get(column)
+            row.scores[column] = None if _is_empty(cell) else number_of(cell, column)
+
+    records: Iterable[tuple[int, Any]] = read_rows(path)
+    if by_rater:
+        names["rater"] = ONE_RATER
+        records = _one_row_a_rater(records, by_rater)
+    rows = rating_rows(records, fill)
+    return rated_pairs(rows, [path], meaning=meaning, counted=counted, numbered=True)  # type: ignore[arg-type]
+
+
+def _column_names(
+    path: Path, ratings: Sequence[str], by_rater: Sequence[str], rename: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the name of each column in the table, "" for one that it lacks."""
+    if unknown := sorted(set(rename) - set(COLUMNS)):
+        raise InvalidSetting(
+            f"a table of ratings has no column {', '.join(unknown)} to rename; it has "
+            f"{', '.join(COLUMNS)}"
+        )
+    found = columns_of(path)
+    names = {column: rename.get(column, column) for column in COLUMNS}
+    if names["rating"] != RATING:
+        raise InvalidSetting(
+            "the columns of ratings have an option of their own (--rating-columns)"
+        )
+    optional = {name for name in COLUMNS[3:] if name not in rename}
+    names |= {name: "" for name in optional if name not in found}
+    needed = [n for role, n in names.items() if n and role != "rating"]
+    missing_columns(
+        path,
+        found,
+        [*needed, *(by_rater or ratings)],
+        ". Name the columns of ratings (--rating-columns), or those of the raters where each has "
+        "one (--rater-columns); --rename study_id=NAME for other columns. Capital letters count",
+    )
+    return names
+
+
+def _fill_pair(row: RatingRow, record: Record, names: Mapping[str, str], root: Path) -> None:
+    """Enter pair, rater, reports and images of a table's row."""
+    study, candidate = (name_of(record.get(names[c]), names[c]) for c in COLUMNS[:2])
+    row.pair = study, candidate
+    row.rater = name_of(record.get(names["rater"]), names["rater"]) if names["rater"] else ONE_RATER
+    # An empty report is a report: an empty candidate is scored as well.
+    for role, attribute in (("reference", "reference"), ("candidate", "text")):
+        if names[role]:
+            setattr(row, attribute, text_of(record.get(names[role]), names[role]) or "")
+    image = names["image"]
+    if image and not is_missing(record.get(image)):
+        row.images = Study(study, paths_of(record[image], image, root))
+
+
+def _one_row_a_rater(
+    records: Iterable[tuple[int, Any]], raters: Sequence[str]
+) -> Iterator[tuple[int, Any]]:
+    for number, record in records:
         if isinstance(record, str):
-            return builder.refuse(number, record)
-        names = self._columns
-        pair: Pair | None = None
-        # If the rater cannot be read, each rating of the pair may lack this row.
-        rater: str | None = None
-        try:
-            for name, value in record.items():
-                check_encodable([value], name)
-            pair = (
-                name_of(record.get(names.study), names.study),
-                name_of(record.get(names.candidate_id), names.candidate_id),
-            )
-            rater = name_of(record.get(names.rater), names.rater) if names.rater else ONE_RATER
-            builder.add_pair(
-                pair,
-                self._text(record, "reference"),
-                self._text(record, "candidate"),
-                self._images(pair[0], record),
-                row=number,
-            )
-            if names.by_rater:
-                self._scores_by_rater(builder, number, pair, record)
-            elif names.category or names.significant:
-                self._count(builder, number, pair, rater, record)
-            else:
-                for column in names.ratings:
-                    builder.add_score(pair, rater, column, _rating_of(record.get(column), column))
-        except InvalidStudy as error:
-            if pair is not None and rater is None and not (names.category or names.significant):
-                # The row is one whole rating: those of other raters lack nothing.
-                builder.bad.append(BadRow(number, pair[0], str(error)))
-            else:
-                builder.refuse(number, error, pair, None if names.by_rater else rater)
-
-    def _scores_by_rater(
-        self, builder: Builder, number: int, pair: Pair, record: dict[str, Any]
-    ) -> None:
-        """Add a row with a column for each rater; a cell that cannot be used costs its rating."""
-        for column in self._columns.by_rater:
-            try:
-                value = _rating_of(record.get(column), column)
-                builder.add_score(pair, column, "rating", value)
-            except InvalidStudy as error:
-                builder.refuse(number, error, pair, column)
-
-    def _count(
-        self, builder: Builder, number: int, pair: Pair, rater: str, record: dict[str, Any]
-    ) -> None:
-        names = self._columns
-        (column,) = names.ratings
-        if _is_empty(record.get(column)):
-            return builder.add_empty_count(number, pair, rater, column)
-        category = ONE_CATEGORY
-        if names.category:
-            category = name_of(record.get(names.category), names.category)
-        significant = None
-        if names.significant:
-            significant = yes_or_no(record.get(names.significant), names.significant)
-        builder.add_count(pair, rater, category, significant, count_of(record.get(column), column))
-        return None
-
-    def _text(self, record: dict[str, Any], role: str) -> str | None:
-        """Return a report; "" for an empty cell, because an empty candidate is scored as well."""
-        name = getattr(self._columns, role)
-        return None if not name else text_of(record.get(name), name) or ""
-
-    def _images(self, study: str, record: dict[str, Any]) -> StudyImages | None:
-        name = self._columns.image
-        if not name or is_missing(record.get(name)):
-            return None
-        return StudyImages(study, paths_of(record[name], name, self._root))
+            yield number, record
+            continue
+        rest = {name: value for name, value in record.items() if name not in raters}
+        for rater in raters:
+            yield number, {**rest, ONE_RATER: rater, RATING: record.get(rater)}
 
 
 def _is_empty(cell: Any) -> bool:
     """Return whether a rating is empty, or has what other software writes for an empty cell."""
     return is_missing(cell) or (isinstance(cell, str) and looks_missing(cell))
-
-
-def _rating_of(cell: Any, column: str) -> float | None:
-    return None if _is_empty(cell) else number_of(cell, column)
-
-
-TABLE = "table"
-
-
-@dataclass(frozen=True)
-class _RatingLayout:
-    """Reader of a layout, and the files of a folder or columns of a table that identify it.
-
-    Attributes:
-        read: the reader.
-        files: that a folder has, all of them.
-        either: that a folder may have, one of them.
-        columns: that a table has.
-    """
-
-    read: Callable[[Path], RatedPairs]
-    files: frozenset[str] = frozenset()
-    either: frozenset[str] = frozenset()
-    columns: frozenset[str] = frozenset()
-
-    def fits(self, path: Path) -> bool:
-        if path.is_dir():
-            if self.either:
-                return any((path / name).exists() for name in self.either)
-            return bool(self.files) and all((path / name).exists() for name in self.files)
-        return bool(self.columns) and self.columns <= set(columns_of(path))
-
-
-LAYOUTS = {
-    "rexval": _RatingLayout(read_rexval, files=frozenset({REPORTS, COUNTS})),
-    "radevalx": _RatingLayout(read_radevalx, files=frozenset(RADEVALX)),
-    "radpref": _RatingLayout(read_radpref, either=frozenset({RADPREF_FOLDER, RADPREF_REPORTS})),
-    "sheets": _RatingLayout(read_sheets, files=frozenset({KEY})),
-    "refisco-v0": _RatingLayout(read_refisco_v0, columns=frozenset(V0.columns)),
-    "refisco-v1": _RatingLayout(read_refisco_v1, columns=frozenset(V1.columns)),
-}
 
 
 def layout_of(path: str | Path) -> str:
@@ -284,41 +222,16 @@ def layout_of(path: str | Path) -> str:
     Raises: InvalidTable for a folder of no known layout, or a file that cannot be read.
     """
     path = Path(path)
-    for name, layout in LAYOUTS.items():
-        if layout.fits(path):
+    if not path.is_dir():
+        columns = set(columns_of(path))
+        return next((n for n in REFISCO if columns >= set(columns_of_refisco(n))), TABLE)
+    for name, (every, either) in _FOLDERS.items():
+        if all((path / file).exists() for file in every) and (
+            not either or any((path / file).exists() for file in either)
+        ):
             return name
-    if path.is_dir():
-        known = "; ".join(
-            f"{name}: {', '.join(sorted(layout.files)) or ' or '.join(sorted(layout.either))}"
-            for name, layout in LAYOUTS.items()
-            if layout.files or layout.either
-        )
-        raise InvalidTable(f"{path}: is a folder of no known rated set. Looked for {known}")
-    return TABLE
-
-
-def read_ratings(
-    path: str | Path,
-    layout: str | None = None,
-    *,
-    columns: RatingColumns | None = None,
-    meaning: str = "errors",
-    image_root: str | Path | None = None,
-) -> RatedPairs:
-    """Read a rated set.
-
-    Args:
-        path: a table, or the folder of a published set.
-        layout: "rexval", "radevalx", "radpref", "refisco-v0", "refisco-v1", "sheets" or "table";
-            None finds out.
-        columns, meaning, image_root: of a table; see `read_table`.
-
-    Raises: InvalidTable, InvalidSetting. Rows that cannot be used are in `bad`.
-    """
-    path = Path(path)
-    name = layout_of(path) if layout is None else layout
-    if name == TABLE:
-        return read_table(path, columns, meaning=meaning, image_root=image_root)
-    if name not in LAYOUTS:
-        raise InvalidSetting(f"layouts are {', '.join((TABLE, *LAYOUTS))}; not {name!r}")
-    return LAYOUTS[name].read(path)
+    known = "; ".join(
+        f"{name}: {', '.join(every) or ' or '.join(either)}"
+        for name, (every, either) in _FOLDERS.items()
+    )
+    raise InvalidTable(f"{path}: is a folder of no known rated set. Looked for {known}")

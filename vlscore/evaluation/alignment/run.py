@@ -1,129 +1,49 @@
-"""Alignment of metrics with raters, in a resumable folder of results."""
+"""Alignment of metrics with raters: a rated set is read, scored, and compared with its ratings."""
 
-import csv
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vlscore.core import (
-    OnProgress,
-    ResumableFolder,
-    file_digest,
-    no_progress,
-    plain_dict,
-    record_cells,
-    run_record,
-    settings_in,
-    with_former_calls,
-    write_json,
-)
-from vlscore.data import StudyImages, StudyTable
-from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, alignment_of
-from vlscore.evaluation.alignment.fitted import CompositeFit, fit_composite, texts_of
-from vlscore.evaluation.alignment.metric_values import (
-    Failures,
-    check_inputs,
-    columns_named,
-    compute_values,
-    read_chunk,
-    read_values,
-    write_chunk,
-    write_values,
-)
-from vlscore.evaluation.alignment.notes import direction_notes, unequal_note
+from vlscore.core import OnProgress, file_digest, no_progress
+from vlscore.data import BadRow, Study, StudyTable, columns_of
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
+from vlscore.evaluation.alignment.agreement import compare_with_raters
+from vlscore.evaluation.alignment.composite_fit import composite_table, fit_composite, texts_of
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
-from vlscore.evaluation.alignment.tables import (
-    FIGURES,
-    all_tables,
-    composite_table,
-    draw_alignment,
-    write_csv,
-)
-from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings, check_elsewhere
-from vlscore.evaluation.row_chunks import ChunkWriter
-from vlscore.evaluation.study_vectors import images_of
+from vlscore.evaluation.alignment.tables import alignment_tables, draw_alignment
+from vlscore.evaluation.command_settings import IN_SAMPLE
+from vlscore.evaluation.measured import Measured
+from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
+from vlscore.evaluation.score_table import score_table
+from vlscore.evaluation.study_images import Shown, images_by_study
 from vlscore.metrics import (
     Composite,
-    CompositeProvider,
+    CompositeMetric,
+    Item,
     Metric,
     Scorer,
+    find_metric,
+    find_metrics,
     named_as_in_papers,
     write_composite,
 )
-from vlscore.stats import (
-    FAILURES,
-    FIGURE_FORMATS,
-    Failure,
-    Run,
-    TextTable,
-    check_drawable,
-    with_mark,
-    write_tables,
-)
+from vlscore.stats import Content, Failure, Result, check_drawable, with_mark
 
-# Pairs of one chunk where nothing is embedded; else batches.
-_TEXTS_IN_CHUNK = 1000
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from vlscore.embedding import StudyViews
+
 COMPOSITE = "composite.json"
+# RadEvalX's table of published values (metrcis_scores_m2tr.csv): the column of its ids, one that is
+# no value, and one of which smaller values are better.
+_RADEVALX = frozenset({"report_id", "radgraph_f1", "radcliq"})
+_RADEVALX_ID, _RADEVALX_OTHER, _RADEVALX_LOWER = "report_id", "id", "radcliq"
 
 
-@dataclass(frozen=True)
-class AlignmentRun(Run):
-    """An alignment and its files; docs/alignment.md describes them.
-
-    A row of `to_pandas` is a metric and rating: every correlation with its interval.
-
-    Attributes:
-        result, fit: the numbers; None where the run had ended before, or nothing was fitted.
-    """
-
-    content_file = "alignment.json"
-    results = (
-        content_file,
-        COMPOSITE,
-        "values.csv",
-        FAILURES,
-        "agreement.csv",
-        "differences.csv",
-        "raters.csv",
-        "ceilings.csv",
-        "rankings.csv",
-        "tables.md",
-        "tables.tex",
-        *(f"{name}.{suffix}" for name in FIGURES for suffix in FIGURE_FORMATS),
-    )
-    rows = "agreements"
-
-    result: Alignment | None = None
-    fit: CompositeFit | None = None
-
-    @property
-    def signatures(self) -> list[str]:
-        """Return what the numbers of each metric depend on."""
-        return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
-
-    def first_failures(self, count: int | None = None) -> list[Failure]:
-        """Return the first failures; the reason of a missing value begins with its metric."""
-        return [
-            Failure(
-                e["row"],
-                e["id"] or "",
-                f"{e['metric']}: {e['error']}" if e["metric"] else e["error"],
-            )
-            for e in self.content["failures"][:count]
-        ]
-
-
-def _is_of_arrays(*args: Any, **keywords: Any) -> bool:
-    """Return whether a call has metrics with their values, as `alignment_of` takes them."""
-    return "metrics" in keywords or (bool(args) and not isinstance(args[0], RatedPairs))
-
-
-@with_former_calls(_is_of_arrays, alignment_of)
 def align(
     pairs: RatedPairs,
     out: str | Path,
@@ -138,13 +58,11 @@ def align(
     resamples: int = 1000,
     seed: int = 0,
     figure: str | None = None,
+    workers: int = 0,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
-) -> AlignmentRun:
+    on_progress: OnProgress = no_progress,
+) -> Result:
     """Compare metrics with raters, and write tables, values and all numbers.
-
-    Called again after a stop with the same arguments, it resumes where it was; called again when it
-    has ended, it changes nothing.
 
     Args:
         pairs: what `read_ratings` read.
@@ -152,257 +70,356 @@ def align(
         scorer: computes metrics for the pairs.
         columns: which of their numbers are compared, as in "findings-f1.precision"; default: the
             first of each metric.
-        values, lower_is_better, fit, level, resamples, seed: see `AlignmentSettings`; `values` is
-            read as by `read_values`.
+        values: table of values computed elsewhere: study_id, candidate_id (which may be absent if
+            no study has two candidates), one column a metric. RadEvalX's own is read as published.
+        lower_is_better: columns of `values` of which smaller values are better.
         studies: brings the images of the pairs' studies, by id.
+        fit: rating to which a composite of the computed metrics is fitted, as in "total errors".
+        level, resamples, seed: of the bootstrap.
         figure: "png", "svg" or "pdf": also draw tau_b of every metric with the raters' ceilings,
-            and the best metric against the raters' mean; also of a run that has ended.
+            and the best metric against the raters' mean. `draw` draws a run that has ended.
+        workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
-        on_progress: called with (pairs done, values that are missing).
+        on_progress: called with (pairs done, how many of them failed).
 
+    Returns: frames "agreements", "differences", "raters", "ceilings", "rankings" (see
+        `compare_with_raters`), "metrics" (name, higher_is_better, n), with `fit` "composite"; and
+        values.csv, one row a pair.
     Raises: InvalidTable, InvalidSetting, FolderInUse. A pair without a value raises nothing: it is
         in failures.csv.
     """
-    settings = settings_in(AlignmentSettings, locals())
     if scorer is None and values is None:
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
         check_drawable(figure)
-    run = _AlignmentJob(pairs, scorer, columns, studies, settings)
+    shown, image_notes = _shown(pairs, studies)
+    named = columns_named(scorer.metrics, columns) if scorer is not None else []
+    if scorer is not None:
+        _check_inputs(scorer, pairs, shown is not None)
+    check_names(values, lower_is_better, lower_is_better)
+    read = values and _read_values(values, pairs, lower_is_better, [name for _, name in named])
+    key = {
+        "command": "align",
+        "files": {file.name: file_digest(file) for file in pairs.files},
+        "pairs_sha256": pairs.sha256,
+        "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+        "columns": [name for _, name in named],
+        "values_sha256": values and file_digest(values),
+        "lower_is_better": sorted(lower_is_better),
+        "studies_sha256": studies and studies.sha256,
+        "studies_columns": studies and studies.columns.to_dict(),
+        "image_root": studies and str(studies.root.resolve()),
+        "fit": fit,
+        "level": level,
+        "resamples": resamples,
+        "seed": seed,
+        "figure": figure,
+    }
 
-    def compute(folder: ResumableFolder) -> dict[str, Any]:
-        done = run.compute(folder, on_progress or no_progress)
-        metrics, failures = run.metrics(folder)
-        result = alignment_of(metrics, pairs, level=level, resamples=resamples, seed=seed)
-        tables = all_tables(result, unequal_note(result, pairs))
-        run.notes += direction_notes(result, pairs, run.read_names)
-        fitted = None
-        if fit is not None:
-            fitted = run.fit(metrics, fit)
-            tables.append(composite_table(fitted))
-        tables = with_mark(tables, (metric.signature for metric in result.metrics))
-
-        def write(place: Path) -> dict[str, Any]:
-            _write(place, result, run.pairs, tables, failures)
-            if fitted is not None:
-                write_composite(place / COMPOSITE, fitted.composite)
-            return run_record(
-                files=[str(file.resolve()) for file in pairs.files],
-                values=None if values is None else str(Path(values).resolve()),
-                notes=run.notes,
-                seconds=round(time.monotonic() - run.began, 3),
-            )
-
-        folder.finish(write, rows=done)
-        return {"result": result, "fit": fitted}
-
-    ended = AlignmentRun.make(out, run.key(), compute, overwrite=overwrite)
-    if figure is not None:
-        draw_alignment(ended.folder, ended.content, figure)
-    return ended
-
-
-class _AlignmentJob:
-    """Job that computes the values of metrics in chunks, and reads those computed elsewhere."""
-
-    def __init__(
-        self,
-        pairs: RatedPairs,
-        scorer: Scorer | None,
-        columns: Sequence[str],
-        studies: StudyTable | None,
-        settings: AlignmentSettings,
-    ) -> None:
-        self.began = time.monotonic()
-        self.notes = list(pairs.notes)
-        self.pairs, self._studies, self._settings = pairs, studies, settings
-        self._scorer = scorer
-        if studies is not None:
-            self.pairs = pairs.with_images(self._images(studies))
-        self._columns = columns_named(scorer.metrics if scorer is not None else (), columns)
+    def compute(folder: Path) -> Content:
+        notes = [*pairs.notes, *image_notes, *(scorer.notes if scorer else ())]
+        measured = Measured()
         if scorer is not None:
-            self.notes += scorer.notes
-            check_inputs(scorer, self.pairs)
-            if scorer.plan.needs_fit and self.pairs.references is not None:
-                # Fitted to all references, so that no number depends on the chunks.
-                scorer = self._scorer = scorer.fit(self.pairs.references)
-        values, lower = settings.values, settings.lower_is_better
-        self._read: list[MeasuredMetric] = []
-        self._read_failures: Failures = {}
-        if values is not None:
-            self._read, self._read_failures, notes = read_values(
-                values, pairs, lower_is_better=lower
-            )
-            self.notes += notes
-        computed = (name for _, name in self._columns)
-        check_elsewhere(values, lower, (metric.name for metric in self._read), computed)
-
-    @property
-    def read_names(self) -> list[str]:
-        """Return the names of the metrics that were computed elsewhere."""
-        return [metric.name for metric in self._read]
-
-    def key(self) -> dict[str, Any]:
-        """Return the settings that must match before a stopped run can be resumed."""
-        scorer, studies, settings = self._scorer, self._studies, self._settings
-        values = settings.values
-        return {
-            "files": {file.name: file_digest(file) for file in self.pairs.files},
-            "pairs_sha256": self.pairs.sha256,
-            "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
-            "columns": [name for _, name in self._columns],
-            "values_sha256": file_digest(values) if values is not None else None,
-            "lower_is_better": sorted(settings.lower_is_better),
-            "studies_sha256": studies.sha256 if studies is not None else None,
-            "studies_columns": studies.columns.to_dict() if studies is not None else None,
-            "image_root": str(studies.root.resolve()) if studies is not None else None,
-            "level": settings.level,
-            "resamples": settings.resamples,
-            "seed": settings.seed,
-            **({} if settings.fit is None else {"fit": settings.fit}),
-        }
-
-    def compute(self, folder: ResumableFolder, on_progress: OnProgress) -> int:
-        """Compute what no chunk holds yet; returns the rows of all chunks."""
-        if self._scorer is None:
-            return 0
-        size = _TEXTS_IN_CHUNK
-        if self._scorer.embedder is not None:
-            size = self._scorer.embedder.engine.rows_at_once
-        chunks = ChunkWriter(folder, on_progress)
-        for begin in range(chunks.done, len(self.pairs), size):
-            rows = range(begin, min(begin + size, len(self.pairs)))
-            found, failures = compute_values(self._scorer, self.pairs, rows, self._columns)
-            with chunks.append(len(rows), len(failures), self._inputs(rows)) as place:
-                write_chunk(place, found, failures)
-        return chunks.done
-
-    def metrics(self, folder: ResumableFolder) -> tuple[list[MeasuredMetric], Failures]:
-        """Return all metrics with their values, and what is missing."""
-        computed: list[MeasuredMetric] = []
-        failures = dict(self._read_failures)
-        if self._scorer is not None:
-            parts = [read_chunk(chunk.path) for chunk in folder.chunks()]
-            numbers = np.concatenate([values for values, _ in parts], axis=1)
-            for _, found in parts:
-                failures |= found
-            computed = [
-                self._measured(metric, name, numbers[k])
-                for k, (metric, name) in enumerate(self._columns)
-            ]
-        return [*computed, *self._read], dict(sorted(failures.items()))
-
-    def fit(self, metrics: Sequence[MeasuredMetric], rating: str) -> CompositeFit:
-        """Fit a composite of the computed metrics that are no composites themselves."""
-        names = (
-            {str(m) for m in self._scorer.metrics if not _composite_of(m)} if self._scorer else ()
+            measured, further = _measure(scorer, pairs, named, shown, workers, on_progress)
+            notes += further
+        if read:
+            measured.add(read)
+            notes += read.notes
+        frames = compare_with_raters(
+            measured.values, pairs, higher_is_better=measured.higher_is_better,
+            level=level, resamples=resamples, seed=seed,
+        )  # fmt: skip
+        frames["metrics"] = measured.metrics()
+        notes += _reversed_notes(frames, pairs, list(read.higher_is_better) if read else [])
+        tables = alignment_tables(frames, pairs.primary)
+        if fit is not None:
+            names = [str(m) for m in scorer.metrics if not _composite_of(m)] if scorer else []
+            if others := [name for name in measured.values if name not in names]:
+                notes.append(
+                    f"{', '.join(others)} can be no part of a composite: it is made of metrics "
+                    "that vlscore computes, and not of composites"
+                )
+            composite, frames["composite"], left_out = fit_composite(
+                {name: measured.values[name] for name in names if name in measured.values}, pairs,
+                fit, higher_is_better=measured.higher_is_better, signatures=measured.signatures,
+                resamples=resamples, seed=seed,
+            )  # fmt: skip
+            notes += left_out
+            write_composite(folder / COMPOSITE, composite)
+            # The answer to the command comes first.
+            tables.insert(0, composite_table(composite, frames["composite"]))
+        signatures, rows = measured.signatures, _values_frame(pairs, measured.values)
+        if figure is not None:
+            draw_alignment(frames, rows, signatures, folder, figure)
+        return Content(
+            frames,
+            with_mark(map(named_as_in_papers, tables), signatures.values()),
+            {"values.csv": rows},
+            _failures(pairs, measured.failures),
+            signatures,
+            notes,
+            {
+                "files": [str(file.resolve()) for file in pairs.files],
+                "values": values and str(Path(values).resolve()),
+                "pairs": len(pairs),
+                "studies": len(set(pairs.studies)),
+                "raters": list(pairs.raters),
+                "meaning": pairs.meaning,
+            },
         )
-        of = [metric for metric in metrics if metric.name in names]
-        if others := [metric.name for metric in metrics if metric.name not in names]:
-            self.notes.append(
-                f"{', '.join(others)} can be no part of a composite: it is made of metrics that "
-                "vlscore computes, and not of composites"
-            )
-        resamples, seed = self._settings.resamples, self._settings.seed
-        found = fit_composite(of, self.pairs, rating, resamples=resamples, seed=seed)
-        self.notes += [f"{name} is left out: {why}" for name, why in found.left_out.items()]
-        return found
 
-    def _measured(self, metric: Metric, name: str, values: Array) -> MeasuredMetric:
-        """Return the values of a metric, marked if it is a composite fitted to these pairs."""
-        assert self._scorer is not None
-        signature = str(self._scorer.signatures[str(metric)])
-        output = metric.outputs[metric.columns.index(name)]
-        found = MeasuredMetric(name, values, output.higher_is_better, signature)
-        composite = _composite_of(metric)
-        texts = [texts_of(self.pairs, row) for row in range(len(self.pairs))]
-        if composite is None or not (seen := composite.has_seen(self.pairs.studies, texts)):
-            return found
-        self.notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}")
-        return replace(found, name=f"{found.name} ({IN_SAMPLE})")
+    return Result.make(out, key, compute, overwrite=overwrite)
 
-    def _inputs(self, rows: range) -> list[Path]:
-        if self.pairs.images is None or not self._scorer or not self._scorer.plan.needs.images:
-            return []
-        shown = (self.pairs.images[row] for row in rows)
-        return list(dict.fromkeys(path for each in shown if each for path in each.images))
 
-    def _images(self, studies: StudyTable) -> dict[str, StudyImages]:
-        wanted = set(self.pairs.studies)
-        found, bad = images_of(studies, wanted)
-        self.notes += studies.notes
-        self.notes += [f"{studies.path}, row {r.row}: {r.reason}" for r in bad if r.id in wanted]
-        if not found:
-            raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
-        return found
+def _measure(
+    scorer: Scorer,
+    pairs: RatedPairs,
+    named: Sequence[tuple[Metric, str]],
+    shown: Shown | None,
+    workers: int,
+    on_progress: OnProgress,
+) -> tuple[Measured, list[str]]:
+    """Score the pairs; return the values, and notes on composites fitted to some of the pairs."""
+    if scorer.plan.needs_fit and pairs.references is not None:
+        scorer = scorer.fit(pairs.references)
+    items = [_item(scorer, pairs, row, shown) for row in range(len(pairs))]
+    table = score_table(items, scorer, workers=workers, on_progress=on_progress)
+    measured, notes = Measured(), []
+    for metric, column in named:
+        found = table.values[metric]
+        name, composite = column, _composite_of(metric)
+        texts = [texts_of(pairs, row) for row in range(len(pairs))]
+        if composite is not None and (seen := composite.has_seen(pairs.studies, texts)):
+            name = f"{column} ({IN_SAMPLE})"
+            notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}")
+        numbers = found.columns[column]
+        measured.values[name] = np.where(np.isfinite(numbers), numbers, np.nan)
+        output = metric.outputs[metric.columns.index(column)]
+        measured.higher_is_better[name] = output.higher_is_better
+        measured.signatures[name] = found.signature
+        measured.failures |= {(row, column): str(why) for row, why in found.failures.items()}
+    return measured, notes
+
+
+def _item(scorer: Scorer, pairs: RatedPairs, row: int, shown: Shown | None) -> Item | VLScoreError:
+    reference, text = texts_of(pairs, row)
+    if scorer.plan.needs.references and not (reference or "").strip():
+        return InvalidStudy("the reference report is empty")
+    if shown is None or not scorer.plan.needs.images:
+        return Item(text or "", reference)
+    views = shown(pairs.studies[row])
+    if views is None:
+        return InvalidStudy(f"no image is known of study {pairs.studies[row]!r}")
+    return Item(text or "", reference, views)
+
+
+def _shown(pairs: RatedPairs, studies: StudyTable | None) -> tuple[Shown | None, list[str]]:
+    """Return the images of each study, None where nothing names any; and notes."""
+    if studies is not None:
+        return images_by_study(studies, set(pairs.studies), "rated pair")
+    if pairs.images is None:
+        return None, []
+    images = dict(zip(pairs.studies, pairs.images, strict=True))
+
+    def shown(study: str) -> "StudyViews | None":
+        from vlscore.embedding import StudyViews  # loads torch
+
+        found = images[study]
+        return None if found is None else StudyViews(found.images, found.views)
+
+    return shown, []
 
 
 def _composite_of(metric: Metric) -> Composite | None:
-    provider = metric.provider
-    return provider.composite if isinstance(provider, CompositeProvider) else None
+    return metric.composite if isinstance(metric, CompositeMetric) else None
 
 
-def _content(
-    result: Alignment, pairs: RatedPairs, tables: Sequence[TextTable], failures: Failures
-) -> dict[str, Any]:
-    return plain_dict(
-        {
-            "pairs": len(pairs),
-            "studies": len(set(pairs.studies)),
-            "raters": pairs.raters,
-            "meaning": pairs.meaning,
-            "metrics": [
-                {
-                    "name": metric.name,
-                    "higher_is_better": metric.higher_is_better,
-                    "signature": metric.signature,
-                    "n": int(np.isfinite(metric.values).sum()),
-                }
-                for metric in result.metrics
-            ],
-            "agreements": result.agreements,
-            "differences": result.differences,
-            "per_rater": result.per_rater,
-            "ceilings": result.ceilings,
-            "rankings": result.rankings,
-            "tables": list(tables),
-            "failures": [
-                *(
-                    {"row": row.row, "id": row.id, "metric": None, "error": row.reason}
-                    for row in pairs.bad
-                ),
-                *(
-                    {
-                        "row": pairs.rows[row] if pairs.rows is not None else None,
-                        "id": f"{pairs.studies[row]}, {pairs.candidates[row]}",
-                        "metric": name,
-                        "error": why,
-                    }
-                    for (row, name), why in failures.items()
-                ),
-            ],
-        }
+def _check_inputs(scorer: Scorer, pairs: RatedPairs, has_images: bool) -> None:
+    """Raise InvalidSetting where the rated set lacks what the metrics look at."""
+    needs = scorer.plan.needs
+    names = ", ".join(map(str, scorer.metrics))
+    if pairs.texts is None or (needs.references and pairs.references is None):
+        raise InvalidSetting(
+            f"{names} look at reports, and {pairs.source} has none: name their columns (--rename "
+            "reference=NAME,candidate=NAME), give each candidate's table (--reports NAME=TABLE), "
+            "or values that were computed elsewhere (--values)"
+        )
+    if needs.images and not has_images:
+        raise InvalidSetting(
+            f"{names} look at images, and {pairs.source} names none: give a table of the studies "
+            "and their images (--studies), or the column of image paths (--rename image=NAME)"
+        )
+
+
+def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple[Metric, str]]:
+    """Return the named numbers of metrics, as "findings-f1.precision"; default: the first of each.
+
+    Raises: InvalidSetting where a metric has no such number.
+    """
+    known = {column: (metric, column) for metric in metrics for column in metric.columns}
+    # Also by the name without settings, because an option (--C) may have added a setting to it.
+    plain = {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
+    if unknown := [name for name in names if name not in known and name not in plain]:
+        raise InvalidSetting(
+            f"no metric has the value {', '.join(unknown)}; there are {', '.join(known)}"
+        )
+    return [(plain | known)[name] for name in names or map(str, metrics)]
+
+
+def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return metrics to compute, and their numbers, from names such as "findings-f1.recall".
+
+    A name without a point means the metric's first number.
+
+    Raises: UnknownName as `find_metric`, and InvalidSetting where a metric has no such number.
+
+    >>> split_values(["bleu-4", "findings-f1.recall"])
+    (['bleu-4', 'findings-f1'], ['bleu-4', 'findings-f1.recall'])
+    """
+    metrics: dict[Metric, str] = {}
+    columns = []
+    for name in names:
+        base, point, value = name.rpartition(".")
+        is_value = bool(point) and ":" not in name and value.replace("-", "").isalnum()
+        # A setting may contain a point ("vlscore(C=2.5)"); the name of a number has none.
+        is_value = is_value and not value.endswith(")") and base.count("(") == base.count(")")
+        if is_value:
+            metric = find_metric(base)
+            metrics.setdefault(metric, base)
+            columns.append(f"{metric}.{value}")
+            continue
+        for metric in find_metrics([name]):
+            metrics.setdefault(metric, name if metric == _found(name) else str(metric))
+            columns.append(str(metric))
+    columns_named(list(metrics), columns)
+    return list(metrics.values()), list(dict.fromkeys(columns))
+
+
+def _found(name: str) -> Metric | None:
+    """Return the metric of that name; None if the name is that of a group."""
+    try:
+        return find_metric(name)
+    except UnknownName:
+        return None
+
+
+def _read_values(
+    path: str | Path, pairs: RatedPairs, lower_is_better: Sequence[str], computed: Sequence[str]
+) -> Precomputed:
+    """Read values that were computed elsewhere, for the rated pairs."""
+    found = set(columns_of(path))
+    study, lower = "study_id", [*lower_is_better]
+    ignored: tuple[str, ...] = ()
+    if study not in found and found >= _RADEVALX:
+        study, ignored = _RADEVALX_ID, (_RADEVALX_OTHER,)
+        lower.append(_RADEVALX_LOWER)
+    keys: dict[str, Sequence[str]] = {study: pairs.studies}
+    if "candidate_id" in found or len(set(pairs.studies)) < len(pairs):
+        keys["candidate_id"] = pairs.candidates
+    return read_precomputed(
+        path, keys, lower_is_better=lower, computed=computed, ignored=ignored, row_name="rated pair"
     )
 
 
-def _write(
-    place: Path,
-    result: Alignment,
-    pairs: RatedPairs,
-    tables: Sequence[TextTable],
-    failures: Failures,
-) -> None:
-    content = _content(result, pairs, tables, failures)
-    write_json(place / AlignmentRun.content_file, content)
-    write_values(place / "values.csv", pairs, result.metrics)
-    write_csv(place / "agreement.csv", result.agreements)
-    write_csv(place / "differences.csv", result.differences)
-    write_csv(place / "raters.csv", result.per_rater)
-    write_csv(place / "ceilings.csv", result.ceilings)
-    write_csv(place / "rankings.csv", result.rankings)
-    signatures = [f"{metric.name}: {metric.signature}" for metric in result.metrics]
-    write_tables(place, list(map(named_as_in_papers, tables)), signatures)
-    with (place / FAILURES).open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, ["row", "id", "metric", "error"])
-        writer.writeheader()
-        writer.writerows(map(record_cells, content["failures"]))
+def _reversed_notes(
+    frames: "Mapping[str, DataFrame]", pairs: RatedPairs, read: Sequence[str]
+) -> list[str]:
+    """Return notes on ratings, or on metrics computed elsewhere, that look reversed."""
+    first = next(iter(pairs.ratings))
+    name, even = ("right", 0.5) if pairs.meaning == "ranks" else ("tau_b", 0.0)
+    rows = frames["rankings" if pairs.meaning == "ranks" else "agreements"]
+    if rows.empty:
+        return []
+    rows = rows[(rows["rating"] == first) & rows["metric"].isin(frames["metrics"]["name"])]
+    against = rows[rows[f"{name}.high"] < even]["metric"].tolist()
+    if not against:
+        return []
+    notes = []
+    if (rows[name].dropna() < even).all():
+        notes.append(
+            f"every metric contradicts the ratings, which are read as {pairs.meaning}: are they "
+            "the other way round? --ratings-are says what they are"
+        )
+    return notes + [
+        f"{each} disagrees with the raters: is its direction right (--lower-is-better)?"
+        for each in against
+        if each in read
+    ]
+
+
+def _values_frame(pairs: RatedPairs, values: Mapping[str, Array]) -> "DataFrame":
+    """Return one row a pair: ids, every metric's value, and the raters' mean of each rating."""
+    from pandas import DataFrame
+
+    ids = {"study_id": pairs.studies, "candidate_id": pairs.candidates}
+    means = {f"mean {name}": each for name, each in pairs.means.items()}
+    return DataFrame({**ids, **values, **means})
+
+
+def _failures(pairs: RatedPairs, missing: Mapping[tuple[int, str], str]) -> list[Failure]:
+    """Return the rows that could not be read, and the pairs without a value."""
+    return [
+        *(Failure(row.row, row.id or "", row.reason) for row in pairs.bad),
+        *(
+            Failure(
+                pairs.rows[row] if pairs.rows is not None else None,
+                f"{pairs.studies[row]}, {pairs.candidates[row]}",
+                f"{name}: {why}",
+            )
+            for (row, name), why in sorted(missing.items())
+        ),
+    ]
+
+
+def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPairs:
+    """Return the same pairs with the reports of each candidate, by the study's id.
+
+    A pair whose study is not in its candidate's table is left out and listed in `bad`.
+
+    Args: tables: name of the candidate -> its studies, opened for references and candidates; any
+        table will do, and so will a manifest of ReXrank.
+
+    Raises:
+        InvalidSetting: the ratings bring reports already, or a candidate has no table.
+        InvalidTable: two tables differ in a study's reference, or no pair has a report.
+    """
+    if pairs.texts is not None:
+        raise InvalidSetting(f"{pairs.source} has reports of its own; leave out other tables")
+    if absent := sorted(set(pairs.candidates) - set(tables)):
+        raise InvalidSetting(
+            f"{pairs.source} rates {', '.join(absent[:5])}, whose reports are in no table; "
+            f"there are tables of {', '.join(tables)}"
+        )
+    known = {
+        name: {row.id: row for row in table if isinstance(row, Study)}
+        for name, table in tables.items()
+    }
+    references: dict[str, str] = {}
+    for name, studies in known.items():
+        for study, row in studies.items():
+            reference = row.reference or ""
+            if references.setdefault(study, reference).split() != reference.split():
+                raise InvalidTable(
+                    f"{tables[name].path}: study {study} has another reference than in an "
+                    "earlier table"
+                )
+    found, bad = [], list(pairs.bad)
+    for k, (study, name) in enumerate(zip(pairs.studies, pairs.candidates, strict=True)):
+        if study in known[name]:
+            found.append(k)
+        else:
+            reason = f"{tables[name].path} has no report of it that can be used"
+            bad.append(BadRow(0, f"{study}, {name}", reason))
+    if not found:
+        raise InvalidTable(
+            f"no table has a study of {pairs.source}, such as {pairs.studies[0]!r}; "
+            f"{next(iter(tables.values())).path} has {', '.join(list(references)[:3])}, ..."
+        )
+    return replace(
+        pairs.at(found),
+        references=tuple(references[pairs.studies[k]] for k in found),
+        texts=tuple(known[pairs.candidates[k]][pairs.studies[k]].candidate or "" for k in found),
+        bad=tuple(bad),
+        files=(*pairs.files, *(table.path for table in tables.values())),
+        notes=(*pairs.notes, *(note for table in tables.values() for note in table.notes)),
+    )

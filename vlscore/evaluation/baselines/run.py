@@ -56,7 +56,7 @@ from vlscore.evaluation.row_chunks import (
     read_arrays,
     write_arrays,
 )
-from vlscore.retrieval import QueryBatch, QueryTable
+from vlscore.retrieval import StudyBatch, embedded_batches
 from vlscore.stats import FAILURES, TextTable, markdown, with_mark
 
 if TYPE_CHECKING:
@@ -223,11 +223,16 @@ class _BaselineSource:
     embedder: StudyEmbedder | None
     workers: int
 
-    def batches(self, table: StudyTable, skip: int) -> Iterator[QueryBatch]:
+    def batches(self, table: StudyTable, skip: int) -> Iterator[StudyBatch]:
         """Yield the rows of a table; images are embedded where there is an embedder."""
         size = _WITHOUT if self.embedder is None else _WITH_IMAGES
-        queries = QueryTable(table, self.embedder, self.policy)
-        return queries.batches(skip=skip, size=size, workers=self.workers)
+        return embedded_batches(
+            table, self.embedder, self.policy, skip=skip, size=size, workers=self.workers
+        )
+
+
+def _images_of(batch: StudyBatch) -> list[Path]:
+    return [path for study in batch.studies for path in study.images]
 
 
 class _BaselineJob:
@@ -295,8 +300,8 @@ class _BaselineJob:
             assert batch.images is not None
             known, failed = known + batch.rows, failed + len(batch.failed)
             note = {"kind": _TRAIN, "failed": len(batch.failed)}
-            with self._folder.append(batch.rows, note, batch.inputs) as place:
-                write_arrays(place, [query.row for query in batch.queries], images=batch.images)
+            with self._folder.append(batch.rows, note, _images_of(batch)) as place:
+                write_arrays(place, [study.row for study in batch.studies], images=batch.images)
             self._on_progress(known, failed)
         self._before = known
         found: dict[int, NDArray[np.float32]] = {}
@@ -316,7 +321,7 @@ class _BaselineJob:
         for batch in source.batches(table, self.done):
             rows = list(islice(studies, batch.rows))
             lines, failures, note = self._candidates_of(rows, batch)
-            with self._folder.append(batch.rows, note, batch.inputs) as place:
+            with self._folder.append(batch.rows, note, _images_of(batch)) as place:
                 (place / CANDIDATES).write_bytes("".join(lines).encode("utf-8"))
                 (place / FAILURES).write_bytes(csv_of(failures).encode("utf-8"))
             self._count(batch.rows, note)
@@ -327,19 +332,19 @@ class _BaselineJob:
         self.failed += note["failed"]
 
     def _candidates_of(
-        self, rows: Sequence[Study | BadRow], batch: QueryBatch
+        self, rows: Sequence[Study | BadRow], batch: StudyBatch
     ) -> tuple[list[str], list[tuple[int, str | None, str]], dict[str, Any]]:
         """Return lines of candidates.jsonl, failures, and the note of a chunk."""
         studies = {row.row: row for row in rows if isinstance(row, Study)}
         failures = [(row.row, row.id, row.reason) for row in batch.failed]
         cases = [
             Case(
-                query.row - 1,
-                query.id,
-                query.reference,
+                study.row - 1,
+                study.id,
+                study.reference,
                 None if batch.images is None else batch.images[k],
             )
-            for k, query in enumerate(batch.queries)
+            for k, study in enumerate(batch.studies)
         ]
         lines = []
         for case, text in zip(cases, self._source.baseline.candidates(cases), strict=True):

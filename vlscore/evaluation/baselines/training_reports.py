@@ -262,7 +262,7 @@ def nearest_rows(
     found: list[int | None] = [None] * len(images)
     asked = np.flatnonzero(np.isfinite(images).all(1)).tolist()
     barred = {k: (excluded or {}).get(row, ()) for k, row in enumerate(asked)}
-    hits = search(corpus, Cosine(images[asked], corpus.norms), 1, barred)
+    hits = search(corpus, Cosine(images[asked], corpus), 1, barred)
     for row, hit in zip(asked, hits.rows[:, 0].tolist(), strict=True):
         found[row] = hit if hit >= 0 else None
     return found

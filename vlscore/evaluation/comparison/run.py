@@ -1,77 +1,52 @@
-"""Comparison of systems, in a resumable folder of results."""
+"""Comparison of systems that wrote reports for the same studies, into a folder of results."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import OnPhase, OnProgress, ResumableFolder, frame, settings_in
-from vlscore.data import ColumnNames, ReportTable
+import numpy as np
+
+from vlscore.core import OnProgress, frame, no_progress, settings_in
+from vlscore.data import ColumnNames, ReportTable, Study, select
+from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
-from vlscore.evaluation.comparison.comparison_figures import draw_comparison
-from vlscore.evaluation.comparison.comparison_job import ComparisonJob, open_systems
-from vlscore.evaluation.comparison.known import EXTENDS
+from vlscore.evaluation.comparison.comparison_figures import VALUES, draw_comparison
+from vlscore.evaluation.comparison.inputs import Inputs, opened_systems
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table
-from vlscore.evaluation.comparison.statistics import Comparison
-from vlscore.evaluation.comparison.systems import Source
-from vlscore.evaluation.comparison.tables import (
-    CONTENT,
-    RESULTS,
-    VALUES,
-    first_failures,
-    write_paper_table,
+from vlscore.evaluation.comparison.statistics import (
+    Quantity,
+    compared,
+    quantities_of,
+    same_words,
+    text_facts,
 )
+from vlscore.evaluation.comparison.system_values import (
+    SystemValues,
+    baseline_reports,
+    precomputed_values,
+    values_of,
+)
+from vlscore.evaluation.comparison.systems import Source
+from vlscore.evaluation.comparison.tables import differences_tables, systems_table, texts_table
 from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
+from vlscore.evaluation.scoring.scored_rows import IMAGES, images_frame, require_same_images
 from vlscore.metrics import Scorer
-from vlscore.stats import FAILURES, Failure, Run, TextTable, check_drawable, write_changed
+from vlscore.stats import (
+    Content,
+    Failure,
+    Result,
+    check_drawable,
+    mean_statistics,
+    with_mark,
+    write_changed,
+)
 
 if TYPE_CHECKING:
     import pandas
 
-
-@dataclass(frozen=True)
-class ComparisonRun(Run):
-    """A comparison and its files; docs/comparing.md describes them.
-
-    Attributes:
-        result: the numbers; None where the run had ended before.
-        taken_up: how many columns of an earlier comparison in the folder were used again, a column
-            being the values of one system in one metric.
-    """
-
-    content_file = CONTENT
-    results = RESULTS
-
-    result: Comparison | None = None
-    taken_up: int = 0
-
-    @property
-    def failed(self) -> int:
-        """Return the number of missing values."""
-        return sum(sum(counts.values()) for counts in self.content["failed"].values())
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a system and number: value, its bounds, n, support. Needs pandas."""
-        return frame(
-            {
-                "system": system,
-                "metric": each["name"],
-                "value": each["values"][system],
-                "n": each["count"],
-                "support": each["support"].get(system),
-                "higher_is_better": each["higher_is_better"],
-            }
-            for each in self.content["measured"]
-            for system in self.content["systems"]
-        )
-
-    def table(self, settings: TableSettings | None = None) -> TextTable:
-        """Return the one table of the comparison; see `TableSettings`."""
-        return paper_table(self.content, settings)
-
-    def first_failures(self, count: int | None = None) -> list[Failure]:
-        """Return the first missing values, each reason once; `row` is the system."""
-        return first_failures(self.folder / FAILURES)[:count]
+PAPER = "table"
+PAPER_FORMATS = ("md", "tex")
 
 
 def compare(
@@ -95,17 +70,12 @@ def compare(
     figure: str | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
-    on_phase: OnPhase | None = None,
-) -> ComparisonRun:
+    on_progress: OnProgress = no_progress,
+) -> Result:
     """Compare systems that wrote reports for the same studies, and write tables and values.
 
-    Every image and every reference is embedded once for all systems. All systems' texts and
-    numbers are held in memory.
-
-    Called again after a stop with the same arguments, a run resumes where it was. Called again
-    when it has ended, it changes nothing. Called with other metrics or systems, it computes those
-    that are new alone, and writes the tables of what was asked for.
+    All systems' texts and numbers are held in memory. Called again when it has ended, it changes
+    no number; the one table is written as `table` says.
 
     Args:
         systems: tables of studies with candidates, folders of finished evaluations, "name=path",
@@ -117,36 +87,165 @@ def compare(
         columns: other names of columns in the tables.
         image_root: folder that image paths start from; default: that of their table.
         baselines, train, values, lower_is_better: see `ComparisonSettings`; `values` is read as by
-            `read_elsewhere`.
+            `read_precomputed`, with the columns system and id.
         resamples, permutations, seed, ignore_blanks, patient_column, against: see there.
         table: how the one table is printed; also of a run that has ended.
-        figure: "png", "svg" or "pdf": also draw the table's numbers, their paired differences
-            and the systems' ranks; also of a run that has ended.
+        figure: "png", "svg" or "pdf": also draw the table's numbers and their paired differences;
+            also of a run that has ended.
         workers: processes that decode images.
-        overwrite: compute anew, and replace results when the new ones are complete.
-        on_progress: called with (rows done, values lacking), where there is no `on_phase`.
-        on_phase: called at the beginning of each phase with (what is done, how many in all);
-            returns what is called with (done, failed).
+        overwrite: compute again, and replace results when the new ones are complete.
+        on_progress: called with (rows done, rows failed), a row being a study of a system.
 
+    Returns: the result with the frames "systems" (one row a number and system), "differences" (one
+        a number and pair of systems) and "texts".
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
     settings = settings_in(ComparisonSettings, locals())
     if figure is not None:
         check_drawable(figure)
-    run = ComparisonJob(open_systems(systems, columns), scorer, settings, image_root)
-
-    def compute(folder: ResumableFolder) -> dict[str, Any]:
-        result = run.compare(folder, workers, on_progress, on_phase)
-        return {"result": result, "taken_up": run.taken_up}
-
+    inputs = Inputs.read(opened_systems(systems, columns), scorer, settings, image_root)
     shown = table or TableSettings()
-    check_table(shown, run.signatures, [each.name for each in run.given], against)
-    ended = ComparisonRun.make(out, run.key(), compute, overwrite=overwrite, extends=EXTENDS)
-    write_paper_table(ended.folder, ended.content, shown)
-    described = methods(ended.folder)
-    write_changed(ended.folder / METHODS, described.markdown)
-    write_changed(ended.folder / REFERENCES, described.bibtex)
+    precomputed = inputs.precomputed.higher_is_better if inputs.precomputed is not None else ()
+    check_table(shown, inputs.signatures, precomputed)
+
+    def compute(path: Path) -> Content:
+        return _compared(inputs, settings, workers, on_progress)
+
+    result = Result.make(out, inputs.key(settings), compute, overwrite=overwrite)
+    if result.unchanged and inputs.image_table is not None:
+        require_same_images(result.folder)
+    paper = paper_table(result, shown)
+    for suffix, text in zip(PAPER_FORMATS, (paper.markdown(), paper.latex()), strict=True):
+        write_changed(result.folder / f"{PAPER}.{suffix}", text)
+    described = methods(result.folder)
+    write_changed(result.folder / METHODS, described.markdown)
+    write_changed(result.folder / REFERENCES, described.bibtex)
     if figure is not None:
-        draw_comparison(ended.folder, ended.content, figure, shown.columns, VALUES)
-    return ended
+        draw_comparison(result, figure, shown.columns)
+    return result
+
+
+def _compared(
+    inputs: Inputs, settings: ComparisonSettings, workers: int, on_progress: OnProgress
+) -> Content:
+    """Return the values of all systems and baselines, compared."""
+    texts: dict[str, Sequence[str | None]] = dict(inputs.systems.candidates)
+    baselines, notes = baseline_reports(inputs, settings, workers)
+    names = [*texts, *baselines]
+    if settings.against is not None and settings.against not in names:
+        raise InvalidSetting(
+            f"no system is called {settings.against}; there are {', '.join(names)}"
+        )
+    values = values_of(inputs, baselines, workers, on_progress)
+    quantities = [
+        quantity
+        for metric in inputs.signatures
+        for quantity in quantities_of(metric, values.columns, values.sums.get(str(metric)))
+    ]
+    signatures = {str(metric): str(s) for metric, s in inputs.signatures.items()}
+    for name, column in precomputed_values(inputs, names).items():
+        assert inputs.precomputed is not None
+        better = inputs.precomputed.higher_is_better[name]
+        statistics = mean_statistics(column)
+        quantities.append(Quantity(name, name, better, statistics, name, all_systems=False))
+        values.columns[name] = column
+        signatures[name] = str(inputs.precomputed.signature)
+    measured, tested = compared(
+        names,
+        quantities,
+        resamples=settings.resamples,
+        permutations=settings.permutations,
+        seed=settings.seed,
+        patients=inputs.patients,
+        against=settings.against,
+    )
+    facts = _facts_of_texts(inputs, {**texts, **baselines}, baselines, values)
+    notes = [*inputs.notes, *notes, *_same_text_notes(facts)]
+    tables = [texts_table(facts), systems_table(measured, names)]
+    tables += differences_tables(measured, tested)
+    frames = {"systems": frame(measured), "texts": frame(facts)}
+    if tested:
+        frames["differences"] = frame(tested)
+    return Content(
+        frames,
+        with_mark(tables, signatures.values()),
+        _files(inputs, names, values),
+        [
+            Failure(names[k], inputs.systems.studies[row].id, reason)
+            for (k, row), reason in sorted(values.reasons.items())
+        ],
+        signatures,
+        notes,
+        {
+            "tables": {each.name: str(each.table.path.resolve()) for each in inputs.sources},
+            "studies": len(inputs.systems.studies),
+        },
+    )
+
+
+def _facts_of_texts(
+    inputs: Inputs,
+    texts: Mapping[str, Sequence[str | None]],
+    baselines: Mapping[str, Any],
+    values: SystemValues,
+) -> list[dict[str, Any]]:
+    """Return facts about the candidates of every system as texts."""
+    known = {same_words(text) for text in inputs.references() if text is not None}
+    known |= {same_words(text) for text in inputs.train or ()}
+
+    def selected(text: str) -> str:
+        try:
+            return select(text, inputs.policy, "candidate")
+        except VLScoreError:
+            return text
+
+    found = []
+    for k, (name, candidates) in enumerate(texts.items()):
+        given = [text or "" for text in candidates]
+        facts = text_facts(given if name in baselines else [*map(selected, given)], known)
+        lacking = {
+            str(metric): int((~np.isfinite(values.columns[str(metric)][k])).sum())
+            for metric in inputs.signatures
+        }
+        cut = None if values.truncated is None else float(values.truncated[k].mean())
+        without = ", ".join(f"{metric} {count}" for metric, count in lacking.items() if count)
+        found.append({"system": name, **facts, "truncated": cut, "without_value": without})
+    return found
+
+
+def _same_text_notes(facts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each system that writes the same report for all studies."""
+    return [
+        f"{each['system']} has one and the same report for all {each['n']} studies, whatever they "
+        "show"
+        for each in facts
+        if each["n"] > 1 and round(each["distinct"] * each["n"]) == 1
+        if not each["system"].startswith(BASELINE)
+    ]
+
+
+def _files(
+    inputs: Inputs, names: Sequence[str], values: SystemValues
+) -> dict[str, "pandas.DataFrame"]:
+    """Return the values of single studies, one row a system and study, and the images."""
+    import pandas
+
+    ids = [study.id for study in inputs.systems.studies]
+    rows = pandas.DataFrame(
+        {
+            "system": np.repeat(np.array(names, dtype=object), len(ids)),
+            "id": ids * len(names),
+            **{name: column.ravel() for name, column in values.columns.items()},
+            "error": [
+                values.reasons.get((k, row)) for k in range(len(names)) for row in range(len(ids))
+            ],
+        }
+    )
+    files = {VALUES: rows.astype({"error": object})}
+    if inputs.image_table is not None:
+        images = inputs.systems.images.values()
+        files[IMAGES] = images_frame(
+            path for found in images if isinstance(found, Study) for path in found.images
+        )
+    return files

@@ -1,262 +1,243 @@
-"""Values of systems for some studies: computed, with each reference embedded once, or read.
+"""Values of systems and baselines for the same studies: computed, or read from evaluations."""
 
-Values are read from chunks, or from tables of values computed elsewhere.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.data import Study, columns_of
-from vlscore.embedding import EmbeddedRows, StudyEmbedder
-from vlscore.errors import InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.alignment.rating_builder import missing_columns
-from vlscore.evaluation.command_settings import check_elsewhere
-from vlscore.evaluation.row_chunks import read_arrays, write_arrays
-from vlscore.evaluation.study_vectors import StudyVectors
-from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumns
+from vlscore.core import OnProgress, difference
+from vlscore.data import Study
+from vlscore.errors import InvalidSetting, InvalidStudy
+from vlscore.evaluation.command_settings import ComparisonSettings
+from vlscore.evaluation.comparison.inputs import Inputs
+from vlscore.evaluation.score_table import Row, score_table
+from vlscore.evaluation.scoring.scored_rows import ERROR, ID, ScoredRows
+from vlscore.metrics import Item, Scorer
 
-# Columns of a table of values that name its rows.
-_ID_COLUMNS = ("system", "id")
+_TRUNCATED = "candidate_truncated"
 
-
-@dataclass(frozen=True)
-class NumberLayout:
-    """Positions of each metric's numbers in a row of numbers.
-
-    Attributes:
-        metrics: in order.
-    """
-
-    metrics: tuple[Metric, ...]
-
-    @property
-    def width(self) -> int:
-        """Return the length of a row: columns of every metric, and sums for its corpus values."""
-        return sum(len(metric.columns) + metric.statistics for metric in self.metrics)
-
-    def columns(self, metric: Metric) -> slice:
-        """Return the positions of a metric's columns."""
-        start = self._start(metric)
-        return slice(start, start + len(metric.columns))
-
-    def statistics(self, metric: Metric) -> slice:
-        """Return the positions of the sums from which a metric's corpus values are computed."""
-        start = self._start(metric) + len(metric.columns)
-        return slice(start, start + metric.statistics)
-
-    def _start(self, metric: Metric) -> int:
-        before = self.metrics[: self.metrics.index(metric)]
-        return sum(len(each.columns) + each.statistics for each in before)
+Array = NDArray[np.float64]
 
 
-@dataclass(eq=False)
+@dataclass
 class SystemValues:
-    """Values of one system for n studies.
+    """Values of k systems for n studies.
 
     Attributes:
-        numbers: (n, layout.width); nan where a study has no value.
-        truncated: (n,) whether the encoder did not read the candidate's end; None without one.
-        failures: study -> {metric: why it has no value}.
+        columns: name -> (k, n), nan where a study has no value.
+        sums: metric -> (k, n, s) of its corpus values.
+        reasons: (system, study) -> why a value is missing.
+        truncated: (k, n) whether the encoder did not read a candidate's end; None without one.
     """
 
-    numbers: NDArray[np.float64]
+    columns: dict[str, Array]
+    sums: dict[str, Array]
+    reasons: dict[tuple[int, int], str] = field(default_factory=dict)
     truncated: NDArray[np.bool_] | None = None
-    failures: dict[int, dict[str, str]] = field(default_factory=dict)
-
-    def written_failures(self) -> dict[str, dict[str, str]]:
-        """Return the failures as json has them: keys are texts."""
-        return {str(row): reasons for row, reasons in self.failures.items()}
 
     @classmethod
     def joined(cls, parts: Sequence["SystemValues"]) -> "SystemValues":
-        """Return the values of consecutive stretches of studies."""
-        starts = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
+        """Return the values of all systems, one part after the other."""
+        starts = np.cumsum([0, *(len(next(iter(p.columns.values()))) for p in parts)]).tolist()
         flags = [part.truncated for part in parts if part.truncated is not None]
         return cls(
-            np.concatenate([part.numbers for part in parts]),
-            np.concatenate(flags) if len(flags) == len(parts) else None,
+            {n: np.concatenate([p.columns[n] for p in parts]) for n in parts[0].columns},
+            {n: np.concatenate([p.sums[n] for p in parts]) for n in parts[0].sums},
             {
-                start + k: reasons
+                (start + k, row): reason
                 for start, part in zip(starts, parts, strict=False)
-                for k, reasons in part.failures.items()
+                for (k, row), reason in part.reasons.items()
             },
+            np.concatenate(flags) if len(flags) == len(parts) else None,
         )
 
 
-def write_chunk(place: Path, values: Mapping[str, SystemValues]) -> None:
-    """Write the values of all systems for some studies into a chunk."""
-    arrays = {"numbers": np.stack([each.numbers for each in values.values()])}
-    flags = [each.truncated for each in values.values() if each.truncated is not None]
-    if len(flags) == len(values):
-        arrays["truncated"] = np.stack(flags)
-    write_arrays(place, {name: each.written_failures() for name, each in values.items()}, **arrays)
+def baseline_reports(
+    inputs: Inputs, settings: ComparisonSettings, workers: int
+) -> tuple[dict[str, Sequence[str | None]], list[str]]:
+    """Return name -> reports of the baselines, whose sections are selected already; and notes."""
+    if not settings.baselines:
+        return {}, []
+    # They load torch, which comparisons of texts do without.
+    from vlscore.evaluation.baselines.training_reports import (
+        CONSTANT,
+        NEAREST,
+        NORMAL,
+        RANDOM,
+        constant_report,
+        nearest_reports,
+        random_reports,
+    )
+    from vlscore.perturb import standard_normal_of
+
+    references = inputs.references()
+    pool = inputs.train if inputs.train is not None else [t for t in references if t is not None]
+    count = len(references)
+    # First, because it raises a clear error where there are no reports.
+    drawn = random_reports(references, inputs.train, settings.seed)
+    report, times = constant_report(pool)
+    whose = "of the training table" if inputs.train is not None else "of the references"
+    # Without the texts: reports are patients' data, and notes reach the logs of a cluster.
+    notes = [
+        f"{CONSTANT} is the most frequent report {whose} ({times} of {len(pool)} have it), "
+        f"{NORMAL} their most frequent normal sentences"
+    ]
+    if inputs.train is None:
+        notes.append(
+            "baselines take the references of the compared studies, which the systems do not "
+            "know; name a training table for a fair comparison"
+        )
+    found: dict[str, Sequence[str | None]] = {
+        CONSTANT: [report] * count,
+        NORMAL: [standard_normal_of(pool)] * count,
+        RANDOM: drawn,
+    }
+    embedder = inputs.scorer.embedder if inputs.scorer is not None else None
+    if inputs.image_table is None or embedder is None:
+        notes.append(f"{NEAREST} is left out: no metric looks at images, so none are embedded")
+    else:
+        items = (_item(inputs, k, "") for k in range(count))
+        with embedder.decoder(workers) as decoder:
+            shown = [embedder.begin(item.shown, decoder) for item in items if item.shown]
+            vectors = embedder.embed_studies(shown).vectors
+        found[NEAREST] = nearest_reports(vectors, references)
+    return found, notes
 
 
-def read_chunk(place: Path) -> dict[str, SystemValues]:
-    """Return what `write_chunk` wrote."""
-    arrays, failed = read_arrays(place)
-    numbers = arrays["numbers"]
-    flags = arrays.get("truncated", [None] * len(numbers))
+def values_of(
+    inputs: Inputs,
+    baselines: Mapping[str, Sequence[str | None]],
+    workers: int,
+    on_progress: OnProgress,
+) -> SystemValues:
+    """Return the values of all systems, then of the baselines: read, or computed."""
+    runs = {source.name: source.run for source in inputs.sources}
+    to_score = {
+        name: texts for name, texts in inputs.systems.candidates.items() if runs[name] is None
+    }
+    computed: dict[str, SystemValues] = {}
+    if inputs.scorer is not None and (to_score or baselines):
+        # The sections of baselines are selected already.
+        policy = inputs.scorer.text_policy
+        other = copy(inputs.scorer)
+        other.text_policy = replace(policy, candidate_section="all")
+        groups = [(to_score, inputs.scorer), (baselines, other)]
+        if policy.section_of("candidate") == "all":
+            groups = [({**to_score, **baselines}, inputs.scorer)]
+        for group, scorer in groups:
+            if group:
+                computed |= _scored(inputs, group, scorer, workers, on_progress)
+    parts = []
+    for name in [*inputs.systems.candidates, *baselines]:
+        run = runs.get(name)
+        parts.append(computed[name] if run is None else _read(inputs, name))
+    return SystemValues.joined(parts)
+
+
+def _scored(
+    inputs: Inputs,
+    candidates: Mapping[str, Sequence[str | None]],
+    scorer: Scorer,
+    workers: int,
+    on_progress: OnProgress,
+) -> dict[str, SystemValues]:
+    """Return the values of each system, computed; a study's systems are scored together."""
+    count, systems = len(inputs.systems.studies), len(candidates)
+    items: list[Row] = [
+        InvalidStudy("the baseline has no report for this study")
+        if texts[row] is None
+        else _item(inputs, row, str(texts[row]))
+        for row in range(count)
+        for texts in candidates.values()
+    ]
+    table = score_table(items, scorer, workers=workers, on_progress=on_progress)
+
+    def of(column: NDArray[Any], k: int) -> NDArray[Any]:
+        return column.reshape(count, systems, *column.shape[1:])[None, :, k]
+
+    reasons: dict[int, dict[tuple[int, int], list[str]]] = {k: {} for k in range(systems)}
+    for values in table.values.values():
+        for place, error in values.failures.items():
+            row, k = divmod(place, systems)
+            reasons[k].setdefault((0, row), []).append(str(error))
+    flags = table.geometry.get(_TRUNCATED)
     return {
         name: SystemValues(
-            numbers[k], flags[k], {int(row): reasons for row, reasons in found.items()}
+            {n: of(c, k) for each in table.values.values() for n, c in each.columns.items()},
+            {
+                str(metric): of(each.statistics, k)
+                for metric, each in table.values.items()
+                if each.statistics is not None and metric.corpus
+            },
+            {place: "; ".join(dict.fromkeys(found)) for place, found in reasons[k].items()},
+            None if flags is None else of(flags, k),
         )
-        for k, (name, found) in enumerate(failed.items())
+        for k, name in enumerate(candidates)
     }
 
 
-def compute_values(
-    scorer: Scorer,
-    studies: Sequence[Study],
-    candidates: Sequence[str | None],
-    images: StudyVectors | None,
-    *,
-    is_selected: bool = False,
-) -> SystemValues:
-    """Compute the values of one system; failures are listed, never raised.
+def _item(inputs: Inputs, row: int, candidate: str) -> Item:
+    """Return what is scored of a study; one without an image fails where a metric needs it."""
+    study = inputs.systems.studies[row]
+    item = Item(candidate, study.reference, None, study.parts)
+    if inputs.image_table is None:
+        return item
+    from vlscore.embedding import StudyViews
 
-    Args:
-        candidates: of the n studies; None where the system has none.
-        images: embedded already; None where no metric looks at them.
-        is_selected: the text policy was applied to the candidates already.
+    found = inputs.systems.images.get(study.id)
+    if isinstance(found, Study):
+        item.shown = StudyViews(found.images, found.views)
+    else:
+        reason = f"study {study.id}: no image is given for it" if found is None else found.reason
+        item.shown = StudyViews((), error=InvalidStudy(reason))
+    return item
+
+
+def _read(inputs: Inputs, name: str) -> SystemValues:
+    """Return the values of a finished evaluation.
+
+    Raises: InvalidSetting where it lacks a metric, or has it with another signature.
     """
-    layout = NumberLayout(scorer.metrics)
-    failures: dict[int, VLScoreError] = {}
-    rows, chosen = [], []
-    for row, (study, candidate) in enumerate(zip(studies, candidates, strict=True)):
-        try:
-            if candidate is None:
-                raise InvalidStudy("the baseline has no report for this study")
-            given = replace(study, candidate=None if is_selected else candidate)
-            if not scorer.plan.needs.references:
-                given = replace(given, reference=None, parts=None)
-            given = given.selected(scorer.text_policy)
-            chosen.append(replace(given, candidate=candidate) if is_selected else given)
-            rows.append(row)
-        except VLScoreError as error:
-            failures[row] = error
-    texts = [study.candidate or "" for study in chosen]
-    against = None
-    if scorer.plan.needs.references:
-        against = [study.reference or "" for study in chosen]
-    triples, truncated = None, None
-    if scorer.embedder is not None:
-        triples, flags = _embed(scorer.embedder, chosen, texts, against, images)
-        truncated = np.zeros(len(studies), dtype=bool)
-        truncated[rows] = flags
-    found = scorer.plan.values(Batch(texts, against, triples))
-    numbers = np.full((len(studies), layout.width), np.nan)
-    names = [str(metric) for metric in scorer.metrics]
-    reasons = {row: dict.fromkeys(names, str(error)) for row, error in failures.items()}
-    for metric, values in found.items():
-        numbers[rows, layout.columns(metric)] = np.stack(list(values.columns.values()), axis=1)
-        if values.statistics is not None:
-            numbers[rows, layout.statistics(metric)] = values.statistics
-        for k, reason in values.failures.items():
-            reasons.setdefault(rows[k], {})[str(metric)] = str(reason)
-    return SystemValues(numbers, truncated, reasons)
-
-
-def _embed(
-    embedder: StudyEmbedder,
-    studies: Sequence[Study],
-    texts: Sequence[str],
-    references: Sequence[str] | None,
-    images: StudyVectors | None,
-) -> tuple[EmbeddingTriples, NDArray[np.bool_]]:
-    failures: dict[int, VLScoreError] = {}
-    g = embedder.embed_texts(texts)
-    r: EmbeddedRows | None = None
-    if references is not None:
-        r = embedder.embed_texts(references)
-    for part in (g, r):
-        failures |= part.failures if part is not None else {}
-    i = None
-    if images is not None:
-        i, missing = images.rows([study.id for study in studies], embedder.dim)
-        failures |= missing
-    triples = EmbeddingTriples(
-        i, g.vectors, None if r is None else r.vectors, embedder.signature, embedder.C, failures
-    )
-    return triples, g.truncated.numpy()
-
-
-@dataclass(frozen=True, eq=False)
-class MetricElsewhere:
-    """One column of a table of values.
-
-    Attributes:
-        name: of the column.
-        higher_is_better: direction.
-        values: system -> (n,) values of the studies, nan where there is none.
-        signature: names the file that they were read from.
-    """
-
-    name: str
-    higher_is_better: bool
-    values: Mapping[str, NDArray[np.float64]]
-    signature: str
-
-
-def read_elsewhere(
-    path: str | Path | None,
-    systems: Collection[str],
-    studies: Sequence[str],
-    *,
-    lower_is_better: Collection[str] = (),
-    computed: Collection[str] = (),
-) -> tuple[list[MetricElsewhere], list[str]]:
-    """Read metrics, and notes, from a table of one row a system and study, one column a metric.
-
-    Directions and cells that are no numbers are treated as `ValueColumns` does.
-
-    Args:
-        path: of the table; None where there is none, and so no metrics.
-        computed: names that columns must not have, for they are computed here.
-        systems, studies: those that are compared; rows of others are left out and counted in a
-            note.
-
-    Raises:
-        InvalidTable: the file cannot be read, has not the columns, names a study of a system
-            twice, or has no row that is compared.
-        InvalidSetting: a name in `lower_is_better` is no column, or a column is computed here.
-    """
-    check_elsewhere(path, lower_is_better)
-    if path is None:
-        return [], []
-    path = Path(path)
-    found = columns_of(path)
-    missing_columns(path, found, _ID_COLUMNS)
-    names = [name for name in found if name not in _ID_COLUMNS]
-    if not names:
-        raise InvalidTable(f"{path}: has no column of values besides {', '.join(_ID_COLUMNS)}")
-    check_elsewhere(path, lower_is_better, names, computed)
-    columns = ValueColumns(path, names, lower_is_better)
-    place = {study: k for k, study in enumerate(studies)}
-    values = {name: {s: np.full(len(studies), np.nan) for s in systems} for name in names}
-    seen: set[tuple[str, str]] = set()
-    for number, (system, study), record in columns.rows(*_ID_COLUMNS):
-        if system not in systems or study not in place:
-            columns.pass_over()
-            continue
-        if (system, study) in seen:
-            raise InvalidTable(
-                f"{path}, row {number}: {system!r} has an earlier row of study {study!r}"
+    run = next(source.run for source in inputs.sources if source.name == name)
+    assert run is not None
+    found = ScoredRows.read(run, inputs.signatures)
+    for metric, wanted in inputs.signatures.items():
+        signature = found.metrics.get(metric)
+        if signature is None:
+            raise InvalidSetting(
+                f"{run.folder} has no values of {metric}; it has "
+                f"{', '.join(map(str, found.metrics))}. Give its table instead of the folder"
             )
-        seen.add((system, study))
-        for name in names:
-            values[name][system][place[study]], _ = columns.value(number, record[name], name)
-    if not seen:
-        raise InvalidTable(
-            f"{path}: none of its rows is of a system ({', '.join(systems)}) and study compared"
-        )
-    signature = str(columns.signature)
-    metrics = [
-        MetricElsewhere(name, columns.is_higher_better(name), values[name], signature)
-        for name in names
-    ]
-    return metrics, columns.notes("system and study compared")
+        if signature != wanted:
+            raise InvalidSetting(
+                f"{run.folder} holds {metric} computed in another way than the others: "
+                f"{difference(signature, wanted)}. Values of different signatures are not compared"
+            )
+    # Of rows with one id only the last can be a study; the others could not be read.
+    places = {str(study): k for k, study in enumerate(found.scores[ID])}
+    rows = [places[study.id] for study in inputs.systems.studies]
+    scores = found.scores.iloc[rows]
+    columns = [name for metric in inputs.signatures for name in metric.columns]
+    errors = scores[ERROR].where(scores[ERROR].notna(), None).tolist()
+    return SystemValues(
+        {name: scores[name].to_numpy(dtype=np.float64)[None] for name in columns},
+        {str(m): found.sums[str(m)][rows][None] for m in inputs.signatures if m.corpus},
+        {(0, k): str(reason) for k, reason in enumerate(errors) if reason is not None},
+        scores[_TRUNCATED].to_numpy(dtype=bool)[None] if _TRUNCATED in scores else None,
+    )
+
+
+def precomputed_values(inputs: Inputs, names: Sequence[str]) -> dict[str, Array]:
+    """Return name -> (k, n) of metrics computed elsewhere; baselines have no values of them."""
+    if inputs.precomputed is None:
+        return {}
+    count = len(inputs.systems.studies)
+    found = {}
+    for name, column in inputs.precomputed.values.items():
+        values = np.full((len(names), count), np.nan)
+        values[: len(inputs.sources)] = column.reshape(len(inputs.sources), count)
+        found[name] = values
+    return found

@@ -3,94 +3,28 @@
 Tables whose studies or references differ are refused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
-import numpy as np
-
-from vlscore.core import FinishedRun, Signature, difference, finished_run
+from vlscore.core import FinishedRun, finished_run
 from vlscore.data import (
     BadRow,
     ColumnNames,
     Study,
-    StudyImages,
     StudyTable,
     open_studies,
     read_rows,
 )
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.comparison.system_values import NumberLayout, SystemValues
-from vlscore.evaluation.scoring.results import layout_of_run, read_rows_of
-from vlscore.evaluation.scoring.summary import ID, STATISTICS, reasons_of
+from vlscore.evaluation.scoring.scored_rows import ScoredRows
 from vlscore.metrics import Metric
-
-_TRUNCATED = "candidate_truncated"
-
-
-def signatures_of(run: FinishedRun) -> dict[Metric, Signature]:
-    """Return the metrics of a finished evaluation, and what their numbers depend on."""
-    return dict(layout_of_run(run).metrics)
-
-
-def read_values(
-    run: FinishedRun, signatures: Mapping[Metric, Signature], studies: Sequence[Study]
-) -> SystemValues:
-    """Return the values that a finished evaluation has of these metrics.
-
-    Raises: InvalidSetting where it lacks a metric, or has it with another signature.
-    """
-    layout = layout_of_run(run, {str(metric): metric for metric in signatures})
-    there = {str(metric): signature for metric, signature in layout.metrics}
-    for metric, wanted in signatures.items():
-        found = there.get(str(metric))
-        if found is None:
-            raise InvalidSetting(
-                f"{run.folder} has no values of {metric}; it has {', '.join(there)}. Add them with "
-                "`vlscore evaluate --metrics`, or give its table instead of the folder"
-            )
-        if found != wanted:
-            raise InvalidSetting(
-                f"{run.folder} holds {metric} computed in another way than the others: "
-                f"{difference(found, wanted)}. Values of different signatures are not compared"
-            )
-    place = {study.id: k for k, study in enumerate(studies)}
-    target = NumberLayout(tuple(signatures))
-    values = SystemValues(np.full((len(studies), target.width), np.nan))
-    for table in read_rows_of(run, layout):
-        ids = table[ID].to_pylist()
-        rows = [k for k, name in enumerate(ids) if name in place]
-        to = [place[ids[k]] for k in rows]
-        for metric in signatures:
-            columns = [table[name].to_numpy()[rows] for name in metric.columns]
-            values.numbers[to, target.columns(metric)] = np.stack(columns, axis=1)
-            if metric.statistics:
-                flat = np.asarray(table[f"{STATISTICS}{metric}"].combine_chunks().flatten())
-                sums = flat.reshape(len(table), metric.statistics)
-                values.numbers[to, target.statistics(metric)] = sums[rows]
-        if _TRUNCATED in table.column_names:
-            if values.truncated is None:
-                values.truncated = np.zeros(len(studies), dtype=bool)
-            values.truncated[to] = table[_TRUNCATED].to_numpy()[rows]
-        wanted_names = {str(metric) for metric in signatures}
-        for _, name, reasons in reasons_of(table):
-            if name in place:
-                own = {m: reason for m, reason in reasons.items() if m in wanted_names}
-                if "row" in reasons:
-                    own = dict.fromkeys(wanted_names, reasons["row"])
-                if own:
-                    values.failures[place[name]] = own
-    return values
-
 
 _TEXTS = {"reference", "candidate"}
 # Ids and texts that a message shows.
 _SHOWN_IDS = 5
 _SHOWN_LETTERS = 60
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -110,7 +44,7 @@ class Source:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics of the finished evaluation; none for a table."""
-        return () if self.run is None else tuple(signatures_of(self.run))
+        return () if self.run is None else tuple(ScoredRows.read(self.run).metrics)
 
 
 @dataclass(frozen=True)
@@ -120,13 +54,13 @@ class Systems:
     Attributes:
         studies: id, reference and its parts of each study, in the order of the first table.
         candidates: name of the system -> n candidates.
-        images: study id -> its images, or why it has none; empty where none are read.
+        images: study id -> the study with its images, or why it has none; empty if none are read.
         notes: what a user should know, one sentence each.
     """
 
     studies: tuple[Study, ...]
     candidates: Mapping[str, Sequence[str]]
-    images: Mapping[str, StudyImages | BadRow] = field(default_factory=dict)
+    images: Mapping[str, Study | BadRow] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -199,13 +133,13 @@ def join(
     notes += [note for other in read[1:] if (note := _note_of_blanks(first, other))]
     if not first.studies:
         raise InvalidTable(f"{first.source.table.path}: no row can be used; {first.bad[0]}")
-    found: dict[str, StudyImages | BadRow] = {}
+    found: dict[str, Study | BadRow] = {}
     for row in images if images is not None else ():
         if isinstance(row, BadRow):
             if row.id is not None:
                 found.setdefault(row.id, row)
         else:
-            found[row.id] = StudyImages(row.id, row.images, row.views)
+            found[row.id] = row
     return Systems(
         studies=tuple(first.studies.values()),
         candidates={
@@ -327,31 +261,25 @@ def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
             "`vlscore evaluate`"
         )
     run.check()
-    table, where = _entry(run, lambda: str(run.record["table"])), path / "run.json"
-    columns_then = _entry(run, lambda: ColumnNames(**run.key["columns"]))
-    digest = _entry(run, lambda: str(run.key["table_sha256"]))
+    if "metrics" not in run.key or "table_sha256" not in run.key:
+        raise InvalidTable(
+            f"{path / 'run.json'} is not that of `vlscore evaluate`: give the folder of a finished "
+            "evaluation, or a table"
+        )
+    table = str(run.record["table"])
     if not Path(table).is_file():
         raise InvalidTable(
-            f"{where} names the table {table}, which is not there; its candidates and references "
-            "are needed to compare. Put it there, or give the table instead of the folder"
+            f"{path / 'run.json'} names the table {table}, which is not there; its candidates and "
+            "references are needed to compare. Put it there, or give the table instead of the "
+            "folder"
         )
-    opened = open_studies(table, needs=_TEXTS, columns=columns_then)
-    if opened.sha256 != digest:
+    opened = open_studies(table, needs=_TEXTS, columns=ColumnNames(**run.key["columns"]))
+    if opened.sha256 != run.key["table_sha256"]:
         raise InvalidTable(
             f"{table} was changed since {path} was computed from it: evaluate it again, or give "
             "the table instead of the folder"
         )
     return Source(name, opened, run)
-
-
-def _entry(run: FinishedRun, read: Callable[[], T]) -> T:
-    try:
-        return read()
-    except (KeyError, TypeError):
-        raise InvalidTable(
-            f"{run.folder / 'run.json'} is not that of `vlscore evaluate`: give the folder of a "
-            "finished evaluation, or a table"
-        ) from None
 
 
 def patients_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:

@@ -4,21 +4,23 @@ Labels are those of the CheXpert labeller: 1 stated, -1 uncertain, 0 denied, and
 observation is not mentioned.
 """
 
-import csv
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import cell, plain_name
+from vlscore.core import plain_name
 from vlscore.data import BadRow, columns_of, is_missing, read_rows, split_sentences, text_of
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 UNMENTIONED, DENIED, UNCERTAIN, STATED = -2, 0, -1, 1
 GROUPS = {UNMENTIONED: "unmentioned", DENIED: "denied", UNCERTAIN: "uncertain", STATED: "stated"}
@@ -61,6 +63,16 @@ class LabelledSentences:
         for values in self.labels.values():
             digest.update(values.tobytes())
         return digest.hexdigest()
+
+    def table(self) -> "DataFrame":
+        """Return one row a sentence, as `read_labelled` reads them."""
+        from pandas import DataFrame
+
+        labels = {
+            name: [None if each == UNMENTIONED else each for each in values.tolist()]
+            for name, values in self.labels.items()
+        }
+        return DataFrame({SENTENCE_COLUMN: self.sentences, **labels}, dtype=object)
 
     def places(self, observation: str, *groups: int) -> NDArray[np.intp]:
         """Return places of the sentences of some groups."""
@@ -140,16 +152,6 @@ def read_labelled(
         for name, each in zip(chosen, columns_of_labels, strict=True)
     }
     return LabelledSentences(tuple(found), arrays, f"table {path.name}", tuple(bad))
-
-
-def write_labelled(path: Path, sentences: LabelledSentences) -> None:
-    """Write one row a sentence, as `read_labelled` reads it."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow([SENTENCE_COLUMN, *sentences.labels])
-        columns = zip(*(values.tolist() for values in sentences.labels.values()), strict=True)
-        for text, labels in zip(sentences.sentences, columns, strict=True):
-            writer.writerow([cell(text), *("" if each == UNMENTIONED else each for each in labels)])
 
 
 def _chosen(wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:

@@ -1,39 +1,59 @@
-"""Controlled corpora and the stress test on a file, in a resumable folder of results."""
+"""Controlled corpora: does a metric separate sentences that agree from sentences that do not?
 
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+Pino 2022 (thesis, section 5.3; github.com/pdpino/medical-ai, nlp_in_chexpert_groups): sentences are
+grouped by the label of one observation. A metric compares candidates of one group with references
+of another; a good one gives its best values where the groups are the same. The area under the ROC
+curve measures how well its values separate pairs that agree on whether the finding is there (stated
+or uncertain, against denied or unmentioned) from pairs that do not.
+
+Departures from his code, each for a reason: a sentence is not compared with itself, because that is
+no evidence; areas take as many pairs that agree as pairs that do not, which changes no expectation
+and needs fewer pairs; a cell is the mean of its pairs' values, where he has the corpus value of
+BLEU.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vlscore.core import (
-    OnPhase,
-    OnProgress,
-    ResumableFolder,
-    no_phase,
-    plain,
-    plain_dict,
-    run_record,
-    write_json,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import OnPhase, frame, no_phase, plain
 from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
-from vlscore.errors import InvalidReport
+from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE, Sampling
-from vlscore.evaluation.controlled_sentences.corpora import (
-    SIDES,
-    TASKS,
-    Controlled,
-    controlled_corpora,
-)
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
+    DENIED,
     GROUPS,
+    OWN_RULES,
+    STATED,
+    UNCERTAIN,
+    UNMENTIONED,
     LabelledSentences,
     label_sentences,
-    write_labelled,
 )
-from vlscore.evaluation.controlled_sentences.unmention import COMPARED, Stress, unmention_test
-from vlscore.metrics import Scorer
-from vlscore.stats import Run, TextTable, interval, number, with_mark, write_tables
+from vlscore.evaluation.score_table import score_table
+from vlscore.metrics import Item, Metric, Scorer, find_metric
+from vlscore.stats import (
+    Content,
+    Failure,
+    Result,
+    TextTable,
+    grouped_auc,
+    grouped_mean,
+    number,
+    text_table,
+    with_mark,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Both sides of the 2 x 2 matrix, and of the areas.
+SIDES = {"absent": (UNMENTIONED, DENIED), "present": (UNCERTAIN, STATED)}
+# Task -> the references' side; None for any reference.
+TASKS: dict[str, str | None] = {"recall": "present", "specificity": "absent", "all": None}
 
 _AREAS = (
     "Area under the ROC curve of the metric's values for whether candidate and reference agree "
@@ -43,120 +63,9 @@ _AREAS = (
 )
 _MATRIX = (
     "Mean value of candidates (columns) against references (rows), n pairs in parentheses. {way} "
-    "A good metric has its best values on the diagonal. controlled.json has the intervals."
+    "A good metric has its best values on the diagonal. result.json has the intervals."
 )
 _SIDES = "absent: denied or not mentioned; present: stated or uncertain."
-_STRESS = (
-    "Mean value of a candidate against its reference, 95 % bootstrap intervals over n reports. "
-    "denials left out: the candidate lacks the sentences that only deny; denials added: the "
-    "reference lacks them; pathology left out: the candidate lacks a finding. ratio: loss by "
-    "leaving denials out over that by leaving a pathology out, near 0 where a metric sees what "
-    "matters; - where the latter is not clearly above 0. mistaken: share of reports where leaving "
-    "denials out costs as much or more."
-)
-
-
-def headline_tables(found: Controlled, stress: Stress | None) -> list[TextTable]:
-    """Return the areas, and the stress test."""
-    tables = [area_table(found, name) for name in found.observations]
-    if stress is not None and any(each.n for each in stress.results):
-        tables.append(stress_table(stress))
-    return [table for table in tables if table.rows]
-
-
-def matrices(found: Controlled) -> list[TextTable]:
-    """Return the 2 x 2 and the 4 x 4 matrix of every metric and observation."""
-    tables = []
-    for metric in found.signatures:
-        for name in found.observations:
-            tables.append(matrix(found, metric, name, list(SIDES)))
-            tables.append(matrix(found, metric, name, list(GROUPS.values())))
-    return [table for table in tables if table.rows]
-
-
-def area_table(found: Controlled, observation: str) -> TextTable:
-    """Return areas of every metric for one observation."""
-    known = {
-        (each.metric, each.task): each
-        for each in found.separations
-        if each.observation == observation
-    }
-    rows = []
-    for metric in found.signatures:
-        row = {"metric": _named(metric, found.told)}
-        for task in TASKS:
-            each = known.get((metric, task))
-            row[task] = "-" if each is None else interval(each.auc)
-            row[f"n ({task})"] = str(each.n if each else 0)
-        rows.append(row)
-    return TextTable.of(f"Do sentences agree? {observation}", rows, _AREAS)
-
-
-def matrix(found: Controlled, metric: str, observation: str, groups: Sequence[str]) -> TextTable:
-    """Return means of one metric, references by row."""
-    known = {
-        (each.reference, each.candidate): each
-        for each in found.cells
-        if (each.metric, each.observation) == (metric, observation)
-    }
-    rows = []
-    for reference in groups:
-        cells = [known.get((reference, candidate)) for candidate in groups]
-        if any(cells):
-            shown = ("-" if c is None else f"{number(c.mean.estimate)} ({c.n})" for c in cells)
-            rows.append((reference, *shown))
-    way = "Higher is better." if found.higher_is_better[metric] else "Lower is better."
-    if list(groups) == list(SIDES):
-        way = f"{_SIDES} {way}"
-    return TextTable(
-        f"{_named(metric, found.told)}: {observation}",
-        ("reference", *groups),
-        tuple(rows),
-        _MATRIX.format(way=way),
-    )
-
-
-def stress_table(stress: Stress) -> TextTable:
-    """Return the stress test, one row a metric."""
-    rows = (
-        {
-            "metric": _named(each.metric, stress.told),
-            "n": str(each.n),
-            **{name: interval(each.means.get(name)) for name in COMPARED},
-            "ratio": interval(each.ratio),
-            "mistaken": interval(each.mistaken),
-        }
-        for each in stress.results
-    )
-    return TextTable.of("Unmentioned against negative", rows, _STRESS)
-
-
-def _named(metric: str, in_sample: frozenset[str]) -> str:
-    return f"{metric} ({IN_SAMPLE})" if metric in in_sample else metric
-
-
-@dataclass(frozen=True)
-class ControlledRun(Run):
-    """Controlled corpora and their files; docs/controlled.md describes them.
-
-    A row of `to_pandas` is a metric, observation and task: auc with its interval, n.
-
-    Attributes:
-        result, stress: the numbers; None where the run had ended before. `stress` is also None
-            where the input was sentences, not reports.
-    """
-
-    content_file = "controlled.json"
-    results = (content_file, "sentences.csv", "tables.md", "tables.tex")
-    rows = "separations"
-
-    result: Controlled | None = None
-    stress: Stress | None = None
-
-    @property
-    def headlines(self) -> list[TextTable]:
-        """Return the tables that are printed: all but the matrices."""
-        return self.tables[: self.content["headlines"]]
 
 
 def controlled(
@@ -167,134 +76,257 @@ def controlled(
     observations: tuple[str, ...] | None = None,
     text_policy: TextPolicy | str | None = None,
     sampling: Sampling | None = None,
-    most_reports: int = 200,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
     on_phase: OnPhase = no_phase,
-) -> ControlledRun:
+) -> Result:
     """Compare labelled sentences of reports under every metric, and write tables and numbers.
 
     Args:
-        source: reports, whose sentences our rules label and which take the stress test as well; or
-            sentences that others labelled.
+        source: reports, whose sentences our rules label; or sentences that others labelled.
         out: folder for the results.
         scorer: the metrics, none of which looks at images.
         observations: of the reports' sentences.
         text_policy: which section of a report counts.
         sampling: number of pairs from which every number is computed.
-        most_reports: of the stress test.
         overwrite: replace earlier results.
-        on_progress: called with (pairs done, values lacking).
-        on_phase: called at the beginning of each phase: pairs of sentences, of reports, resampling.
+        on_phase: called at the beginning of each phase: pairs of sentences, resampling.
 
+    Returns: frames "separations" (a metric, observation and task: auc), "cells" (of the matrices:
+        mean) and "counts" (sentences by observation and label); sentences.csv has the labels.
     Raises: InvalidSetting, FolderInUse.
     """
-    began = time.monotonic()
     sampling, policy = sampling or Sampling(), TextPolicy.named(text_policy)
     key = {
+        "command": "controlled",
         "sha256": source.sha256,
         "columns": source.sources if isinstance(source, ReportTable) else None,
         "observations": observations,
         "section": policy.signature(),
         "metrics": {name: str(s) for name, s in scorer.signatures.items()},
         "sampling": plain(sampling),
-        "most_reports": most_reports,
     }
 
-    def compute(folder: ResumableFolder) -> dict[str, Any]:
-        read = _read(source, policy, observations)
-        result = controlled_corpora(
-            scorer, read.sentences, sampling, on_progress=on_progress, on_phase=on_phase
+    def compute(folder: Path) -> Content:
+        bad: list[BadRow] = []
+        notes: list[str] = []
+        if isinstance(source, LabelledSentences):
+            sentences, bad = source, list(source.bad)
+        else:
+            sentences = label_sentences(_texts(source, policy, bad), observations)
+            notes = list(source.notes)
+        frames, further, signatures = compare_sentences(
+            scorer, sentences, sampling, on_phase=on_phase
         )
-        stress: Stress | None = None
-        if isinstance(source, ReportTable):
-            stress = unmention_test(
-                scorer,
-                read.reports,
-                most=most_reports,
-                resamples=sampling.resamples,
-                seed=sampling.seed,
-                on_progress=on_progress,
-                on_phase=on_phase,
-            )
-        content, tables = _content(read, result, stress)
+        known = reading_by_own_rules(scorer) if sentences.labelled_by == OWN_RULES else set()
+        areas, matrices = _tables(frames, scorer.metrics, known)
+        return Content(
+            frames,
+            with_mark([*areas, *matrices], signatures.values()),
+            {"sentences.csv": sentences.table()},
+            [Failure(row.row, row.id or "", row.reason) for row in bad],
+            signatures,
+            [*notes, *further],
+            {
+                "sentences": len(sentences),
+                "labelled_by": sentences.labelled_by,
+                "in_sample": sorted(known),
+                "areas": len(areas),
+            },
+        )
 
-        def write(place: Path) -> dict[str, Any]:
-            write_json(place / ControlledRun.content_file, content)
-            write_labelled(place / "sentences.csv", read.sentences)
-            write_tables(place, tables, content["signatures"].values())
-            notes = [*read.notes, *_notes(result)]
-            return run_record(notes=notes, seconds=round(time.monotonic() - began, 3))
-
-        folder.finish(write, rows=0)
-        return {"result": result, "stress": stress}
-
-    return ControlledRun.make(out, key, compute, overwrite=overwrite)
+    return Result.make(out, key, compute, overwrite=overwrite)
 
 
-@dataclass(frozen=True)
-class _ReadSentences:
-    """Sentences with labels, the reports that they are from, and the rows without a text."""
-
-    sentences: LabelledSentences
-    reports: Sequence[tuple[str, str]]
-    bad: Sequence[BadRow]
-    notes: Sequence[str]
-
-
-def _read(
-    source: ReportTable | LabelledSentences,
-    policy: TextPolicy,
-    observations: tuple[str, ...] | None,
-) -> _ReadSentences:
-    if isinstance(source, LabelledSentences):
-        return _ReadSentences(source, (), source.bad, ())
-    bad: list[BadRow] = []
-    reports = list(_texts(source, policy, bad))
-    sentences = label_sentences((text for _, text in reports), observations)
-    return _ReadSentences(sentences, reports, bad, source.notes)
-
-
-def _notes(result: Controlled) -> list[str]:
-    notes = [f"{name} is left out: {why}" for name, why in result.left_out.items()]
-    return notes + [f"{n} pairs have no {m}" for m, n in result.failures.items() if n]
-
-
-def _content(
-    read: _ReadSentences, result: Controlled, stress: Stress | None
-) -> tuple[dict[str, Any], list[TextTable]]:
-    """Return the content of controlled.json, and all tables."""
-    headlines = headline_tables(result, stress)
-    tables = with_mark([*headlines, *matrices(result)], result.signatures.values())
-    content = plain_dict(
-        {
-            "sentences": len(read.sentences),
-            "labelled_by": read.sentences.labelled_by,
-            "counts": result.counts,
-            "signatures": {name: str(s) for name, s in result.signatures.items()},
-            "cells": result.cells,
-            "separations": result.separations,
-            "stress": None if stress is None else stress.to_dict(),
-            "told_the_answer": sorted(result.told),
-            "tables": tables,
-            "headlines": len(headlines),
-            "failures": list(read.bad),
-        }
-    )
-    return content, tables
-
-
-def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[tuple[str, str]]:
-    """Yield (id, selected text) of every report; rows without one are added to `bad`."""
+def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[str]:
+    """Yield the selected text of every report; rows without one are added to `bad`."""
     for row in table:
         if isinstance(row, BadRow):
             bad.append(row)
             continue
         try:
             if row.parts is not None:
-                text = select_from_parts(row.parts, policy)
+                yield select_from_parts(row.parts, policy)
             else:
-                text = select(row.text, policy)
-            yield row.id, text
+                yield select(row.text, policy)
         except InvalidReport as error:
             bad.append(BadRow(row.row, row.id, str(error)))
+
+
+def compare_sentences(
+    scorer: Scorer,
+    sentences: LabelledSentences,
+    sampling: Sampling | None = None,
+    *,
+    on_phase: OnPhase = no_phase,
+) -> "tuple[dict[str, DataFrame], list[str], dict[str, Any]]":
+    """Compute matrices and areas of every metric of a scorer.
+
+    Args:
+        sentences: with labels; see `label_sentences` and `read_labelled`.
+        on_phase: called at the beginning of each phase.
+
+    Returns: the frames of `controlled`, notes, and the metrics' signatures.
+    Raises: InvalidSetting for a metric that looks at images, for sentences have none, or where no
+        observation has sentences to compare.
+    """
+    sampling = sampling or Sampling()
+    if scorer.plan.needs.images:
+        named = ", ".join(str(metric) for metric in scorer.metrics if metric.uses_image)
+        raise InvalidSetting(
+            f"{named or 'these metrics'} look at images, and sentences have none; name metrics of "
+            "texts. `vlscore sensitivity` shows the same reports to metrics of images"
+        )
+    pairs = _drawn_pairs(sentences, sampling)
+    used = list(dict.fromkeys(pairs["observation"]))
+    notes = [
+        f"{name} is left out: no two sentences state it, or no two do not"
+        for name in sentences.labels
+        if name not in used
+    ]
+    scorer = scorer.fit(sentences.sentences) if scorer.plan.needs_fit else scorer
+    distinct = dict.fromkeys(zip(pairs["candidate"], pairs["reference"], strict=True))
+    place = {pair: k for k, pair in enumerate(distinct)}
+    texts = sentences.sentences
+    table = score_table(
+        [Item(texts[g], texts[r]) for g, r in distinct],
+        scorer,
+        on_progress=on_phase("pairs of sentences", len(distinct)),
+    )
+    rows = [place[pair] for pair in zip(pairs["candidate"], pairs["reference"], strict=True)]
+    cells, separations = [], []
+    options = {"resamples": sampling.resamples, "seed": sampling.seed}
+    resampling = on_phase("resampling metrics", len(table.values))
+    for done, (metric, values) in enumerate(table.values.items(), start=1):
+        scored = pairs.assign(value=values.first_column[rows])
+        scored = scored[np.isfinite(scored["value"])]
+        if lacking := int((~np.isfinite(values.first_column)).sum()):
+            notes.append(f"{lacking} pairs have no {metric}")
+        for (name, task, of, with_), group in scored.groupby(
+            ["observation", "task", "of", "with"], sort=False
+        ):
+            references = group["reference"].astype(str).tolist()
+            found = {"metric": str(metric), "observation": name}
+            counts = {"n": len(group), "references": len(set(references))}
+            if not task:
+                mean = grouped_mean(group["value"], references, **options)
+                cells.append({**found, "reference": of, "candidate": with_, **counts, "mean": mean})
+            elif group["agrees"].nunique() == 2:
+                signed = metric.sign * group["value"]
+                area = grouped_auc(signed, group["agrees"].astype(bool), references, **options)
+                separations.append({**found, "task": task, **counts, "auc": area})
+            elif (
+                note := f"{name}, {task} is left out: its pairs all agree, or none does"
+            ) not in notes:
+                notes.append(note)
+        resampling(done, 0)
+    counts_of = []
+    for name in sentences.labels:
+        sizes = {label: len(sentences.places(name, group)) for group, label in GROUPS.items()}
+        counts_of.append({"observation": name, **sizes})
+    frames = {"separations": separations, "cells": cells, "counts": counts_of}
+    signatures = {str(metric): values.signature for metric, values in table.values.items()}
+    return {name: frame(each) for name, each in frames.items()}, notes, signatures
+
+
+def reading_by_own_rules(scorer: Scorer) -> set[str]:
+    """Return the metrics that read texts by the rules of `vlscore.findings`, directly or not."""
+
+    def reads(metric: Metric) -> bool:
+        inputs = (find_metric(each) for each in metric.inputs)
+        return metric.uses_findings or any(map(reads, inputs))
+
+    return {str(metric) for metric in scorer.metrics if reads(metric)}
+
+
+def _drawn_pairs(sentences: LabelledSentences, sampling: Sampling) -> "DataFrame":
+    """Draw the pairs of sentences that are compared.
+
+    Returns: observation; task, "" for a cell of the matrices; of and with, the cell's groups of
+        reference and candidate; reference and candidate, positions of sentences; agrees.
+    """
+    from pandas import DataFrame
+
+    rows: list[tuple[Any, ...]] = []
+    for number_of, name in enumerate(sentences.labels):
+        rng = np.random.default_rng([sampling.seed, number_of])
+        groups = {label: sentences.places(name, group) for group, label in GROUPS.items()}
+        sides = {side: sentences.places(name, *labels) for side, labels in SIDES.items()}
+        if any(len(side) < 2 for side in sides.values()):
+            continue
+        for places in (groups, sides):
+            for of, references in places.items():
+                for with_, candidates in places.items():
+                    rows += [
+                        (name, "", of, with_, r, g, 0)
+                        for r in _some(rng, references, sampling.references)
+                        for g in _some(rng, candidates[candidates != r], sampling.candidates)
+                    ]
+        half = max(sampling.candidates // 2, 1)
+        present = set(sides["present"].tolist())
+        for task, side_of in TASKS.items():
+            references = np.concatenate(list(sides.values())) if side_of is None else sides[side_of]
+            rows += [
+                (name, task, "", "", r, g, (side == "present") == (r in present))
+                for r in _some(rng, references, sampling.references)
+                for side, candidates in sides.items()
+                for g in _some(rng, candidates[candidates != r], half)
+            ]
+    if not rows:
+        raise InvalidSetting(
+            f"of {len(sentences)} sentences no two state {', '.join(sentences.labels)}, or no two "
+            "do not; name other observations (--observations), or give more reports"
+        )
+    columns = ["observation", "task", "of", "with", "reference", "candidate", "agrees"]
+    return DataFrame(rows, columns=columns)
+
+
+def _some(rng: np.random.Generator, places: NDArray[np.intp], most: int) -> list[int]:
+    """Return at most `most` of the places, without replacement, in random order."""
+    chosen: list[int] = rng.permutation(places)[:most].tolist()
+    return chosen
+
+
+def _tables(
+    frames: "Mapping[str, DataFrame]", metrics: Sequence[Metric], known: set[str]
+) -> tuple[list[TextTable], list[TextTable]]:
+    """Return the table of areas of each observation, and the matrices of every metric.
+
+    Args: known: metrics that read the sentences by the rules which labelled them.
+    """
+    areas, matrices = [], []
+    separations, cells = frames["separations"], frames["cells"]
+    for name, rows in separations.groupby("observation", sort=False) if len(separations) else ():
+        shown = rows[["metric"]].drop_duplicates()
+        for task in TASKS:
+            bounds = {f"auc{b}": f"{task}{b}" for b in ("", ".low", ".high")}
+            own = rows[rows["task"] == task].rename(columns={**bounds, "n": f"n ({task})"})
+            shown = shown.merge(own[["metric", *bounds.values(), f"n ({task})"]], "left")
+            shown[f"n ({task})"] = shown[f"n ({task})"].fillna(0).astype(int)
+        shown["metric"] = shown["metric"].map(lambda each: _named(each, known))
+        areas.append(text_table(f"Do sentences agree? {name}", shown, _AREAS))
+    for metric in metrics:
+        own = cells[cells["metric"] == str(metric)]
+        for name, rows in own.groupby("observation", sort=False):
+            title = f"{_named(str(metric), known)}: {name}"
+            way = "Higher is better." if metric.higher_is_better else "Lower is better."
+            matrices.append(_matrix(title, rows, list(SIDES), f"{_SIDES} {way}"))
+            matrices.append(_matrix(title, rows, list(GROUPS.values()), way))
+    return areas, [table for table in matrices if table.rows]
+
+
+def _matrix(title: str, cells: "DataFrame", groups: Sequence[str], way: str) -> TextTable:
+    """Return means of one metric, references by row."""
+    shown = {
+        (each["reference"], each["candidate"]): f"{number(each['mean'])} ({each['n']})"
+        for each in cells.to_dict("records")
+    }
+    rows = tuple(
+        (of, *(shown.get((of, with_), "-") for with_ in groups))
+        for of in groups
+        if any((of, with_) in shown for with_ in groups)
+    )
+    return TextTable(title, ("reference", *groups), rows, _MATRIX.format(way=way))
+
+
+def _named(metric: str, known: set[str]) -> str:
+    return f"{metric} ({IN_SAMPLE})" if metric in known else metric

@@ -1,139 +1,46 @@
-"""Evaluation of a table of studies, row by row, into a folder of results."""
+"""Evaluation of a table of studies into a folder of results."""
 
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from vlscore.core import (
-    FinishedRun,
-    OnProgress,
-    Processes,
-    ProcessLost,
-    ResumableFolder,
-    difference,
-    finished_run,
-    no_progress,
-    plain,
-    read_frame,
-    run_record,
-    write_json,
-)
-from vlscore.data import ColumnNames, StudyTable, headings_note, open_studies
-from vlscore.errors import ChecksumMismatch, InvalidSetting
-from vlscore.evaluation.drift import PrecisionCheck
-from vlscore.evaluation.scoring.executor import (
-    Computing,
-    Here,
-    Job,
-    chunk_tables,
-    compute_rows,
+from vlscore.core import FinishedRun, OnProgress, finished_run, frame, key_difference, no_progress
+from vlscore.data import BadRow, ColumnNames, Study, StudyTable, headings_note, open_studies
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
+from vlscore.evaluation.scoring.scored_rows import (
+    ERROR,
+    HEADINGS,
+    ID,
+    IMAGES,
+    ROW,
+    ScoredRows,
+    counts_of,
+    images_frame,
+    item_of,
+    own_names,
+    read_own,
     require_same_images,
+    scored_rows,
 )
-from vlscore.evaluation.scoring.own_columns import (
-    KEY,
-    OwnColumns,
-    OwnValues,
-    subgroup_tables,
+from vlscore.evaluation.scoring.summary import (
+    common_means,
+    subgroups_of,
     summary_of,
-    write_subgroups,
+    summary_tables,
 )
-from vlscore.evaluation.scoring.parallel import Shared, fitted
-from vlscore.evaluation.scoring.results import (
-    DETAILS,
-    RESULTS,
-    SUBGROUPS,
-    SUMMARY,
-    ColumnLayout,
-    check_format,
-    layout_of,
-    layout_of_run,
-    read_guessed,
-    read_rows_of,
-    read_scores,
-    summary_table,
-    with_more_columns,
-    with_rows_replaced,
-    write_results,
-)
-from vlscore.evaluation.scoring.summary import ERROR, ID, Summary, read_summary, reasons_of
-from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
-from vlscore.stats import FAILURES, Run, TextTable
+from vlscore.metrics import DEFAULT_METRIC, Item, Plan, Scorer
+from vlscore.stats import Content, Failure, Result, with_mark
 
 if TYPE_CHECKING:
-    import pandas
+    from vlscore.embedding import StudyEmbedder
 
-
-Tables = Callable[[], Iterable[pa.Table]]
-Compute = Callable[[ResumableFolder, Job], int]
-
-
-class RunResult(Run):
-    """Result of an evaluation: scores.parquet (or .csv), details.parquet, summary.json and more.
-
-    The folder also has failures.csv, run.json, and subgroups.csv where columns make subgroups.
-    """
-
-    content_file = SUMMARY
-
-    @cached_property
-    def summary(self) -> Summary:
-        """Return the numbers."""
-        return read_summary(self.summary_file)
-
-    @property
-    def scores(self) -> Path:
-        """Return path of the table of scores, one row a study."""
-        return self.folder / f"scores.{self.facts['key']['format']}"
-
-    @property
-    def failures(self) -> Path:
-        """Return path of failures.csv."""
-        return self.folder / FAILURES
-
-    @property
-    def summary_file(self) -> Path:
-        """Return path of summary.json."""
-        return self.folder / SUMMARY
-
-    @property
-    def subgroups(self) -> list[TextTable]:
-        """Return the numbers of every subgroup, a table a column and number; empty without any."""
-        path = self.folder / SUBGROUPS
-        return subgroup_tables(path) if path.is_file() else []
-
-    @property
-    def tables(self) -> list[TextTable]:
-        """Return the summary and the numbers of every subgroup, as they are printed."""
-        return [summary_table(self.summary), *self.subgroups]
-
-    @property
-    def signatures(self) -> list[str]:
-        """Return what the numbers of each metric depend on."""
-        return [str(each.signature) for each in self.summary.metrics.values()]
-
-    @property
-    def record(self) -> Path:
-        """Return path of run.json."""
-        return self.folder / "run.json"
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a study, as the scores file; signatures in `attrs`. Needs pandas."""
-        signatures = {name: each.signature for name, each in self.summary.metrics.items()}
-        texts = (ID, ERROR, *_own_columns_in(self.folder).names)
-        return read_frame(self.scores, texts=texts, signatures=signatures)
-
-    def first_guessed(self, count: int) -> list[str]:
-        """Return names of the first studies whose frontal view is a guess: their ids, or rows."""
-        return read_guessed(self.folder / DETAILS, self.scores, count)
-
-    def first_scores(self, count: int) -> list[dict[str, Any]]:
-        """Return the first rows, column by name."""
-        return read_scores(self.scores, count)
+FORMATS = ("parquet", "csv")
+# Studies that a note names.
+_NAMED = 5
+_PART = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
 def evaluate(
@@ -144,24 +51,20 @@ def evaluate(
     image_root: str | Path | None = None,
     columns: ColumnNames | None = None,
     format: str = "parquet",
+    keep: Sequence[str] = (),
+    by: Sequence[str] = (),
+    patient: str | None = None,
+    part: str | None = None,
+    engine: Engine | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    retry_failed: bool = False,
     keep_going: bool = False,
-    processes: Processes | None = None,
-    elsewhere: Computing | None = None,
-    checked: PrecisionCheck | None = None,
-    own: OwnColumns | None = None,
-    on_progress: OnProgress | None = None,
-) -> RunResult:
+    on_progress: OnProgress = no_progress,
+) -> Result:
     """Compute the metrics of a scorer for every study of a table.
 
-    Memory holds some chunks of rows, and of every row its numbers alone (eight bytes each), for the
-    intervals of the summary.
-
-    Called again after a stop with the same arguments, a run resumes where it was. Called again when
-    it has ended, it changes nothing. With further metrics, only these are computed, and their
-    columns join the others; with another format, the scores are written in that.
+    A run that was killed and is repeated takes from the cache what is slow. Called again when it
+    has ended, it changes nothing.
 
     Args:
         table: .jsonl, .csv, ... with columns id, image, reference, candidate, as far as the metrics
@@ -170,68 +73,221 @@ def evaluate(
         scorer: what scores; default: VLScore by the default encoder.
         image_root: folder that image paths are relative to; default: the table's.
         columns: other column names.
-        format: "parquet" or "csv", of the scores.
+        format: "parquet" or "csv", of the scores; a part is always parquet.
+        keep: columns of the table that are copied into the scores.
+        by: columns of the table of which each value has a table of its own.
+        patient: column with the patient of each study; intervals then resample patients.
+        part: "K/N": only the K-th of N parts of the rows, for machines that share no process;
+            `join_parts` makes the results of all parts.
+        engine: computes elsewhere, as `OnRay` does.
         workers: processes that decode images; 0 decodes in this one.
-        overwrite: compute anew; earlier results stay until the new ones are complete.
-        retry_failed: compute the rows without a value again, in a run that has ended.
+        overwrite: compute again; earlier results stay until the new ones are complete.
         keep_going: continue even if the first hundred rows all fail for one reason.
-        processes: those that share the run, of which this is the first; the others call
-            `serve_evaluation`. The results are those of one process, byte for byte.
-        elsewhere: what computes the rows instead of this process, as `OnRay` does.
-        checked: what the precision changes, as `check_drift` found it; it is noted in run.json.
-        own: columns of the table that are copied into the results, make subgroups, or name the
-            patient of each study; default: those of the finished run in `out`, where there is
-            one.
-        on_progress: called after every chunk with (rows done, rows failed).
+        on_progress: called with (rows done, rows failed).
 
+    Returns: the result with the frames "summary", "counts", "common" (means over the rows that
+        every metric has, where they differ) and "subgroups".
     Raises:
-        InvalidTable: the table cannot be read at all.
+        InvalidTable: the table cannot be read at all, or lacks a column.
         InvalidSetting: `out` holds another run's results, or numbers of image files that were
             replaced since; or the first hundred rows fail alike.
         FolderInUse: another run is writing there.
-        ProcessLost: another process of the run has ended; finished rows are stored.
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
-    check_format(format)
     studies = _opened(table, scorer, image_root, columns)
-    scorer = fitted(scorer if scorer is not None else Scorer(), studies)
-    processes = processes or Processes()
-    own = own or (OwnColumns() if overwrite else _own_columns_in(out))
-    own.check(studies, scorer.metrics)
-    job = _EvaluationJob(studies, scorer, format, processes.count, checked, own)
-    here = Here(studies, scorer, workers)
-    shared = Shared(here, processes) if processes.count > 1 else None
-    computing: Computing = elsewhere or shared or here
+    scorer = scorer if scorer is not None else Scorer()
+    number, count = part_of(part)
+    if format not in FORMATS:
+        raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
+    if part is not None:
+        format = "parquet"  # Parts are joined; `join_parts` writes the format that is asked for.
+    own_columns = {"keep": list(keep), "by": list(by), "patient": patient}
+    names = own_names(own_columns)
+    own = read_own(names, studies, scorer.metrics)
+    rows = list(studies)
+    if scorer.plan.needs_fit:
+        scorer = scorer.fit(
+            Item("", row.reference, parts=row.parts) for row in rows if isinstance(row, Study)
+        )
+    key = {
+        "command": "evaluate",
+        "table_sha256": studies.sha256,
+        "columns": studies.columns.to_dict(),
+        "image_root": _root(studies),
+        "format": format,
+        "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
+        "own_columns": own_columns if names else None,
+        "part": part,
+    }
+    needs_images = scorer.plan.needs.images
 
-    def compute(folder: ResumableFolder, part: Job) -> int:
-        stops = not keep_going and part.only is None
-        report = on_progress or no_progress
-        return compute_rows(folder, computing, part, on_progress=report, stops_if_alike=stops)
+    def compute(path: Path) -> Content:
+        began, work = time.monotonic(), _work(scorer)
+        items = [item_of(row, scorer) for row in rows]
+        values = score_table(
+            items,
+            scorer,
+            workers=workers,
+            on_progress=on_progress,
+            keep_going=keep_going,
+            names=lambda k: _name(rows[k]),
+            part=(number, count),
+            engine=engine,
+        )
+        texts = {name: [column[row.row] for row in rows] for name, column in own.items()}
+        scored = scored_rows(rows, values, scorer, texts)
+        mine = sorted(k for batch in rows_of_part(items, scorer, (number, count)) for k in batch)
+        seen = [rows[k] for k in mine]
+        scored = _taken(scored, mine)
+        files = scored.files(format)
+        if needs_images:
+            paths = (path for row in seen if isinstance(row, Study) for path in row.images)
+            files[IMAGES] = images_frame(paths)
+        facts = {
+            "table": str(studies.path.resolve()),
+            "image_root": str(studies.root.resolve()),
+            **_encoder_facts(scorer.embedder),
+            "work": {name: n - work[name] for name, n in _work(scorer).items()} or None,
+            "seconds": round(time.monotonic() - began, 3),
+        }
+        return _content(scored, counts_of(seen, scored, scorer), own_columns, files, facts)
 
-    try:
-        return job.run(out, compute, overwrite=overwrite, retry=retry_failed)
-    except ProcessLost as lost:
-        text = f"{lost}; finished rows are stored in {out}. The same command resumes"
-        raise ProcessLost(text) from None
-    finally:
-        if shared is not None:
-            shared.end()
+    notes = (*studies.notes, *scorer.notes)
+    if scorer.embedder is not None:
+        # Imports torch, which metrics of texts do without.
+        from vlscore.embedding import training_notes
+
+        notes = (*notes, *training_notes(scorer.embedder, studies.sha256))
+    result = Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+    if result.unchanged and needs_images:
+        require_same_images(result.folder)
+    return result
 
 
-def _own_columns_in(out: str | Path) -> OwnColumns:
-    """Return the own columns of the finished run in a folder; none where there is no run."""
-    try:
-        finished = finished_run(out)
-    except ChecksumMismatch:
-        return OwnColumns()  # The code that opens the folder reports the damage.
-    return OwnColumns() if finished is None else OwnColumns.of_key(finished.key)
+def join_parts(
+    parts: Sequence[str | Path],
+    out: str | Path,
+    *,
+    format: str = "parquet",
+    overwrite: bool = False,
+) -> Result:
+    """Join the folders of all parts of an evaluation to the results that one run has.
+
+    Args:
+        parts: folders that `evaluate(part="K/N")` wrote, all N of them, in any order.
+        out, format, overwrite: as of `evaluate`.
+
+    Raises: InvalidSetting where a part is absent or of another run; ChecksumMismatch where one was
+        changed.
+    """
+    runs = [_part_run(folder) for folder in parts]
+    keys = [{**run.key, "part": None} for run in runs]
+    for run, each in zip(runs, keys, strict=True):
+        if each != keys[0]:
+            raise InvalidSetting(
+                f"{run.folder} is a part of another run than {runs[0].folder}: "
+                f"{key_difference(keys[0], each)}"
+            )
+    found = {run.key["part"]: run for run in runs}
+    count = part_of(runs[0].key["part"])[1]
+    wanted = [f"{number}/{count}" for number in range(1, count + 1)]
+    if sorted(found) != sorted(wanted) or len(runs) != count:
+        lacking = ", ".join(each for each in wanted if each not in found)
+        raise InvalidSetting(
+            f"the folders are the parts {', '.join(run.key['part'] for run in runs)}; all of "
+            f"{', '.join(wanted)} are needed" + (f", and {lacking} is absent" if lacking else "")
+        )
+    key = {**keys[0], "format": format}
+
+    def compute(path: Path) -> Content:
+        import numpy as np
+        import pandas
+
+        scored = [ScoredRows.read(run) for run in runs]
+        scores = pandas.concat([each.scores for each in scored], ignore_index=True)
+        order = np.argsort(scores[ROW].to_numpy())
+        sums = {
+            name: np.concatenate([each.sums[name] for each in scored])[order]
+            for name in scored[0].sums
+        }
+        scores = scores.iloc[order].reset_index(drop=True)
+        if GUESSED in scores:
+            # Parts in which nothing was guessed lack the column.
+            scores[GUESSED] = scores[GUESSED].eq(True)
+        texts = scores.select_dtypes("str").columns
+        scores[texts] = scores[texts].astype(object).where(scores[texts].notna(), None)
+        scores = scores[[name for name in scores if name != ERROR] + [ERROR]]
+        scores.attrs = {"signatures": keys[0]["metrics"]}
+        joined = ScoredRows(scores, sums, scored[0].metrics)
+        files = joined.files(format)
+        if IMAGES in runs[0].digests:
+            images = [pandas.read_parquet(run.file(IMAGES)) for run in runs]
+            files[IMAGES] = pandas.concat(images).drop_duplicates("path")
+        results = [Result(run.folder, run.record) for run in runs]
+        counts = pandas.concat([each.frame("counts") for each in results])
+        counts = counts.groupby("what", sort=False)["n"].sum().reset_index()
+        own = keys[0]["own_columns"] or {}
+        facts = {
+            **{name: runs[0].record[name] for name in ("table", "image_root", "encoder")},
+            "parts": [str(run.folder.resolve()) for run in runs],
+        }
+        return _content(joined, counts.to_dict("records"), own, files, facts)
+
+    return Result.make(out, key, compute, overwrite=overwrite)
 
 
-def _note_of_patients(record: Mapping[str, Any]) -> tuple[str, ...]:
-    count, column = record.get("patients"), OwnColumns.of_key(record["key"]).patient
-    if count is None:
-        return ()
-    return (f"intervals resample the {count} patients of the column {column}, not the studies",)
+def part_of(part: str | None) -> tuple[int, int]:
+    """Return (k, n) of "K/N"; (1, 1) of None. Raises: InvalidSetting."""
+    if part is None:
+        return 1, 1
+    found = _PART.fullmatch(part)
+    if found is None or int(found[1]) > int(found[2]):
+        raise InvalidSetting(f"a part is K/N, as in 1/4, not {part!r}")
+    return int(found[1]), int(found[2])
+
+
+def _content(
+    scored: ScoredRows,
+    counts: list[dict[str, Any]],
+    own: Mapping[str, Any],
+    files: Mapping[str, Any],
+    facts: Mapping[str, Any],
+) -> Content:
+    """Return the summary of rows, with their files."""
+    scores, metrics = scored.scores, list(scored.metrics)
+    patients = None
+    headings = sum(int(each["n"]) for each in counts if each["what"] == HEADINGS)
+    notes = [*headings_note(headings, len(scores)), *_guessed_note(scored)]
+    if own.get("patient"):
+        column = scores[own["patient"]]
+        # A row without a patient is a patient of its own.
+        patients = [f"\0{k}" if p is None or p != p else str(p) for k, p in enumerate(column)]
+        notes.append(
+            f"intervals resample the {len(set(patients))} patients of the column "
+            f"{own['patient']}, not the studies"
+        )
+    summary = summary_of(scores, scored.sums, metrics, patients)
+    subgroups = subgroups_of(scores, scored.sums, metrics, own.get("by", ()), patients)
+    common = [{"metric": m, "mean": mean} for m, mean in common_means(scores, metrics).items()]
+    signatures = {str(metric): str(each) for metric, each in scored.metrics.items()}
+    failed = scores[scores[ERROR].notna()]
+    return Content(
+        {
+            "summary": frame(summary),
+            "counts": frame(counts),
+            **({"common": frame(common)} if common else {}),
+            **({"subgroups": frame(subgroups)} if subgroups else {}),
+        },
+        with_mark(summary_tables(summary, counts, common, subgroups), signatures.values()),
+        files,
+        [
+            Failure(int(row), "" if id is None else str(id), reason)
+            for row, id, reason in failed[[ROW, ID, ERROR]].itertuples(index=False)
+        ],
+        signatures,
+        notes,
+        facts,
+    )
 
 
 def _opened(
@@ -253,175 +309,57 @@ def _opened(
     return table
 
 
-class _EvaluationJob:
-    """Job that writes the evaluation of one table into one folder."""
+def _root(studies: StudyTable) -> str | None:
+    return str(studies.root.resolve()) if studies.root != studies.path.parent else None
 
-    def __init__(
-        self,
-        studies: StudyTable,
-        scorer: Scorer,
-        format: str,
-        processes: int,
-        checked: PrecisionCheck | None,
-        own: OwnColumns,
-    ) -> None:
-        self._own = own
-        # Refuses names of columns before anything is written.
-        self._layout = layout_of(scorer)
-        self._studies, self._scorer, self._format = studies, scorer, format
-        self._processes, self._checked = processes, checked
-        self._began = time.monotonic()
-        embedder = scorer.embedder
-        self._before = embedder.engine.work.to_dict() if embedder is not None else {}
-        self._annotated_before = scorer.plan.annotations.to_dict()
 
-    def key(self) -> dict[str, Any]:
-        """Return the settings that must match before a stopped run can be resumed."""
-        root, own_folder = self._studies.root, self._studies.path.parent
-        return {
-            "table_sha256": self._studies.sha256,
-            "columns": self._studies.columns.to_dict(),
-            "image_root": str(root.resolve()) if root != own_folder else None,
-            "format": self._format,
-            "metrics": {name: str(s) for name, s in self._scorer.signatures.items()},
-            **self._own.to_dict(),
-        }
+def _name(row: Study | BadRow) -> str:
+    return f"row {row.row}" + (f" ({row.id})" if row.id is not None else "")
 
-    def run(self, out: str | Path, compute: Compute, *, overwrite: bool, retry: bool) -> RunResult:
-        """Enter the folder, compute what it lacks with `compute`, and write the results."""
-        with ResumableFolder(
-            out,
-            self.key(),
-            results=RESULTS,
-            overwrite=overwrite,
-            extends={"metrics", "format", KEY},
-            retry=retry,
-        ) as folder:
-            if folder.record is not None:
-                if folder.unchanged and self._scorer.plan.needs.images:
-                    require_same_images(FinishedRun(folder.out, folder.record))
-                return self.ended(folder, folder.record, unchanged=folder.unchanged)
-            if folder.previous is not None:
-                take_up = self.retry if retry else self.extend
-                return take_up(folder, folder.previous, compute)
-            done = compute(folder, Job())
-            return self.finish(folder, lambda: chunk_tables(folder), self._layout, done)
 
-    def extend(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
-        """Add the metrics that a finished run lacks, or write its scores in another format."""
-        before = self._earlier_layout(earlier)
-        missing = [m for m in self._scorer.metrics if str(m) not in before.names]
-        if missing:
-            job = Job(metrics=tuple(map(str, missing)))
-            added = job.scorer(self._scorer)
-            if added.plan.needs.images:
-                had_images = any(metric.uses_image for metric, _ in before.metrics)
-                require_same_images(earlier, must_know=had_images)
-            joined = before.joined(layout_of(added))
-            done = compute(folder, job)
-            return self.finish(
-                folder,
-                lambda: with_more_columns(
-                    read_rows_of(earlier, before), chunk_tables(folder), joined
-                ),
-                joined,
-                done,
-            )
-        if earlier.key["format"] == self._format and OwnColumns.of_key(earlier.key) == self._own:
-            return self.ended(folder, earlier.record, unchanged=True)
-        return self.finish(folder, lambda: read_rows_of(earlier, before), before, 0)
+def _taken(scored: ScoredRows, rows: Sequence[int]) -> ScoredRows:
+    """Return some of the rows."""
+    if len(rows) == len(scored.scores):
+        return scored
+    scores = scored.scores.iloc[list(rows)].reset_index(drop=True)
+    sums = {name: each[list(rows)] for name, each in scored.sums.items()}
+    return ScoredRows(scores, sums, scored.metrics)
 
-    def retry(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
-        """Compute the rows of a finished run that lack a value, and no others."""
-        before = self._earlier_layout(earlier)
-        if lacking := set(before.names) ^ {str(m) for m in self._scorer.metrics}:
-            raise InvalidSetting(
-                f"{folder.out}: name the metrics of the run whose rows are retried, "
-                f"{', '.join(before.names)}; {', '.join(sorted(lacking))} differ"
-            )
-        failed = {row for table in read_rows_of(earlier, before) for row, _, _ in reasons_of(table)}
-        if not failed:
-            return self.extend(folder, earlier, compute)
-        done = compute(folder, Job(only=frozenset(failed)))
-        return self.finish(
-            folder,
-            lambda: with_rows_replaced(read_rows_of(earlier, before), chunk_tables(folder)),
-            before,
-            done,
-        )
 
-    def finish(
-        self, folder: ResumableFolder, tables: Tables, layout: ColumnLayout, rows: int
-    ) -> RunResult:
-        """Write the results from the rows of `tables`, and forget the chunks, `rows` rows."""
+def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
+    if GUESSED not in scored.scores:
+        return ()
+    found = scored.scores[scored.scores[GUESSED]]
+    count = len(found)
+    named = [str(id or f"row {row}") for row, id in zip(found[ROW], found[ID], strict=True)]
+    first = ", ".join(named[:_NAMED]) + (", ..." if count > _NAMED else "")
+    return (
+        f"{count} {'studies have' if count > 1 else 'study has'} several images, and neither a "
+        f"column nor a DICOM header states their views ({first}): the first image was used as the "
+        "frontal one. State the views in a column (--view-column), or use all images with "
+        "--views mean",
+    )
 
-        def write(place: Path) -> dict[str, Any]:
-            own = OwnValues.read(self._own, self._studies) if self._own.names else None
-            widened = tables if own is None else (lambda: own.added_to(tables()))
-            write_results(place, widened, layout, self._format, self._own.names)
-            summary = summary_of(tables, layout.metrics, own)
-            write_json(place / SUMMARY, summary.to_dict())
-            if own is not None and self._own.by:
-                write_subgroups(place / SUBGROUPS, tables, layout.metrics, own)
-            patients = own.count_patients() if own is not None else None
-            return {**self._record(folder, layout), "patients": patients}
 
-        key = {**folder.key, "metrics": {str(m): str(s) for m, s in layout.metrics}}
-        return self.ended(folder, folder.finish(write, rows=rows, key=key))
+def _work(scorer: Scorer) -> dict[str, int]:
+    """Return counts of what was computed and what was cached so far; empty without a network."""
+    found = scorer.embedder.engine.work.to_dict() if scorer.embedder is not None else {}
+    return {**found, **scorer.plan.annotations.to_dict()}
 
-    def ended(
-        self, folder: ResumableFolder, record: dict[str, Any], *, unchanged: bool = False
-    ) -> RunResult:
-        """Return the result of a run that has ended."""
-        result = RunResult.of(folder, record=record, unchanged=unchanged)
-        summary = result.summary
-        notes = (
-            *self._studies.notes,
-            *headings_note(summary.references_with_headings, summary.rows),
-            *self._scorer.notes,
-        )
-        if (embedder := self._scorer.embedder) is not None:
-            # Imports torch, which metrics of texts do without.
-            from vlscore.embedding import training_notes
 
-            notes = (*notes, *training_notes(embedder, self._studies.sha256))
-        call_notes = (*notes, *_note_of_patients(record))
-        return replace(result, call_notes=call_notes)
+def _encoder_facts(embedder: "StudyEmbedder | None") -> dict[str, Any]:
+    if embedder is None:
+        return {"encoder": None}
+    return {
+        "encoder": embedder.encoder.card.to_dict(),
+        "device": str(embedder.encoder.device),
+        "batch_size": embedder.engine.batch_size,
+    }
 
-    def _record(self, folder: ResumableFolder, layout: ColumnLayout) -> dict[str, Any]:
-        embedder = self._scorer.embedder
-        return run_record(
-            geometry=list(layout.geometry),
-            table=str(self._studies.path.resolve()),
-            image_root=str(self._studies.root.resolve()),
-            signatures={str(m): s.to_dict() for m, s in layout.metrics},
-            encoder=embedder.encoder.card.to_dict() if embedder is not None else None,
-            processes=self._processes,
-            precision_check=plain(self._checked.to_dict()) if self._checked is not None else None,
-            device=str(embedder.encoder.device) if embedder is not None else None,
-            batch_size=embedder.engine.batch_size if embedder is not None else None,
-            work=self._work(),
-            seconds=round(time.monotonic() - self._began, 3),
-            resumed_from=folder.resumed_from,
-        )
 
-    def _work(self) -> dict[str, int] | None:
-        """Return counts of what was computed and what was cached; None without a network."""
-        embedder = self._scorer.embedder
-        found = embedder.engine.work.since(self._before) if embedder is not None else {}
-        now = self._scorer.plan.annotations.to_dict()
-        since = {name: count - self._annotated_before[name] for name, count in now.items()}
-        return {**found, **(since if any(since.values()) else {})} or None
-
-    def _earlier_layout(self, run: FinishedRun) -> ColumnLayout:
-        """Return the columns of a finished run; raise InvalidSetting if a metric changed."""
-        layout = layout_of_run(run, {str(metric): metric for metric in self._scorer.metrics})
-        for metric, signature in layout.metrics:
-            now = self._scorer.signatures.get(str(metric))
-            if now is not None and now != signature:
-                raise InvalidSetting(
-                    f"{run.folder} holds {metric} computed in another way: "
-                    f"{difference(signature, now)}. Choose another output folder, or give "
-                    "--overwrite to compute it anew"
-                )
-        return layout
+def _part_run(folder: str | Path) -> FinishedRun:
+    run = finished_run(folder)
+    if run is None or not run.key.get("part"):
+        raise InvalidTable(f"{folder} is not the folder of a finished `vlscore evaluate --part`")
+    run.check()
+    return run

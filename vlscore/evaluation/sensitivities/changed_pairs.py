@@ -1,55 +1,70 @@
-"""Pairs of an original report and a perturbed one: read, selected, and embedded, each text once."""
+"""Pairs of an original report and a perturbed one: read, and scored."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from vlscore.core import Signature
-from vlscore.data import StudyImages, TextPolicy, read_rows, select
-from vlscore.embedding import StudyEmbedder
+from vlscore.core import OnProgress, no_progress
+from vlscore.data import TextPolicy, read_rows, select
 from vlscore.errors import InvalidTable, VLScoreError
-from vlscore.evaluation.study_vectors import StudyVectors, embed_images
-from vlscore.metrics import EmbeddingTriples
-from vlscore.perturb import KINDS
-from vlscore.stats import places_by_group
+from vlscore.evaluation.measured import Measured
+from vlscore.evaluation.score_table import score_table
+from vlscore.evaluation.study_images import Shown, no_images
+from vlscore.metrics import (
+    FLAGS,
+    Item,
+    Scorer,
+)
 
-PERTURBATIONS_FILE = "perturbations.jsonl"
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Array = NDArray[np.float64]
+_FILE = "perturbations.jsonl"
+_BOTH = ("original", "perturbed")
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One perturbation of one report.
+def read_pairs(place: str | Path) -> "DataFrame":
+    """Read the changes of reports, one a row.
 
-    Attributes:
-        study_id: whose report it is; perturbations of one study share it.
-        kind: of perturbation, as in "remove-pathology".
-        is_significant: whether a good metric should notice.
-        original: the report, which is the reference.
-        perturbed: the changed report, which is the candidate.
-        category: ReXVal's error category, where the change is an error.
+    Args: place: file of records, or the folder that `vlscore perturb --out` wrote.
+    Returns: the columns study_id, kind, is_significant (whether a good metric should notice),
+        original, perturbed, category (ReXVal's, where the change is an error, else None).
+    Raises: InvalidTable naming the row that is no record, or the place that holds none.
     """
+    from pandas import DataFrame
 
-    study_id: str
-    kind: str
-    is_significant: bool
-    original: str
-    perturbed: str
-    category: str | None = None
+    path = pairs_file(place)
+    pairs = []
+    for row, record in read_rows(path):
+        reason = record if isinstance(record, str) else _why_no_pair(record)
+        if reason is not None:
+            raise InvalidTable(f"{path}, row {row}: {reason}")
+        assert not isinstance(record, str)
+        pairs.append(
+            {
+                "study_id": str(record["study_id"]),
+                "kind": record["kind"],
+                "is_significant": record["expected"] == "significant",
+                "original": record["original"],
+                "perturbed": record["perturbed"],
+                "category": record.get("category") or None,
+            }
+        )
+    if not pairs:
+        raise InvalidTable(f"{path}: holds no perturbations")
+    return DataFrame(pairs)
 
 
 def pairs_file(place: str | Path) -> Path:
-    """Return the file of records: the path itself, or that in the folder of `vlscore perturb`.
-
-    Raises: InvalidTable where there is none.
-    """
     path = Path(place)
     if path.is_dir():
-        path = path / PERTURBATIONS_FILE
+        path = path / _FILE
     if not path.is_file():
         raise InvalidTable(
             f"{path}: no such file; make one with `vlscore perturb reports.csv --out {place}`"
@@ -57,173 +72,112 @@ def pairs_file(place: str | Path) -> Path:
     return path
 
 
-def read_pairs(place: str | Path) -> list[Pair]:
-    """Read pairs from a file of records, or from the folder that `vlscore perturb --out` wrote.
-
-    Raises: InvalidTable naming the row that is no record, or the place that holds none.
-    """
-    path = pairs_file(place)
-    pairs = []
-    for row, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {row}: {record}")
-        try:
-            pairs.append(pair_of(record))
-        except (KeyError, ValueError) as error:
-            raise InvalidTable(f"{path}, row {row}: {_reason(error)}") from None
-    if not pairs:
-        raise InvalidTable(f"{path}: holds no perturbations")
-    return pairs
-
-
-def pair_of(record: Mapping[str, Any]) -> Pair:
-    """Return the Pair of one record; raise KeyError or ValueError if it is none."""
-    for name in ("kind", "original", "perturbed"):
+def _why_no_pair(record: Mapping[str, Any]) -> str | None:
+    for name in ("study_id", "kind", "expected", *_BOTH):
+        if name not in record:
+            return f'field "{name}" is absent'
+    for name in ("kind", *_BOTH):
         if not isinstance(record[name], str):
-            raise ValueError(f'"{name}" holds a {type(record[name]).__name__}, not a text')
-    return Pair(
-        study_id=str(record["study_id"]),
-        kind=record["kind"],
-        is_significant=_is_significant(record["expected"]),
-        original=record["original"],
-        perturbed=record["perturbed"],
-        category=record.get("category") or None,
-    )
+            return f'"{name}" holds a {type(record[name]).__name__}, not a text'
+    if record["expected"] not in ("significant", "insignificant"):
+        return f'"expected" is "significant" or "insignificant", not {record["expected"]!r}'
+    return None
 
 
-def select_pairs(
-    pairs: Sequence[Pair], policy: TextPolicy
-) -> tuple[list[Pair], dict[int, VLScoreError]]:
-    """Select the section of both reports that the policy names, once for all metrics.
+@dataclass(eq=False)
+class ScoredPairs(Measured):
+    """Values of n pairs, (2, n) a metric.
 
-    Both are taken as references are, since a perturbed report has the original's headings.
-
-    Returns: the pairs; and position -> why a pair lacks the section. Such pairs stay as they were.
-    """
-    chosen, failures = list(pairs), {}
-    for position, pair in enumerate(pairs):
-        try:
-            chosen[position] = replace(
-                pair,
-                original=select(pair.original, policy, "reference"),
-                perturbed=select(pair.perturbed, policy, "reference"),
-            )
-        except VLScoreError as error:
-            failures[position] = error
-    return chosen, failures
-
-
-def kinds_of(pairs: Iterable[Pair]) -> list[str]:
-    """Return the kinds of the pairs: in the registry's order, then others as they appear."""
-    there = dict.fromkeys(pair.kind for pair in pairs)
-    known = [name for name in KINDS if name in there]
-    return [*known, *(name for name in there if name not in known)]
-
-
-def means_by_study(studies: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """Return study -> mean of its values."""
-    rows_of = places_by_group(studies)
-    return {study: float(values[rows].mean()) for study, rows in rows_of.items()}
-
-
-def _is_significant(expected: Any) -> bool:
-    try:
-        return {"significant": True, "insignificant": False}[expected]
-    except (KeyError, TypeError):
-        raise ValueError(
-            f'"expected" is "significant" or "insignificant", not {expected!r}'
-        ) from None
-
-
-def _reason(error: Exception) -> str:
-    return f'field "{error.args[0]}" is absent' if isinstance(error, KeyError) else str(error)
-
-
-@dataclass(frozen=True, eq=False)
-class EmbeddedPairs:
-    """Embeddings of n pairs.
+    The first are of the original report as the candidate, itself the reference; the second of the
+    perturbed report, the original being the reference.
 
     Attributes:
-        images: (n, d), of each pair's study; None without images.
-        originals, perturbed: (n, d), of the reports.
-        failures: position of a pair -> why it has no embeddings.
         truncated: how many distinct reports the encoder did not read to the end.
-        signature: what the embeddings depend on.
-        C: constant of VLScore; None where it is unknown.
-        studies: embeddings of the images by study, for showing a pair another image.
     """
 
-    images: Tensor | None
-    originals: Tensor
-    perturbed: Tensor
-    failures: dict[int, VLScoreError]
-    truncated: int
-    signature: Signature
-    C: float | None
-    studies: StudyVectors
+    truncated: int = 0
 
-    def triples(self, candidates: Tensor, images: Tensor | None = None) -> EmbeddingTriples:
-        """Return the originals as references, with these candidates and, if given, other images."""
-        i = self.images if images is None else images
-        return EmbeddingTriples(
-            i, candidates, self.originals, self.signature, self.C, self.failures
-        )
+    def drop(self, name: str) -> Array:
+        """Return (n,) losses by the perturbation; above 0 is worse, whatever the direction."""
+        original, perturbed = self.values[name]
+        drop: Array = (original - perturbed) * (1 if self.higher_is_better[name] else -1)
+        return drop
+
+    @property
+    def reasons(self) -> dict[int, str]:
+        """Return position of a pair -> why the first metric without a value for it has none."""
+        found: dict[int, str] = {}
+        for (row, _), why in self.failures.items():
+            found.setdefault(row, why)
+        return dict(sorted(found.items()))
 
 
-def embed_pairs(
-    pairs: Sequence[Pair],
-    embedder: StudyEmbedder,
-    images: Mapping[str, StudyImages] | StudyVectors | None = None,
+def score_pairs(
+    pairs: "DataFrame",
+    scorer: Scorer,
+    shown: Shown = no_images,
     *,
-    C: float | None = None,
+    which: Sequence[str] = _BOTH,
     workers: int = 0,
-) -> EmbeddedPairs:
-    """Embed every pair; failures are listed, never raised.
+    on_progress: OnProgress = no_progress,
+) -> ScoredPairs:
+    """Score the original and the perturbed report of every pair.
 
     Args:
-        images: by study id, or embedded already; None where only texts are compared.
-        C: constant of VLScore; default: the encoder's.
-        workers: processes that decode images; 0 decodes in this one.
+        pairs: from `read_pairs`.
+        shown: returns the images of a study, as a new object each time.
+        which: columns of the candidates.
     """
-    texts = list(dict.fromkeys(t for pair in pairs for t in (pair.original, pair.perturbed)))
-    found = embedder.embed_texts(texts)
-    row_of = {text: row for row, text in enumerate(texts)}
-    originals = [row_of[pair.original] for pair in pairs]
-    perturbed = [row_of[pair.perturbed] for pair in pairs]
-    failures: dict[int, VLScoreError] = {}
-    for position, rows in enumerate(zip(originals, perturbed, strict=True)):
-        for row in rows:
-            if row in found.failures:
-                failures.setdefault(position, found.failures[row])
-    studies = _studies(embedder, images, {pair.study_id for pair in pairs}, workers)
-    vectors: Tensor | None = None
-    if images is not None:
-        vectors, missing = studies.rows([pair.study_id for pair in pairs], embedder.dim)
-        failures = {**missing, **failures}
-    return EmbeddedPairs(
-        images=vectors,
-        originals=found.vectors[originals],
-        perturbed=found.vectors[perturbed],
-        failures=dict(sorted(failures.items())),
-        truncated=int(found.truncated.sum()),
-        signature=embedder.signature,
-        C=embedder.C if C is None else C,
-        studies=studies,
+    # Both reports are taken as references are: a perturbed one has the original's headings.
+    selected: list[dict[str, str] | VLScoreError] = []
+    for both in pairs[list(_BOTH)].to_dict("records"):
+        try:
+            selected.append(
+                {n: select(text, scorer.text_policy, "reference") for n, text in both.items()}
+            )
+        except VLScoreError as error:
+            selected.append(error)
+    scorer = copy(scorer)
+    scorer.text_policy = TextPolicy()
+    if scorer.plan.needs_fit:
+        # Each study counts once, however many changes were made of its report.
+        rows = zip(pairs["study_id"], selected, strict=True)
+        originals = {s: both["original"] for s, both in rows if not isinstance(both, VLScoreError)}
+        scorer = scorer.fit(originals.values())
+    place: dict[Any, int] = {}
+    items: list[Item | VLScoreError] = []
+    rows_of: list[int] = []
+    for column in which:
+        for k, (study, texts) in enumerate(zip(pairs["study_id"], selected, strict=True)):
+            bad = isinstance(texts, VLScoreError)
+            key = k if bad else (study, texts[column], texts["original"])  # type: ignore[index]
+            if key not in place:
+                place[key] = len(items)
+                item: Item | VLScoreError = texts  # type: ignore[assignment]
+                if not isinstance(texts, VLScoreError):
+                    item = Item(texts[column], texts["original"], shown(study))
+                items.append(item)
+            rows_of.append(place[key])
+    table = score_table(items, scorer, workers=workers, on_progress=on_progress)
+    failures: dict[tuple[int, str], str] = {}
+    for metric, each in table.values.items():
+        for position, row in enumerate(rows_of):
+            if row in each.failures:
+                failures.setdefault((position % len(pairs), str(metric)), str(each.failures[row]))
+    return ScoredPairs(
+        {str(m): v.first_column[rows_of].reshape(len(which), -1) for m, v in table.values.items()},
+        {str(metric): metric.higher_is_better for metric in table.values},
+        {str(metric): each.signature for metric, each in table.values.items()},
+        failures,
+        _truncated(items, table.geometry),
     )
 
 
-def _studies(
-    embedder: StudyEmbedder,
-    images: Mapping[str, StudyImages] | StudyVectors | None,
-    wanted: set[str],
-    workers: int,
-) -> StudyVectors:
-    if images is None:
-        return StudyVectors()
-    if isinstance(images, StudyVectors):
-        return images
-    studies = StudyVectors(black=embedder.embed_black())
-    needed = {name: study for name, study in images.items() if name in wanted}
-    for _, part in embed_images(embedder, needed, workers=workers):
-        studies.update(part)
-    return studies
+def _truncated(items: Sequence[Any], flags: Mapping[str, NDArray[Any]]) -> int:
+    texts = {
+        getattr(items[row], name.removesuffix("_truncated"))
+        for name in FLAGS
+        if name in flags
+        for row in np.flatnonzero(flags[name]).tolist()
+    }
+    return len(texts)

@@ -24,37 +24,26 @@ class UnusableAnswer(VLScoreError):
     """An answer of a language model does not follow the schema; the message says where."""
 
 
-def answer_schema(
-    lines: int | None = None, true_lines: int | None = None, *, is_bounded: bool = True
-) -> dict[str, Any]:
+def answer_schema() -> dict[str, Any]:
     """Return the JSON schema of an answer.
 
     An error of omission names a line of the reference, any other error a line of the candidate.
-
-    Args:
-        lines, true_lines: number of lines of candidate and reference; None allows any integer.
-        is_bounded: whether it limits the lengths of texts and lists. Some services refuse a schema
-            with such limits; `read_answer` checks them in any case.
-
-    >>> answer_schema(2, 1)["properties"]["errors"]["items"]["anyOf"][1]["properties"][
-    ...     "reference_line"
-    ... ]
-    {'type': 'integer', 'enum': [1]}
+    The schema limits no lengths, because some services refuse one with such limits; `read_answer`
+    checks them.
     """
-    kinds = []
-    if lines != 0:
-        kinds.append(_error_schema(_COMMITTED, _line(lines), _line_or_none(true_lines)))
-    if true_lines != 0:
-        kinds.append(_error_schema(_OMITTED, _line_or_none(lines), _line(true_lines)))
-    severity = {"type": "integer", "enum": list(SEVERITIES)}
-    correct = _object({"finding": _text(_NAME, least=1), "severity": severity})
-    errors = {"type": "array", "items": {"anyOf": kinds}, "maxItems": MOST if kinds else 0}
-    if not kinds:
-        errors["items"] = _error_schema(tuple(ErrorCategory), _line(None), _line(None))
-    schema = _object(
-        {"errors": errors, "correct": {"type": "array", "items": correct, "maxItems": MOST}}
+    line = {"type": "integer"}
+    line_or_none = {"anyOf": [line, {"type": "null"}]}
+    kinds = [
+        _error_schema(_COMMITTED, line, line_or_none),
+        _error_schema(_OMITTED, line_or_none, line),
+    ]
+    correct = _object({"finding": _TEXT, "severity": _SEVERITY})
+    return _object(
+        {
+            "errors": {"type": "array", "items": {"anyOf": kinds}},
+            "correct": {"type": "array", "items": correct},
+        }
     )
-    return schema if is_bounded else _unbounded(schema)
 
 
 def read_answer(
@@ -197,6 +186,9 @@ def _found(value: Any) -> str:
 
 # -- parts of the schema --------------------------------------------------------------------------
 
+_TEXT = {"type": "string"}
+_SEVERITY = {"type": "integer", "enum": list(SEVERITIES)}
+
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {
@@ -207,38 +199,9 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text(most: int, least: int = 0) -> dict[str, Any]:
-    return {"type": "string", **({"minLength": least} if least else {}), "maxLength": most}
-
-
-def _line(count: int | None) -> dict[str, Any]:
-    return {"type": "integer"} | ({} if count is None else {"enum": list(range(1, count + 1))})
-
-
-def _line_or_none(count: int | None) -> dict[str, Any]:
-    return {"type": "null"} if count == 0 else {"anyOf": [_line(count), {"type": "null"}]}
-
-
 def _error_schema(
     categories: Sequence[ErrorCategory], line: dict[str, Any], true_line: dict[str, Any]
 ) -> dict[str, Any]:
-    properties = (
-        {"type": "string", "enum": [str(category) for category in categories]},
-        {"type": "integer", "enum": list(SEVERITIES)},
-        _text(_NAME, least=1),
-        line,
-        true_line,
-        _text(_CORRECTION),
-        _text(_REASON),
-    )
+    category = {"type": "string", "enum": [str(category) for category in categories]}
+    properties = (category, _SEVERITY, _TEXT, line, true_line, _TEXT, _TEXT)
     return _object(dict(zip(_FIELDS, properties, strict=True)))
-
-
-def _unbounded(schema: Any) -> Any:
-    """Return a schema without its limits of length."""
-    if isinstance(schema, list):
-        return [_unbounded(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    limits = ("minLength", "maxLength", "maxItems")
-    return {name: _unbounded(part) for name, part in schema.items() if name not in limits}

@@ -61,8 +61,6 @@ class EndpointModel:
         not name.
     """
 
-    library = "openai"
-
     def __init__(
         self,
         model: str,
@@ -307,7 +305,7 @@ def requests_at_once() -> int:
 def _fields(prompt: JudgePrompt) -> dict[str, Any]:
     fields = dict(prompt.request)
     if prompt.schema == "strict":
-        schema = {"name": "judgement", "strict": True, "schema": answer_schema(is_bounded=False)}
+        schema = {"name": "judgement", "strict": True, "schema": answer_schema()}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif prompt.schema == "json":
         fields["response_format"] = {"type": "json_object"}

@@ -1,14 +1,14 @@
 """Questions to a language model: prompt files, the conversation about two reports, replies."""
 
-import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, cast, get_args
 
+from vlscore.core import file_digest
 from vlscore.data import SentenceSpan, is_encodable, split_sentences
 from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.metrics.judge.judge_answers import UnusableAnswer, read_answer
@@ -46,12 +46,6 @@ class JudgePrompt:
     examples: tuple[tuple[JudgeCase, str], ...] = ()
     schema: str = "strict"
     request: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def max_tokens(self) -> int:
-        """Return the largest number of tokens of an answer: 4096 if the file sets none."""
-        names = ("max_tokens", "max_completion_tokens")
-        return int(next((self.request[name] for name in names if name in self.request), 4096))
 
 
 @dataclass(frozen=True)
@@ -149,19 +143,18 @@ def find_prompt(name: str) -> JudgePrompt:
     """
     path = _SHIPPED if name in (FEW_SHOT, ZERO_SHOT) else Path(name).expanduser()
     try:
-        stamp = path.stat()
+        digest = file_digest(path)
     except OSError:
         raise InvalidSetting(
             f"there is no prompt {name!r}: use {FEW_SHOT}, {ZERO_SHOT}, or the path of a .toml file"
         ) from None
-    return _read_prompt(path, name, stamp.st_mtime_ns)
+    return _read_prompt(path, name, digest)
 
 
 @lru_cache(maxsize=8)
-def _read_prompt(path: Path, name: str, time: int) -> JudgePrompt:
+def _read_prompt(path: Path, name: str, digest: str) -> JudgePrompt:
     try:
-        content = path.read_bytes()
-        data = tomllib.loads(content.decode("utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
         request = dict(data.get("request", {}))
         schema = str(request.pop("schema", "strict"))
         examples = tuple(map(_example, data.get("example", [])))
@@ -193,8 +186,7 @@ def _read_prompt(path: Path, name: str, time: int) -> JudgePrompt:
     _check_examples(path, prompt)
     if path == _SHIPPED:
         return prompt
-    digest = hashlib.sha256(content).hexdigest()[:12]
-    return replace(prompt, name=f"{path.name.replace('|', '_')}@{digest}")
+    return replace(prompt, name=f"{path.name.replace('|', '_')}@{digest[:12]}")
 
 
 def _example(entry: Mapping[str, Any]) -> tuple[JudgeCase, str]:
@@ -231,31 +223,6 @@ class Reply:
 
 # Function that takes the number of a question and the model's reply, as soon as it is there.
 OnReply = Callable[[int, Reply], None]
-
-
-class AnsweringModel(Protocol):
-    """Language model that answers questions.
-
-    `str` of it is where the reports go, in words for the user.
-
-    Attributes:
-        is_here: whether reports stay on this machine.
-        library: package of an extra that it needs, such as "openai".
-    """
-
-    is_here: bool
-    library: str
-
-    def facts(self, prompt: JudgePrompt) -> Mapping[str, str]:
-        """Return what an answer depends on besides the question, for signatures."""
-
-    def ask(
-        self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
-    ) -> Mapping[int, Exception]:
-        """Ask all questions; return the errors of those without a reply, by their number.
-
-        Raises: VLScoreError if no further question can be answered.
-        """
 
 
 def request_fields(prompt: JudgePrompt) -> dict[str, Any]:

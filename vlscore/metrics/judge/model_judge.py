@@ -1,22 +1,16 @@
 """Judge by a language model: errors of a candidate report, named by the model's answer."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from vlscore.core import Cache, Entry, Recent, Space, open_cache
-from vlscore.errors import InvalidSetting, VLScoreError, WeightsNotFound
+from vlscore.core import Cache, LRUCache, Namespace, open_cache
+from vlscore.errors import MissingDependency, VLScoreError
 from vlscore.metrics.judge.judge_answers import UnusableAnswer
 from vlscore.metrics.judge.judge_endpoint import DEFAULT_IN_FLIGHT, EndpointModel
 from vlscore.metrics.judge.judge_questions import (
     FEW_SHOT,
-    AnsweringModel,
     JudgeQuestion,
     Messages,
     Reply,
@@ -59,7 +53,7 @@ class ModelJudge:
 
     def __init__(
         self,
-        model: AnsweringModel,
+        model: EndpointModel,
         *,
         prompt: str = FEW_SHOT,
         order: str = "candidate-first",
@@ -184,108 +178,63 @@ class _Questioning:
 class StoredAnswers:
     """Answers by their question, in memory and in the cache.
 
-    The cache holds no word of a report. An answer repeats words of both, so it is stored masked: by
-    a stream of SHAKE-256 that is made from the whole question. Only someone who has both reports
-    can read it.
-
     Args:
         facts: what an answer depends on besides the conversation.
         cache: None stores answers in this process alone.
     """
 
     def __init__(self, facts: Mapping[str, Any], cache: Cache | None) -> None:
-        self._facts = {"holds": "answers", **facts}
-        self._space: Space | None = None if cache is None else cache.embeddings.space(self._facts)
-        self._recent: Recent[Messages, Reply] = Recent(_REMEMBERED)
+        self._names: Namespace | None = None
+        if cache is not None:
+            self._names = cache.namespace({"holds": "answers", **facts})
+        self._recent: LRUCache[Messages, Reply] = LRUCache(_REMEMBERED)
 
     def known(self, questions: Iterable[Messages]) -> dict[Messages, Reply]:
         """Return the answers that are stored."""
         questions = list(questions)
         found = self._recent.known(questions)
-        if self._space is not None:
-            keys = {q: self._key(q) for q in questions if q not in found}
-            entries = self._space.get(keys.values())
-            for question, key in keys.items():
-                reply = None if key not in entries else self._opened(question, entries[key])
-                if reply is not None:
-                    found[question] = reply
+        if self._names is not None:
+            texts = {json.dumps(q): q for q in questions if q not in found}
+            for text, fields in self._names.get(texts).items():
+                found[texts[text]] = Reply(*fields)
         return found
 
     def add(self, question: Messages, reply: Reply) -> Reply:
         """Store an answer; return that of the cache, which another run may have stored first."""
-        if self._space is not None:
-            key = self._key(question)
-            stored = self._space.put({key: self._masked(question, reply)})[key]
-            reply = self._opened(question, stored) or reply
+        if self._names is not None:
+            text = json.dumps(question)
+            fields = [reply.text, reply.is_cut, reply.tokens_in, reply.tokens_out]
+            reply = Reply(*self._names.put({text: fields})[text])
         self._recent.add({question: reply})
         return reply
 
-    def _text(self, question: Messages) -> bytes:
-        text = json.dumps([self._facts, question], sort_keys=True, ensure_ascii=True)
-        return text.encode("ascii")
-
-    def _key(self, question: Messages) -> bytes:
-        return hashlib.sha256(b"question of the judge\n" + self._text(question)).digest()
-
-    def _masked(self, question: Messages, reply: Reply) -> Entry:
-        fields = [reply.text, reply.is_cut, reply.tokens_in, reply.tokens_out]
-        value = self._mask(question, json.dumps(fields, ensure_ascii=True).encode("ascii"))
-        return Entry(value, (len(value),))
-
-    def _opened(self, question: Messages, entry: Entry) -> Reply | None:
-        try:
-            text, is_cut, *tokens = json.loads(self._mask(question, entry.value))
-            return Reply(str(text), bool(is_cut), *tokens)
-        except (ValueError, TypeError):
-            return None
-
-    def _mask(self, question: Messages, value: bytes) -> bytes:
-        stream = hashlib.shake_256(b"mask of the judge\n" + self._text(question))
-        pad = np.frombuffer(stream.digest(len(value)), np.uint8)
-        return (np.frombuffer(value, np.uint8) ^ pad).tobytes()
-
 
 def find_judge_model(
-    model: str | Path,
+    model: str,
     *,
     endpoint: str | None = None,
     send_to: Iterable[str] = (),
     in_flight: int = DEFAULT_IN_FLIGHT,
-) -> AnsweringModel:
-    """Return the language model that a user names.
+) -> EndpointModel:
+    """Return the language model of an OpenAI-compatible service, also one on this machine.
 
     Args:
-        model: folder of a transformers model on this machine; or, with an endpoint, the name by
-            which the endpoint knows it.
-        endpoint: address of an OpenAI-compatible service, such as "http://localhost:8000/v1".
+        model: name by which the service knows it.
+        endpoint: address of the service, such as "http://localhost:11434/v1".
         send_to: hosts on other machines that may receive reports.
-        in_flight: most requests at once, or the most questions in a batch of a local model.
+        in_flight: most requests at once.
 
-    Raises: InvalidSetting; WeightsNotFound if there is neither a folder nor an endpoint.
+    Raises: MissingDependency without an endpoint; InvalidSetting.
     """
-    if endpoint:
-        return EndpointModel(str(model), endpoint, send_to=send_to, in_flight=in_flight)
-    if not Path(model).expanduser().is_dir():
-        raise WeightsNotFound(
-            f"{model}: there is no such folder of a language model. If a service runs the model, "
-            "name the service as well, as in --endpoint http://localhost:8000/v1"
+    if not endpoint:
+        raise MissingDependency(
+            f"the model {model} needs the service that runs it: name its address, as in "
+            "--endpoint http://localhost:11434/v1 (Ollama, llama.cpp or vLLM on this machine)"
         )
-    if in_flight < 1:
-        raise InvalidSetting(
-            f"in_flight, the number of questions at once, must be 1 or more, not {in_flight}"
-        )
-    from vlscore.metrics.judge.judge_local import remembered_local
-
-    return remembered_local(Path(model).expanduser(), in_flight)
+    return EndpointModel(model, endpoint, send_to=send_to, in_flight=in_flight)
 
 
-def lacks_library(model: AnsweringModel) -> str | None:
-    """Return how to install the package that a model needs; None if it is there."""
-    if find_spec(model.library) is not None:
-        return None
-    return f"{model.library} is not installed: pip install 'vlscore[judge]'"
-
-
+@lru_cache(maxsize=8)
 def remembered_judge(
     model: str,
     endpoint: str | None,
@@ -294,26 +243,11 @@ def remembered_judge(
     in_flight: int,
     cache: Cache | None,
 ) -> ModelJudge:
-    """Return a judge, the same one for the same arguments while no file of a model changes.
+    """Return a judge, the same one for the same arguments.
 
     Args: prompt: name of the prompt, and the order of the reports.
 
     Raises: those of `find_judge_model` and of `ModelJudge`.
     """
     found = find_judge_model(model, endpoint=endpoint, send_to=send_to, in_flight=in_flight)
-    if isinstance(found, EndpointModel):
-        return _remembered_judge(model, endpoint, prompt, send_to, in_flight, cache)
-    return ModelJudge(found, prompt=prompt[0], order=prompt[1], cache=cache or False)
-
-
-@lru_cache(maxsize=8)
-def _remembered_judge(
-    model: str,
-    endpoint: str,
-    prompt: tuple[str, str],
-    send_to: tuple[str, ...],
-    in_flight: int,
-    cache: Cache | None,
-) -> ModelJudge:
-    found = EndpointModel(model, endpoint, send_to=send_to, in_flight=in_flight)
     return ModelJudge(found, prompt=prompt[0], order=prompt[1], cache=cache or False)

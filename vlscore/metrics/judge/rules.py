@@ -36,7 +36,7 @@ from vlscore.perturb import ErrorCategory
 _MILD, _SEVERE = 2, 6
 #: Ranks apart: "minimal" and "mild" by one, "mild" and "severe" by four.
 _SAME_GRADE, _FAR_GRADE = 1, 4
-#: Ratios of two measurements: as readers of one film differ, plainly another, far from it.
+#: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 #: Severity of an answer without any content: it would have to be written anew.
 _SILENCE = 3

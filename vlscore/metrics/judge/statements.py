@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
 
 from vlscore.findings import (
     Axis,
@@ -22,7 +21,6 @@ from vlscore.findings import (
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
-_REMEMBERED = 4096
 #: A sentence without a finding that begins like this refers to the finding before it.
 _BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "findings ", "the finding")
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
@@ -107,11 +105,6 @@ class ReportStatements:
 
 def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     """Return the statements of a report about this patient now, each finding and place once."""
-    return _remembered(report, tables)
-
-
-@lru_cache(_REMEMBERED)
-def _remembered(report: str, tables: JudgeTables) -> ReportStatements:
     found = extract(report, tables.lexicon)
     stated: list[Statement] = []
     for sentence in found.sentences:

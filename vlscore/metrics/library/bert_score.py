@@ -11,8 +11,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,11 @@ import numpy as np
 from vlscore.core import file_digest
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics.batch import Batch, Computed, Values
+from vlscore.metrics.library.file_metric import path_parameter
 from vlscore.metrics.library.words import ReferenceCounts
-from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import Provider, content_digest
+from vlscore.metrics.memo import content_digest
+from vlscore.metrics.metric import Metric, Output, parameter
+from vlscore.metrics.networks.model_files import device_of_annotators
 
 _BATCH = 32
 _WEIGHTS = "*.safetensors"
@@ -44,69 +45,87 @@ class PieceCounts(ReferenceCounts):
         return known
 
 
-@dataclass(frozen=True, eq=False)
-class _Loaded:
-    model: Any
-    tokenizer: Any
-    device: str
+class BertScore(Metric):
+    """F1, precision and recall; an empty report has 0 of each, before rescaling."""
 
-
-class BertScoreProvider(Provider):
-    """Provider of F1, precision and recall; an empty report has 0 of each, before rescaling."""
-
+    name = "bert-score"
+    title = "BERTScore"
+    description = (
+        "F measure of the cosines between each word piece's embedding and the nearest "
+        "one of the other report"
+    )
+    citation = "Zhang et al. 2020, BERTScore, ICLR"
+    bounds = (None, 1.0)
+    further = (
+        Output("precision", "mean over the candidate's word pieces", bounds=(None, 1.0)),
+        Output("recall", "mean over the reference's word pieces", bounds=(None, 1.0)),
+    )
+    reference_scores_best = True
+    cost = "model"
     library = "bert-score"
     extra = "bertscore"
 
-    def is_fitted(self, metric: Metric) -> bool:
-        return bool(metric.settings["idf"])
+    model: str | None = path_parameter(
+        "folder of a transformers model with model.safetensors; nothing is fetched"
+    )
+    layer: int | None = parameter(
+        None,
+        "whose hidden states are compared; default: the library's for a model of the folder's "
+        "name, such as 17 for roberta-large",
+        kind=int,
+        above=0,
+    )
+    idf: bool = parameter(False, "whether rare word pieces of the run's references weigh more")
+    rescale: str | None = path_parameter(
+        "baseline to subtract: a .tsv file, or library for its own of a model of the folder's "
+        "name; default: not rescaled"
+    )
+    blanks: str = parameter(
+        "as-given",
+        "runs of blanks: as they are given, or collapsed into one, as CXR-Report-Metric does; "
+        "RoBERTa has a piece for a second blank",
+        choices=("as-given", "collapsed"),
+    )
 
-    def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
+    @property
+    def is_fitted(self) -> bool:
+        return self.idf
+
+    def fit(self, references: Iterable[str], state: Any = None) -> Any:
         known = state or PieceCounts()
-        loaded = self._loaded(metric)
-        for text in references:
-            known.add(set(self._pieces(loaded, _prepared(text, metric))))
+        for text in map(self._prepared, references):
+            empty = not text.strip()
+            known.add(() if empty else set(self._utils.sent_encode(self._tokenizer, text)))
         return known
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        loaded = self._loaded(metric)
-        if metric.settings["idf"]:
-            weights = batch.fitted.weights()
-        else:
-            weights = defaultdict(lambda: 1.0)
-            weights.update({loaded.tokenizer.sep_token_id: 0.0, loaded.tokenizer.cls_token_id: 0.0})
-        pairs = [(_prepared(g, metric), _prepared(r, metric)) for g, r in batch.pairs()]
-        embedded = self._embedded(loaded, [text for pair in pairs for text in pair], weights)
-        match = self._module("bert_score.utils").greedy_cos_idf
-        found = np.zeros((len(pairs), 3))
-        for row, (g, r) in enumerate(pairs):
-            if g.strip() and r.strip():
-                parts = [part.clone()[None] for text in (r, g) for part in embedded[text]]
-                found[row] = [float(value) for value in match(*parts)]
-        precision, recall, f1 = found.T
+    def compute(self, batch: Batch) -> Computed:
+        facts: dict[str, Any] = {"holds": "BERTScore", "fit": str(batch.fit), **self._model_facts()}
+        pairs = [(self._prepared(g), self._prepared(r)) for g, r in batch.pairs()]
+        read = batch.memo.annotate(
+            facts, pairs, lambda new: self._matched(new, batch.fitted), is_counted=False
+        )
+        # precision, recall and F1 of each pair
+        found = np.array(read, dtype=np.float64).reshape(-1, 3)
         reason = VLScoreError(
             "every reference that BERTScore's idf weights were fitted to contains all word pieces "
             "of this report, so their weights are 0. Score a whole table, or leave idf out"
         )
-        undefined = np.flatnonzero(np.isnan(precision) | np.isnan(recall)).tolist()
-        columns = [f1, precision, recall]
-        baseline = self._baseline(metric)
-        if baseline is not None:
-            p, r, f = baseline
-            columns = [(x - b) / (1 - b) for x, b in zip(columns, (f, p, r), strict=True)]
+        undefined = np.flatnonzero(np.isnan(found[:, :2]).any(axis=1)).tolist()
+        if (baseline := self._baseline()) is not None:
+            found = (found - baseline) / (1 - baseline)
         # Rounding of float32 may end just above 1.
-        columns = [np.minimum(column, 1.0) for column in columns]
-        return Computed(columns, failures=dict.fromkeys(undefined, reason))
+        precision, recall, f1 = np.minimum(found, 1.0).T
+        return Computed([f1, precision, recall], failures=dict.fromkeys(undefined, reason))
 
-    def missing(self, metric: Metric) -> str | None:
-        if (reason := super().missing(metric)) is not None:
+    def missing(self) -> str | None:
+        if (reason := super().missing()) is not None:
             return reason
-        named = metric.settings["model"]
-        if named is None:
+        if self.model is None:
             return (
                 "it needs a model on this machine: bert-score(model=FOLDER) with config.json, "
                 "model.safetensors and the tokenizer's files"
             )
-        folder = Path(str(named))
+        folder = Path(self.model)
         if not (folder / "config.json").is_file():
             return f"{folder} has no config.json: name the folder of a transformers model"
         if not list(folder.glob(_WEIGHTS)):
@@ -116,29 +135,44 @@ class BertScoreProvider(Provider):
             )
         return None
 
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        folder = _folder(metric)
+    def facts(self) -> dict[str, Any]:
+        folder = self._folder()
         facts = {
             "model": f"{folder.name}@{_digest(folder)}",
-            "layer": str(self._layer(metric)),
+            "layer": str(self._layer()),
             # Number of word pieces of a text that are used; bert-score cuts off the rest.
-            "longest": str(self._loaded(metric).tokenizer.model_max_length),
+            "longest": str(self._tokenizer.model_max_length),
         }
-        path = self._baseline_path(metric)
+        path = self._baseline_path()
         if path is not None:
             facts["rescale"] = f"{path.name}@{file_digest(path)[:8]}"
-        return facts
+        return {**facts, **super().facts()}
 
-    def _loaded(self, metric: Metric) -> _Loaded:
+    @property
+    def _utils(self) -> Any:
+        return self._module("bert_score.utils")
+
+    def _model_facts(self) -> dict[str, Any]:
+        """Return what the values of a pair depend on, besides its prepared texts and idf."""
+        return {**self.facts(), "rescale": None, "digest": _digest(self._folder())}
+
+    def _prepared(self, text: str) -> str:
+        """Return the text that is embedded; only blanks are collapsed, not line breaks or tabs."""
+        return re.sub(" +", " ", text) if self.blanks == "collapsed" else text
+
+    def _folder(self) -> Path:
+        if self.model is None:
+            raise InvalidSetting("bert-score needs a model: bert-score(model=FOLDER)")
+        return Path(self.model).expanduser().resolve()
+
+    @property
+    def _tokenizer(self) -> Any:
         self._module("bert_score")
-        folder = _folder(metric)
-        return _load(folder, self._layer(metric), _digest(folder))
+        return _tokenizer_of(self._folder(), _digest(self._folder()))
 
-    def _layer(self, metric: Metric) -> int:
-        chosen = metric.settings["layer"]
-        folder = _folder(metric)
-        known = self._module("bert_score.utils").model2layers
-        layer = known.get(folder.name) if chosen is None else chosen
+    def _layer(self) -> int:
+        folder = self._folder()
+        layer = self._utils.model2layers.get(folder.name) if self.layer is None else self.layer
         if layer is None:
             raise InvalidSetting(
                 f"bert-score has no default layer for a model called {folder.name!r}: name one, "
@@ -150,21 +184,31 @@ class BertScoreProvider(Provider):
             raise InvalidSetting(f"layer={number}: the model in {folder} has only {count} layers")
         return number
 
-    def _pieces(self, loaded: _Loaded, text: str) -> list[int]:
-        if not text.strip():
-            return []
-        encode = self._module("bert_score.utils").sent_encode
-        return list(encode(loaded.tokenizer, text))
+    def _matched(self, pairs: Sequence[tuple[str, str]], fitted: Any) -> list[list[float]]:
+        """Return precision, recall and F1 of each pair."""
+        tokenizer = self._tokenizer
+        weights = defaultdict(lambda: 1.0, {tokenizer.sep_token_id: 0.0, tokenizer.cls_token_id: 0})
+        if self.idf:
+            weights = fitted.weights()
+        embedded = self._embedded([text for pair in pairs for text in pair], weights)
+        found = []
+        for g, r in pairs:
+            if g.strip() and r.strip():
+                parts = [part.clone()[None] for text in (r, g) for part in embedded[text]]
+                found.append([float(value) for value in self._utils.greedy_cos_idf(*parts)])
+            else:
+                found.append([0.0, 0.0, 0.0])
+        return found
 
-    def _embedded(self, loaded: _Loaded, texts: Sequence[str], weights: Any) -> dict[str, Any]:
+    def _embedded(self, texts: Sequence[str], weights: Any) -> Mapping[str, Sequence[Any]]:
         """text -> (vectors, mask, weights) of its word pieces; empty texts are left out."""
-        embed = self._module("bert_score.utils").get_bert_embedding
+        model = _model_of(self._folder(), self._layer(), _digest(self._folder()))
         distinct = sorted({text for text in texts if text.strip()}, key=lambda t: (len(t), t))
-        found: dict[str, Any] = {}
+        found: dict[str, Sequence[Any]] = {}
         for start in range(0, len(distinct), _BATCH):
             part = distinct[start : start + _BATCH]
-            vectors, mask, idf = embed(
-                part, loaded.model, loaded.tokenizer, weights, device=loaded.device
+            vectors, mask, idf = self._utils.get_bert_embedding(
+                part, model, self._tokenizer, weights, device=device_of_annotators()
             )
             for row, text in enumerate(part):
                 length = int(mask[row].sum())
@@ -172,11 +216,11 @@ class BertScoreProvider(Provider):
                 found[text] = tuple(x.cpu() for x in parts)
         return found
 
-    def _baseline(self, metric: Metric) -> Values | None:
-        path = self._baseline_path(metric)
+    def _baseline(self) -> Values | None:
+        path = self._baseline_path()
         if path is None:
             return None
-        layer = self._layer(metric)
+        layer = self._layer()
         try:
             rows = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
             (row,) = rows[rows[:, 0] == layer]
@@ -187,25 +231,16 @@ class BertScoreProvider(Provider):
             ) from None
         return np.asarray(row[1:4], dtype=np.float64)
 
-    def _baseline_path(self, metric: Metric) -> Path | None:
-        named = metric.settings["rescale"]
-        if named is None:
+    def _baseline_path(self) -> Path | None:
+        if self.rescale is None:
             return None
-        if named == "library":
+        path = Path(self.rescale)
+        if self.rescale == "library":
             home = Path(self._module("bert_score").__file__).parent / "rescale_baseline" / "en"
-            path = home / f"{_folder(metric).name}.tsv"
-        else:
-            path = Path(str(named))
+            path = home / f"{self._folder().name}.tsv"
         if not path.is_file():
-            raise InvalidSetting(f"rescale={named}: there is no file {path}")
+            raise InvalidSetting(f"rescale={self.rescale}: there is no file {path}")
         return path
-
-
-def _folder(metric: Metric) -> Path:
-    named = metric.settings["model"]
-    if named is None:
-        raise InvalidSetting("bert-score needs a model: bert-score(model=FOLDER)")
-    return Path(str(named)).expanduser().resolve()
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -218,91 +253,47 @@ def _config(folder: Path) -> dict[str, Any]:
     return content
 
 
+@contextlib.contextmanager
+def _loading(folder: Path) -> Iterator[None]:
+    """Print nothing while a model or its tokenizer is loaded; say which folder has the fault."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidSetting(f"{folder} cannot be loaded as a model: {error}") from None
+
+
 @lru_cache(maxsize=2)
-def _load(folder: Path, layer: int, digest: str) -> _Loaded:
-    """Load the model up to a layer; load it again if the digest of its files has changed."""
-    import torch
-    from bert_score.utils import get_model
+def _tokenizer_of(folder: Path, digest: str) -> Any:
     from transformers import AutoTokenizer
 
     kind = str(_config(folder).get("model_type"))
-    if "t5" in str(folder) and "t5" not in kind:
-        raise InvalidSetting(
-            f"{folder}: the library bert-score treats every path that contains t5 as a T5 model; "
-            "rename the folder"
-        )
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     spaced = {"add_prefix_space": True} if kind in _BYTE_PAIR_MODELS else {}
-    printed = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(printed):
-            tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=False, **spaced)
-            model = get_model(str(folder), layer)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InvalidSetting(f"{folder} cannot be loaded as a model: {error}") from None
+    with _loading(folder):
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), use_fast=False, **spaced)
     positions = _config(folder).get("max_position_embeddings")
     if isinstance(positions, int):
         # RoBERTa's positions begin after its padding index.
         limit = positions - 2 if kind == "roberta" else positions
         tokenizer.model_max_length = min(tokenizer.model_max_length, limit)
-    return _Loaded(model.to(device), tokenizer, device)
+    return tokenizer
+
+
+@lru_cache(maxsize=2)
+def _model_of(folder: Path, layer: int, digest: str) -> Any:
+    """Load the model up to a layer; load it again if the digest of its files has changed."""
+    from bert_score.utils import get_model
+
+    if "t5" in str(folder) and "t5" not in str(_config(folder).get("model_type")):
+        raise InvalidSetting(
+            f"{folder}: the library bert-score treats every path that contains t5 as a T5 model; "
+            "rename the folder"
+        )
+    with _loading(folder):
+        return get_model(str(folder), layer).to(device_of_annotators())
 
 
 def _digest(folder: Path) -> str:
     """Return the digest of weights, settings and tokenizer."""
     files = sorted({*folder.glob(_WEIGHTS), *folder.glob("*.json"), *folder.glob("*.txt")})
     return content_digest(folder, files)[:12]
-
-
-def _prepared(text: str, metric: Metric) -> str:
-    """Return the text that is embedded; only blanks are collapsed, not line breaks or tabs."""
-    return re.sub(" +", " ", text) if metric.settings["blanks"] == "collapsed" else text
-
-
-BERT_SCORE = Metric(
-    provider=BertScoreProvider(),
-    name="bert-score",
-    title="BERTScore",
-    description="F measure of the cosines between each word piece's embedding and the nearest "
-    "one of the other report",
-    higher_is_better=True,
-    bounds=(None, 1.0),
-    reference_scores_best=True,
-    citation="Zhang et al. 2020, BERTScore, ICLR",
-    parameters=(
-        Parameter(
-            "model",
-            None,
-            "folder of a transformers model with model.safetensors; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "layer",
-            None,
-            "whose hidden states are compared; default: the library's for a model of the folder's "
-            "name, such as 17 for roberta-large",
-            kind=int,
-            above=0,
-        ),
-        Parameter("idf", False, "whether rare word pieces of the run's references weigh more"),
-        Parameter(
-            "rescale",
-            None,
-            "baseline to subtract: a .tsv file, or library for its own of a model of the folder's "
-            "name; default: not rescaled",
-            kind=str,
-        ),
-        Parameter(
-            "blanks",
-            "as-given",
-            "runs of blanks: as they are given, or collapsed into one, as CXR-Report-Metric does; "
-            "RoBERTa has a piece for a second blank",
-            ("as-given", "collapsed"),
-        ),
-    ),
-    further=(
-        Output("precision", "mean over the candidate's word pieces", bounds=(None, 1.0)),
-        Output("recall", "mean over the reference's word pieces", bounds=(None, 1.0)),
-    ),
-    cost="model",
-)

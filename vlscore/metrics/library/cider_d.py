@@ -17,10 +17,8 @@ import numpy as np
 
 from vlscore.errors import VLScoreError
 from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.library.bleu import TOKENS
-from vlscore.metrics.library.words import ReferenceCounts, splitter
-from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.provider import Provider
+from vlscore.metrics.library.words import ReferenceCounts, splitter, tokens_parameter
+from vlscore.metrics.metric import Metric, parameter
 
 _ORDER = 4
 _REMEMBERED = 4096
@@ -44,23 +42,33 @@ class _Vector:
     length: int
 
 
-class CiderProvider(Provider):
-    """Provider of CIDEr-D with n = 4, clipped counts, times 10; words by sacrebleu or at blanks."""
+class CiderD(Metric):
+    """CIDEr-D with n = 4, clipped counts, times 10; words by sacrebleu or at blanks."""
 
+    name = "cider-d"
+    title = "CIDEr-D"
+    description = (
+        "tf-idf cosine of n-grams up to order 4, counts clipped, with a penalty for "
+        "length; document frequencies are those of the run's references"
+    )
+    citation = "Vedantam, Zitnick, Parikh 2015, CIDEr, CVPR (CIDEr-D); as pycocoevalcap computes it"
+    bounds = (0.0, 10.0)
+    reference_scores_best = True
     library = "sacrebleu"
     extra = "metrics"
+    is_fitted = True
 
-    def is_fitted(self, metric: Metric) -> bool:
-        return True
+    sigma: float = parameter(6.0, "width of the penalty for another length, in words", above=0.0)
+    tokens: str = tokens_parameter()
 
-    def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
-        split = splitter(str(metric.settings["tokens"]))
+    def fit(self, references: Iterable[str], state: Any = None) -> Any:
+        split = splitter(self.tokens)
         known = state or DocumentFrequencies()
         for text in references:
             known.add(_ngrams(split(text)).keys())
         return known
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
+    def compute(self, batch: Batch) -> Computed:
         known: DocumentFrequencies = batch.fitted
         pairs = batch.pairs()
         if not known.can_weigh:
@@ -72,17 +80,17 @@ class CiderProvider(Provider):
             return Computed(
                 [np.full(len(pairs), np.nan)], failures=dict.fromkeys(range(len(pairs)), reason)
             )
-        split = splitter(str(metric.settings["tokens"]))
-        sigma = float(metric.settings["sigma"] or 0.0)
+        split = splitter(self.tokens)
 
         @lru_cache(maxsize=_REMEMBERED)
         def vector(text: str) -> _Vector:
             return _vector(_ngrams(split(text)), known)
 
-        return Computed([np.array([_similarity(vector(g), vector(r), sigma) for g, r in pairs])])
+        values = [_similarity(vector(g), vector(r), self.sigma) for g, r in pairs]
+        return Computed([np.array(values)])
 
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        return {"order": str(_ORDER), "case": "lower"}
+    def facts(self) -> dict[str, Any]:
+        return {"order": str(_ORDER), "case": "lower", **super().facts()}
 
 
 def _ngrams(words: list[str]) -> Counter[str]:
@@ -116,20 +124,3 @@ def _similarity(candidate: _Vector, reference: _Vector, sigma: float) -> float:
     apart = candidate.length - reference.length
     # Rounding may give slightly more than the cosine's maximum of 1.
     return min(10.0 * total / _ORDER * math.exp(-(apart**2) / (2 * sigma**2)), 10.0)
-
-
-CIDER_D = Metric(
-    provider=CiderProvider(),
-    name="cider-d",
-    title="CIDEr-D",
-    description="tf-idf cosine of n-grams up to order 4, counts clipped, with a penalty for "
-    "length; document frequencies are those of the run's references",
-    higher_is_better=True,
-    bounds=(0.0, 10.0),
-    reference_scores_best=True,
-    citation="Vedantam, Zitnick, Parikh 2015, CIDEr, CVPR (CIDEr-D); as pycocoevalcap computes it",
-    parameters=(
-        Parameter("sigma", 6.0, "width of the penalty for another length, in words", above=0.0),
-        TOKENS,
-    ),
-)

@@ -1,16 +1,15 @@
 """Composites: weighted sums of metrics, fitted to raters in the manner of RadCliQ.
 
 A composite is a json file that lists the metrics, their weights, and the ratings to which it was
-fitted. The file is checked when it is read, and contains no code. `fit_composite` of
-`vlscore.evaluation` makes one; "composite:FILE" is then a metric like any other, computed from the
-values of its inputs.
+fitted. The file is checked when it is read, and contains no code. `vlscore align --fit` makes one;
+"composite:FILE" is then a metric like any other, computed from the values of its inputs.
 """
 
 import hashlib
 import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,20 @@ import numpy as np
 from vlscore.core import Signature, plain_name, write_json
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.provider import Provider, one_column, provider_of
-from vlscore.metrics.registry import inputs_of, metric_from_file, missing_inputs
+from vlscore.metrics.library.file_metric import path_parameter
+from vlscore.metrics.memo import loaded_once
+from vlscore.metrics.metric import Metric
+from vlscore.metrics.registry import metric_from_file
 
 FORMAT = "vlscore composite 1"
 _LARGEST_FILE = 4 << 20
 _MOST_INPUTS = 100
 _SUM = 1e-6
-_LARGEST_NUMBER = sys.float_info.max
 # Facts of a signature that may differ between fitting and use: the version of the toolkit, and the
 # choice of texts and images, which the user makes for each run.
 _MAY_DIFFER = ("v", "txt", "img", "views", "prec", "fit")
+
+Texts = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -77,23 +78,7 @@ class Composite:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that json can write."""
-        return {
-            "format": FORMAT,
-            "what": f"weighted sum of normalised metrics, fitted to {self.rating}",
-            "inputs": [vars(each) for each in self.inputs],
-            "rating": self.rating,
-            "cross_validated_tau_b": {
-                "estimate": self.tau_b,
-                "low": self.low,
-                "high": self.high,
-            },
-            "fitted_to": {
-                "pairs": self.pairs,
-                "studies": self.studies,
-                "ridge": self.ridge,
-                "seen": sorted(self.seen),
-            },
-        }
+        return {"format": FORMAT, **asdict(self), "seen": sorted(self.seen)}
 
     @property
     def digest(self) -> str:
@@ -101,7 +86,7 @@ class Composite:
         facts = json.dumps([vars(each) for each in self.inputs], sort_keys=True)
         return hashlib.sha256(facts.encode("utf-8")).hexdigest()[:12]
 
-    def has_seen(self, studies: Sequence[str], pairs: Iterable["Texts"]) -> int:
+    def has_seen(self, studies: Sequence[str], pairs: Iterable[Texts]) -> int:
         """Return how many of these pairs belong to those of the fit."""
         return sum(
             not self.seen.isdisjoint(digests_of(study, *texts))
@@ -109,15 +94,13 @@ class Composite:
         )
 
 
-Texts = tuple[str | None, str | None]
-
-
 def digests_of(study: str, reference: str | None, candidate: str | None) -> set[str]:
     """Return digests that identify a pair: of its study, and of its two texts if there are any."""
-    found = {_digest("study", study, reference or "")}
+    facts = [("study", study, reference or "")]
     if reference is not None and candidate is not None:
-        found.add(_digest("texts", reference, candidate))
-    return found
+        facts.append(("texts", reference, candidate))
+    texts = (json.dumps(each).encode("utf-8", "surrogatepass") for each in facts)
+    return {hashlib.sha256(text).hexdigest()[:16] for text in texts}
 
 
 def write_composite(path: str | Path, composite: Composite) -> None:
@@ -134,8 +117,7 @@ def read_composite(path: str | Path) -> Composite:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise ValueError("the file is too large")
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return _composite(content)
+        return _composite(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise InvalidSetting(
             f"{path} does not exist; `vlscore align --fit RATING` writes such a file, "
@@ -147,194 +129,157 @@ def read_composite(path: str | Path) -> Composite:
         ) from None
 
 
-def composite_metric(path: str | Path) -> Metric:
-    """Return the metric that a file describes; its name is "composite(file=PATH)".
+class CompositeMetric(Metric):
+    """Sum of the inputs of each pair by the weights of a file."""
 
-    Raises: InvalidSetting as `read_composite`, or for a path that a metric's name cannot contain;
-        UnknownName for a metric that does not exist.
-    """
-    if set(str(path)) & set("(),|\n"):
-        raise InvalidSetting(
-            f"{path}: rename the file or its folder, because the name of a metric must not contain "
-            "commas, bars or parentheses"
-        )
-    composite = read_composite(path)
-    inputs = [metric_from_file(each.metric, path) for each in composite.inputs]
-    return replace(
-        COMPOSITE(file=str(path)),
-        inputs=tuple(each.metric for each in composite.inputs),
-        uses_image=any(metric.uses_image for metric in inputs),
-        uses_reference=any(metric.uses_reference for metric in inputs),
-        cost="free" if all(metric.cost == "free" for metric in inputs) else "model",
-        provider=CompositeProvider(composite),
+    name = "composite"
+    title = "Composite"
+    description = (
+        "weighted sum of normalised metrics, fitted to raters by vlscore align --fit; "
+        "written composite:FILE"
     )
+    citation = "in the manner of RadCliQ: Yu et al. 2023, Patterns"
+    library = "vlscore"
+
+    file: str | None = path_parameter("what vlscore align --fit wrote")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.file is None:
+            return
+        if set(self.file) & set("(),|\n"):
+            raise InvalidSetting(
+                f"{self.file}: rename the file or its folder, because the name of a metric must "
+                "not contain commas, bars or parentheses"
+            )
+        _ = self.inputs
+
+    @property
+    def composite(self) -> Composite:
+        """Return the content of the file; raise MissingDependency without one."""
+        if self.file is None:
+            raise MissingDependency(f"{self}: {self.missing()}")
+        return _read(Path(self.file))
+
+    @property
+    def inputs(self) -> tuple[Metric, ...]:  # type: ignore[override]
+        """Return the metrics that are summed, in the order of the file."""
+        if self.file is None:
+            return ()
+        return tuple(metric_from_file(each.metric, self.file) for each in self.composite.inputs)
+
+    @property
+    def uses_image(self) -> bool:  # type: ignore[override]
+        return any(metric.uses_image for metric in self.inputs)
+
+    @property
+    def uses_reference(self) -> bool:  # type: ignore[override]
+        return not self.inputs or any(metric.uses_reference for metric in self.inputs)
+
+    @property
+    def cost(self) -> str:  # type: ignore[override]
+        is_free = self.inputs and all(metric.cost == "free" for metric in self.inputs)
+        return "free" if is_free else "model"
+
+    def compute(self, batch: Batch) -> Computed:
+        total = np.zeros(len(batch))
+        failures: dict[int, VLScoreError] = {}
+        for each, values in zip(self.composite.inputs, batch.inputs, strict=True):
+            metric = values.metric
+            before, now = (
+                dict(signature.without(*_MAY_DIFFER, metric.library))
+                for signature in (Signature.parse(each.signature), values.signature)
+            )
+            differing = [n for n in {**before, **now} if before.get(n) != now.get(n)]
+            if differing:
+                raise InvalidSetting(
+                    f"{self} was fitted with other settings of {each.metric}; they differ in "
+                    f"{', '.join(differing)}: {each.signature} then, {values.signature} now. "
+                    "Use the settings of the fit, or fit a new composite"
+                )
+            total += each.weight * metric.sign * (values.first_column - each.mean) / each.deviation
+            failures = {**values.failures, **failures}
+        return Computed([total], failures=failures)
+
+    def missing(self) -> str | None:
+        if self.file is None:
+            return "it needs a file: composite:FILE, as `vlscore align --fit RATING` writes one"
+        reasons = {metric.name: metric.missing() for metric in self.inputs}
+        return "; ".join(f"{name}: {why}" for name, why in reasons.items() if why) or None
+
+    def facts(self) -> dict[str, Any]:
+        composite = self.composite
+        # The signature holds the composite's digest, because the file's path says nothing.
+        fitted = f"{composite.rating.replace('|', ' ')}, {composite.pairs} pairs"
+        return {"file": f"given@{composite.digest}", "fitted": fitted}
 
 
-def differing_facts(fitted: str, now: Signature) -> list[str]:
-    """Return the names of the facts in which an input differs from the time of the fit.
-
-    Args: fitted: the input's signature then.
-    """
-    before, after = (dict(s.without(*_MAY_DIFFER)) for s in (Signature.parse(fitted), now))
-    return [name for name in {**before, **after} if before.get(name) != after.get(name)]
+@loaded_once(lambda path: (path,), maxsize=8)
+def _read(path: Path) -> Composite:
+    return read_composite(path)
 
 
 def _composite(content: Any) -> Composite:
     _require(isinstance(content, dict), "it does not contain a json object")
     _require(content.get("format") == FORMAT, f'its "format" is not "{FORMAT}"')
-    given = content.get("inputs")
-    _require(isinstance(given, list) and 0 < len(given) <= _MOST_INPUTS, '"inputs" lists none')
-    inputs = tuple(_input(each) for each in given)
-    names = [each.metric for each in inputs]
+    inputs, seen = content.get("inputs"), content.get("seen")
+    _require(isinstance(inputs, list) and 0 < len(inputs) <= _MOST_INPUTS, '"inputs" lists none')
+    found = tuple(map(_input, inputs))
+    names = [each.metric for each in found]
     _require(len(set(names)) == len(names), "a metric is listed twice")
-    total = sum(each.weight for each in inputs)
+    total = sum(each.weight for each in found)
     _require(abs(total - 1) <= _SUM, f"its weights sum to {total:g}, not to 1")
-    fitted = _object(content, "fitted_to")
-    tau = _object(content, "cross_validated_tau_b")
-    seen = fitted.get("seen", [])
-    _require(
-        isinstance(seen, list) and all(isinstance(each, str) for each in seen),
-        '"seen" is not a list of digests',
+    are_digests = isinstance(seen, list) and all(isinstance(each, str) for each in seen)
+    _require(are_digests, '"seen" is not a list of digests')
+    pairs, studies = (_number(content, name) for name in ("pairs", "studies"))
+    are_counts = all(count >= 0 and count == int(count) for count in (pairs, studies))
+    _require(are_counts, '"pairs" or "studies" is not a count')
+    tau, low, high = (
+        None if content.get(name) is None else _number(content, name)
+        for name in ("tau_b", "low", "high")
     )
     return Composite(
-        inputs=inputs,
-        rating=_text(content, "rating"),
-        pairs=_count(fitted, "pairs"),
-        studies=_count(fitted, "studies"),
-        ridge=_number(fitted, "ridge"),
-        tau_b=_number_or_none(tau, "estimate"),
-        low=_number_or_none(tau, "low"),
-        high=_number_or_none(tau, "high"),
-        seen=frozenset(seen),
+        found,
+        _text(content, "rating"),
+        int(pairs),
+        int(studies),
+        _number(content, "ridge"),
+        tau,
+        low,
+        high,
+        frozenset(seen),
     )
 
 
 def _input(content: Any) -> CompositeInput:
     _require(isinstance(content, dict), "an input is not a json object")
-    found = CompositeInput(
-        _text(content, "metric"),
-        _text(content, "signature"),
-        _number(content, "mean"),
-        _number(content, "deviation"),
-        _number(content, "weight"),
-    )
+    mean, deviation, weight = (_number(content, n) for n in ("mean", "deviation", "weight"))
+    texts = _text(content, "metric"), _text(content, "signature")
+    found = CompositeInput(*texts, mean, deviation, weight)
     name = plain_name(found.metric.partition("(")[0])
-    _require(name != COMPOSITE.name, "a composite must not contain a composite")
+    _require(name != CompositeMetric.name, "a composite must not contain a composite")
     _require(found.deviation > 0, f"the deviation of {found.metric} must be above 0")
     _require(found.weight >= 0, f"the weight of {found.metric} must not be below 0")
     return found
 
 
-def _object(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _text(content: dict[str, Any], name: str) -> str:
     value = content.get(name)
-    if not isinstance(value, dict):
-        raise ValueError(f'"{name}" is not a json object')
-    return value
+    _require(isinstance(value, str) and bool(value.strip()), f'"{name}" is not a text')
+    return str(value)
 
 
-def _text(content: Mapping[str, Any], name: str) -> str:
+def _number(content: dict[str, Any], name: str) -> float:
     value = content.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f'"{name}" is not a text')
-    return value
-
-
-def _number(content: Mapping[str, Any], name: str) -> float:
-    value = content.get(name)
-    # An int of more than 308 digits overflows a float, but compares as less than inf.
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f'"{name}" is not a finite number')
-    if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
-        raise ValueError(f'"{name}" is not a finite number')
-    return float(value)
-
-
-def _number_or_none(content: Mapping[str, Any], name: str) -> float | None:
-    return None if content.get(name) is None else _number(content, name)
-
-
-def _count(content: Mapping[str, Any], name: str) -> int:
-    value = _number(content, name)
-    _require(value >= 0 and value == int(value), f'"{name}" is not a count')
-    return int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    except OverflowError:  # an int of more than 308 digits
+        number = math.nan
+    _require(math.isfinite(number), f'"{name}" is not a finite number')
+    return number
 
 
 def _require(holds: bool, problem: str) -> None:
     if not holds:
         raise ValueError(problem)
-
-
-def _digest(*parts: str) -> str:
-    text = json.dumps(parts)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class CompositeProvider(Provider):
-    """Provider of composites: it sums the inputs of each pair by the weights of a file.
-
-    Attributes:
-        composite: the content of the file; None for the metric without a file, which cannot run.
-    """
-
-    library = "vlscore"
-
-    composite: "Composite | None" = None
-
-    def metric_of(self, file: str) -> Metric:
-        """Return the metric that a file of a composite describes."""
-        return composite_metric(file)
-
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        composite = self._composite(metric)
-        metrics = inputs_of(metric)
-        total = np.zeros(len(batch))
-        failures: dict[int, VLScoreError] = {}
-        for each in composite.inputs:
-            values = batch.values[each.metric]
-            library = provider_of(metrics[each.metric]).library
-            differing = [
-                name
-                for name in differing_facts(each.signature, values.signature)
-                if name != library
-            ]
-            if differing:
-                raise InvalidSetting(
-                    f"{metric} was fitted with other settings of {each.metric}; they differ in "
-                    f"{', '.join(differing)}: {each.signature} then, {values.signature} now. "
-                    "Use the settings of the fit, or fit a new composite"
-                )
-            sign = metrics[each.metric].sign
-            total += each.weight * sign * (values.headline - each.mean) / each.deviation
-            failures = {**values.failures, **failures}
-        return Computed(one_column(total).columns, failures=failures)
-
-    def missing(self, metric: Metric) -> str | None:
-        if self.composite is None:
-            return "it needs a file: composite:FILE, as `vlscore align --fit RATING` writes one"
-        return "; ".join(missing_inputs(metric)) or None
-
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        composite = self._composite(metric)
-        # The signature holds the composite's digest, because the file's path says nothing.
-        fitted = f"{composite.rating.replace('|', ' ')}, {composite.pairs} pairs"
-        return {"file": f"given@{composite.digest}", "fitted": fitted}
-
-    def _composite(self, metric: Metric) -> "Composite":
-        if self.composite is None:
-            raise MissingDependency(f"{metric}: {self.missing(metric)}")
-        return self.composite
-
-
-COMPOSITE = Metric(
-    provider=CompositeProvider(),
-    name="composite",
-    title="Composite",
-    description="weighted sum of normalised metrics, fitted to raters by vlscore align --fit; "
-    "written composite:FILE",
-    higher_is_better=True,
-    bounds=(None, None),
-    citation="in the manner of RadCliQ: Yu et al. 2023, Patterns",
-    parameters=(Parameter("file", None, "what vlscore align --fit wrote", kind=str),),
-    cost="model",
-)

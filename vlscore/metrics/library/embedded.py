@@ -3,68 +3,61 @@
 The mathematics is in `vlscore.metrics.similarity`.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from vlscore.errors import InvalidSetting
-from vlscore.metrics.batch import Batch, Computed, EmbeddingTriples
-from vlscore.metrics.metric import EMBEDDINGS, Metric, Parameter
-from vlscore.metrics.provider import Provider
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from vlscore.metrics.batch import Batch, Bounds, Computed
+from vlscore.metrics.metric import Metric, parameter
 
 _VLSCORE_PAPER = "Dawidowicz, Hirsch, Tal 2024, VLScore, NeurIPS"
 _CLIPSCORE_PAPER = "Hessel et al. 2021, CLIPScore, EMNLP"
 _OURS = "none; docs/which_score.md"
-
-_IMAGE_WEIGHT = Parameter("image", 1.0, "weight of the image; the reference's is 1", above=0.0)
-
-
-# Metric -> function of `vlscore.metrics.similarity`, where the names differ.
-_FUNCTIONS = {"bounding-sphere": "bounding_sphere_radius"}
+_IMAGE_WEIGHT = "weight of the image; the reference's is 1"
 
 
-class SimilarityProvider(Provider):
-    """Provider of these metrics; it computes in float64 for embeddings of any precision."""
+class EmbeddedMetric(Metric):
+    """Base of these metrics; they are computed in float64 for embeddings of any precision.
 
+    Attributes:
+        function: name of the function of `vlscore.metrics.similarity`; default: the metric's name.
+    """
+
+    uses_embeddings = True
+    uses_image = True
+    reference_scores_best = True
+    bounds: ClassVar[Bounds] = (0.0, 1.0)
     library = "vlscore"
+    function: ClassVar[str] = ""
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
+    def compute(self, batch: Batch) -> Computed:
         import torch
 
         from vlscore.metrics import similarity
 
         triples = batch.embeddings
-        if triples is None:
-            raise InvalidSetting(
-                f"{metric.name} needs embeddings: pass embeddings=EmbeddingTriples(...), or an "
-                "encoder"
-            )
-        name = _FUNCTIONS.get(metric.name, metric.name.replace("-", "_"))
-        function: Callable[..., Tensor] = getattr(similarity, name)
-        parts = ["images"] * metric.uses_image + ["candidates"]
-        parts += ["references"] * metric.uses_reference
-        arguments: list[Any] = [torch.as_tensor(_part(metric, triples, part)) for part in parts]
-        if "C" in metric.settings:
-            arguments.append(constant_of(metric, triples.C))
-        if "image" in metric.settings:
-            arguments.append(metric.settings["image"])
+        assert triples is not None
+        names = ["images"] * self.uses_image + ["candidates"] + ["references"] * self.uses_reference
+        arguments: list[Any] = []
+        for name in names:
+            if (part := getattr(triples, name)) is None:
+                raise InvalidSetting(
+                    f"{self.name} needs the embeddings of the {name}, but there are none"
+                )
+            arguments.append(torch.as_tensor(part))
+        for name, value in vars(self).items():
+            arguments.append(constant_of(self, triples.C) if name == "C" else value)
+        function = getattr(similarity, self.function or self.name.replace("-", "_"))
         values = function(*arguments).double().cpu().numpy()
         undefined = np.flatnonzero(~np.isfinite(values)).tolist()
         reasons = {row: triples.failures[row] for row in undefined if row in triples.failures}
         return Computed([np.array(values)], failures=reasons)
 
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        return {}
-
 
 def constant_of(metric: Metric, published: float | None) -> float:
     """Return C of the metric, else of the encoder; raise InvalidSetting if neither is known."""
-    chosen = metric.settings["C"]
+    chosen = getattr(metric, "C")  # noqa: B009 - of some metrics alone
     C = published if chosen is None else float(chosen)
     if C is None:
         raise InvalidSetting(
@@ -75,122 +68,132 @@ def constant_of(metric: Metric, published: float | None) -> float:
     return C
 
 
-def _part(metric: Metric, triples: EmbeddingTriples, name: str) -> Any:
-    part = getattr(triples, name)
-    if part is None:
-        raise InvalidSetting(
-            f"{metric.name} needs the embeddings of the {name}, but there are none"
-        )
-    return part
+class VLScoreMetric(EmbeddedMetric):
+    """VLScore, Eq. 2."""
 
-
-def _embedded(name: str, title: str, description: str, citation: str, **further: Any) -> Metric:
-    """Return a metric of embeddings; most look at image and reference, and higher is better."""
-    defaults: dict[str, Any] = {
-        "higher_is_better": True,
-        "bounds": (0.0, 1.0),
-        "uses_image": True,
-        "reference_scores_best": True,
-    }
-    return Metric(
-        provider=SimilarityProvider(),
-        name=name,
-        title=title,
-        description=description,
-        citation=citation,
-        artefacts=(EMBEDDINGS,),
-        **{**defaults, **further},
+    name = "vlscore"
+    title = "VLScore"
+    description = "max(1 - T/C, 0) with T the area of the triangle image, candidate, reference"
+    citation = _VLSCORE_PAPER
+    C: float | None = parameter(
+        None, "area that scores 0; default: the encoder's", kind=float, above=0.0
     )
 
 
-_DISTANCE: dict[str, Any] = {"higher_is_better": False, "bounds": (0.0, None)}
+class CosineMetric(EmbeddedMetric):
+    """Ablation of VLScore without the image."""
 
-VLSCORE = _embedded(
-    "vlscore",
-    "VLScore",
-    "max(1 - T/C, 0) with T the area of the triangle image, candidate, reference",
-    _VLSCORE_PAPER,
-    parameters=(
-        Parameter("C", None, "area that scores 0; default: the encoder's", kind=float, above=0.0),
-    ),
-)
-COSINE = _embedded(
-    "cosine",
-    "Cosine",
-    "cosine of candidate and reference; does not look at the image",
-    _VLSCORE_PAPER,
-    bounds=(-1.0, 1.0),
-    uses_image=False,
-)
-IMAGE_CENTRED_COSINE = _embedded(
-    "image-centred-cosine",
-    "Image-centred cosine",
-    "cosine of the angle at the image between candidate and reference",
-    _VLSCORE_PAPER,
-    bounds=(-1.0, 1.0),
-)
-BOUNDING_SPHERE = _embedded(
-    "bounding-sphere",
-    "Bounding sphere",
-    "radius of the smallest sphere around image, candidate and reference",
-    _VLSCORE_PAPER,
-    **_DISTANCE,
-)
-CLIPSCORE = _embedded(
-    "clipscore",
-    "CLIPScore",
-    "2.5 max(cos, 0) of image and candidate; does not look at the reference",
-    _CLIPSCORE_PAPER,
-    bounds=(0.0, 2.5),
-    uses_reference=False,
-)
-REFCLIPSCORE = _embedded(
-    "refclipscore",
-    "RefCLIPScore",
-    "harmonic mean of CLIPScore and max(cosine, 0) of candidate and reference",
-    _CLIPSCORE_PAPER,
-    bounds=(0.0, 10 / 7),
-)
-HEIGHT = _embedded(
-    "height",
-    "Height",
-    "distance of the candidate from the line through image and reference, 2T/|i-r|",
-    _OURS,
-    **_DISTANCE,
-)
-SEGMENT_DISTANCE = _embedded(
-    "segment-distance",
-    "Segment distance",
-    "distance of the candidate from the segment between image and reference",
-    _OURS,
-    **_DISTANCE,
-)
-MIDPOINT_DISTANCE = _embedded(
-    "midpoint-distance",
-    "Midpoint distance",
-    "distance of the candidate from the midpoint of image and reference",
-    _OURS,
-    reference_scores_best=False,
-    **_DISTANCE,
-)
-IMAGE_GAIN_DISTANCE = _embedded(
-    "image-gain-distance",
-    "Image-gain distance",
-    "squared distance from the reference, less how much nearer to the image the "
-    "candidate is than the reference; 0 for the reference",
-    _OURS,
-    higher_is_better=False,
-    bounds=(None, None),
-    parameters=(_IMAGE_WEIGHT,),
-    reference_scores_best=False,
-)
-IMAGE_GAIN_COSINE = _embedded(
-    "image-gain-cosine",
-    "Image-gain cosine",
-    "cosine with the reference, plus how much nearer in cosine to the image the "
-    "candidate is than the reference; 1 for the reference",
-    _OURS,
-    bounds=(None, None),
-    parameters=(_IMAGE_WEIGHT,),
-    reference_scores_best=False,
-)
+    name = "cosine"
+    title = "Cosine"
+    description = "cosine of candidate and reference; does not look at the image"
+    citation = _VLSCORE_PAPER
+    bounds = (-1.0, 1.0)
+    uses_image = False
+
+
+class ImageCentredCosineMetric(EmbeddedMetric):
+    """Ablation of VLScore by an angle."""
+
+    name = "image-centred-cosine"
+    title = "Image-centred cosine"
+    description = "cosine of the angle at the image between candidate and reference"
+    citation = _VLSCORE_PAPER
+    bounds = (-1.0, 1.0)
+
+
+class BoundingSphereMetric(EmbeddedMetric):
+    """Ablation of VLScore by a sphere."""
+
+    name = "bounding-sphere"
+    title = "Bounding sphere"
+    description = "radius of the smallest sphere around image, candidate and reference"
+    citation = _VLSCORE_PAPER
+    higher_is_better = False
+    bounds = (0.0, None)
+    function = "bounding_sphere_radius"
+
+
+class CLIPScoreMetric(EmbeddedMetric):
+    """CLIPScore."""
+
+    name = "clipscore"
+    title = "CLIPScore"
+    description = "2.5 max(cos, 0) of image and candidate; does not look at the reference"
+    citation = _CLIPSCORE_PAPER
+    bounds = (0.0, 2.5)
+    uses_reference = False
+
+
+class RefCLIPScoreMetric(EmbeddedMetric):
+    """RefCLIPScore."""
+
+    name = "refclipscore"
+    title = "RefCLIPScore"
+    description = "harmonic mean of CLIPScore and max(cosine, 0) of candidate and reference"
+    citation = _CLIPSCORE_PAPER
+    bounds = (0.0, 10 / 7)
+
+
+class HeightMetric(EmbeddedMetric):
+    """Height of the triangle."""
+
+    name = "height"
+    title = "Height"
+    description = "distance of the candidate from the line through image and reference, 2T/|i-r|"
+    citation = _OURS
+    higher_is_better = False
+    bounds = (0.0, None)
+
+
+class SegmentDistanceMetric(EmbeddedMetric):
+    """Distance from the segment."""
+
+    name = "segment-distance"
+    title = "Segment distance"
+    description = "distance of the candidate from the segment between image and reference"
+    citation = _OURS
+    higher_is_better = False
+    bounds = (0.0, None)
+
+
+class MidpointDistanceMetric(EmbeddedMetric):
+    """Distance from the midpoint."""
+
+    name = "midpoint-distance"
+    title = "Midpoint distance"
+    description = "distance of the candidate from the midpoint of image and reference"
+    citation = _OURS
+    higher_is_better = False
+    bounds = (0.0, None)
+    reference_scores_best = False
+
+
+class ImageGainDistanceMetric(EmbeddedMetric):
+    """Squared distance less the gain."""
+
+    name = "image-gain-distance"
+    title = "Image-gain distance"
+    description = (
+        "squared distance from the reference, less how much nearer to the image the "
+        "candidate is than the reference; 0 for the reference"
+    )
+    citation = _OURS
+    higher_is_better = False
+    bounds = (None, None)
+    reference_scores_best = False
+    image: float = parameter(1.0, _IMAGE_WEIGHT, above=0.0)
+
+
+class ImageGainCosineMetric(EmbeddedMetric):
+    """Cosine plus the gain."""
+
+    name = "image-gain-cosine"
+    title = "Image-gain cosine"
+    description = (
+        "cosine with the reference, plus how much nearer in cosine to the image the "
+        "candidate is than the reference; 1 for the reference"
+    )
+    citation = _OURS
+    bounds = (None, None)
+    reference_scores_best = False
+    image: float = parameter(1.0, _IMAGE_WEIGHT, above=0.0)

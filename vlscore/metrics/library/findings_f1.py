@@ -9,8 +9,7 @@ from vlscore.core import __version__
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.words import f1_precision_recall, label_f1s, label_supports
-from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import Provider
+from vlscore.metrics.metric import Metric, Output, parameter
 
 # The observations of CheXpert's competition (Irvin et al. 2019, section 5).
 COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
@@ -29,33 +28,88 @@ _FIVE = {name: CHEXPERT_LABELS.index(name) for name in COMPETITION}
 _GROUPS = {"": list(range(_OBSERVATIONS)), "-5": list(_FIVE.values())}
 
 
-class FindingsProvider(Provider):
-    """Precision, recall and F1 of CheXpert observations; the artefact holds each text's labels."""
+class FindingsF1(Metric):
+    """Precision, recall and F1 of CheXpert observations."""
 
+    name = "findings-f1"
+    title = "Findings F1"
+    description = (
+        "F1 of the CheXpert observations that candidate and reference state; 1 where "
+        "neither states any"
+    )
+    citation = "Irvin et al. 2019, CheXpert, AAAI (labels); rules of vlscore.findings"
+    bounds = (0.0, 1.0)
+    further = (
+        Output("precision", "share of the candidate's observations that the reference states"),
+        Output("recall", "share of the reference's observations that the candidate states"),
+    )
+    # True positives, false positives and false negatives of each observation.
+    statistics = 3 * _OBSERVATIONS
+    corpus = (
+        Output("micro", "F1 of the counts of all observations together"),
+        Output("macro", "mean F1 over the observations that occur in candidates or references"),
+        Output("micro-5", "micro over the five observations of CheXpert's competition"),
+        Output("macro-5", "macro over the five observations of CheXpert's competition"),
+        *(
+            Output(slug(name), f"F1 of {name}; undefined where no report mentions it")
+            for name in COMPETITION
+        ),
+    )
+    primary = "micro"
+    uses_findings = True
     library = "vlscore"
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        candidates, references = batch.artefacts["chexpert-labels"]
-        counts_uncertain = metric.settings["uncertain"] == "positive"
+    uncertain: str = parameter(
+        "positive",
+        "what an uncertain observation counts as",
+        choices=("positive", "negative"),
+    )
+    unmentioned: str = parameter(
+        "negative",
+        "what an observation that the reference does not mention counts as: negative, as if "
+        "it were denied, or ignored, so that the candidate is not judged on it; No Finding is "
+        "always judged, for it follows from the others",
+        choices=("negative", "ignored"),
+    )
+
+    def compute(self, batch: Batch) -> Computed:
+        from vlscore.findings import chexpert_labels
+
+        pairs = [[chexpert_labels(report) for report in pair] for pair in findings_of(batch)]
+        candidates, references = [g for g, _ in pairs], [r for _, r in pairs]
+        counts_uncertain = self.uncertain == "positive"
         predicted = _positives(candidates, counts_uncertain)
         wanted = _positives(references, counts_uncertain)
         hits, extra, missed = predicted & wanted, predicted & ~wanted, ~predicted & wanted
-        if metric.settings["unmentioned"] == "ignored":
+        if self.unmentioned == "ignored":
             extra = extra & _mentioned(references)
         tp, fp, fn = (x.sum(1).astype(np.float64) for x in (hits, extra, missed))
         statistics = np.hstack([hits, extra, missed]).astype(np.float64)
         return Computed(f1_precision_recall(tp, fp, fn), statistics)
 
-    def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+    def corpus_values(self, sums: Values) -> Mapping[str, Values]:
         found, f1 = label_f1s(sums, _GROUPS)
         return {**found, **{slug(name): f1[:, k] for name, k in _FIVE.items()}}
 
-    def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+    def support(self, sums: Values) -> Mapping[str, Values]:
         found, stated = label_supports(sums, _GROUPS)
         return {**found, **{slug(name): stated[:, k] for name, k in _FIVE.items()}}
 
-    def facts(self, metric: Metric) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         return {"labels": f"vlscore.findings@{__version__}", "absent": "undefined"}
+
+
+def findings_of(batch: Batch) -> list[tuple[Any, Any]]:
+    """Return the findings of candidate and reference of each study, each text read once."""
+    texts = [text for pair in batch.pairs() for text in pair]
+    read = batch.memo.read(_findings, texts)
+    return list(zip(read[::2], read[1::2], strict=True))
+
+
+def _findings(texts: Sequence[str]) -> list[Any]:
+    from vlscore.findings import extract
+
+    return [extract(text) for text in texts]
 
 
 def _positives(labels: Sequence[Mapping[str, int | None]], counts_uncertain: bool) -> Any:
@@ -70,49 +124,3 @@ def _mentioned(labels: Sequence[Mapping[str, int | None]]) -> Any:
         for each in labels
     ]
     return np.array(rows, dtype=bool).reshape(-1, _OBSERVATIONS)
-
-
-FINDINGS_F1 = Metric(
-    provider=FindingsProvider(),
-    name="findings-f1",
-    title="Findings F1",
-    headline="micro",
-    description="F1 of the CheXpert observations that candidate and reference state; 1 where "
-    "neither states any",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    artefacts=("chexpert-labels",),
-    citation="Irvin et al. 2019, CheXpert, AAAI (labels); rules of vlscore.findings",
-    parameters=(
-        Parameter(
-            "uncertain",
-            "positive",
-            "what an uncertain observation counts as",
-            ("positive", "negative"),
-        ),
-        Parameter(
-            "unmentioned",
-            "negative",
-            "what an observation that the reference does not mention counts as: negative, as if "
-            "it were denied, or ignored, so that the candidate is not judged on it; No Finding is "
-            "always judged, for it follows from the others",
-            ("negative", "ignored"),
-        ),
-    ),
-    further=(
-        Output("precision", "share of the candidate's observations that the reference states"),
-        Output("recall", "share of the reference's observations that the candidate states"),
-    ),
-    # True positives, false positives and false negatives of each of fourteen observations.
-    statistics=3 * 14,
-    corpus=(
-        Output("micro", "F1 of the counts of all observations together"),
-        Output("macro", "mean F1 over the observations that occur in candidates or references"),
-        Output("micro-5", "micro over the five observations of CheXpert's competition"),
-        Output("macro-5", "macro over the five observations of CheXpert's competition"),
-        *(
-            Output(slug(name), f"F1 of {name}; undefined where no report mentions it")
-            for name in COMPETITION
-        ),
-    ),
-)

@@ -5,46 +5,33 @@ The model runs on this machine, or a table has the answers that it gave before.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.library.file_metric import FileMetric, path_parameter
+from vlscore.metrics.memo import loaded_once, name_and_digest
+from vlscore.metrics.metric import Output
+from vlscore.metrics.networks.categories import CATEGORIES
 from vlscore.metrics.networks.model_files import (
-    ReportPair,
     check_model_folder,
     device_of_annotators,
     files_of_model,
-    loaded_once,
     read_template,
 )
-from vlscore.metrics.provider import LocalWeightsProvider, name_and_digest, weights_place
 
 if TYPE_CHECKING:
     from vlscore.metrics.networks.green_model import GreenAnswer
 
 MODEL_VARIABLE = "VLSCORE_GREEN"
-# The categories of vlscore.metrics.networks.green_model, in the order of the answer's (a) to (f).
-_CATEGORIES = (
-    ("false-finding", "findings that the reference does not have"),
-    ("missing-finding", "findings of the reference that are missing"),
-    ("location", "findings with another place"),
-    ("severity", "findings with another severity"),
-    ("false-comparison", "comparisons that the reference does not make"),
-    ("missing-comparison", "changes from a prior study that are missing"),
-)
 
 
-def _counts(kind: str) -> tuple[Output, ...]:
-    return tuple(
-        Output(name, description, higher_is_better=False, bounds=(0.0, None))
-        for name, description in (
-            (kind, f"clinically {kind} errors"),
-            *((f"{kind}-{name}", f"{kind}: {what}") for name, what in _CATEGORIES),
-        )
-    )
+def _counts(kind: str) -> list[Output]:
+    outputs = {kind: f"clinically {kind} errors"}
+    outputs |= {f"{kind}-{name}": f"{kind}: {what}" for name, what in CATEGORIES.items()}
+    return [Output(name, what, False, (0.0, None)) for name, what in outputs.items()]
 
 
 # The columns of a table of answers; the second names are those of the package green_score.
@@ -55,20 +42,39 @@ _RELEASED = "d72c195"
 _Pair = tuple[str, str]
 
 
-class GreenProvider(LocalWeightsProvider):
-    """Provider of GREEN; it judges each distinct pair once; an unreadable answer is a failure."""
+class Green(FileMetric):
+    """Judges each distinct pair once; an unreadable answer is a failure."""
 
+    name = "green"
+    title = "GREEN"
+    description = (
+        "findings of both reports, of those and the clinically significant errors, as a "
+        "language model counts them"
+    )
+    citation = "Ostmeier et al. 2024, GREEN, EMNLP Findings"
+    bounds = (0.0, 1.0)
+    further = (
+        Output("matched", "findings that both reports have", bounds=(0.0, None)),
+        *_counts("significant"),
+        *_counts("insignificant"),
+    )
     library = "transformers"
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        found = np.full((len(metric.columns), len(batch)), np.nan)
-        if not len(batch):
-            return Computed(list(found))
+    model: str | None = path_parameter(
+        "folder of the language model, such as GREEN-radllama2-7b, with the released question "
+        f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}; nothing is fetched"
+    )
+    answers: str | None = path_parameter(
+        "in place of a model: a table of its answers, with columns candidate, reference and "
+        "answer, or as the package green_score returns it"
+    )
+
+    def compute(self, batch: Batch) -> Computed:
         from vlscore.metrics.networks.green_model import UnreadableAnswer, read_green_answer
 
+        found = np.full((len(self.columns), len(batch)), np.nan)
         failures: dict[int, VLScoreError] = {}
-        pairs = [ReportPair(*pair) for pair in batch.pairs()]
-        for row, answer in enumerate(self._answers(metric, pairs)):
+        for row, answer in enumerate(self._answers(batch)):
             if isinstance(answer, VLScoreError):
                 failures[row] = answer
                 continue
@@ -78,60 +84,56 @@ class GreenProvider(LocalWeightsProvider):
                 failures[row] = UnreadableAnswer(f"GREEN's answer cannot be read: {error}")
         return Computed(list(found), failures=failures)
 
-    def missing(self, metric: Metric) -> str | None:
-        answers = _table(metric)
+    def missing(self) -> str | None:
+        answers = self._table()
         if answers is not None:
             return None if answers.is_file() else f"{answers}: there is no such table of answers"
-        reason = super().missing(metric)
-        if reason is None or metric.settings["model"] is not None:
+        reason = super().missing()
+        if reason is None or self.model is not None:
             return reason
-        return f"{reason}. Or use a table of its answers: {metric.name}(answers=FILE)"
+        return f"{reason}. Or use a table of its answers: {self.name}(answers=FILE)"
 
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        answers = _table(metric)
+    def facts(self) -> dict[str, Any]:
+        answers = self._table()
         if answers is not None:
-            if (reason := self.missing(metric)) is not None:
+            if (reason := self.missing()) is not None:
                 raise MissingDependency(reason)
             return {"answers": name_and_digest(answers), "parser": f"green@{_RELEASED}"}
         from vlscore.metrics.networks.green_model import LONGEST, precision_on
 
-        (model,) = self.present_files(metric)
+        (model,) = self.present_files()
         return {
             "model": name_and_digest(model, files_of_model(model)),
             "prompt": read_template(model)[1],
             "longest": str(LONGEST),
             "precision": precision_on(device_of_annotators()),
-            "transformers": self.version(),
+            **super().facts(),
         }
 
-    def files(self, metric: Metric) -> tuple[Path, ...]:
+    def files(self) -> tuple[Path, ...]:
         what = "a folder with GREEN's language model, such as GREEN-radllama2-7b,"
-        folder = check_model_folder(weights_place(metric, MODEL_VARIABLE, what, "model"))
+        folder = check_model_folder(self.path_of("model", MODEL_VARIABLE, what))
         read_template(folder)
         return (folder,)
 
-    def _answers(
-        self, metric: Metric, pairs: "Sequence[ReportPair]"
-    ) -> "Sequence[str | VLScoreError]":
-        table = _table(metric)
+    def _answers(self, batch: Batch) -> "Sequence[str | VLScoreError]":
+        table = self._table()
         if table is None:
-            from vlscore.metrics.networks.green_model import remembered_green
+            from vlscore.metrics.networks.green_model import known_answers
 
-            return remembered_green(*self.files(metric)).answers(pairs)
+            return known_answers(batch.memo, self.files()[0], batch.pairs())
         known = _read_answers(table)
         absent = VLScoreError(f"{table} has no answer for these two reports")
-        return [known.get(_key(pair.candidate, pair.reference), absent) for pair in pairs]
+        return [known.get(_key(*pair), absent) for pair in batch.pairs()]
 
-
-def _table(metric: Metric) -> Path | None:
-    answers, model = (metric.settings[name] for name in ("answers", "model"))
-    if answers is None:
-        return None
-    if model is not None:
-        raise InvalidSetting(
-            "green reads its answers from a model or from a table, not from both: leave out one"
-        )
-    return Path(str(answers)).expanduser()
+    def _table(self) -> Path | None:
+        if self.answers is None:
+            return None
+        if self.model is not None:
+            raise InvalidSetting(
+                "green reads its answers from a model or from a table, not from both: leave out one"
+            )
+        return Path(self.answers).expanduser()
 
 
 def _numbers(answer: "GreenAnswer") -> list[float]:
@@ -176,37 +178,3 @@ def _read_answers(path: Path) -> Mapping[_Pair, str | VLScoreError]:
                 "reports"
             )
     return found
-
-
-GREEN = Metric(
-    provider=GreenProvider(),
-    name="green",
-    title="GREEN",
-    description="findings of both reports, of those and the clinically significant errors, as a "
-    "language model counts them",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    citation="Ostmeier et al. 2024, GREEN, EMNLP Findings",
-    parameters=(
-        Parameter(
-            "model",
-            None,
-            "folder of the language model, such as GREEN-radllama2-7b, with the released question "
-            f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "answers",
-            None,
-            "in place of a model: a table of its answers, with columns candidate, reference and "
-            "answer, or as the package green_score returns it",
-            kind=str,
-        ),
-    ),
-    further=(
-        Output("matched", "findings that both reports have", bounds=(0.0, None)),
-        *_counts("significant"),
-        *_counts("insignificant"),
-    ),
-    cost="model",
-)

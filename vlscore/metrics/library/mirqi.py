@@ -13,48 +13,81 @@ Mentions are found by the rules of `vlscore.findings`, and counted as in the aut
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidSetting
-from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import LabelMention, Provider
+from vlscore.metrics.batch import Batch, Values
+from vlscore.metrics.library.findings_f1 import findings_of
+from vlscore.metrics.metric import Metric, Output, parameter
 
 
-class MirqiProvider(Provider):
-    """Provider of F, precision and recall; 1 if neither report affirms or contradicts a finding."""
+class Mirqi(Metric):
+    """F, precision and recall; 1 if neither report affirms or contradicts a finding."""
 
+    name = "mirqi"
+    title = "MIRQI"
+    description = (
+        "F measure of mentions that agree in finding and polarity, attributes weighed in; "
+        "only contradictions are errors: what is left out or invented is not"
+    )
+    citation = (
+        "Zhang et al. 2020, When Radiology Report Generation Meets Knowledge Graph, AAAI; "
+        "mentions by the rules of vlscore.findings"
+    )
+    bounds = (0.0, 1.0)
+    further = (Output("precision", "MIRQI-p"), Output("recall", "MIRQI-r"))
+    uses_findings = True
     library = "vlscore"
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        candidates, references = batch.artefacts["finding-mentions"]
-        positive, attributes = (_weight(metric, name) for name in ("positive", "attributes"))
-        found = np.array(
-            [
-                _scores(g, r, positive, attributes)
-                for g, r in zip(candidates, references, strict=True)
-            ],
-            dtype=np.float64,
-        ).reshape(-1, 2)
-        precision, recall = found.T
+    positive: float = parameter(0.8, "weight of stated findings against denied ones")
+    attributes: float = parameter(0.3, "weight of a finding's attributes against the finding")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (("positive", self.positive), ("attributes", self.attributes)):
+            if not 0 <= value <= 1:
+                raise InvalidSetting(f"{name} must be a weight from 0 to 1, not {value:g}")
+
+    def compute(self, batch: Batch) -> Sequence[Values]:
+        pairs = [[_mentions(part) for part in pair] for pair in findings_of(batch)]
+        found = np.array([_scores(g, r, self.positive, self.attributes) for g, r in pairs])
+        precision, recall = found.reshape(-1, 2).T
         total = precision + recall
         f = np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1.0), 0.0)
-        return Computed([f, precision, recall])
+        return [f, precision, recall]
 
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        for name in ("positive", "attributes"):
-            _weight(metric, name)
+    def facts(self) -> dict[str, Any]:
         return {"mentions": f"vlscore.findings@{__version__}"}
 
 
-def _weight(metric: Metric, name: str) -> float:
-    value = float(metric.settings[name] or 0.0)
-    if not 0 <= value <= 1:
-        raise InvalidSetting(f"{name} must be a weight from 0 to 1, not {value:g}")
-    return value
+class LabelMention(NamedTuple):
+    """One mention of a finding: its CheXpert label, or its own name if it has none.
+
+    `denied` is False for a finding that is affirmed or uncertain; `attributes` are side, place,
+    severity and others.
+    """
+
+    category: str
+    denied: bool
+    attributes: tuple[str, ...]
+
+
+def _mentions(report: Any) -> list[LabelMention]:
+    """Return the mentions of a report's findings that are current."""
+    from vlscore.findings import Polarity, Status
+
+    return [
+        LabelMention(
+            finding.chexpert or finding.observation,
+            finding.polarity is Polarity.NEGATIVE,
+            tuple(dict.fromkeys(attribute.value for attribute in finding.attributes)),
+        )
+        for finding in report
+        if finding.status is Status.CURRENT
+    ]
 
 
 def _scores(
@@ -95,25 +128,3 @@ def _scores(
 
 def _part(count: float, whole: float) -> float:
     return count / whole if whole else 0.0
-
-
-MIRQI = Metric(
-    provider=MirqiProvider(),
-    name="mirqi",
-    title="MIRQI",
-    description="F measure of mentions that agree in finding and polarity, attributes weighed in; "
-    "only contradictions are errors: what is left out or invented is not",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    artefacts=("finding-mentions",),
-    citation="Zhang et al. 2020, When Radiology Report Generation Meets Knowledge Graph, AAAI; "
-    "mentions by the rules of vlscore.findings",
-    parameters=(
-        Parameter("positive", 0.8, "weight of stated findings against denied ones"),
-        Parameter("attributes", 0.3, "weight of a finding's attributes against the finding"),
-    ),
-    further=(
-        Output("precision", "MIRQI-p"),
-        Output("recall", "MIRQI-r"),
-    ),
-)

@@ -16,25 +16,17 @@ import numpy as np
 from vlscore.core import __version__
 from vlscore.errors import MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.library.chexbert import PRECISION
-from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.provider import Provider, one_column
-from vlscore.metrics.registry import missing_inputs
-
-# In the order of the regressions.
-INPUTS = (
-    "radgraph-f1",
-    # Its add_bertscore_col collapses runs of blanks, its add_bleu_col does so by its words.
-    "bert-score(layer=5,rescale=library,blanks=collapsed)",
-    "chexbert-similarity",
-    # CXR-Report-Metric's library counts .1 of a match for an order without any.
-    "bleu-2(smoothing=floor,tokens=cxr)",
-)
+from vlscore.metrics.library.bert_score import BertScore
+from vlscore.metrics.library.bleu import Bleu2
+from vlscore.metrics.library.chexbert import CheXbertSimilarity
+from vlscore.metrics.library.file_metric import path_parameter, precision_parameter
+from vlscore.metrics.library.radgraph import RadGraphF1
+from vlscore.metrics.metric import Metric
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Linear regression on normalised inputs, in the order of `INPUTS`.
+    """Linear regression on normalised inputs, in the order of the inputs.
 
     Attributes:
         means, scales: of the inputs over the reports to which it was fitted.
@@ -73,83 +65,74 @@ REGRESSIONS = {
     ),
 }
 
-_DESCRIPTIONS = {
-    "radcliq-v0": "errors that radiologists would count, by regression on RadGraph F1, BERTScore, "
-    "CheXbert similarity and BLEU-2",
-    "radcliq-v1": "as v0, normalised, with no input allowed to count the wrong way; -1.4407 where "
-    "every input is 1",
-}
 
+class RadCliQv0(Metric):
+    """RadCliQ of each pair by itself, as CXR-Report-Metric without idf weights."""
 
-class RadCliQProvider(Provider):
-    """Provider of RadCliQ for each pair by itself, as CXR-Report-Metric without idf weights."""
-
+    name = "radcliq-v0"
+    title = "RadCliQ-v0"
+    description = (
+        "errors that radiologists would count, by regression on RadGraph F1, BERTScore, "
+        "CheXbert similarity and BLEU-2"
+    )
+    citation = "Yu et al. 2023, Patterns; github.com/rajpurkarlab/CXR-Report-Metric"
+    higher_is_better = False
+    cost = "model"
     library = "vlscore"
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        regression = REGRESSIONS[metric.name]
+    bertscore: str | None = path_parameter(
+        "folder called distilroberta-base with that model, as bert-score(model=FOLDER)"
+    )
+    chexbert: str | None = path_parameter("as chexbert-similarity(weights=PATH)")
+    radgraph: str | None = path_parameter("as radgraph-f1(weights=PATH)")
+    precision: str = precision_parameter()
+
+    @property
+    def inputs(self) -> tuple[Metric, ...]:  # type: ignore[override]
+        """Return the four metrics in the order of the regressions."""
+        return (
+            RadGraphF1(weights=self.radgraph, precision=self.precision),
+            # Its add_bertscore_col collapses runs of blanks, its add_bleu_col does so by its words.
+            BertScore(model=self.bertscore, layer=5, rescale="library", blanks="collapsed"),
+            CheXbertSimilarity(weights=self.chexbert, precision=self.precision),
+            # CXR-Report-Metric's library counts .1 of a match for an order without any.
+            Bleu2(smoothing="floor", tokens="cxr"),
+        )
+
+    def compute(self, batch: Batch) -> Computed:
+        regression = REGRESSIONS[self.name]
         failures: dict[int, VLScoreError] = {}
-        for name in reversed(metric.inputs):
-            failures.update(batch.values[name].failures)
-        inputs = np.stack([batch.values[name].headline for name in metric.inputs], axis=1)
+        for values in reversed(batch.inputs):
+            failures.update(values.failures)
+        inputs = np.stack([values.first_column for values in batch.inputs], axis=1)
         normalised = (inputs - np.array(regression.means)) / np.array(regression.scales)
         # Row by row, so that a pair's number does not depend on how many there are.
-        values = (normalised * np.array(regression.weights)).sum(axis=1) + regression.intercept
-        return Computed(one_column(values).columns, failures=failures)
+        found = (normalised * np.array(regression.weights)).sum(axis=1) + regression.intercept
+        return Computed([found], failures=failures)
 
-    def missing(self, metric: Metric) -> str | None:
-        absent = missing_inputs(metric)
-        if not absent:
-            return None
-        own = ", ".join(f"{name}=PATH" for name in _places(metric))
-        return f"{'; '.join(absent)}. To set all: {metric.name}({own})"
+    def missing(self) -> str | None:
+        reasons = {metric.name: metric.missing() for metric in self.inputs}
+        absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+        own = ", ".join(f"{name}=PATH" for name in _PATHS)
+        return f"{'; '.join(absent)}. To set all: {self.name}({own})" if absent else None
 
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        if (reason := self.missing(metric)) is not None:
+    def facts(self) -> dict[str, Any]:
+        if (reason := self.missing()) is not None:
             raise MissingDependency(reason)
         # Paths of models are left out, because the inputs' signatures hold the models' digests.
-        named = {name: "given" for name in _places(metric) if metric.settings[name] is not None}
+        named = {name: "given" for name in _PATHS if getattr(self, name) is not None}
         return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
 
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        return self.conventions(metric)
 
+class RadCliQv1(RadCliQv0):
+    """RadCliQ-v1."""
 
-def _places(metric: Metric) -> list[str]:
-    """Return the names of the parameters that are paths of models."""
-    return [parameter.name for parameter in metric.parameters if not parameter.choices]
-
-
-RADCLIQ = tuple(
-    Metric(
-        provider=RadCliQProvider(),
-        name=name,
-        title=name.replace("radcliq", "RadCliQ"),
-        description=description,
-        higher_is_better=False,
-        bounds=(None, None),
-        citation="Yu et al. 2023, Patterns; github.com/rajpurkarlab/CXR-Report-Metric",
-        inputs=INPUTS,
-        parameters=(
-            Parameter(
-                "bertscore",
-                None,
-                "folder called distilroberta-base with that model, as bert-score(model=FOLDER)",
-                kind=str,
-            ),
-            Parameter("chexbert", None, "as chexbert-similarity(weights=PATH)", kind=str),
-            Parameter("radgraph", None, "as radgraph-f1(weights=PATH)", kind=str),
-            PRECISION,
-        ),
-        passed=(
-            (INPUTS[0], "weights", "radgraph"),
-            (INPUTS[1], "model", "bertscore"),
-            (INPUTS[2], "weights", "chexbert"),
-            (INPUTS[0], "precision", "precision"),
-            (INPUTS[2], "precision", "precision"),
-        ),
-        cost="model",
+    name = "radcliq-v1"
+    title = "RadCliQ-v1"
+    description = (
+        "as v0, normalised, with no input allowed to count the wrong way; -1.4407 where "
+        "every input is 1"
     )
-    for name, description in _DESCRIPTIONS.items()
-)
-RADCLIQ_V0, RADCLIQ_V1 = RADCLIQ
+
+
+_PATHS = ("bertscore", "chexbert", "radgraph")

@@ -6,23 +6,21 @@ tokens of relations in "complete". `combined` equals evaluate_radgraph of CXR-Re
 (Yu et al. 2023).
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.library.chexbert import PRECISION
-from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import (
-    LocalWeightsProvider,
-    name_and_digest,
-    one_column,
+from vlscore.metrics.batch import Batch, Values
+from vlscore.metrics.library.file_metric import (
+    FileMetric,
+    path_parameter,
     precision_of,
-    vocabulary_place,
-    weights_place,
+    precision_parameter,
 )
+from vlscore.metrics.memo import name_and_digest
+from vlscore.metrics.metric import Output
 
 if TYPE_CHECKING:
     from vlscore.metrics.networks.radgraph_network import Entity, RadGraphAnnotation
@@ -97,95 +95,95 @@ def _named(entity: "Entity") -> tuple[str, str]:
 
 WEIGHTS_VARIABLE = "VLSCORE_RADGRAPH"
 
-_PARAMETERS = (
-    Parameter(
-        "weights",
-        None,
+
+class _RadGraphMetric(FileMetric):
+    """Base of all RadGraph metrics; every distinct report is read once for all of them."""
+
+    citation = "Jain et al. 2021, RadGraph, NeurIPS; Delbrouck et al. 2022, EMNLP Findings"
+    bounds = (0.0, 1.0)
+    level: ClassVar[Level]
+
+    weights: str | None = path_parameter(
         "RadGraph's .tar.gz, or the folder that it unpacks to; default: "
-        f"{WEIGHTS_VARIABLE}; nothing is fetched",
-        kind=str,
-    ),
-    Parameter(
-        "vocabulary",
-        None,
-        "vocab.txt of the BERT that the model uses; default: beside the archive",
-        kind=str,
-    ),
-    PRECISION,
-)
+        f"{WEIGHTS_VARIABLE}; nothing is fetched"
+    )
+    vocabulary: str | None = path_parameter(
+        "vocab.txt of the BERT that the model uses; default: beside the archive"
+    )
+    precision: str = precision_parameter()
 
+    def compute(self, batch: Batch) -> "Values | Sequence[Values]":
+        return np.array([reward(g, r, self.level) for g, r in self._read(batch)])
 
-class RadGraphProvider(LocalWeightsProvider):
-    """Provider of all RadGraph metrics; it reads every distinct report once for all of them."""
-
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        if not len(batch):
-            return Computed([np.empty(0) for _ in metric.columns])
-        from vlscore.metrics.library import radgraph as agreement
-        from vlscore.metrics.networks.radgraph_network import remembered_radgraph
-
-        assert batch.references is not None
-        annotator = remembered_radgraph(*self.files(metric), precision_of(metric))
-        read = self.annotated(annotator, metric, batch)
-        pairs = list(zip(read[: len(batch)], read[len(batch) :], strict=True))
-        if metric.name == "radgraph-f1":
-            return Computed(list(np.array([agreement.combined(g, r) for g, r in pairs]).T))
-        level: Any = metric.name.removeprefix("radgraph-")
-        return one_column([agreement.reward(g, r, level) for g, r in pairs])
-
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        weights, vocabulary = self.present_files(metric)
+    def facts(self) -> dict[str, Any]:
+        weights, vocabulary = self.present_files()
         return {
             "weights": name_and_digest(weights, beside=(vocabulary.name,)),
             "vocabulary": name_and_digest(vocabulary),
         }
 
-    def files(self, metric: Metric) -> tuple[Path, Path]:
+    def files(self) -> tuple[Path, Path]:
         from vlscore.metrics.networks.model_files import radgraph_files
 
         what = "a RadGraph archive, as the package radgraph or PhysioNet offers it,"
-        return radgraph_files(
-            weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric)
-        )
+        return radgraph_files(self.path_of("weights", WEIGHTS_VARIABLE, what), self.vocabulary)
+
+    def _read(self, batch: Batch) -> "list[tuple[RadGraphAnnotation, RadGraphAnnotation]]":
+        from vlscore.metrics.networks.radgraph_network import annotations
+
+        texts = [text for pair in batch.pairs() for text in pair]
+        read = annotations(batch.memo, *self.files(), precision_of(self), texts)
+        return list(zip(read[::2], read[1::2], strict=True))
 
 
-def _metric(name: str, title: str, description: str, citation: str, *further: Output) -> Metric:
-    return Metric(
-        provider=RadGraphProvider(),
-        name=name,
-        title=title,
-        description=description,
-        higher_is_better=True,
-        bounds=(0.0, 1.0),
-        citation=f"Jain et al. 2021, RadGraph, NeurIPS; {citation}",
-        parameters=_PARAMETERS,
-        further=further,
-        cost="model",
-    )
+class RadGraphF1(_RadGraphMetric):
+    """RadGraph F1 of Yu et al. 2023."""
 
-
-RADGRAPH = (
-    _metric(
-        "radgraph-f1",
-        "RadGraph F1",
+    name = "radgraph-f1"
+    title = "RadGraph F1"
+    description = (
         "mean of the F1 of entities and the F1 of relations; .5 at most for reports without "
-        "relations",
-        "Yu et al. 2023, Patterns",
+        "relations"
+    )
+    citation = "Jain et al. 2021, RadGraph, NeurIPS; Yu et al. 2023, Patterns"
+    further = (
         Output("entities", "F1 of entities, by tokens and label"),
         Output("relations", "F1 of relations, by both entities and label; 0 where there are none"),
-    ),
-    *(
-        _metric(
-            f"radgraph-{level}",
-            f"RadGraph {level}",
-            f"F1 of entities by tokens and label{more}; 0 where a report has none",
-            "Delbrouck et al. 2022, EMNLP Findings",
-        )
-        for level, more in (
-            ("simple", ""),
-            ("partial", " and by whether they begin a relation"),
-            ("complete", " and by each relation that they begin"),
-        )
-    ),
-)
-RADGRAPH_F1, RADGRAPH_SIMPLE, RADGRAPH_PARTIAL, RADGRAPH_COMPLETE = RADGRAPH
+    )
+
+    def compute(self, batch: Batch) -> list[Values]:
+        found = np.array([combined(g, r) for g, r in self._read(batch)])
+        return list(found.reshape(-1, 3).T)
+
+
+class RadGraphSimple(_RadGraphMetric):
+    """Reward of entities."""
+
+    name = "radgraph-simple"
+    title = "RadGraph simple"
+    description = "F1 of entities by tokens and label; 0 where a report has none"
+    level = "simple"
+
+
+class RadGraphPartial(_RadGraphMetric):
+    """Reward of entities with whether they have relations."""
+
+    name = "radgraph-partial"
+    title = "RadGraph partial"
+    description = (
+        "F1 of entities by tokens and label and by whether they begin a relation; "
+        "0 where a report has none"
+    )
+    level = "partial"
+
+
+class RadGraphComplete(_RadGraphMetric):
+    """Reward of entities and relations."""
+
+    name = "radgraph-complete"
+    title = "RadGraph complete"
+    description = (
+        "F1 of entities by tokens and label and by each relation that they begin; "
+        "0 where a report has none"
+    )
+    level = "complete"

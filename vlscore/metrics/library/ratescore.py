@@ -5,13 +5,16 @@ vlscore runs the two published checkpoints with its own inference code.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import LocalWeightsProvider, name_and_digest, weights_place
+from vlscore.metrics.batch import Batch, Values
+from vlscore.metrics.library.file_metric import FileMetric, path_parameter
+from vlscore.metrics.memo import name_and_digest
+from vlscore.metrics.metric import Output, parameter
+from vlscore.metrics.networks.categories import TYPES
+from vlscore.metrics.networks.clinical_sentences import sentences_fact
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +30,6 @@ SYNONYMS_VARIABLE = "VLSCORE_RATESCORE_SYNONYMS"
 # against ratings of whole reports ("long") and of sentences ("short"); RaTEScore 0.6.0, scorer.py,
 # DEFAULT_MATRIX_LONG and DEFAULT_MATRIX_SHORT. Rows are the types of the entities that are matched,
 # columns the types of the entities to which they are matched, in this order.
-TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
 MATRICES = {
     "long": (
         (0.4276119164393705, 0.6240929990607657, 0.0034478181112993847, 0.5431049700217344,
@@ -66,54 +68,73 @@ _OPPOSITES = {
 }
 
 
-class RaTEScoreProvider(LocalWeightsProvider):
-    """Provider of RaTEScore; it reads each distinct report, and encodes each entity, once."""
+class RaTEScore(FileMetric):
+    """Reads each distinct report, and encodes each entity, once."""
 
+    name = "ratescore"
+    title = "RaTEScore"
+    description = (
+        "F1 of how similar each entity is to the nearest one of the other report, weighted "
+        "by their types; .5 where a report has no entities"
+    )
+    citation = "Zhao et al. 2024, RaTEScore, EMNLP"
+    # Cosines of the published encoder are positive, and the number is then in [0, 1].
+    bounds = (None, None)
+    further = (
+        Output("precision", "of the candidate's entities", bounds=(-1.0, 1.0)),
+        Output("recall", "of the reference's entities", bounds=(-1.0, 1.0)),
+    )
     library = "transformers"
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        if not len(batch):
-            return Computed([np.empty(0) for _ in metric.columns])
-        from vlscore.metrics.networks.ratescore_network import remembered_ratescore
+    ner: str | None = path_parameter(
+        f"folder of the model RaTE-NER-Deberta; default: {NER_VARIABLE}; nothing is fetched"
+    )
+    synonyms: str | None = path_parameter(
+        f"folder of the model BioLORD-2023-C; default: {SYNONYMS_VARIABLE}; nothing is fetched"
+    )
+    affinity: str = parameter(
+        "long",
+        "the published weights of pairs of types: for whole reports or for single sentences",
+        choices=("long", "short"),
+    )
 
-        assert batch.references is not None
-        reader, reports = remembered_ratescore(*self.files(metric))
-        read = reports.annotate([*batch.candidates, *batch.references])
+    def compute(self, batch: Batch) -> list[Values]:
+        from vlscore.metrics.networks.ratescore_network import KnownRaTE
+
+        networks = KnownRaTE(batch.memo, *self.files())
+        read = networks.entities([text for pair in batch.pairs() for text in pair])
         names = list(dict.fromkeys(entity.text for entities in read for entity in entities))
         rows = {name: row for row, name in enumerate(names)}
-        vectors = reader.vectors(names) if names else None
-        affinity = str(metric.settings["affinity"])
+        vectors = networks.vectors(names) if names else None
         found = np.full((len(batch), 3), _WITHOUT_ENTITIES)
-        for row, (g, r) in enumerate(zip(read[: len(batch)], read[len(batch) :], strict=True)):
+        for row, (g, r) in enumerate(zip(read[::2], read[1::2], strict=True)):
             if vectors is None or not g or not r:
                 continue
             of_g, of_r = (vectors[[rows[entity.text] for entity in each]] for each in (g, r))
-            precision = agreement(r, of_r, g, of_g, affinity)
-            recall = agreement(g, of_g, r, of_r, affinity)
+            precision = agreement(r, of_r, g, of_g, self.affinity)
+            recall = agreement(g, of_g, r, of_r, self.affinity)
             both = precision + recall
             found[row] = (2 * precision * recall / both if both else 0.0, precision, recall)
-        return Computed(list(found.T))
+        return list(found.T)
 
-    def conventions(self, metric: Metric) -> dict[str, str]:
+    def facts(self) -> dict[str, Any]:
         from vlscore.metrics.networks.model_files import files_of_model
 
-        ner, synonyms = self.present_files(metric)
+        ner, synonyms = self.present_files()
         return {
             "ner": name_and_digest(ner, files_of_model(ner)),
             "synonyms": name_and_digest(synonyms, files_of_model(synonyms)),
-            "affinity": f"{metric.settings['affinity']}-0.6.0",
-            "sentences": "rush-1.0.13",
-            "transformers": self.version(),
+            "affinity": f"{self.affinity}-0.6.0",
+            "sentences": sentences_fact(),
+            **super().facts(),
         }
 
-    def files(self, metric: Metric) -> tuple[Path, Path]:
+    def files(self) -> tuple[Path, Path]:
         from vlscore.metrics.networks.model_files import check_model_folder
 
-        places = (
-            weights_place(metric, NER_VARIABLE, "a folder with RaTE-NER-Deberta", "ner"),
-            weights_place(metric, SYNONYMS_VARIABLE, "a folder with BioLORD-2023-C", "synonyms"),
-        )
-        return check_model_folder(places[0]), check_model_folder(places[1])
+        ner = self.path_of("ner", NER_VARIABLE, "a folder with RaTE-NER-Deberta")
+        synonyms = self.path_of("synonyms", SYNONYMS_VARIABLE, "a folder with BioLORD-2023-C")
+        return check_model_folder(ner), check_model_folder(synonyms)
 
 
 def agreement(
@@ -142,41 +163,3 @@ def agreement(
         total += min(float(values[0]), 1.0) * weight * (DENIED[affinity] if is_denied else 1)
         weighed += weight
     return total / weighed if weighed else 0.0
-
-
-RATESCORE = Metric(
-    provider=RaTEScoreProvider(),
-    name="ratescore",
-    title="RaTEScore",
-    description="F1 of how similar each entity is to the nearest one of the other report, weighted "
-    "by their types; .5 where a report has no entities",
-    higher_is_better=True,
-    # Cosines of the published encoder are positive, and the number is then in [0, 1].
-    bounds=(None, None),
-    citation="Zhao et al. 2024, RaTEScore, EMNLP",
-    parameters=(
-        Parameter(
-            "ner",
-            None,
-            f"folder of the model RaTE-NER-Deberta; default: {NER_VARIABLE}; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "synonyms",
-            None,
-            f"folder of the model BioLORD-2023-C; default: {SYNONYMS_VARIABLE}; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "affinity",
-            "long",
-            "the published weights of pairs of types: for whole reports or for single sentences",
-            choices=("long", "short"),
-        ),
-    ),
-    further=(
-        Output("precision", "of the candidate's entities", bounds=(-1.0, 1.0)),
-        Output("recall", "of the reference's entities", bounds=(-1.0, 1.0)),
-    ),
-    cost="model",
-)

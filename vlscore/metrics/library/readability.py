@@ -8,21 +8,20 @@ textstat counts syllables even for Dale-Chall, which does not need them, and dow
 is absent. So this file computes Dale-Chall from textstat's words, sentences and word list.
 """
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Iterable, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from vlscore.core import file_digest
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.batch import Batch, Bounds, Values
 from vlscore.metrics.library.words import ReferenceCounts, has_corpus, how_to_get
-from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.networks.model_files import loaded_once
-from vlscore.metrics.provider import Provider, one_column
+from vlscore.metrics.memo import loaded_once
+from vlscore.metrics.metric import Metric, parameter
 
 _LANGUAGE = "en_US"
-_WITH_SYLLABLES = {"flesch-kincaid": "flesch_kincaid_grade", "gunning-fog": "gunning_fog"}
-_CLINICAL = "dale-chall-clinical"
 
 
 class WordCounts(ReferenceCounts):
@@ -34,57 +33,71 @@ class WordCounts(ReferenceCounts):
         return frozenset(word for word, count in self.counts.items() if count > least)
 
 
-class TextstatProvider(Provider):
-    """Provider of grades; words have no punctuation, sentences of one or two words do not count."""
+class _ReadingGrade(Metric):
+    """Base of the grades."""
 
+    higher_is_better = False
+    bounds: ClassVar[Bounds] = (0.0, None)
+    uses_reference = False
     library = "textstat"
     extra = "readability"
 
-    def is_fitted(self, metric: Metric) -> bool:
-        return metric.name == _CLINICAL and metric.settings["words"] is None
 
-    def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
-        known = state or WordCounts()
-        for text in references:
-            known.add({word.lower() for word in self._words(text)})
-        return known
+class FleschKincaid(_ReadingGrade):
+    """Grade that textstat computes from syllables."""
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        grade = self._grade(metric, batch.fitted)
-        return one_column([grade(text) for text in batch.candidates])
+    name = "flesch-kincaid"
+    title = "Flesch-Kincaid"
+    description = (
+        "reading grade from words a sentence and syllables a word; lower is easier, not better"
+    )
+    citation = "Kincaid et al. 1975, Derivation of new readability formulas, Navy report 8-75"
+    bounds: ClassVar[Bounds] = (None, None)
+    function: ClassVar[str] = "flesch_kincaid_grade"
 
-    def missing(self, metric: Metric) -> str | None:
-        reason = super().missing(metric)
-        if reason is not None or metric.name not in _WITH_SYLLABLES:
+    def missing(self) -> str | None:
+        if (reason := super().missing()) is not None or has_corpus("cmudict"):
             return reason
-        if not has_corpus("cmudict"):
-            return f"{metric.name} counts syllables by the corpus cmudict: {how_to_get('cmudict')}"
-        return None
+        return f"{self.name} counts syllables by the corpus cmudict: {how_to_get('cmudict')}"
 
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        named = metric.settings.get("words")
-        return (
-            {"words": f"{Path(str(named)).name}@{file_digest(_file(named))[:8]}"} if named else {}
-        )
+    def compute(self, batch: Batch) -> Values:
+        if (reason := self.missing()) is not None:
+            # Checked first, because textstat itself would download the corpus.
+            raise MissingDependency(reason)
+        grade = getattr(self._module("textstat").textstat, self.function)
+        return np.array([grade(text) for text in batch.candidates])
 
-    def _grade(self, metric: Metric, fitted: Any) -> Callable[[str], float]:
-        if metric.name in _WITH_SYLLABLES:
-            if (reason := self.missing(metric)) is not None:
-                # Checked first, because textstat itself would download the corpus.
-                raise MissingDependency(reason)
-            counted: Callable[[str], float] = getattr(
-                self._module("textstat").textstat, _WITH_SYLLABLES[metric.name]
-            )
-            return counted
-        familiar: Set[str] = self._module("textstat.backend.utils").get_lang_easy_words(_LANGUAGE)
-        if self.is_fitted(metric):
-            familiar = familiar | fitted.frequent(metric.settings["share"])
-        elif metric.name == _CLINICAL:
-            familiar = familiar | _listed(_file(metric.settings["words"]))
-        return lambda text: self._dale_chall(text, familiar)
 
-    def _dale_chall(self, text: str, familiar: Set[str]) -> float:
-        """Compute Dale and Chall's formula, with its addition above 5 % difficult words."""
+class GunningFog(FleschKincaid):
+    """Grade that textstat computes from long words."""
+
+    name = "gunning-fog"
+    title = "Gunning fog"
+    description = (
+        "reading grade from words a sentence and the share of long words that are not familiar; "
+        "lower is easier, not better"
+    )
+    citation = "Gunning 1952, The Technique of Clear Writing"
+    bounds = (0.0, None)
+    function = "gunning_fog"
+
+
+class DaleChall(_ReadingGrade):
+    """Dale and Chall's formula, with its addition above 5 % difficult words."""
+
+    name = "dale-chall"
+    title = "Dale-Chall"
+    description = (
+        "reading grade from words a sentence and the share of words that are not familiar; "
+        "lower is easier, not better"
+    )
+    citation = "Dale, Chall 1948, A formula for predicting readability; textstat's word list"
+
+    def compute(self, batch: Batch) -> Values:
+        familiar = self._familiar(batch)
+        return np.array([self._grade(text, familiar) for text in batch.candidates])
+
+    def _grade(self, text: str, familiar: Set[str]) -> float:
         words = self._words(text)
         if not words:
             return 0.0
@@ -93,15 +106,59 @@ class TextstatProvider(Provider):
         grade: float = 0.1579 * hard + 0.0496 * len(words) / sentences
         return grade + 3.6365 if hard > 5 else grade
 
+    def _familiar(self, batch: Batch) -> Set[str]:
+        known: Set[str] = self._module("textstat.backend.utils").get_lang_easy_words(_LANGUAGE)
+        return known
+
     def _words(self, text: str) -> list[str]:
         return list(self._module("textstat.backend.selections").list_words(text))
 
 
-def _file(named: Any) -> Path:
-    path = Path(str(named)).expanduser()
-    if not path.is_file():
-        raise InvalidSetting(f"words={named}: there is no file {path}")
-    return path
+class DaleChallClinical(DaleChall):
+    """Dale-Chall with words that are familiar to radiologists."""
+
+    name = "dale-chall-clinical"
+    title = "Dale-Chall (clinical)"
+    description = (
+        "Dale-Chall where words that are frequent in the run's references are familiar too; "
+        "lower is easier, not better"
+    )
+    citation = "Rawat 2022 (improved Dale-Chall); after Dale, Chall 1948"
+
+    share: float = parameter(
+        0.1,
+        "a word in more than this share of the references is familiar; our default",
+        above=0.0,
+    )
+    words: str | None = parameter(
+        None, "a file of familiar words, one a line, instead of those of the references", kind=str
+    )
+
+    @property
+    def is_fitted(self) -> bool:
+        return self.words is None
+
+    def fit(self, references: Iterable[str], state: Any = None) -> Any:
+        known = state or WordCounts()
+        for text in references:
+            known.add({word.lower() for word in self._words(text)})
+        return known
+
+    def facts(self) -> dict[str, Any]:
+        if self.words is None:
+            return super().facts()
+        path = self._file()
+        return {"words": f"{path.name}@{file_digest(path)[:8]}", **super().facts()}
+
+    def _familiar(self, batch: Batch) -> Set[str]:
+        own = batch.fitted.frequent(self.share) if self.is_fitted else _listed(self._file())
+        return super()._familiar(batch) | own
+
+    def _file(self) -> Path:
+        path = Path(str(self.words)).expanduser()
+        if not path.is_file():
+            raise InvalidSetting(f"words={self.words}: there is no file {path}")
+        return path
 
 
 @loaded_once(lambda path: (path,), maxsize=4)
@@ -111,74 +168,3 @@ def _listed(path: Path) -> frozenset[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSetting(f"{path} is not a readable list of words ({error})") from None
     return frozenset(line.strip().lower() for line in lines if line.strip())
-
-
-def _grade(
-    name: str,
-    title: str,
-    description: str,
-    citation: str,
-    low: float | None,
-    parameters: tuple[Parameter, ...] = (),
-) -> Metric:
-    return Metric(
-        provider=TextstatProvider(),
-        name=name,
-        title=title,
-        description=f"{description}; lower is easier, not better",
-        higher_is_better=False,
-        bounds=(low, None),
-        uses_reference=False,
-        citation=citation,
-        parameters=parameters,
-    )
-
-
-FLESCH_KINCAID = _grade(
-    "flesch-kincaid",
-    "Flesch-Kincaid",
-    "reading grade from words a sentence and syllables a word",
-    "Kincaid et al. 1975, Derivation of new readability formulas, Navy report 8-75",
-    None,
-)
-
-
-GUNNING_FOG = _grade(
-    "gunning-fog",
-    "Gunning fog",
-    "reading grade from words a sentence and the share of long words that are not familiar",
-    "Gunning 1952, The Technique of Clear Writing",
-    0.0,
-)
-
-
-DALE_CHALL = _grade(
-    "dale-chall",
-    "Dale-Chall",
-    "reading grade from words a sentence and the share of words that are not familiar",
-    "Dale, Chall 1948, A formula for predicting readability; textstat's word list",
-    0.0,
-)
-
-
-DALE_CHALL_CLINICAL = _grade(
-    "dale-chall-clinical",
-    "Dale-Chall (clinical)",
-    "Dale-Chall where words that are frequent in the run's references are familiar too",
-    "Rawat 2022 (improved Dale-Chall); after Dale, Chall 1948",
-    0.0,
-    (
-        Parameter(
-            "share",
-            0.1,
-            "a word in more than this share of the references is familiar; our default",
-            above=0.0,
-        ),
-        Parameter(
-            "words",
-            None,
-            "a file of familiar words, one a line, instead of those of the references",
-            kind=str,
-        ),
-    ),
-)

@@ -6,41 +6,57 @@ Words are those of rouge-score: runs of lower-case letters a-z and digits.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from vlscore.errors import InvalidSetting
-from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.provider import Provider, one_column
+from vlscore.metrics.batch import Batch, Values
+from vlscore.metrics.metric import Metric, parameter
 
 Words = Callable[[str], list[str]]
 
 
-class RougeScoreProvider(Provider):
-    """Provider of ROUGE-L at the level of the report: line breaks have no effect.
+class RougeL(Metric):
+    """ROUGE-L at the level of the report: line breaks have no effect.
 
     Words are rouge-score's. The longest common subsequence is computed here, in memory that grows
     linearly with the length of a report: rouge-score stores a table of all pairs of words, and
     imports all of nltk.
     """
 
+    name = "rouge-l"
+    title = "ROUGE-L"
+    description = "F measure of the longest common subsequence of words"
+    citation = "Lin 2004, ROUGE, ACL workshop"
+    bounds = (0.0, 1.0)
+    reference_scores_best = True
     library = "rouge-score"
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        words, beta = self._words(metric), metric.settings["beta"]
-        return one_column([_f_measure(words(g), words(r), beta) for g, r in batch.pairs()])
+    beta: float = parameter(1.0, "weight of recall; pycocoevalcap takes 1.2", above=0.0)
+    tokens: str = parameter(
+        "a-z0-9",
+        "a-z0-9: runs of letters and digits, as rouge-score has; blanks: split at white space "
+        "alone, so that periods of tokenized texts count as words, as in pycocoevalcap; both "
+        "in lower case",
+        choices=("a-z0-9", "blanks"),
+    )
+    stemming: bool = parameter(False, "whether words are stemmed (Porter) before comparing")
 
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        return {"case": "lower"}
+    def compute(self, batch: Batch) -> Values:
+        words = self._words()
+        return np.array([_f_measure(words(g), words(r), self.beta) for g, r in batch.pairs()])
 
-    def _words(self, metric: Metric) -> Words:
+    def facts(self) -> dict[str, Any]:
+        return {"case": "lower", **super().facts()}
+
+    def _words(self) -> Words:
         """Return the function that splits a report: rouge-score's tokenizer, or `_at_blanks`."""
-        stems = bool(metric.settings["stemming"])
-        if metric.settings["tokens"] == "blanks":
-            if stems:
+        if self.tokens == "blanks":
+            if self.stemming:
                 raise InvalidSetting(
                     "rouge-l can only stem words of tokens=a-z0-9: leave out stemming, or tokens"
                 )
             return _at_blanks
-        if stems:
+        if self.stemming:
             tokenizer = self._module("rouge_score.tokenizers").DefaultTokenizer(use_stemmer=True)
             with_stems: Words = tokenizer.tokenize
             return with_stems
@@ -80,27 +96,3 @@ def _f_measure(candidate: Sequence[str], reference: Sequence[str], beta: Any) ->
     precision, recall = common / len(candidate), common / len(reference)
     weighted = recall + beta**2 * precision
     return float((1 + beta**2) * precision * recall / weighted) if weighted > 0 else 0.0
-
-
-ROUGE_L = Metric(
-    provider=RougeScoreProvider(),
-    name="rouge-l",
-    title="ROUGE-L",
-    description="F measure of the longest common subsequence of words",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    reference_scores_best=True,
-    citation="Lin 2004, ROUGE, ACL workshop",
-    parameters=(
-        Parameter("beta", 1.0, "weight of recall; pycocoevalcap takes 1.2", above=0.0),
-        Parameter(
-            "tokens",
-            "a-z0-9",
-            "a-z0-9: runs of letters and digits, as rouge-score has; blanks: split at white space "
-            "alone, so that periods of tokenized texts count as words, as in pycocoevalcap; both "
-            "in lower case",
-            ("a-z0-9", "blanks"),
-        ),
-        Parameter("stemming", False, "whether words are stemmed (Porter) before comparing"),
-    ),
-)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Values
+from vlscore.metrics.metric import parameter
 
 # Number of texts that are split before sacrebleu's caches are emptied.
 _REMEMBERED = 2048
@@ -41,6 +42,16 @@ def before_periods(text: str) -> str:
     """
     words = text.replace(".", " .").translate(_AS_LETTERS).split(" ")
     return " ".join(word for word in words if word)
+
+
+def tokens_parameter() -> Any:
+    """Return the parameter `tokens` of BLEU and CIDEr-D."""
+    return parameter(
+        "13a",
+        "13a: mteval-v13a words and punctuation; cxr: split at blanks and before periods, as "
+        "CXR-Report-Metric does, where a line break joins two words; both in lower case",
+        choices=("13a", "cxr"),
+    )
 
 
 def splitter(tokens: str) -> Callable[[str], list[str]]:

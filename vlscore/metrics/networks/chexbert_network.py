@@ -14,8 +14,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vlscore.core import Entry
-from vlscore.encoders import WordPieceTokenizer, check_device, fill, inference, load_checkpoint
+from vlscore.encoders import (
+    WordPieceTokenizer,
+    check_device,
+    inference,
+    load_checkpoint,
+    load_state_dict,
+)
+from vlscore.metrics.memo import Memo, content_digest, loaded_once
+from vlscore.metrics.networks.categories import (
+    BLANK,
+    NEGATIVE,
+    OBSERVATIONS,
+    POSITIVE,
+    UNCERTAIN,
+)
 from vlscore.metrics.networks.model_bert import (
     Precision,
     bert_of,
@@ -24,22 +37,8 @@ from vlscore.metrics.networks.model_bert import (
     part_of,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import (
-    RememberingAnnotator,
-    chexbert_files,
-    device_of_annotators,
-    loaded_once,
-)
+from vlscore.metrics.networks.model_files import chexbert_files, device_of_annotators
 
-# In the order of the heads.
-OBSERVATIONS = (
-    "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema",
-    "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion",
-    "Pleural Other", "Fracture", "Support Devices", "No Finding",
-)  # fmt: skip
-# The five that papers report in addition to all fourteen (Irvin et al. 2019).
-FIVE = ("Cardiomegaly", "Edema", "Consolidation", "Atelectasis", "Pleural Effusion")
-BLANK, POSITIVE, NEGATIVE, UNCERTAIN = range(4)
 # "No Finding" is blank or positive.
 CLASSES = (4,) * 13 + (2,)
 _MAX_TOKENS = 512
@@ -80,8 +79,6 @@ class CheXbert:
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
 
-    stable_name = "vlscore.annotators.chexbert:CheXbert"
-
     def __init__(
         self,
         weights: str | Path,
@@ -100,7 +97,7 @@ class CheXbert:
         hidden = self._bert.hidden
         self._heads = nn.ModuleList(nn.Linear(hidden, classes) for classes in CLASSES)
         heads = {key: t for key, t in tensors.items() if not key.startswith("bert.")}
-        fill(self._heads, heads, source=path, key_of="linear_heads.{}".format)
+        load_state_dict(self._heads, heads, source=path, key_of="linear_heads.{}".format)
         self._tokenizer = WordPieceTokenizer.from_file(words, size=self._bert.pieces)
         self._longest = min(_MAX_TOKENS, self._bert.positions)
         self.precision = precision
@@ -108,7 +105,6 @@ class CheXbert:
         self._tokens = tokens_at_once(self._device.type)
         nn.Module.to(self._bert, self._device)
         self._heads.float().eval().to(self._device)
-        self.identity = {"dtype": "<f4", "precision": precision, "device": self._device.type}
 
     def annotate(self, reports: Sequence[str]) -> list[CheXbertAnnotation]:
         """Annotate each report, in order; an empty one is read as "[CLS] [SEP]".
@@ -121,24 +117,6 @@ class CheXbert:
             CheXbertAnnotation(classes[row], embeddings[row].numpy(), bool(truncated[row]))
             for row in range(len(reports))
         ]
-
-    def entry_of(self, annotation: CheXbertAnnotation) -> Entry:
-        """Return an annotation as a cache entry: the fourteen classes, then the vector."""
-        values = np.concatenate([annotation.classes, annotation.embedding]).astype("<f4")
-        return Entry(values.tobytes(), values.shape, int(annotation.is_truncated))
-
-    def annotation_of(self, entry: Entry, report: str) -> CheXbertAnnotation | None:
-        """Return the annotation of a cache entry; None if the entry holds something else."""
-        count = len(CLASSES) + self._bert.hidden
-        if entry.shape != (count,) or len(entry.value) != 4 * count:
-            return None
-        values = np.frombuffer(entry.value, "<f4").astype(np.float32)
-        if not np.isfinite(values).all():
-            return None
-        classes = values[: len(CLASSES)].astype(np.int64)
-        if ((classes < 0) | (classes >= np.asarray(CLASSES))).any():
-            return None
-        return CheXbertAnnotation(classes, values[len(CLASSES) :], bool(entry.flag))
 
     def logits(self, reports: Sequence[str]) -> tuple[list[Tensor], Tensor, Tensor]:
         """Compute the heads' outputs, before any label is chosen.
@@ -158,11 +136,42 @@ class CheXbert:
         return heads, found, tokens.truncated
 
 
-@loaded_once(lambda weights, vocabulary, precision: (weights, vocabulary))
-def remembered_chexbert(
-    weights: Path, vocabulary: Path, precision: Precision
-) -> RememberingAnnotator[CheXbertAnnotation]:
-    """Return CheXbert from these files; it is loaded again only if one has changed."""
-    return RememberingAnnotator(
-        CheXbert(weights, vocabulary, device=device_of_annotators(), precision=precision)
+def annotations(
+    memo: Memo, weights: Path, vocabulary: Path, precision: Precision, reports: Sequence[str]
+) -> list[CheXbertAnnotation]:
+    """Return the annotation of each report, from memory or cache where it is known.
+
+    The network is loaded only if a report is new.
+    """
+    device = device_of_annotators()
+    facts = {
+        "holds": "CheXbert",
+        "weights": content_digest(weights),
+        "vocabulary": content_digest(vocabulary),
+        "precision": precision,
+        "device": device,
+    }
+    return memo.annotate(
+        facts,
+        reports,
+        lambda new: _loaded(weights, vocabulary, precision, device).annotate(new),
+        pack=_packed,
+        unpack=_unpacked,
     )
+
+
+def _packed(annotation: CheXbertAnnotation) -> NDArray[np.float32]:
+    """Return an annotation as one array: the classes, whether it is truncated, the vector."""
+    parts = (annotation.classes, [annotation.is_truncated], annotation.embedding)
+    return np.concatenate(parts).astype(np.float32)
+
+
+def _unpacked(values: NDArray[np.float32]) -> CheXbertAnnotation:
+    count = len(CLASSES)
+    classes = values[:count].astype(np.int64)
+    return CheXbertAnnotation(classes, values[count + 1 :], bool(values[count]))
+
+
+@loaded_once(lambda weights, vocabulary, precision, device: (weights, vocabulary))
+def _loaded(weights: Path, vocabulary: Path, precision: Precision, device: str) -> CheXbert:
+    return CheXbert(weights, vocabulary, device=device, precision=precision)

@@ -18,22 +18,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
 import torch
 
-from vlscore.core import Recent
 from vlscore.encoders import check_device, inference, is_short_of_memory
 from vlscore.errors import VLScoreError
+from vlscore.metrics.memo import Memo, content_digest, loaded_once
+from vlscore.metrics.networks.categories import CATEGORIES
 from vlscore.metrics.networks.model_files import (
     QUESTION,
-    ReportPair,
     device_of_annotators,
     files_of_model,
     load_model,
     load_tokenizer,
-    loaded_once,
     read_template,
 )
 
@@ -42,15 +40,6 @@ Result = TypeVar("Result")
 
 SIGNIFICANT, INSIGNIFICANT = "Clinically Significant Errors", "Clinically Insignificant Errors"
 MATCHED = "Matched Findings"
-# Categories of errors, (a) to (f) of an answer.
-CATEGORIES = (
-    "false-finding",
-    "missing-finding",
-    "location",
-    "severity",
-    "false-comparison",
-    "missing-comparison",
-)
 # Words with which a section may begin in place of numbers: "None.", "No errors.".
 _NOTHING = "No"
 _LETTERS, _NUMBERS = "abcdef", "123456"
@@ -153,7 +142,6 @@ def _count(lines: list[str], mark: str, name: str) -> int:
 
 LONGEST = 2048
 _AT_ONCE = 8
-_REMEMBERED = 10_000
 
 
 def green_conversation(prompt: str, end: str) -> str:
@@ -185,20 +173,14 @@ class GreenJudge:
         self._tokenizer.pad_token = self._tokenizer.eos_token
         kind = torch.float16 if self.precision == "fp16" else torch.float32
         self._model = load_model("AutoModelForCausalLM", model, torch_dtype=kind).to(self._device)
-        self._known: Recent[ReportPair, str | UnreadableAnswer] = Recent(_REMEMBERED)
-        self._lock = Lock()
 
-    def answers(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
-        """Return the model's answer about each pair, with its explanation; each pair runs once.
+    def answers(self, pairs: Sequence[tuple[str, str]]) -> list[str | UnreadableAnswer]:
+        """Return the model's answer about each pair, with its explanation.
 
         The entry is an UnreadableAnswer if the prompt leaves the model no room to answer.
         """
-        with self._lock:
-            return self._known.values_of(pairs, self._answered)
-
-    def _answered(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
         end = self._tokenizer.eos_token
-        texts = [green_conversation(self._template.filled(pair), end) for pair in pairs]
+        texts = [green_conversation(self._template.filled(*pair), end) for pair in pairs]
         lengths = [len(ids) for ids in self._tokenizer(texts).input_ids]
         found: list[str | UnreadableAnswer] = [
             UnreadableAnswer(
@@ -261,7 +243,30 @@ def halving(
     yield from halving(generate, batch[middle:], device)
 
 
-@loaded_once(lambda model: (*files_of_model(model), model / QUESTION))
-def remembered_green(model: Path) -> GreenJudge:
-    """Return GREEN's language model; it is loaded again only if a file has changed."""
-    return GreenJudge(model, device=device_of_annotators())
+def known_answers(
+    memo: Memo, model: Path, pairs: Sequence[tuple[str, str]]
+) -> list[str | UnreadableAnswer]:
+    """Return the answer about each pair, from memory or cache where it is known.
+
+    The model is loaded only if a pair is new; each answer is stored with those of its batch.
+    """
+    device = device_of_annotators()
+    facts = {
+        "holds": "GREEN",
+        "model": content_digest(model, files_of_model(model)),
+        "prompt": content_digest(model / QUESTION),
+        "device": device,
+    }
+    return memo.annotate(
+        facts,
+        pairs,
+        lambda new: _loaded(model, device).answers(new),
+        pack=lambda answer: answer if isinstance(answer, str) else [str(answer)],
+        unpack=lambda stored: stored if isinstance(stored, str) else UnreadableAnswer(*stored),
+        at_once=_AT_ONCE,
+    )
+
+
+@loaded_once(lambda model, device: (*files_of_model(model), model / QUESTION))
+def _loaded(model: Path, device: str) -> GreenJudge:
+    return GreenJudge(model, device=device)

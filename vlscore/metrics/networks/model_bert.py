@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from vlscore.encoders import Bert, fill, in_bfloat16, without_initialisation
+from vlscore.encoders import Bert, load_state_dict, without_initialisation
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
 # Tokens of a batch, padding included. On a processor more tokens exceed its caches and gain
@@ -56,6 +57,14 @@ _UNUSED = ("pooler.*",)
 Precision = Literal["fp32", "bf16"]
 
 
+class BertInBfloat16(Bert):
+    """A BERT that computes as under autocast; the weights of its linear maps are bfloat16."""
+
+    def forward(self, ids: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
+        with torch.autocast(ids.device.type, dtype=torch.bfloat16):
+            return super().forward(ids, mask, positions).float()
+
+
 def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = "fp32") -> Bert:
     """Build a BERT encoder without its pooler from tensors under transformers' names.
 
@@ -83,7 +92,7 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
         )
     layers = {int(found[1]) for key in tensors if (found := _LAYER.match(key))}
     with without_initialisation():
-        bert = Bert(
+        bert = (Bert if precision == "fp32" else BertInBfloat16)(
             pieces,
             hidden=hidden,
             layers=len(layers),
@@ -92,10 +101,14 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
             positions=positions,
             segments=segments,
         )
-    fill(bert, tensors, source=source, unused=_UNUSED)
+    load_state_dict(bert, tensors, source=source, unused=_UNUSED)
     # Checkpoints of any precision are read in float32.
     bert = bert.float().eval()
-    return bert if precision == "fp32" else in_bfloat16(bert)
+    if precision == "bf16":
+        for module in bert.modules():
+            if isinstance(module, nn.Linear):
+                module.to(torch.bfloat16)
+    return bert
 
 
 def check_heads(bert: Bert, source: Path, folders: Iterable[Path]) -> None:

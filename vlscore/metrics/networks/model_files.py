@@ -1,38 +1,15 @@
-"""Files of annotators (networks that read reports), and the cache of their annotations.
+"""Files of networks that read reports: weights, vocabularies, GREEN's question.
 
-The first part finds weights and vocabularies on this machine, loads transformers models from their
-folders, and reads the words of GREEN's question. Nothing is downloaded, no code of a model is run,
-and torch is not imported, so that a list of metrics can say what is missing.
-
-`loaded_once` leaves a model in memory until one of its files changes, and `RememberingAnnotator`
-the latest annotations.
-
-The last part stores annotations between runs. They are in the same cache file as embeddings, under
-the SHA-256 of the report and everything else they depend on. The cache holds no word of a report:
-RadGraph's entities are stored as positions, and their words are taken from the report.
+They are found on this machine, and transformers models are loaded from their folders. Nothing is
+downloaded, no code of a model is run, and torch is not imported, so that a list of metrics can say
+what is missing.
 """
 
 import hashlib
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, wraps
 from pathlib import Path
-from threading import Lock
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple
 
-from vlscore.core import (
-    Cache,
-    Entry,
-    Recent,
-    Space,
-    __version__,
-    libraries,
-    stable_class,
-    stable_module,
-    text_digest,
-)
 from vlscore.encoders import VOCABULARY_FILES, checkpoint_in, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
@@ -116,52 +93,6 @@ def files_of_model(folder: Path) -> list[Path]:
     return sorted({path for name in _PARTS for path in folder.glob(name) if path.is_file()})
 
 
-# Path, time and size of each file: they differ after a change.
-Stamp = tuple[tuple[str, int, int], ...]
-
-
-def stamps_of(*places: Path) -> Stamp:
-    """Return path, time and size of a file, or of a folder's files, to detect a change."""
-    files = [
-        file
-        for place in places
-        for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
-        if file.is_file()
-    ]
-    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
-
-
-Parameters = ParamSpec("Parameters")
-Loaded = TypeVar("Loaded")
-
-
-def loaded_once(
-    files: Callable[..., Iterable[Path]], maxsize: int = 1
-) -> Callable[[Callable[Parameters, Loaded]], Callable[Parameters, Loaded]]:
-    """Return a decorator of a function that reads files: its latest results stay in memory.
-
-    Args:
-        files: function of the same arguments that returns the files. If one of them has changed,
-            it is read again.
-        maxsize: number of results that stay.
-    """
-
-    def decorate(load: Callable[Parameters, Loaded]) -> Callable[Parameters, Loaded]:
-        @lru_cache(maxsize=maxsize)
-        def of_stamp(stamp: Stamp, *args: Any, **keywords: Any) -> Loaded:
-            return load(*args, **keywords)
-
-        @wraps(load)
-        def loaded(*args: Parameters.args, **keywords: Parameters.kwargs) -> Loaded:
-            stamp = stamps_of(*files(*args, **keywords))
-            return of_stamp(stamp, *args, **keywords)  # type: ignore[arg-type]
-
-        loaded.cache_clear = of_stamp.cache_clear  # type: ignore[attr-defined]
-        return loaded
-
-    return decorate
-
-
 def device_of_annotators() -> str:
     """Return the device on which annotators run: a GPU if there is one."""
     import torch
@@ -230,13 +161,6 @@ _RELEASED = "62ff3675597dd0994584f5b08cd33076bc5d74c72de27cf0124b0a9dac8aad0f"
 _WORDS = 300
 
 
-class ReportPair(NamedTuple):
-    """Candidate and reference that the model compares."""
-
-    candidate: str
-    reference: str
-
-
 class Template(NamedTuple):
     """Question about two reports: the text before, between and after them."""
 
@@ -244,9 +168,9 @@ class Template(NamedTuple):
     between: str
     behind: str
 
-    def filled(self, pair: ReportPair) -> str:
+    def filled(self, candidate: str, reference: str) -> str:
         """Return the question about a pair, with the first words of each report, as released."""
-        reference, candidate = (" ".join(text.split()[:_WORDS]) for text in reversed(pair))
+        candidate, reference = (" ".join(t.split()[:_WORDS]) for t in (candidate, reference))
         return f"{self.before}{reference}{self.between}{candidate}{self.behind}"
 
 
@@ -271,147 +195,3 @@ def read_template(model: Path) -> tuple[Template, str]:
         )
     digest = hashlib.sha256(content).hexdigest()
     return Template(*parts), "green@d72c195" if digest == _RELEASED else digest[:12]
-
-
-# Function that returns the SHA-256 of each file of an annotator.
-Digests = Callable[[], Mapping[str, str]]
-
-
-class CacheableAnnotator(Protocol):
-    """Protocol of an annotator whose annotations can be cached.
-
-    Attributes:
-        identity: all that its annotations depend on besides its files; json.
-    """
-
-    identity: Mapping[str, Any]
-
-    def annotate(self, reports: Sequence[str]) -> Sequence[Any]:
-        """Return the annotation of each report."""
-
-    def entry_of(self, annotation: Any) -> Entry:
-        """Return an annotation as a cache entry."""
-
-    def annotation_of(self, entry: Entry, report: str) -> Any | None:
-        """Return the annotation of this report; None if the entry holds something else."""
-
-
-@dataclass
-class AnnotationCache:
-    """Cache of annotations between runs, with counts of its use.
-
-    Attributes:
-        cache: None if nothing is cached.
-        reports_annotated: number of distinct reports that went through a network.
-        annotations_from_cache: number of distinct reports whose annotation was in the cache.
-    """
-
-    cache: Cache | None = None
-    reports_annotated: int = 0
-    annotations_from_cache: int = 0
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the counts by name."""
-        return {
-            "reports_annotated": self.reports_annotated,
-            "annotations_from_cache": self.annotations_from_cache,
-        }
-
-    def annotated(
-        self,
-        annotator: CacheableAnnotator,
-        files: Digests,
-        reports: Sequence[str],
-    ) -> dict[str, Any]:
-        """Return distinct report -> its annotation, from the cache if it is there.
-
-        Args: files: function that returns the digests of the annotator's files; called only if
-            there is a cache.
-        """
-        distinct = list(dict.fromkeys(reports))
-        found: dict[str, Any] = {}
-        space = self._space(annotator, files)
-        if space is not None:
-            entries = space.get(map(text_digest, distinct))
-            for report in distinct:
-                entry = entries.get(text_digest(report))
-                known = None if entry is None else annotator.annotation_of(entry, report)
-                if known is not None:
-                    found[report] = known
-        self.annotations_from_cache += len(found)
-        new = [report for report in distinct if report not in found]
-        if new:
-            read = dict(zip(new, annotator.annotate(new), strict=True))
-            self.reports_annotated += len(read)
-            if space is not None:
-                space.put({text_digest(r): annotator.entry_of(each) for r, each in read.items()})
-            found |= read
-        return found
-
-    def _space(self, annotator: CacheableAnnotator, files: Digests) -> Space | None:
-        if self.cache is None:
-            return None
-        kind = type(annotator)
-        facts = {
-            "holds": "annotations",
-            "annotator": stable_class(kind),
-            "code": f"{stable_module(kind)} {__version__}",
-            "libraries": libraries(),
-            **files(),
-            **annotator.identity,
-        }
-        return self.cache.embeddings.space(facts)
-
-
-def json_entry(content: Any) -> Entry:
-    """Return a json value as a cache entry."""
-    value = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
-    return Entry(value, (len(value),))
-
-
-def json_content(entry: Entry) -> Any:
-    """Return the json value of a cache entry; None if the entry is not json."""
-    try:
-        return json.loads(entry.value)
-    except (ValueError, RecursionError):
-        return None
-
-
-# Distinct reports in memory between batches: references repeat across generators.
-_REMEMBERED = 10_000
-
-Annotation = TypeVar("Annotation")
-
-
-class _Reads(Protocol):
-    def annotate(self, reports: Sequence[str]) -> Sequence[Any]: ...
-
-
-def _directly(annotator: _Reads, reports: Sequence[str]) -> Mapping[str, Any]:
-    return dict(zip(reports, annotator.annotate(reports), strict=True))
-
-
-class RememberingAnnotator(Generic[Annotation]):
-    """Annotator that caches the annotations of the reports used most recently."""
-
-    def __init__(self, annotator: _Reads) -> None:
-        self._annotator = annotator
-        self._known: Recent[str, Annotation] = Recent(_REMEMBERED)
-        self._lock = Lock()
-
-    def annotate(
-        self,
-        reports: Sequence[str],
-        way: Callable[[Any, Sequence[str]], Mapping[str, Any]] = _directly,
-    ) -> list[Annotation]:
-        """Return the annotation of each report, in order.
-
-        Args: way: function of the annotator and the distinct reports that are not in memory; it
-            returns the annotation of each.
-        """
-
-        def read(new: list[str]) -> Iterable[Annotation]:
-            return map(way(self._annotator, new).__getitem__, new)
-
-        with self._lock:
-            return self._known.values_of(reports, read)

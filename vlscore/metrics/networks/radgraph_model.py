@@ -10,11 +10,12 @@
   each computed once per word rather than once per span.
 """
 
+import shutil
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,15 +23,14 @@ import torch
 from torch import Tensor, nn
 
 from vlscore.encoders import load_checkpoint, read_json, refuse_code
-from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint
 from vlscore.metrics.networks.model_bert import Precision, bert_of, part_of
 from vlscore.metrics.networks.model_files import CONFIG, WEIGHTS, check_place
 
 _ENTITIES, _RELATIONS = "__ner_labels.txt", "__relation_labels.txt"
 # Larger than any file of a RadGraph archive; the limit is needed because a small archive may unpack
 # to any size.
-_LARGEST_WEIGHTS = 8 << 30
-_LARGEST_TEXT = 1 << 20
+_LARGEST_FILE = 8 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,76 +59,59 @@ class RadGraphFiles:
     spans_per_word: float
 
 
-def read_radgraph(path: Path, dataset: str | None = None) -> RadGraphFiles:
+def read_radgraph(path: Path) -> RadGraphFiles:
     """Read a model's files.
-
-    Args:
-        dataset: which labels to use, if the vocabulary holds those of several data sets.
 
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint.
     """
     check_place(path)
     if path.is_dir():
-        return _read_folder(path, path, dataset)
+        return _read_folder(path, path)
     with tempfile.TemporaryDirectory(prefix="vlscore-radgraph-") as folder:
         _unpack(path, Path(folder))
-        check_place_of_archive(Path(folder), path)
-        found = _read_folder(Path(folder), path, dataset)
+        found = _read_folder(Path(folder), path)
         # The tensors are copied, because their temporary file is about to be deleted.
-        copies = {key: tensor.clone() for key, tensor in found.tensors.items()}
-        return RadGraphFiles(**{**vars(found), "tensors": copies})
-
-
-def check_place_of_archive(folder: Path, archive: Path) -> None:
-    """Check an unpacked folder as `check_place` does, with the archive's name in the message."""
-    try:
-        check_place(folder)
-    except WeightsNotFound as error:
-        missing = str(error).rsplit("no ", 1)[-1]
-        raise IncompatibleCheckpoint(
-            f"{archive} has no RadGraph model: it lacks {missing}"
-        ) from None
+        return replace(found, tensors={key: t.clone() for key, t in found.tensors.items()})
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Copy the wanted files, and only regular ones of a sane size, out of an archive."""
+    """Copy the files that are read, and only regular ones of a sane size, out of an archive."""
     (folder / "vocabulary").mkdir()
+    written: set[str] = set()
     try:
-        with tarfile.open(archive, "r|gz") as tar:
+        with tarfile.open(archive, "r:gz") as tar:
             for member in tar:
-                name = _wanted(member.name)
-                if name is None:
+                name = PurePosixPath(member.name).name
+                if name not in (CONFIG, WEIGHTS) and not name.endswith((_ENTITIES, _RELATIONS)):
                     continue
-                limit = _LARGEST_WEIGHTS if name == WEIGHTS else _LARGEST_TEXT
                 content = tar.extractfile(member) if member.isreg() else None
-                if content is None or member.size > limit or (folder / name).exists():
+                if content is None or member.size > _LARGEST_FILE or name in written:
                     raise UnsafeCheckpoint(
                         f"{archive} was not loaded: its {name} is not an ordinary file, is too "
                         "large, or is contained twice"
                     )
-                with (folder / name).open("wb") as target:
-                    while block := content.read(1 << 24):
-                        target.write(block)
+                written.add(name)
+                place = folder if name in (CONFIG, WEIGHTS) else folder / "vocabulary"
+                with (place / name).open("wb") as target:
+                    shutil.copyfileobj(content, target)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise UnsafeCheckpoint(f"{archive} is damaged: {error}; download it again") from None
+    if missing := [name for name in (CONFIG, WEIGHTS) if name not in written]:
+        raise IncompatibleCheckpoint(
+            f"{archive} has no RadGraph model: it lacks {', '.join(missing)}"
+        )
 
 
-def _wanted(name: str) -> str | None:
-    """Return the name for the unpacked copy of an archive's file; None if it is not needed."""
-    path = PurePosixPath(name)
-    if ".." in path.parts:
-        return None
-    if path.name in (CONFIG, WEIGHTS):
-        return path.name if len(path.parts) <= 2 else None
-    is_label_file = path.name.endswith((_ENTITIES, _RELATIONS)) and path.parent.name == "vocabulary"
-    return f"vocabulary/{path.name}" if is_label_file else None
-
-
-def _read_folder(folder: Path, source: Path, dataset: str | None) -> RadGraphFiles:
+def _read_folder(folder: Path, source: Path) -> RadGraphFiles:
     config = read_json(folder / CONFIG, "configuration of a RadGraph model")
     refuse_code(config, f"the {CONFIG} of {source}")
-    name = _dataset_in(folder / "vocabulary", source, dataset)
-    entities = _labels(folder / "vocabulary" / f"{name}{_ENTITIES}", source)
+    listed = sorted((folder / "vocabulary").glob(f"*{_ENTITIES}"))
+    if len(listed) != 1:
+        raise IncompatibleCheckpoint(
+            f"{source} has labels of {len(listed)} data sets, but must have those of one"
+        )
+    name = listed[0].name.removesuffix(_ENTITIES)
+    entities = _labels(listed[0], source)
     relations = _labels(folder / "vocabulary" / f"{name}{_RELATIONS}", source)
     if not entities or entities[0] != "":
         raise IncompatibleCheckpoint(
@@ -169,22 +152,9 @@ def _refuse_what_is_not_read(model: Mapping[str, Any], name: str, source: Path) 
         )
 
 
-def _dataset_in(folder: Path, source: Path, dataset: str | None) -> str:
-    known = {path.name.removesuffix(_ENTITIES) for path in folder.glob(f"*{_ENTITIES}")}
-    known &= {path.name.removesuffix(_RELATIONS) for path in folder.glob(f"*{_RELATIONS}")}
-    if dataset is None and len(known) == 1:
-        return known.pop()
-    if dataset in known:
-        return str(dataset)
-    listed = ", ".join(sorted(known)) or "none"
-    raise IncompatibleCheckpoint(
-        f"{source} has labels of these data sets: {listed}; name one as dataset="
-    )
-
-
 def _labels(path: Path, source: Path) -> tuple[str, ...]:
     try:
-        lines = path.read_bytes()[:_LARGEST_TEXT].decode("utf-8").replace("\r\n", "\n").split("\n")
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise IncompatibleCheckpoint(
             f"{source}: {path.name} is not a list of labels: {error}"

@@ -16,22 +16,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from vlscore.core import Entry
 from vlscore.encoders import WordPieceTokenizer, check_device, inference
+from vlscore.metrics.memo import Memo, content_digest, loaded_once
 from vlscore.metrics.networks.model_bert import (
     Precision,
     check_heads,
     groups_of_like_length,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import (
-    RememberingAnnotator,
-    device_of_annotators,
-    json_content,
-    json_entry,
-    loaded_once,
-    radgraph_files,
-)
+from vlscore.metrics.networks.model_files import device_of_annotators, radgraph_files
 from vlscore.metrics.networks.radgraph_model import (
     RadGraphModel,
     RadGraphScores,
@@ -130,7 +123,6 @@ class RadGraph:
             the archive.
         splitting: how reports are split into words: as for the first RadGraph, or as for
             RadGraph-XL; default: by the data set that the archive names.
-        dataset: which labels to use, where the archive holds those of several data sets.
         device: where it runs.
         precision: "bf16" multiplies BERT's matrices in bfloat16, which is faster where the
             processor or GPU has units for it, and may change what is read.
@@ -138,20 +130,17 @@ class RadGraph:
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
 
-    stable_name = "vlscore.annotators.radgraph:RadGraph"
-
     def __init__(
         self,
         weights: str | Path,
         vocabulary: str | Path | None = None,
         *,
         splitting: Splitting | None = None,
-        dataset: str | None = None,
         device: str | torch.device = "cpu",
         precision: Precision = "fp32",
     ) -> None:
         path, words = radgraph_files(weights, vocabulary)
-        files = read_radgraph(path, dataset)
+        files = read_radgraph(path)
         self._model = RadGraphModel(files, precision)
         bert = self._model.bert
         beside = path if path.is_dir() else path.parent
@@ -166,13 +155,6 @@ class RadGraph:
         self._device = check_device(device)
         self._tokens = tokens_at_once(self._device.type)
         self._model.to(self._device)
-        self.identity = {
-            "dtype": "json",
-            "splitting": self.splitting,
-            "labels": files.dataset,
-            "precision": precision,
-            "device": self._device.type,
-        }
 
     def annotate(self, reports: Sequence[str]) -> list[RadGraphAnnotation]:
         """Annotate each report, in order; a report without words has no entities.
@@ -184,34 +166,6 @@ class RadGraph:
             RadGraphAnnotation(tuple(w), () if s is None else self._entities(w, s))
             for w, s in zip(words, scores, strict=True)
         ]
-
-    def entry_of(self, annotation: RadGraphAnnotation) -> Entry:
-        """Return an annotation as a cache entry: labels and positions, not words."""
-        return json_entry([[e.label, e.start, e.end, e.relations] for e in annotation.entities])
-
-    def annotation_of(self, entry: Entry, report: str) -> RadGraphAnnotation | None:
-        """Return the annotation of this report; None if the entry holds something else."""
-        words = words_of(report, self.splitting)
-        rows = json_content(entry)
-        try:
-            entities = tuple(
-                Entity(
-                    tokens=" ".join(words[start : end + 1]),
-                    label=label,
-                    start=start,
-                    end=end,
-                    relations=tuple((str(name), int(target)) for name, target in relations),
-                )
-                for label, start, end, relations in rows
-            )
-        except (TypeError, ValueError):
-            return None
-        inside = all(
-            0 <= e.start <= e.end < len(words)
-            and all(0 <= t < len(entities) for _, t in e.relations)
-            for e in entities
-        )
-        return RadGraphAnnotation(tuple(words), entities) if inside else None
 
     def scores(self, reports: Sequence[str]) -> tuple[list[list[str]], list[RadGraphScores | None]]:
         """Return the words and the network's scores of each report; None for one without words."""
@@ -308,11 +262,39 @@ class RadGraph:
         )
 
 
-@loaded_once(lambda weights, vocabulary, precision: (weights, vocabulary))
-def remembered_radgraph(
-    weights: Path, vocabulary: Path, precision: Precision
-) -> RememberingAnnotator[RadGraphAnnotation]:
-    """Return RadGraph from these files; it is loaded again only if one has changed."""
-    return RememberingAnnotator(
-        RadGraph(weights, vocabulary, device=device_of_annotators(), precision=precision)
+def annotations(
+    memo: Memo, weights: Path, vocabulary: Path, precision: Precision, reports: Sequence[str]
+) -> list[RadGraphAnnotation]:
+    """Return the annotation of each report, from memory or cache where it is known.
+
+    The network is loaded only if a report is new.
+    """
+    device = device_of_annotators()
+    facts = {
+        "holds": "RadGraph",
+        "weights": content_digest(weights, beside=(vocabulary.name,)),
+        "vocabulary": content_digest(vocabulary),
+        "precision": precision,
+        "device": device,
+    }
+    return memo.annotate(
+        facts,
+        reports,
+        lambda new: _loaded(weights, vocabulary, precision, device).annotate(new),
+        pack=lambda found: [found.words, [[*vars(each).values()] for each in found.entities]],
+        unpack=_unpacked,
     )
+
+
+def _unpacked(stored: Any) -> RadGraphAnnotation:
+    words, rows = stored
+    entities = tuple(
+        Entity(tokens, label, start, end, tuple((name, target) for name, target in relations))
+        for tokens, label, start, end, relations in rows
+    )
+    return RadGraphAnnotation(tuple(words), entities)
+
+
+@loaded_once(lambda weights, vocabulary, precision, device: (weights, vocabulary))
+def _loaded(weights: Path, vocabulary: Path, precision: Precision, device: str) -> RadGraph:
+    return RadGraph(weights, vocabulary, device=device, precision=precision)

@@ -8,31 +8,27 @@ of [CLS] for its first 30 tokens. Its rules for the begin and end of an entity h
 
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from vlscore.core import Recent
 from vlscore.encoders import check_device, inference
 from vlscore.errors import IncompatibleCheckpoint
+from vlscore.metrics.memo import Memo, content_digest, loaded_once
+from vlscore.metrics.networks.categories import TYPES
+from vlscore.metrics.networks.clinical_sentences import sentences, sentences_fact
 from vlscore.metrics.networks.model_bert import groups_of_like_length, tokens_at_once
 from vlscore.metrics.networks.model_files import (
-    RememberingAnnotator,
     device_of_annotators,
     files_of_model,
     load_model,
     load_tokenizer,
-    loaded_once,
 )
-from vlscore.metrics.networks.rush import sentences
 
-TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
 _LABELS = {"O", *(f"{mark}-{name}" for mark in "BI" for name in TYPES)}
 _MOST_TOKENS, _MOST_TOKENS_OF_AN_ENTITY = 512, 30
-# Distinct entities whose vectors stay in memory, because reports repeat them.
-_REMEMBERED = 20_000
 
 
 class RaTEEntity(NamedTuple):
@@ -69,8 +65,6 @@ class RaTEReader:
         self._encoder = load_model("AutoModel", synonyms).float()
         for model in (self._finder, self._encoder):
             model.to(self._device)
-        self._vectors: Recent[str, Tensor] = Recent(_REMEMBERED)
-        self._lock = Lock()
 
     def annotate(self, reports: Sequence[str]) -> list[tuple[RaTEEntity, ...]]:
         """Return the entities of each report in the order of the text; none for an empty one."""
@@ -81,8 +75,7 @@ class RaTEReader:
 
     def vectors(self, names: Sequence[str]) -> Tensor:
         """Compute (n, hidden) float32 vectors of unit length, on the CPU, from entities' texts."""
-        with self._lock:
-            return torch.stack(self._vectors.values_of(names, self._encoded))
+        return torch.stack(self._encoded(names))
 
     def _entities(self, texts: Sequence[str]) -> list[list[RaTEEntity]]:
         tokenizer = self._finder_tokenizer
@@ -165,10 +158,49 @@ def _spans(tokens: Sequence[str], labels: Sequence[str]) -> list[tuple[int, int,
     return found
 
 
-@loaded_once(lambda ner, synonyms: (*files_of_model(ner), *files_of_model(synonyms)))
-def remembered_ratescore(
-    ner: Path, synonyms: Path
-) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
-    """Return RaTEScore's networks, reloaded only after a change, and their cache of entities."""
-    reader = RaTEReader(ner, synonyms, device=device_of_annotators())
-    return reader, RememberingAnnotator(reader)
+class KnownRaTE:
+    """RaTEScore's two networks with what they read before, from memory or cache.
+
+    They are loaded only if a report or an entity is new.
+
+    Args:
+        memo: the memory.
+        ner, synonyms: folders, as in `RaTEReader`.
+    """
+
+    def __init__(self, memo: Memo, ner: Path, synonyms: Path) -> None:
+        self._memo, self._folders = memo, (ner, synonyms)
+        self._device = device_of_annotators()
+
+    def entities(self, reports: Sequence[str]) -> list[tuple[RaTEEntity, ...]]:
+        """Return the entities of each report."""
+        facts = {**self._facts("entities", self._folders[0]), "sentences": sentences_fact()}
+        return self._memo.annotate(
+            facts,
+            reports,
+            lambda new: self._reader.annotate(new),
+            unpack=lambda rows: tuple(RaTEEntity(*row) for row in rows),
+        )
+
+    def vectors(self, names: Sequence[str]) -> Tensor:
+        """Return (n, hidden) float32 vectors of unit length, from entities' texts."""
+        found = self._memo.annotate(
+            self._facts("vectors", self._folders[1]),
+            names,
+            lambda new: self._reader.vectors(new).numpy(),
+            is_counted=False,
+        )
+        return torch.from_numpy(np.stack(found))
+
+    @property
+    def _reader(self) -> RaTEReader:
+        return _loaded(*self._folders, self._device)
+
+    def _facts(self, what: str, folder: Path) -> dict[str, str]:
+        weights = content_digest(folder, files_of_model(folder))
+        return {"holds": f"RaTEScore {what}", "weights": weights, "device": self._device}
+
+
+@loaded_once(lambda ner, synonyms, device: (*files_of_model(ner), *files_of_model(synonyms)))
+def _loaded(ner: Path, synonyms: Path, device: str) -> RaTEReader:
+    return RaTEReader(ner, synonyms, device=device)

@@ -116,7 +116,7 @@
           el("span", {}, each.text));
       }
     }
-    const how = shares.method === "additive" ? "Integrated gradients; the shares add up to the loss." : "By deletion: the change of the score without the sentence, or with it added.";
+    const how = "By deletion: the change of the score without the sentence, or with it added.";
     return el("div", {}, el("h4", {}, `${shares.metric} ${shown(shares.score)}: share of each sentence`), table, el("p", { class: "caption" }, how));
   }
 

@@ -1,10 +1,8 @@
 """Kinds of perturbation that remove or add a comparison of a finding with a prior examination."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
-from itertools import accumulate
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Sentence, Span
 from vlscore.perturb.changed_sentences import are_kin, compared_elsewhere, denied_elsewhere
@@ -85,37 +83,24 @@ def _without(source: ReadReport, finding: Finding) -> Change | None:
             if dropped is None:
                 return None
             edits.update(dropped)
-    is_removed = _among(edits)
-    if any(_still_compares(source, index, finding, is_removed) for index in telling):
+    if any(_still_compares(source, index, finding, edits) for index in telling):
         return None
     words = matching_form(_own_changes(finding)[0].span.of(source.text))
     meaning = Meaning(Effect.NOT_COMPARED, (finding.observation,), words)
     return change_of(edits, f"dropped:{words} {finding.observation}", meaning)
 
 
-def _among(edits: Iterable[Edit]) -> Callable[[Span], bool]:
-    """Return a function that tests in one look-up whether an edit changes any of the words."""
-    ordered = sorted(edits)
-    starts = [edit.start for edit in ordered]
-    # Where the edits up to each end at the latest.
-    ends = list(accumulate((edit.end for edit in ordered), max))
-
-    def is_removed(words: Span) -> bool:
-        before = bisect_left(starts, words.end)
-        return before > 0 and ends[before - 1] > words.start
-
-    return is_removed
-
-
 def _still_compares(
-    source: ReadReport, index: int, finding: Finding, goes: Callable[[Span], bool]
+    source: ReadReport, index: int, finding: Finding, edits: Collection[Edit]
 ) -> bool:
     """Return whether other words than the removed ones compare the finding or a related one."""
     sentence = source.sentences[index]
     words = [Span(*word.span()) for word in _PRIOR.finditer(source.text, *sentence.span)]
     kin = (other for other in sentence.findings if are_kin(other, finding))
     words += [change.span for other in kin for change in _own_changes(other)]
-    return not all(map(goes, words))
+    return not all(
+        any(edit.start < word.end and edit.end > word.start for edit in edits) for word in words
+    )
 
 
 def _dropped(source: ReadReport, finding: Finding, attribute: Attribute) -> list[Edit] | None:

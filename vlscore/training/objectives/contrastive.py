@@ -1,7 +1,8 @@
-"""Contrastive losses over global vectors: ConVIRT, SigLIP and MedCLIP, and what they share.
+"""Contrastive losses over global vectors: ConVIRT, BioViL, SigLIP, MedCLIP, and what they share.
 
 - `cosines` and `contrast` (InfoNCE in both directions) are shared by other objectives too.
 - `Convirt` (Zhang, Jiang, Miura, Manning and Langlotz, MLHC 2022): bidirectional InfoNCE.
+- `Biovil` (Boecking et al., ECCV 2022): bidirectional InfoNCE, and nothing of the text model.
 - `Siglip` (Zhai, Mustafa, Kolesnikov and Beyer, ICCV 2023): a log loss of every pair by itself.
 - `Medclip` (Wang, Wu, Agarwal and Sun, EMNLP 2022): soft targets from the finding labels.
 """
@@ -77,35 +78,12 @@ def _lengths(vectors: Tensor) -> Tensor:
     return found
 
 
-def convirt_loss(
-    images: Tensor,
-    reports: Tensor,
-    same: Tensor,
-    *,
-    temperature: float = 0.1,
-    image_weight: float = 0.75,
-) -> dict[str, Tensor]:
-    """Compute equations 2 to 4 of the paper, for vectors of any length.
-
-    Args:
-        images, reports: (n, d).
-        same: (n, n) bool; see PairFeatures.
-        temperature: tau.
-        image_weight: lambda, weight of the loss from image to report; the other direction has the
-            rest.
-    """
-    of_images, of_reports = contrast(cosines(images, reports) / temperature, same)
-    return {
-        "image_to_report": image_weight * of_images,
-        "report_to_image": (1 - image_weight) * of_reports,
-    }
-
-
 class Convirt(Objective):
-    """Objective `convirt_loss` with lambda 0.75 and tau 0.1, from the paper's section 3.4.
+    """InfoNCE of cosines over tau in both directions (equations 2 to 4).
 
-    The authors' repository has no training code. That of edreisMD, whose layout the encoder
-    "convirt" has, gives the same numbers.
+    Lambda is the weight of finding the report of an image, 1 - lambda that of the other direction.
+    Defaults are from section 3.4. The authors' repository has no training code. That of edreisMD,
+    whose layout the encoder "convirt" has, gives the same numbers.
     """
 
     name = "convirt"
@@ -122,36 +100,46 @@ class Convirt(Objective):
         self.temperature, self.image_weight = temperature, image_weight
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
-        return convirt_loss(
-            pairs.images,
-            pairs.reports,
-            pairs.same,
-            temperature=self.temperature,
-            image_weight=self.image_weight,
-        )
+        scores = cosines(pairs.images, pairs.reports) / self.temperature
+        of_images, of_reports = contrast(scores, pairs.same)
+        return {
+            "image_to_report": self.image_weight * of_images,
+            "report_to_image": (1 - self.image_weight) * of_reports,
+        }
 
 
-def siglip_loss(
-    images: Tensor, reports: Tensor, same: Tensor, *, scale: Tensor, bias: Tensor
-) -> dict[str, Tensor]:
-    """Compute algorithm 1 of the paper: log losses of all cells, in sum over reports.
+class Biovil(Objective):
+    """InfoNCE of cosines, the mean of both directions (section 3.2 of the paper).
 
-    The sums are averaged over images.
-
-    Args:
-        images, reports: (n, d), of any length.
-        same: (n, n) bool; see PairFeatures.
-        scale: t, the factor of cosines.
-        bias: b, which is added then.
+    The authors publish their encoders but no training code, so this follows the paper alone. Left
+    out are the losses of the text model (masked language modelling, which continues during joint
+    training, and the matching of a report's sections, which trains CXR-BERT before it), the
+    augmentation that shuffles sentences, the local loss of BioViL-L and BioViL-T, and BioViL-T's
+    additions for a previous image.
     """
-    logits = unit(images) @ unit(reports).T * scale + bias
-    signs = 2 * torch.eye(len(logits), dtype=logits.dtype, device=logits.device) - 1
-    losses = -functional.logsigmoid(signs * logits)
-    return {"sigmoid": losses.masked_fill(no_negatives(same), 0).sum() / len(logits)}
+
+    name = "biovil"
+    citation = (
+        "Boecking et al.: Making the Most of Text Semantics to Improve Biomedical Vision-Language "
+        "Processing. ECCV 2022; encoders, but no losses, in github.com/microsoft/hi-ml "
+        "(hi-ml-multimodal) at b67c1d27"
+    )
+
+    def __init__(self, *, temperature: float = 0.5) -> None:
+        super().__init__()
+        check_settings(self.name, above_zero={"temperature": temperature})
+        self.temperature = temperature
+
+    def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
+        scores = cosines(pairs.images, pairs.reports) / self.temperature
+        return {"global": torch.stack(contrast(scores, pairs.same)).mean()}
 
 
 class Siglip(Objective):
-    """Objective `siglip_loss`; scale and bias are learned, from 10 and -10 (section 3.2)."""
+    """Log losses of all cells, in sum over reports and as mean over images (algorithm 1).
+
+    Cosines times `scale` plus `bias`; both are learned, from 10 and -10 (section 3.2).
+    """
 
     name = "siglip"
     citation = (
@@ -166,35 +154,14 @@ class Siglip(Objective):
         self.bias = nn.Parameter(torch.tensor(float(bias)))
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
-        return siglip_loss(
-            pairs.images, pairs.reports, pairs.same, scale=self.log_scale.exp(), bias=self.bias
-        )
+        logits = unit(pairs.images) @ unit(pairs.reports).T * self.log_scale.exp() + self.bias
+        signs = 2 * torch.eye(len(logits), dtype=logits.dtype, device=logits.device) - 1
+        losses = -functional.logsigmoid(signs * logits)
+        return {"sigmoid": losses.masked_fill(no_negatives(pairs.same), 0).sum() / len(logits)}
 
 
 # Limits for the logarithm of the scale, as in the authors' code.
 _LARGEST_LOG_SCALE = 4.6052
-
-
-def medclip_loss(
-    images: Tensor, reports: Tensor, same: Tensor, labels: Tensor, *, scale: Tensor
-) -> dict[str, Tensor]:
-    """Compute the soft cross entropy in both directions (equations 3 to 6), each half of the loss.
-
-    The target is a softmax over the products of the label rows, not a single report.
-
-    Args:
-        images, reports: (n, d), of any length.
-        same: (n, n) bool; see PairFeatures. Such rows are left out of targets and predictions.
-        labels: (n, L), 1 present, 0 absent or not mentioned, -1 uncertain.
-        scale: what cosines are multiplied by.
-    """
-    logits = unit(images) @ unit(reports).T * scale
-    labels = labels.to(logits)
-    alike, left_out = labels @ labels.T, no_negatives(same)
-    return {
-        "image_to_report": 0.5 * _soft_cross_entropy(logits, alike, left_out),
-        "report_to_image": 0.5 * _soft_cross_entropy(logits.T, alike.T, left_out.T),
-    }
 
 
 def _soft_cross_entropy(logits: Tensor, alike: Tensor, left_out: Tensor) -> Tensor:
@@ -205,7 +172,11 @@ def _soft_cross_entropy(logits: Tensor, alike: Tensor, left_out: Tensor) -> Tens
 
 
 class Medclip(Objective):
-    """Objective `medclip_loss`; the scale is learned, from 1 / 0.07, and clamped to 1 to 100.
+    """Soft cross entropy in both directions (equations 3 to 6), each half of the loss.
+
+    The target is a softmax over the products of the label rows, not a single report. Rows that are
+    the same are left out of targets and predictions. The scale of cosines is learned, from
+    1 / 0.07, and clamped to 1 to 100.
 
     As in the authors' code, targets are products of labels where the paper has cosines. Two steps
     of their code are left out, because they do not belong to the loss: it represents each report by
@@ -233,6 +204,10 @@ class Medclip(Objective):
             )
         with torch.no_grad():
             self.log_scale.clamp_(0, _LARGEST_LOG_SCALE)
-        return medclip_loss(
-            pairs.images, pairs.reports, pairs.same, pairs.labels, scale=self.log_scale.exp()
-        )
+        logits = unit(pairs.images) @ unit(pairs.reports).T * self.log_scale.exp()
+        labels, left_out = pairs.labels.to(logits), no_negatives(pairs.same)
+        alike = labels @ labels.T
+        return {
+            "image_to_report": 0.5 * _soft_cross_entropy(logits, alike, left_out),
+            "report_to_image": 0.5 * _soft_cross_entropy(logits.T, alike.T, left_out.T),
+        }

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +17,6 @@ from vlscore.training.objectives.local_losses import (
     shares,
 )
 
-RegionWeights = Literal["learned", "uniform"]
 # Added to a length before a division by it.
 _NOTHING = 1e-8
 # Divisor of the loss within a pair in the authors' code.
@@ -103,7 +101,6 @@ class Limitr(Objective):
         temp3: float = 10.0,
         local_temperature: float = 0.1,
         dropout: float = 0.4,
-        region_weights: RegionWeights = "learned",
         global_weight: float = 1.0,
         external_weight: float = 1.0,
         internal_weight: float = 1.0,
@@ -123,12 +120,8 @@ class Limitr(Objective):
         self.external_weight, self.internal_weight = external_weight, internal_weight
         if not 0 <= dropout < 1:
             raise InvalidSetting(f"limitr's dropout must be at least 0 and below 1, not {dropout}")
-        if region_weights not in ("learned", "uniform"):
-            raise InvalidSetting(
-                f"limitr's region_weights is learned or uniform, not {region_weights!r}"
-            )
         self.temp1, self.temp3 = temp1, temp3
-        self.local_temperature, self.region_weights = local_temperature, region_weights
+        self.local_temperature = local_temperature
         self.significance = Significance(local_dim, dropout)
         self.judge_words = nn.Linear(local_dim, 1)
         self.judge_places = nn.Linear(local_dim, 1)
@@ -207,8 +200,6 @@ class Limitr(Objective):
         return find_own(queries, attended, found, is_query, temperature=temperature)
 
     def _region_weights(self, products: Tensor, is_patch: Tensor) -> Tensor:
-        if self.region_weights == "uniform":
-            return shares(is_patch, products)
         # As in the authors' code, each coordinate is scaled over all places, not each vector.
         masked = products.masked_fill(~is_patch.unsqueeze(2), 0)
         found: Tensor = self.significance(_scaled(masked, dim=1), is_patch)

@@ -1,8 +1,7 @@
-"""Losses over places of images and words of reports: GLoRIA and BioViL, and what they share.
+"""Losses over places of images and words of reports: GLoRIA, and what local losses share.
 
 - `LocalFeatures`, `attend` and `find_own` are shared by all local losses, also LIMITR and MGCA.
 - `Gloria` (Huang, Shen, Lungren and Yeung, ICCV 2021) has a global and a local loss.
-- `Biovil` (Boecking et al., ECCV 2022) has a global loss, and the local one of BioViL-L and -T.
 """
 
 from collections.abc import Callable
@@ -238,64 +237,3 @@ class Gloria(Objective):
         temp3 = self.temperatures["temp3"]
         whole = gloria_global_loss(pairs.images, pairs.reports, pairs.same, temp3=temp3)
         return {"global": self.global_weight * whole, "local": self.local_weight * local}
-
-
-def biovil_global_loss(
-    images: Tensor, reports: Tensor, same: Tensor, *, temperature: float = 0.5
-) -> Tensor:
-    """Compute InfoNCE, the mean of both directions (section 3.2 of the paper).
-
-    Args:
-        images, reports: (n, d), of any length.
-        same: (n, n) bool; see PairFeatures.
-    """
-    return torch.stack(contrast(cosines(images, reports) / temperature, same)).mean()
-
-
-class Biovil(Objective):
-    """Global loss of BioViL; with a `local_weight` above 0, GLoRIA's local loss is added.
-
-    The authors publish their encoders but no training code, so this follows the paper alone. Left
-    out are the losses of the text model (masked language modelling, which continues during joint
-    training, and the matching of a report's sections, which trains CXR-BERT before it), the
-    augmentation that shuffles sentences, and BioViL-T's additions for a previous image. According
-    to the papers, the local loss of BioViL-L and BioViL-T is GLoRIA's. Its weight and temperatures
-    are not published, so those of GLoRIA's config are used here.
-    """
-
-    name = "biovil"
-    citation = (
-        "Boecking et al.: Making the Most of Text Semantics to Improve Biomedical Vision-Language "
-        "Processing. ECCV 2022; encoders, but no losses, in github.com/microsoft/hi-ml "
-        "(hi-ml-multimodal) at b67c1d27"
-    )
-
-    def __init__(
-        self,
-        *,
-        temperature: float = 0.5,
-        local_weight: float = 0.0,
-        temp1: float = 4.0,
-        temp2: float = 5.0,
-        temp3: float = 10.0,
-    ) -> None:
-        super().__init__()
-        self.temperature, self.local_weight = temperature, local_weight
-        self.local_temperatures = {"temp1": temp1, "temp2": temp2, "temp3": temp3}
-        check_settings(
-            self.name,
-            above_zero={"temperature": temperature, **self.local_temperatures},
-            at_least_zero={"local_weight": local_weight},
-        )
-        self.local = local_weight > 0
-
-    def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
-        parts = {
-            "global": biovil_global_loss(
-                pairs.images, pairs.reports, pairs.same, temperature=self.temperature
-            )
-        }
-        if self.local:
-            local = LocalFeatures.of(pairs, self.name)
-            parts["local"] = self.local_weight * gloria_local_loss(local, **self.local_temperatures)
-        return parts

@@ -10,19 +10,6 @@ from vlscore.training.objectives.local_losses import LocalFeatures, find_own, sh
 _CLIPPED = (0.1, 0.9)
 
 
-def mgca_instance_loss(
-    images: Tensor, reports: Tensor, same: Tensor, *, temperature: float = 0.07
-) -> Tensor:
-    """Compute equations 1 to 3: the sum of both directions.
-
-    Args:
-        images, reports: (n, d), of any length.
-        same: (n, n) bool; see PairFeatures.
-    """
-    scores = unit(images) @ unit(reports).T / temperature
-    return torch.stack(contrast(scores, same)).sum()
-
-
 def mgca_token_loss(local: LocalFeatures, *, temperature: float = 0.1) -> Tensor:
     """Compute equations 4 to 7: the loss over words and places within each pair.
 
@@ -167,12 +154,13 @@ class Mgca(Objective):
             # As in the authors' code, the prototypes themselves are normalised to length 1.
             self.prototypes.weight.copy_(unit(self.prototypes.weight))
         parts = {
-            "instance": mgca_instance_loss(
-                pairs.images,
-                pairs.reports,
-                pairs.same,
-                temperature=self.temperatures["temperature"],
-            ),
+            # Equations 1 to 3: the sum of both directions.
+            "instance": torch.stack(
+                contrast(
+                    unit(pairs.images) @ unit(pairs.reports).T / self.temperatures["temperature"],
+                    pairs.same,
+                )
+            ).sum(),
             "token": mgca_token_loss(
                 LocalFeatures.of(pairs, self.name),
                 temperature=self.temperatures["local_temperature"],

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _compare_sentences(folder: Path, sentence_split) -> None:
-    from vlscore.metrics.networks.rush import sentences
+    from vlscore.metrics.networks.clinical_sentences import sentences
 
     rows = [json.loads(x) for p in sorted(folder.glob("*.jsonl")) for x in p.open()]
     reports = list(dict.fromkeys(row[role] for row in rows for role in ("candidate", "reference")))

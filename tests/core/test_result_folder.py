@@ -1,0 +1,141 @@
+"""A folder of results appears complete or not at all, whatever stops its run."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from vlscore.core import ResultFolder, finished_run
+from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting
+
+NEW = {"a.txt": "one", "b.txt": "two"}
+
+
+def make(out, key=None, files=NEW, **options):
+    """Return the folder of a run that wrote these files; it had nothing to do if unchanged."""
+
+    def write(path: Path):
+        for name, text in files.items():
+            (path / name).write_text(text)
+        return {"notes": []}
+
+    with ResultFolder(out, key or {"seed": 0}, **options) as folder:
+        if folder.record is None:
+            folder.finish(write)
+    return folder
+
+
+def content(out):
+    return {p.name: p.read_bytes() for p in out.iterdir() if not p.name.startswith(".")}
+
+
+def test_a_finished_folder_is_not_changed_by_the_same_request(tmp_path):
+    assert not make(tmp_path / "run").unchanged
+    before = content(tmp_path / "run")
+    again = make(tmp_path / "run", files={"a.txt": "other"})
+    assert again.unchanged
+    assert content(tmp_path / "run") == before
+    assert finished_run(tmp_path / "run").record == again.record
+
+
+def test_another_request_is_refused_by_what_differs(tmp_path):
+    make(tmp_path / "run", {"seed": 0, "metrics": ["bleu-4"]})
+    with pytest.raises(InvalidSetting, match="seed: 0 there, 1 now"):
+        make(tmp_path / "run", {"seed": 1, "metrics": ["bleu-4"]})
+
+
+def test_overwriting_computes_again_and_removes_only_results(tmp_path):
+    out = tmp_path / "run"
+    make(out)
+    (out / "figure.pdf").write_text("the user's")
+    made = make(out, {"seed": 1}, {"a.txt": "three"}, overwrite=True)
+    assert not made.unchanged
+    names = {"a.txt": b"three", "figure.pdf": b"the user's"}
+    assert {k: v for k, v in content(out).items() if k != "run.json"} == names
+    assert not make(out, {"seed": 1}, overwrite=True).unchanged
+
+
+def test_files_of_others_are_not_touched(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InvalidSetting, match=r"thesis\.txt, which no run"):
+        make(tmp_path)
+    assert content(tmp_path) == {"thesis.txt": b"mine"}
+
+
+def test_a_changed_result_is_noticed(tmp_path):
+    make(tmp_path / "run")
+    (tmp_path / "run" / "b.txt").write_text("edited")
+    with pytest.raises(ChecksumMismatch, match=r"b\.txt has been changed"):
+        make(tmp_path / "run")
+    make(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "b.txt").read_text() == "two"
+
+
+def test_an_error_while_writing_leaves_what_was_there(tmp_path):
+    out = tmp_path / "run"
+    make(out)
+    before = content(out)
+
+    def fail(path):
+        (path / "a.txt").write_text("half")
+        raise OSError("the disk is full")
+
+    with (
+        pytest.raises(OSError, match="full"),
+        ResultFolder(out, {"seed": 0}, overwrite=True) as folder,
+    ):
+        folder.finish(fail)
+    assert content(out) == before
+
+
+def test_two_runs_cannot_write_one_folder(tmp_path):
+    with ResultFolder(tmp_path / "run", {}), pytest.raises(FolderInUse, match="another run"):
+        make(tmp_path / "run")
+
+
+class Killed(BaseException):
+    """A kill, after which nothing of the process runs: no clean-up, either."""
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_killed_at_any_operation_the_same_command_gives_the_same_bytes(
+    tmp_path, monkeypatch, overwrites
+):
+    make(tmp_path / "whole", {"seed": 1})
+    expected = content(tmp_path / "whole")
+    real = {name: getattr(os, name) for name in ("replace", "fsync", "unlink", "mkdir")}
+    for kill_at in range(100):
+        out = tmp_path / f"run-{kill_at}"
+        if overwrites:
+            make(out, {"seed": 0}, {"a.txt": "old", "c.txt": "old"})
+        count = 0
+
+        def counted(name, *args, kill_at=kill_at, **keywords):
+            nonlocal count
+            count += 1
+            if count > kill_at:
+                raise Killed  # Every further operation fails, as of a process that is gone.
+            return real[name](*args, **keywords)
+
+        with monkeypatch.context() as patched:
+            for name in real:
+                patched.setattr(os, name, lambda *a, n=name, **k: counted(n, *a, **k))
+            try:
+                make(out, {"seed": 1}, overwrite=overwrites)
+                ended = True
+            except Killed:
+                ended = False
+        make(out, {"seed": 1}, overwrite=overwrites)
+        assert content(out) == expected, f"killed at operation {kill_at}"
+        assert not (out / ".partial").exists()
+        if ended:
+            break
+    assert kill_at > 8
+
+
+def test_the_record_says_what_the_results_depend_on(tmp_path):
+    make(tmp_path / "run", {"seed": 3})
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["key"] == {"seed": 3}
+    assert set(record["results"]) == set(NEW)

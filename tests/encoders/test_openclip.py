@@ -1,0 +1,96 @@
+"""open_clip models by name, folder and architecture; BiomedCLIP through a configuration."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.encoders.goldens import (
+    TOLERANCE,
+    Golden,
+    assert_same_pixels,
+    assert_same_tokens,
+    load_as_authors,
+    row_error,
+)
+from vlscore.encoders import load_encoder
+from vlscore.encoders.models.openclip import BIOMEDCLIP_CONFIG
+from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
+
+CONFIG = "open_clip_config.json"
+HUB_ID = "microsoft/BiomedCLIP-PubMedBERT_256-vit_base_patch16_224"
+
+
+@pytest.fixture(scope="module")
+def golden() -> Golden:
+    return Golden.of("biomedclip")
+
+
+@pytest.fixture(scope="module")
+def folder(golden: Golden, checkpoints: Path) -> Path:
+    """As downloaded from the hub, but for the configuration."""
+    torch.save(golden.tensors(), checkpoints / "open_clip_pytorch_model.bin")
+    golden.vocabulary(checkpoints)
+    return checkpoints
+
+
+@pytest.mark.slow
+def test_parity_with_configuration(folder: Path, golden: Golden) -> None:
+    (folder / CONFIG).write_text(json.dumps(BIOMEDCLIP_CONFIG))
+    encoder = load_as_authors(f"openclip:{folder}", folder, None)
+    assert encoder.card.dim == 512
+    assert encoder.card.max_tokens == 256
+    assert_same_tokens(encoder, golden)
+    assert golden.compare(encoder.encode_reports(golden.texts), "report") <= TOLERANCE
+
+
+@pytest.mark.slow
+def test_hub_id_with_local_files(folder: Path, golden: Golden) -> None:
+    (folder / CONFIG).unlink(missing_ok=True)
+    encoder = load_as_authors(f"openclip:hf-hub:{HUB_ID}", folder, None)
+    assert_same_pixels(encoder.image_pipeline, golden)
+
+
+def test_architecture_with_a_checkpoint(tmp_path: Path) -> None:
+    import open_clip
+
+    torch.manual_seed(0)
+    model = open_clip.create_model("ViT-S-32-alt").eval()
+    torch.save({f"module.{k}": v for k, v in model.state_dict().items()}, tmp_path / "model.pt")
+    encoder = load_encoder("openclip:ViT-S-32-alt", weights=tmp_path / "model.pt")
+    reports = ["lungs are clear", "effusion " * 100]
+    tokens = encoder.tokenize(reports)
+    assert tokens.truncated.tolist() == [False, True]
+    with torch.inference_mode():
+        expected = model.encode_text(open_clip.tokenize(reports), normalize=True)
+    assert encoder.card.dim == expected.shape[1]
+    # The library and ours need not multiply by the same routine.
+    assert row_error(encoder.encode_reports(reports), expected) <= 2e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("openclip:ViT-Z-99", UnknownName, "no architecture 'ViT-Z-99'"),
+        ("openclip:ViT-B-32", WeightsNotFound, "laion2b_s34b_b79k"),
+        ("openclip", WeightsNotFound, "which model"),
+    ],
+)
+def test_a_model_that_is_not_named(name: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        load_encoder(name)
+
+
+def test_folder_without_configuration(tmp_path: Path) -> None:
+    (tmp_path / "open_clip_pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(WeightsNotFound, match=r"open_clip_config\.json is not there"):
+        load_encoder("openclip", weights=tmp_path)
+
+
+@pytest.mark.slow
+def test_a_larger_vocabulary_than_the_models_is_refused(folder: Path, tmp_path: Path) -> None:
+    more = (folder / "vocab.txt").read_text() + "further\n"
+    (tmp_path / "vocab.txt").write_text(more)
+    with pytest.raises(IncompatibleCheckpoint, match="but the vocabulary has 30523"):
+        load_encoder("biomedclip", weights=folder, tokenizer=tmp_path)

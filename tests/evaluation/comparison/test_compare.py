@@ -1,0 +1,330 @@
+"""Comparing whole systems: values, baselines, finished folders, files, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.doubles import HashEncoder
+from tests.evaluation.samples import numbers_of
+from vlscore.data import TextPolicy, open_reports
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation import compare, evaluate, paper_table
+from vlscore.evaluation.baselines.training_reports import CONSTANT, NEAREST, NORMAL, RANDOM
+from vlscore.metrics import Scorer, compute
+
+FINDINGS = ["effusion", "pneumothorax", "edema", "consolidation"]
+REFERENCES = [f"There is a {FINDINGS[k % 4]} of size {k}. The heart is normal." for k in range(24)]
+GOOD = [text.replace(" The heart is normal.", "") for text in REFERENCES]
+BAD = ["The lungs are clear. No effusion."] * 24
+QUICK = {"resamples": 100, "permutations": 199}
+TEXT = "bleu-2,rouge-l,findings-f1"
+PRIMARY = {"bleu-2 corpus", "rouge-l", "findings-f1 micro (corpus)"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, candidates, references=REFERENCES, **more):
+        path = tmp_path / f"{name}.jsonl"
+        rows = [
+            {"id": f"s{k}", "reference": references[k], "candidate": text}
+            | {column: values[k] for column, values in more.items()}
+            for k, text in enumerate(candidates)
+        ]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def images(tmp_path):
+    rng = np.random.default_rng(3)
+    names = [f"{k}.png" for k in range(24)]
+    for name in names:
+        Image.fromarray(rng.integers(0, 256, (32, 32), np.uint8)).save(tmp_path / name)
+    return names
+
+
+def systems_of(run):
+    """(Number, system) -> its row."""
+    return {(r["metric"], r["system"]): r for r in run.frame("systems").to_dict("records")}
+
+
+def test_values_are_those_of_the_metrics_and_differences_those_of_the_means(write, tmp_path):
+    paths = [write("good", GOOD), write("bad", BAD)]
+    run = compare(paths, tmp_path / "out", Scorer(metrics=TEXT), **QUICK)
+    found = systems_of(run)
+    for name, texts in (("good", GOOD), ("bad", BAD)):
+        for column, values in compute(TEXT, texts, REFERENCES).items():
+            assert found[column, name]["value"] == pytest.approx(values.mean())
+            assert found[column, name]["n"] == 24
+    tests = {test["metric"]: test for test in run.frame("differences").to_dict("records")}
+    for name, test in tests.items():
+        # Of an observation that they and the references never mention there is no value.
+        expected = found[name, "good"]["value"] - found[name, "bad"]["value"]
+        assert test["difference"] == pytest.approx(expected, nan_ok=True)
+    assert tests["rouge-l"]["p"] == 1 / 200
+    assert set(tests) >= PRIMARY
+
+
+def test_one_value_has_one_interval_whichever_command_prints_it(write, tmp_path):
+    """More than 1,000 studies: where means are drawn in another way than sums are."""
+    rng = np.random.default_rng(1)
+    texts = ["Edema.", "Small effusion.", "The lungs are clear.", "Effusion and edema are new."]
+    drawn = [[texts[k] for k in rng.integers(4, size=1100)] for _ in range(2)]
+    path = write("many", *drawn)
+    scorer = Scorer(metrics="bleu-2,findings-f1")
+    summary = numbers_of(evaluate(path, tmp_path / "evaluated", scorer))
+    compared = systems_of(compare([path], tmp_path / "compared", scorer))
+    assert len(summary) == 2 + 3 + 9
+    for name, each in summary.items():
+        for bound in ("", ".low", ".high"):
+            shown = compared[name, "many"][f"value{bound}"]
+            assert shown == pytest.approx(each[f"mean{bound}"], abs=1e-12, nan_ok=True), name
+
+
+def test_p_values_are_adjusted_over_primary_numbers_and_over_all(write, tmp_path):
+    half = [*GOOD[:12], *BAD[:12]]
+    paths = [write("good", GOOD), write("bad", BAD), write("half", half)]
+    run = compare(paths, tmp_path / "out", Scorer(metrics=TEXT), **QUICK)
+    tested = run.frame("differences")
+    assert len(tested) == 3 * run.frame("systems")["metric"].nunique()
+    tested = tested[tested["p"].notna()]
+    primary = tested[tested["metric"].isin(PRIMARY)]
+    assert len(primary) == 3 * 3 < len(tested)
+    for family, adjusted in ((primary, "adjusted_p"), (tested, "adjusted_p_all")):
+        # Benjamini and Hochberg 1995: the smallest of p m / rank from a p value's rank on.
+        family = family.sort_values("p")
+        steps = [p * len(family) / rank for rank, p in enumerate(family["p"], start=1)]
+        for k, found in enumerate(family[adjusted]):
+            assert found == pytest.approx(min(min(steps[k:]), 1))
+    assert tested[~tested["metric"].isin(PRIMARY)]["adjusted_p"].isna().all()
+
+
+def test_baselines_are_systems_that_are_not_tested_against_each_other(write, tmp_path):
+    run = compare(
+        [write("good", GOOD)], tmp_path / "out", Scorer(metrics=TEXT), baselines=True, **QUICK
+    )
+    assert run.frame("texts")["system"].tolist() == ["good", CONSTANT, NORMAL, RANDOM]
+    tested = run.frame("differences")
+    pairs = set(zip(tested["first"], tested["second"], strict=True))
+    assert pairs == {("good", CONSTANT), ("good", NORMAL), ("good", RANDOM)}
+    assert run.frame("texts").set_index("system").loc[RANDOM, "verbatim"] == 1
+    notes = " ".join(run.notes)
+    assert f"{NEAREST} is left out" in notes
+    assert "for a fair comparison" in notes
+
+
+def test_training_reports_feed_baselines_and_the_verbatim_share(write, tmp_path):
+    train = tmp_path / "train.jsonl"
+    reports = [BAD[0], BAD[0], "Old fracture."]
+    train.write_text("".join(json.dumps({"report": text}) + "\n" for text in reports))
+    run = compare(
+        [write("good", GOOD), write("bad", BAD)],
+        tmp_path / "out",
+        Scorer(metrics="bleu-1"),
+        baselines=True,
+        train=open_reports(train),
+        **QUICK,
+    )
+    found, texts = systems_of(run), run.frame("texts").set_index("system")
+    assert found["bleu-1", CONSTANT]["value"] == found["bleu-1", "bad"]["value"]
+    assert texts.loc[["bad", "good"], "verbatim"].tolist() == [1, 0]
+    assert not any("fair comparison" in note for note in run.notes)
+    assert [note for note in run.notes if "one and the same" in note] == [
+        "bad has one and the same report for all 24 studies, whatever they show"
+    ]
+
+
+@pytest.mark.parametrize("candidates", ["all", "findings"])
+def test_baselines_take_the_section_that_is_scored(tmp_path, candidates):
+    texts = [f"FINDINGS: {text}" if candidates == "findings" else text for text in REFERENCES]
+    rows = [
+        {"id": f"s{k}", "reference": f"INDICATION: Pain. FINDINGS: {text}", "candidate": texts[k]}
+        for k, text in enumerate(REFERENCES)
+    ]
+    table = tmp_path / "sections.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    policy = TextPolicy(candidates, reference_section="findings")
+    scorer = Scorer(metrics="bleu-1", text_policy=policy)
+    run = compare([table], tmp_path / "out", scorer, baselines=True, **QUICK)
+    found = systems_of(run)
+    assert found["bleu-1", "sections"]["value"] == 1
+    assert 0 < found["bleu-1", RANDOM]["value"] < 1
+    assert found["bleu-1", RANDOM]["n"] == 24
+    assert run.frame("texts")["verbatim"].tolist() == [1, 1, 0, 1]
+
+
+def test_images_are_embedded_once_and_a_study_without_a_value_counts_for_none(
+    write, images, tmp_path
+):
+    paths = [write("good", GOOD, image=[*images[:23], "absent.png"]), write("bad", BAD)]
+    scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-1")
+    run = compare(paths, tmp_path / "out", scorer, **QUICK)
+    assert scorer.embedder.engine.work.images_embedded == 23
+    found = systems_of(run)
+    assert (found["vlscore", "bad"]["n"], found["bleu-1", "bad"]["n"]) == (23, 24)
+    assert run.frame("texts")["without_value"].tolist() == ["vlscore 1", "vlscore 1"]
+    assert [(each.row, each.id) for each in run.failures] == [("good", "s23"), ("bad", "s23")]
+    assert "absent.png" in run.failures[0].reason
+    assert paper_table(run).rows[-1] == ("n", "23", "24")
+    with_nearest = compare(paths, tmp_path / "near", scorer, baselines=True, **QUICK)
+    near = systems_of(with_nearest)
+    assert near["vlscore", "good"]["value"] == pytest.approx(found["vlscore", "good"]["value"])
+    assert {name for _, name in near} == {"good", "bad", CONSTANT, NORMAL, RANDOM, NEAREST}
+
+
+def test_images_are_not_read_for_metrics_of_texts(write, tmp_path):
+    path = write("good", GOOD, image=["absent.png"] * 24)
+    assert not compare([path], tmp_path / "out", Scorer(metrics="bleu-1"), **QUICK).failures
+    scorer = Scorer(HashEncoder(), metrics="vlscore")
+    with pytest.raises(InvalidTable, match="no table has a column image with the images"):
+        compare([write("bare", GOOD)], tmp_path / "other", scorer, **QUICK)
+
+
+def test_other_signatures_and_lacking_metrics_are_refused(write, tmp_path):
+    for name, texts, metrics in (("good", GOOD, "bleu-2,rouge-l"), ("bad", BAD, "bleu-2")):
+        evaluate(write(name, texts), tmp_path / name, Scorer(metrics=metrics))
+    with pytest.raises(InvalidSetting, match=r"bad has no values of rouge-l; it has bleu-2"):
+        compare([tmp_path / "good", tmp_path / "bad"], tmp_path / "out")
+    scorer = Scorer(metrics="bleu-2", text_policy="auto")
+    evaluate(write("bad", BAD), tmp_path / "auto", scorer)
+    with pytest.raises(InvalidSetting, match=r"auto holds bleu-2 .* txt: auto against all"):
+        compare([tmp_path / "bad", tmp_path / "auto"], tmp_path / "out")
+    with pytest.raises(InvalidSetting, match="pass a Scorer"):
+        compare([tmp_path / "bad"], tmp_path / "out", baselines=True)
+    with pytest.raises(InvalidSetting, match="no system is called third"):
+        compare([tmp_path / "bad"], tmp_path / "out", against="third")
+
+
+def test_a_finished_comparison_is_not_computed_again_and_another_is_refused(
+    write, images, tmp_path
+):
+    paths = [write("good", GOOD, image=images), write("bad", BAD)]
+    scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-2")
+    out = tmp_path / "out"
+    run = compare(paths, out, scorer, **QUICK)
+    embedded = scorer.embedder.engine.work.images_embedded
+    again = compare(paths, out, scorer, **QUICK)
+    assert again.unchanged
+    assert again.content == run.content
+    assert scorer.embedder.engine.work.images_embedded == embedded
+    for change, message in (
+        ({"seed": 1}, "seed: 0 there, 1 now"),
+        ({"against": "good"}, "against: nothing there, good now"),
+        ({"baselines": True}, "baselines: False there, True now"),
+    ):
+        with pytest.raises(InvalidSetting, match=message):
+            compare(paths, out, scorer, **QUICK, **change)
+    with pytest.raises(InvalidSetting, match="metrics rouge-l: nothing there"):
+        compare(paths, out, Scorer(scorer.embedder, metrics="vlscore,bleu-2,rouge-l"), **QUICK)
+    with pytest.raises(InvalidSetting, match="systems bad"):
+        compare(paths[:1], out, scorer, **QUICK)
+    (tmp_path / "3.png").write_bytes((tmp_path / "4.png").read_bytes())
+    with pytest.raises(InvalidSetting, match=r"3\.png has been replaced"):
+        compare(paths, out, scorer, **QUICK)
+
+
+def test_values_of_single_studies_and_the_printed_tables_are_files(write, tmp_path):
+    paths = [write("good", GOOD), write("bad", BAD)]
+    run = compare(paths, tmp_path / "out", Scorer(metrics=TEXT), **QUICK)
+    values = run.rows("values.parquet")
+    assert values.columns[:3].tolist() == ["system", "id", "bleu-2"]
+    expected = compute("rouge-l", GOOD, REFERENCES)["rouge-l"]
+    np.testing.assert_array_equal(values[values["system"] == "good"]["rouge-l"], expected)
+    markdown = (run.folder / "tables.md").read_text(encoding="utf-8")
+    for signature in run.signatures.values():
+        assert signature in markdown
+    for title in ("Candidates as texts", "All numbers", "Differences in rouge-l"):
+        assert title in markdown
+
+
+def test_metrics_computed_elsewhere_are_columns_of_the_systems_that_have_them(write, tmp_path):
+    paths = [write("good", GOOD), write("bad", BAD)]
+    values = tmp_path / "elsewhere.csv"
+    rows = [f"good,s{k},{k / 24},{k}" for k in range(24)]
+    values.write_text("\n".join(["system,id,green,radcliq-v1", *rows, "other,s0,1,1", ""]))
+    run = compare(
+        paths, tmp_path / "o", Scorer(metrics="rouge-l"), values=values, baselines=True, **QUICK
+    )
+    found = systems_of(run)
+    assert found["green", "good"]["value"] == pytest.approx(np.mean(np.arange(24) / 24))
+    assert (found["green", "good"]["n"], found["rouge-l", "good"]["n"]) == (24, 24)
+    assert not found["radcliq-v1", "good"]["higher_is_better"]
+    assert np.isnan(found["green", "bad"]["value"])
+    assert np.isnan(found["green", CONSTANT]["value"])
+    assert "green" not in set(run.frame("differences")["metric"])
+    assert run.signatures["green"].startswith("values|file:elsewhere.csv|sha256:")
+    assert "1 row belongs to no system and study compared" in " ".join(run.notes)
+    with pytest.raises(InvalidSetting, match="name the table too"):
+        compare(paths, tmp_path / "p", Scorer(metrics="rouge-l"), lower_is_better=["x"], **QUICK)
+
+
+def test_a_metric_of_the_whole_run_is_fitted_to_all_references(write, tmp_path):
+    paths = [write("good", GOOD), write("bad", list(reversed(GOOD)))]
+    scorer = Scorer(metrics="cider-d")
+    mean = numbers_of(evaluate(paths[0], tmp_path / "evaluated", scorer))["cider-d"]["mean"]
+    found = systems_of(compare([tmp_path / "evaluated", *paths], tmp_path / "o", scorer, **QUICK))
+    assert found["cider-d", "evaluated"]["value"] == pytest.approx(mean)
+    assert found["cider-d", "good"]["value"] == found["cider-d", "evaluated"]["value"]
+    assert found["cider-d", "bad"]["value"] < found["cider-d", "good"]["value"]
+
+
+def test_references_that_differ_in_blanks_alone_are_matched_on_request(write, tmp_path):
+    spaced = [text.replace(". ", ".\n ", 1) if k < 2 else text for k, text in enumerate(REFERENCES)]
+    tables = [write("ours", GOOD), write("theirs", BAD, spaced)]
+    scorer = Scorer(metrics="rouge-l")
+    with pytest.raises(InvalidTable, match=r"2 studies \(s0, s1\) differ in blanks"):
+        compare(tables, tmp_path / "no", scorer, **QUICK)
+    run = compare(tables, tmp_path / "yes", scorer, ignore_blanks=True, **QUICK)
+    assert "2 studies (s0, s1) differ in blanks alone" in " ".join(run.notes)
+    same = compare([tables[0], write("theirs", BAD)], tmp_path / "same", scorer, **QUICK)
+    assert run.content["frames"] == same.content["frames"]
+    # Another word is another reference.
+    other = [spaced[0].replace("effusion", "edema"), *spaced[1:]]
+    tables[1] = write("theirs", BAD, other)
+    with pytest.raises(InvalidTable, match=r"references of 1 study \(s0\) differ between"):
+        compare(tables, tmp_path / "x", scorer, ignore_blanks=True, **QUICK)
+
+
+def test_support_and_undefined_values_of_rare_observations(write, tmp_path):
+    """One reference of 40: a resample lacks it with the probability (39 / 40) ** 40."""
+    references = ["Consolidation in the left base."] + ["Clear lungs."] * 39
+    paths = [
+        write("first", ["Clear lungs."] * 40, references),
+        write("second", references, references),
+    ]
+    scorer = Scorer(metrics="findings-f1")
+    summary = numbers_of(evaluate(paths[0], tmp_path / "evaluated", scorer))
+    rare = summary["findings-f1 consolidation (corpus)"]
+    assert (rare["mean"], rare["mean.low"], rare["support"]) == (0, 0, 1)
+    # Three standard errors of 2,000 resamples.
+    assert rare["left_out"] == pytest.approx((39 / 40) ** 40, abs=0.033)
+    never = summary["findings-f1 edema (corpus)"]
+    assert np.isnan(never["mean"])
+    assert never["support"] == 0
+    run = compare(paths, tmp_path / "out", scorer, permutations=199)
+    found = systems_of(run)
+    for name, value in (("first", 0.0), ("second", 1.0)):
+        each = found["findings-f1 consolidation (corpus)", name]
+        assert (each["value"], each["value.low"], each["support"]) == (value, value, 1)
+    tests = {test["metric"]: test for test in run.frame("differences").to_dict("records")}
+    assert tests["findings-f1 consolidation (corpus)"]["difference"] == -1
+    assert np.isnan(tests["findings-f1 edema (corpus)"]["p"])
+    systems = next(table for table in run.tables if table.title.startswith("All numbers"))
+    row = dict(zip(systems.columns, systems.rows[-1], strict=True))
+    assert row["findings-f1 consolidation (corpus)"] == "1"
+
+
+def test_micro_and_macro_are_over_the_observations_that_occur(write, tmp_path):
+    """By hand: edema 1 hit, 1 extra; effusion 2 hits, 1 missed; cardiomegaly 1 extra, 1 missed."""
+    texts = ["Edema.", "Effusion. Edema.", "Cardiomegaly.", "Clear lungs.", "Effusion."]
+    references = ["Edema. Effusion.", "Effusion.", "Clear lungs.", "Cardiomegaly.", "Effusion."]
+    scorer = Scorer(metrics="findings-f1")
+    found = numbers_of(evaluate(write("t", texts, references), tmp_path / "out", scorer))
+    micro, macro = (found[f"findings-f1 {name}-5 (corpus)"] for name in ("micro", "macro"))
+    assert micro["mean"] == pytest.approx(2 * 3 / (2 * 3 + 2 + 2))
+    assert macro["mean"] == pytest.approx((2 / 3 + 4 / 5 + 0) / 3)
+    assert micro["support"] == macro["support"] == 5

@@ -1,0 +1,188 @@
+"""The oracle on arrays: what it reports, guards, approximate search."""
+
+import numpy as np
+import pytest
+
+from tests.retrieval.test_exact import brute_force, clustered, cut_corpus
+from vlscore import metrics
+from vlscore.errors import InvalidIndex, InvalidSetting, UnknownName
+from vlscore.retrieval import (
+    TARGETS,
+    ApproximateIndex,
+    Corpus,
+    Oracle,
+    build_approximate,
+    nearer,
+    recall,
+)
+from vlscore.retrieval.approximate import check_factory
+
+
+def test_a_report_far_along_the_line_is_perfect_and_told_apart():
+    """The published score cannot tell g = i + 5 (r - i) from r; foot, rank and guards can."""
+    vectors = clustered(400, 16, 1, unit=False)
+    image, reference = clustered(2, 16, 2, unit=False)[:, None]
+    vectors[7] = image[0] + 5 * (reference[0] - image[0])
+    (best, *_) = Oracle(vectors, C=100.0).search(image, reference, ranks=True)[0]
+    assert best.row == 7
+    assert best.score == pytest.approx(1, abs=1e-4)
+    assert best.foot == pytest.approx(5, abs=1e-4)
+    assert best.height < 1e-5
+    nearer = np.linalg.norm(vectors - reference[0], axis=1) < best.distance
+    assert best.distance_rank == nearer.sum() + 1
+    for guard in ("segment", "window"):
+        guarded = Oracle(vectors, C=100.0, guard=guard).search(image, reference)[0]
+        assert guarded[0].row != 7
+        if guard == "window":
+            assert all(0.5 <= found.foot <= 1.5 for found in guarded)
+
+
+def test_cosine_and_clipscore():
+    vectors = clustered(200, 16, 3)
+    image, reference = clustered(2, 16, 4)[:, None]
+    for metric, query, factor in (("cosine", reference, 1), ("clipscore", image, 2.5)):
+        best = Oracle(vectors, metric=metric).search(image, reference, k=1)[0][0]
+        cosines = vectors.astype(float) @ query[0].astype(float)
+        cosines /= np.linalg.norm(vectors.astype(float), axis=1)
+        cosines /= np.linalg.norm(query[0].astype(float))
+        assert best.row == cosines.argmax()
+        assert best.score == pytest.approx(factor * cosines.max(), rel=1e-12)
+
+
+SEARCHED = [metrics.find_metric(name) for name, one in TARGETS.items() if one.is_metric]
+WEIGHED = [m(image=w) for m in SEARCHED if "image" in m.settings for w in (0.3, 2.5)]
+
+
+@pytest.mark.parametrize("metric", [*SEARCHED, *WEIGHED], ids=str)
+def test_the_oracle_of_every_metric_ranks_and_scores_as_the_metric_does(metric):
+    vectors = clustered(600, 12, 8, unit=False)
+    image, reference = clustered(2, 12, 9, unit=False)[:, None]
+    same = np.ones((600, 1), np.float32)
+    texts = [""] * 600
+    triples = metrics.EmbeddingTriples(same * image, vectors, same * reference, "enc:x", 100.0)
+    values = metrics.compute([metric], texts, texts, embeddings=triples)[str(metric)]
+    weight = metric.settings.get("image", 1.0)
+    oracle = Oracle(vectors, metric=metric.name, C=100.0, image=weight)
+    found = oracle.search(image, reference, k=40)[0]
+    expected = np.argsort(-metric.sign * values, kind="stable")[:40]
+    assert [hit.row for hit in found] == expected.tolist()
+    np.testing.assert_allclose([hit.score for hit in found], values[expected], rtol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_a_weight_that_is_none_is_refused(weight):
+    with pytest.raises(InvalidSetting, match="weight"):
+        Oracle(clustered(5, 4, 0), metric="image-gain-distance", image=weight)
+
+
+def test_what_cannot_be_searched_is_said():
+    vectors = clustered(20, 8, 5)
+    with pytest.raises(UnknownName, match="nonsense"):
+        Oracle(vectors, metric="nonsense")
+    with pytest.raises(InvalidSetting, match="needs C"):
+        Oracle(vectors)
+    with pytest.raises(InvalidSetting, match="guard"):
+        Oracle(vectors, C=1.0, guard="wall").search(vectors[:1], vectors[1:2])
+    with pytest.raises(InvalidSetting, match="needs image embeddings"):
+        Oracle(vectors, C=1.0).search(None, vectors[:1])
+    with pytest.raises(InvalidSetting, match="k must be"):
+        Oracle(vectors, C=1.0).search(vectors[:1], vectors[1:2], k=0)
+
+
+@pytest.mark.parametrize("factory", ["IVF16,Flat", "IVF16,PQ8x4", "HNSW16"])
+def test_approximate_search_finds_nearly_all(tmp_path, factory):
+    vectors = clustered(2_000, 16, 6, unit=False)
+    images, references = clustered(60, 16, 7, unit=False).reshape(2, 30, 16)
+    build_approximate(vectors, factory, tmp_path / "index.faiss")
+    corpus = Corpus(vectors)
+    approximate = ApproximateIndex(tmp_path / "index.faiss", corpus)
+    oracle = Oracle(corpus, C=1.0, approximate=approximate)
+    assert recall(oracle, images, references) >= 0.95
+    exact = Oracle(corpus, C=1.0).hits(images, references, k=1)
+    hits = oracle.hits(images, references, k=1, excluded={0: [int(exact.rows[0, 0])]})
+    assert hits.rows[0, 0] != exact.rows[0, 0]
+    same = hits.rows[1:] == exact.rows[1:]
+    assert (hits.costs[1:][same] == exact.costs[1:][same]).all()
+
+
+@pytest.mark.parametrize(
+    "metric", ["height", "segment-distance", "midpoint-distance", "image-gain-cosine"]
+)
+def test_approximate_search_knows_the_distances(tmp_path, metric):
+    # Neighbours by distance are those by cosine where vectors are equally long.
+    unit = metric == "image-gain-cosine"
+    vectors = clustered(2_000, 16, 6, unit=unit)
+    images, references = clustered(60, 16, 7, unit=unit).reshape(2, 30, 16)
+    build_approximate(vectors, "IVF16,Flat", tmp_path / "index.faiss")
+    corpus = Corpus(vectors)
+    approximate = ApproximateIndex(tmp_path / "index.faiss", corpus)
+    oracle = Oracle(corpus, metric=metric, image=0.5, approximate=approximate)
+    assert recall(oracle, images, references) >= 0.95
+
+
+def test_recall_is_measured_where_it_is_low(tmp_path):
+    """Four codes for 3,000 rows: the index finds few, and the oracle says so."""
+    vectors = clustered(3_000, 16, 6, unit=False)
+    images, references = clustered(60, 16, 7, unit=False).reshape(2, 30, 16)
+    build_approximate(vectors, "PQ1x2", tmp_path / "index.faiss")
+    corpus = Corpus(vectors)
+    oracle = Oracle(
+        corpus, C=1.0, approximate=ApproximateIndex(tmp_path / "index.faiss", corpus, depth=20)
+    )
+    found = oracle.hits(images, references, k=5).rows
+    shares = []
+    for query in range(30):
+        costs = brute_force("none", vectors, images[query], references[query])
+        best = np.argsort(costs, kind="stable")[:5]
+        shares.append(np.isin(best, found[query]).mean())
+    assert 0 < np.mean(shares) < 0.8
+    assert recall(oracle, images, references, k=5) == pytest.approx(np.mean(shares))
+
+
+@pytest.mark.parametrize("factory", ["IVF64,Flat", "PCA16,IVF64,Flat", "HNSW4"])
+def test_less_effort_finds_less(tmp_path, factory):
+    vectors = clustered(3_000, 16, 6, unit=False)
+    images, references = clustered(60, 16, 7, unit=False).reshape(2, 30, 16)
+    path = tmp_path / "index.faiss"
+    build_approximate(vectors, factory, path)
+    corpus = Corpus(vectors)
+    little, default = (
+        recall(
+            Oracle(corpus, C=1.0, approximate=ApproximateIndex(path, corpus, **settings)),
+            images,
+            references,
+        )
+        for settings in ({"effort": 1, "depth": 1}, {})
+    )
+    assert little < default
+    assert default >= 0.9
+
+
+def test_a_faiss_file_of_other_vectors_or_none_is_refused(tmp_path):
+    vectors, path = clustered(2_000, 16, 6), tmp_path / "index.faiss"
+    build_approximate(vectors, "HNSW4", path)
+    for others in (vectors[:-1], vectors[:, :-1].copy()):
+        with pytest.raises(InvalidIndex, match="holds 2000 rows of 16, the vectors are"):
+            ApproximateIndex(path, Corpus(others))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InvalidIndex, match="is no FAISS index"):
+        ApproximateIndex(path, Corpus(vectors))
+
+
+def test_factory_strings_are_checked_before_work():
+    check_factory("IVF4096,PQ8x8", 16)
+    for factory in ("IVF4096,Nonsense", "", "Flat Flat"):
+        with pytest.raises(InvalidSetting, match="FAISS has no index"):
+            check_factory(factory, 16)
+
+
+def test_ranks_count_the_rows_that_are_nearer():
+    vectors = clustered(700, 8, 11)
+    vectors[300:400] = vectors[5]
+    corpus = cut_corpus(vectors, 128)
+    references = clustered(3, 8, 12)
+    exact = np.linalg.norm(vectors.astype(float)[None] - references.astype(float)[:, None], axis=2)
+    limits = [[0.0, float(exact[q].min()), float(norms[5]), 9.0] for q, norms in enumerate(exact)]
+    expected = [[int((exact[q] < limit).sum()) for limit in limits[q]] for q in range(3)]
+    assert nearer(corpus, references, limits) == expected
+    assert nearer(corpus, references, [[], [9.0], []]) == [[], [700], []]

@@ -1,0 +1,365 @@
+"""Folder of a command's results, which appears complete or not at all.
+
+`ResultFolder` holds the folder's lock, so that one run at a time writes it. All files of a run are
+written aside, into `.partial/`; then they are moved to their places, and `run.json` comes last.
+A run that is killed leaves nothing that counts: the same command computes again, what is slow from
+the cache. A kill while files are moved is completed by the next run that opens the folder.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from vlscore.core.files import atomic_write, file_digest, writing
+from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting
+
+RECORD = "run.json"
+PARTIAL = ".partial"
+_LOCK = ".lock"
+_KEY, _RESULTS = "key", "results"
+
+Key = dict[str, Any]
+
+
+@contextlib.contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which the system releases when the process ends for any reason.
+
+    Raises: FolderInUse if another run holds it; InvalidSetting if `folder` is a file;
+    OutputFailed if nothing can be written there.
+    """
+    import filelock
+
+    lock = filelock.FileLock(folder / _LOCK, timeout=0)
+    with writing(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise InvalidSetting(
+                f"{folder} is a file, or is below one; the output is a folder"
+            ) from None
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise FolderInUse(
+                f"{folder}: another run is writing this folder; wait until it ends, or choose "
+                "another one"
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The results of a run that ended.
+
+    Attributes:
+        folder: folder of the results.
+        record: content of `run.json`: the command's entries, "key", and "results", the sha256 of
+            every file by its name.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+
+    @property
+    def key(self) -> Key:
+        """Settings and inputs of the run."""
+        return dict(self.record[_KEY])
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Name -> sha256 of every result file."""
+        return dict(self.record[_RESULTS])
+
+    def file(self, name: str) -> Path:
+        """Return the path of a result file. Raises: ChecksumMismatch if there is no such result."""
+        if name not in self.digests:
+            raise ChecksumMismatch(f"{self.folder}: the run wrote no {name}")
+        return self.folder / name
+
+    def check(self) -> None:
+        """Raise ChecksumMismatch at the first result that is missing or has changed."""
+        for name, sha256 in self.digests.items():
+            path = self.folder / name
+            if not has_digest(path, sha256):
+                found = "has been changed" if path.exists() else "is missing"
+                raise ChecksumMismatch(
+                    f"{path} {found} since the run that {RECORD} records; restore it, or give "
+                    "--overwrite to make all results anew"
+                )
+
+
+def finished_run(folder: str | Path) -> FinishedRun | None:
+    """Return the run whose results a folder holds; None without `run.json`.
+
+    The results are not compared with their digests; `check` does that.
+
+    Raises: ChecksumMismatch for a `run.json` that cannot be read, or is of another version.
+    """
+    path = Path(folder) / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        key, results = record[_KEY], record[_RESULTS]
+        if isinstance(key, dict) and _are_digests(results):
+            return FinishedRun(Path(folder), record)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise ChecksumMismatch(
+        f"{path} is damaged, or was not written by this version of vlscore; choose another output "
+        "folder, or give --overwrite to replace what is there"
+    )
+
+
+class ResultFolder:
+    """One run and its output folder; a context manager, which holds the folder's lock.
+
+    Args:
+        out: the folder; it is made where there is none.
+        key: what the results depend on; plain data that json can hold. A finished run with an
+            equal key is not changed; one with another key is refused.
+        overwrite: compute again, and replace what a run left. Earlier results stay until the new
+            ones are complete; files of the user's stay in any case.
+        beside: names of folders that the command keeps next to its results.
+        is_for_users: users change the results, such as sheets that they fill in: these are not
+            compared with their digests.
+
+    Attributes:
+        out, key: the arguments; the key as it looks after json.
+        record: content of `run.json` once the run has ended. If it is set at the beginning,
+            nothing is left to do.
+        unchanged: the run had ended before, with the same key.
+
+    Raises (on entering):
+        FolderInUse: another run is writing the folder.
+        InvalidSetting: the folder holds a run that differs, or files that no run wrote.
+        ChecksumMismatch: results were changed or removed since they were written.
+        OutputFailed: the operating system refuses to write there.
+    """
+
+    def __init__(
+        self,
+        out: str | Path,
+        key: Mapping[str, Any],
+        *,
+        overwrite: bool = False,
+        beside: Collection[str] = (),
+        is_for_users: bool = False,
+    ) -> None:
+        self.out = Path(out)
+        self.key: Key = as_json(key)
+        self.record: dict[str, Any] | None = None
+        self.unchanged = False
+        self._overwrite, self._beside = overwrite, frozenset(beside)
+        self._is_for_users = is_for_users
+        self._lock = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(sole_writer(self.out))
+            self._open()
+            self._lock = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.close()
+
+    def finish(self, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
+        """Write all results aside, move them to their places, and return `run.json`.
+
+        Args:
+            write: function that computes and writes every result file into the empty folder that
+                it is called with, and returns the further entries of `run.json`: plain data
+                without NaN, without the entries "key" and "results".
+
+        Raises: whatever `write` raises, after which the folder holds what it held before;
+            OutputFailed if the system
+            refuses to write.
+        """
+        partial = self.out / PARTIAL
+        with writing(partial):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+        try:
+            record = write(partial)
+            if taken := {_KEY, _RESULTS} & set(record):
+                raise ValueError(f"{RECORD} has entries {sorted(taken)} of its own")
+            digests = _digests_on_disk(partial)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        # From here on the run can only be completed, by this process or by the next one.
+        content: dict[str, Any] = as_json({**record, _KEY: self.key, _RESULTS: digests})
+        with writing(self.out):
+            _write_ascii(partial / RECORD, content)
+            sync(partial)
+            _move_results(self.out)
+        self.record = content
+        return content
+
+    def _open(self) -> None:
+        with writing(self.out):
+            _move_results(self.out)
+            shutil.rmtree(self.out / PARTIAL, ignore_errors=True)
+        finished = self._finished()
+        if self._overwrite:
+            return
+        if finished is None:
+            self._refuse_foreign_files()
+            return
+        if finished.key != self.key:
+            raise InvalidSetting(
+                f"{self.out} holds the results of another run, which differs: "
+                f"{key_difference(finished.key, self.key)}. Choose another output folder, or give "
+                "--overwrite to compute all again"
+            )
+        if not self._is_for_users:
+            finished.check()
+        self.record, self.unchanged = finished.record, True
+
+    def _finished(self) -> FinishedRun | None:
+        """Return the finished run; a damaged one is treated as absent if it is to be replaced."""
+        try:
+            return finished_run(self.out)
+        except ChecksumMismatch:
+            if not self._overwrite:
+                raise
+            return None
+
+    def _refuse_foreign_files(self) -> None:
+        for path in sorted(self.out.iterdir()):
+            if not path.name.startswith(".") and path.name not in self._beside:
+                raise InvalidSetting(
+                    f"{self.out} holds {path.name}, which no run of this command wrote. Choose a "
+                    "new or empty folder, or give --overwrite to replace files of equal names"
+                )
+
+
+def _move_results(out: Path) -> None:
+    """Move complete results from `.partial/` to their places, those that no kill left there."""
+    partial = out / PARTIAL
+    if not (partial / RECORD).is_file():
+        return
+    new = finished_run(partial)
+    assert new is not None
+    with contextlib.suppress(ChecksumMismatch):
+        if (old := finished_run(out)) is not None:
+            for name in set(old.digests) - set(new.digests):
+                (out / name).unlink(missing_ok=True)
+    for name in new.digests:
+        if (partial / name).exists():
+            os.replace(partial / name, out / name)
+    sync(out)
+    os.replace(partial / RECORD, out / RECORD)
+    sync(out)
+    shutil.rmtree(partial, ignore_errors=True)
+
+
+def _digests_on_disk(folder: Path) -> dict[str, str]:
+    """Flush all files of a folder to the disk; return name -> sha256."""
+    digests = {}
+    for path in sorted(folder.iterdir()):
+        if not is_plain_name(path.name) or path.name == RECORD or not path.is_file():
+            raise ValueError(f"no result can have the name {path.name!r}")
+        sync(path)
+        digests[path.name] = file_digest(path)
+    return digests
+
+
+def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Return the differences between two keys, in words.
+
+    >>> key_difference({"settings": {"epochs": 6, "seed": 0}}, {"settings": {"epochs": 8}})
+    'settings epochs: 6 there, 8 now; settings seed: 0 there, nothing now'
+    """
+    parts = []
+    for name in differing(there, here):
+        one, two = there.get(name), here.get(name)
+        if isinstance(one, dict) and isinstance(two, dict):
+            inner = key_difference(one, two)
+            parts += [f"{name} {each}" for each in inner.split("; ")]
+            continue
+        if isinstance(one, str) and isinstance(two, str):
+            one, two = _facts_that_differ(one, two)
+        parts.append(f"{name}: {_brief(one)} there, {_brief(two)} now")
+    return "; ".join(parts)
+
+
+def _facts_that_differ(one: str, two: str) -> tuple[str, str]:
+    """Return the facts of each signature that the other one lacks; other texts unchanged."""
+    facts, others = one.split("|"), two.split("|")
+    if len(facts) == 1 or len(others) == 1 or facts[0] != others[0]:
+        return one, two
+    return (
+        "|".join(each for each in facts if each not in others),
+        "|".join(each for each in others if each not in facts),
+    )
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_brief, value)) or "nothing"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_brief(item)}" for name, item in value.items()) or "nothing"
+    if value is None:
+        return "nothing"
+    text = str(value) or "nothing"
+    is_digest = len(text) == 64 and not set(text) - set("0123456789abcdef")
+    return text[:12] if is_digest else text
+
+
+def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Return the names of the entries that differ between two keys."""
+    return [name for name in {**there, **here} if there.get(name) != here.get(name)]
+
+
+def as_json(content: Any) -> Any:
+    """Return plain data as json will read it: tuples become lists, names of entries text."""
+    return json.loads(json.dumps(content, allow_nan=False))
+
+
+def _write_ascii(path: Path, content: Any) -> None:
+    """Write json in ASCII, which can also hold undecodable bytes of a path."""
+    with atomic_write(path) as stream:
+        json.dump(content, stream, indent=2, allow_nan=False)
+        stream.write("\n")
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def has_digest(path: Path, sha256: str) -> bool:
+    """Return True if a file exists and has this content."""
+    return path.is_file() and file_digest(path) == sha256
+
+
+def is_plain_name(name: object) -> bool:
+    """Return True if a result may have this name: that of a file directly in the folder."""
+    return isinstance(name, str) and Path(name).name == name != "" and not name.startswith(".")
+
+
+def _are_digests(results: object) -> bool:
+    return isinstance(results, dict) and all(
+        is_plain_name(name) and isinstance(sha256, str) for name, sha256 in results.items()
+    )

@@ -1,0 +1,65 @@
+"""What a result folder says of its run, and how a run reports its progress."""
+
+import datetime
+import platform
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from vlscore.core.files import __version__
+
+# Called with the numbers of rows that are done, and of those that failed.
+OnProgress = Callable[[int, int], None]
+# Called at the beginning of each phase with (what is done, how many in all, None if unknown);
+# returns what to call with the numbers done.
+OnPhase = Callable[[str, int | None], OnProgress]
+
+
+def no_progress(done: int, failed: int) -> None:
+    """Ignore progress; the default of functions that report it."""
+
+
+def no_phase(what: str, total: int | None) -> OnProgress:
+    """Ignore a phase, and its progress."""
+    return no_progress
+
+
+_LIBRARIES = (
+    "torch",
+    "torchvision",
+    "transformers",
+    "timm",
+    "open_clip_torch",
+    "numpy",
+    "pillow",
+    "opencv-python-headless",
+    "pydicom",
+)
+
+
+def run_record(**facts: Any) -> dict[str, Any]:
+    """Return the facts with versions, command and time added: what is needed to repeat a run."""
+    return {
+        **facts,
+        "vlscore": __version__,
+        "command": sys.argv,
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": libraries(),
+    }
+
+
+@cache
+def libraries() -> dict[str, str | None]:
+    """Return the versions of the libraries that numbers may depend on; None for an absent one."""
+    return {name: _installed(name) for name in _LIBRARIES}
+
+
+def _installed(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,200 @@
+"""The meaning of a table's cells: ids, reports, numbers, paths of images, views.
+
+Each function `*_of` takes a cell and the name of its column, and raises InvalidStudy with what was
+found and what to give.
+"""
+
+import ast
+import json
+import math
+import os
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from vlscore.errors import InvalidStudy, UnreadableImage
+
+# Texts that `str(None)` and the exports of pandas, R and spreadsheets write for a missing value.
+_WRITTEN_FOR_MISSING = {"none", "nan", "na", "n/a", "#n/a", "null", "<na>", "nat"}
+# Beyond this, a float cannot distinguish an integer from the next one.
+_LARGEST_EXACT_INTEGER = 2.0**53
+_ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|None|nan"""
+# A list of texts as Python prints it, which pandas writes into a csv. Commas are required: numpy
+# prints none, and Python would join two texts that are separated by a blank alone.
+_PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*,?\s*)?\]", re.DOTALL)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+# A name of this form counts as a file's without a look at the disk.
+_HAS_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
+
+
+def is_encodable(text: str) -> bool:
+    """Return True if the text can be encoded as UTF-8, which half a surrogate pair cannot."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_missing(value: Any) -> bool:
+    """Return True for None, nan, or blank text."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True
+    return isinstance(value, str) and not value.strip()
+
+
+def looks_missing(text: str) -> bool:
+    """Return True for a text that software writes for a missing value: "None", "nan", "NA", "null".
+
+    >>> looks_missing(" NaN "), looks_missing("None."), looks_missing("")
+    (True, False, False)
+    """
+    return text.strip().casefold() in _WRITTEN_FOR_MISSING
+
+
+def id_of(value: Any, column: str) -> str | None:
+    """Return an id as text, an integer without a decimal point; None if the cell is empty."""
+    value = _decoded(value, column)
+    if is_missing(value):
+        return None
+    if isinstance(value, float | Decimal):
+        number = float(value)
+        exact = abs(number) <= _LARGEST_EXACT_INTEGER and value == int(value)
+        return str(int(value)) if exact else str(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidStudy(f"{_holds(value, column)}, not a text or number")
+    return str(value).strip()
+
+
+def name_of(value: Any, column: str) -> str:
+    """Return an id or name as text, an integer without a decimal point; the cell is not empty."""
+    name = id_of(value, column)
+    if name is None:
+        raise InvalidStudy(f'column "{column}" is empty')
+    return name
+
+
+def number_of(value: Any, column: str) -> float | None:
+    """Return a finite number; None if the cell is empty."""
+    if is_missing(value):
+        return None
+    try:
+        # Python reads "1_0" as 10, which no other program writes.
+        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+            raise ValueError(value)
+        number = float(value)
+    except (TypeError, ValueError):
+        is_comma = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip())
+        hint = "; write a decimal point, no comma" if is_comma else ""
+        raise InvalidStudy(f'column "{column}" holds {value!r}, not a number{hint}') from None
+    if math.isnan(number):
+        return None
+    if math.isinf(number):
+        raise InvalidStudy(f'column "{column}" holds {value!r}; a finite number is needed')
+    return number
+
+
+def text_of(value: Any, column: str) -> str | None:
+    """Return a report unchanged; None if the cell is empty or blank."""
+    value = _decoded(value, column)
+    if is_missing(value):
+        return None
+    if not isinstance(value, str):
+        raise InvalidStudy(f"{_holds(value, column)}, not a text")
+    return value
+
+
+def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
+    """Return the paths of one or several images, relative to `root`; at least one.
+
+    A folder is replaced by the images in it, in the order of their names.
+    """
+    names = [name for name in _texts_of(value, column) if name]
+    if not names:
+        raise InvalidStudy(f'column "{column}" names no image')
+    if any("\0" in name for name in names):
+        raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
+    return tuple(path for name in names for path in _images_of(name, root, column))
+
+
+def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
+    """Return a view for each image, None for a blank one; None if all are blank."""
+    views = _texts_of(value, column)
+    if not any(views):
+        return None
+    if len(views) != count:
+        raise InvalidStudy(f'column "{column}" names {len(views)} views for {count} images')
+    return tuple(view or None for view in views)
+
+
+def check_encodable(values: Sequence[Any], column: str) -> None:
+    """Raise InvalidStudy if a text (or a text in a list) cannot be encoded as UTF-8."""
+    for value in values:
+        if isinstance(value, list):
+            check_encodable(value, column)
+        elif isinstance(value, str) and not is_encodable(value):
+            raise InvalidStudy(
+                f'column "{column}" holds bytes that are not UTF-8, or half a surrogate pair'
+            )
+
+
+def _decoded(value: Any, column: str) -> Any:
+    """Decode bytes, because parquet files of some programs hold their texts as bytes."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidStudy(f'column "{column}" holds bytes that are not UTF-8') from None
+
+
+def _holds(value: Any, column: str) -> str:
+    return f'column "{column}" holds a {type(value).__name__}'
+
+
+def _images_of(name: str, root: Path, column: str) -> tuple[Path, ...]:
+    path = root / name
+    if _HAS_SUFFIX.search(name) or not os.path.isdir(path):
+        return (path,)
+    # Imported here: few tables name folders, and this import loads numpy.
+    from vlscore.data.images.file_formats import images_in
+
+    try:
+        return images_in(path)
+    except UnreadableImage as error:
+        raise InvalidStudy(f'column "{column}": {error}') from None
+
+
+def _texts_of(value: Any, column: str) -> list[str]:
+    """Read one text, a list of texts, a list written as text, or texts separated by ";" or "|"."""
+    value = _decoded(value, column)
+    if is_missing(value):
+        return []
+    if isinstance(value, str):
+        is_list = value.lstrip().startswith("[")
+        value = _written_list(value, column) if is_list else re.split(r"[;|]", value)
+    if not isinstance(value, list) or not all(
+        item is None or isinstance(item, str) for item in value
+    ):
+        raise InvalidStudy(f'column "{column}" must hold a text or a list of texts')
+    check_encodable(value, column)
+    return [(item or "").strip() for item in value]
+
+
+def _written_list(text: str, column: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        if _PYTHON_LIST.fullmatch(text.strip()):
+            items = re.findall(_ITEM, text, re.DOTALL)
+            return [None if item in ("None", "nan") else ast.literal_eval(item) for item in items]
+    except (ValueError, SyntaxError):
+        pass
+    raise InvalidStudy(
+        f'column "{column}" begins like a list but is none; give one text, texts separated by ";" '
+        'or "|", or a list such as ["a.png", "b.png"]'
+    )

@@ -1,0 +1,313 @@
+"""Data sets by name, and a data set as a table for every command.
+
+A new data set is one file with a subclass of `Dataset` and one line in `_FILES`. `read_dataset`
+reads a data set's folder: the studies that can be used, and what is left out, with the reason.
+`DatasetTable.write` writes both.
+"""
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vlscore.core import Registry, atomic_write, write_json
+from vlscore.data.datasets.dataset_base import (
+    ALL_ABSENT,
+    FAULTS,
+    IMAGE_ABSENT,
+    IMAGE_COLUMNS,
+    NO_IMAGE,
+    NO_TEXT,
+    SPLITS,
+    TWICE,
+    Dataset,
+    frame_of,
+    split_named,
+    stripped,
+)
+from vlscore.data.datasets.dataset_files import DatasetFiles, Omission
+from vlscore.data.table_writing import check_format, write_table
+from vlscore.errors import InvalidSetting, InvalidTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SPLIT_FIELD, _NO_SPLIT = "{split}", "none"
+
+
+def _check(member: Any) -> None:
+    is_class = isinstance(member, type) and issubclass(member, Dataset)
+    if not is_class and not isinstance(member, Dataset):
+        raise InvalidSetting(
+            f"{member!r} is no data set: it must be of a class derived from vlscore.data.Dataset"
+        )
+
+
+DATASETS: Registry[Any] = Registry(
+    "data set", group="vlscore.datasets", check=_check, listed_by="vlscore dataset"
+)
+
+_FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("mimic-cxr-jpg", "mimic_cxr:MimicCxrJpg", ()),
+    ("mimic-cxr", "mimic_cxr:MimicCxr", ()),
+    ("iu-openi", "indiana:IuOpenI", ("open-i", "openi")),
+    ("iu-kaggle", "indiana:IuKaggle", ()),
+    ("r2gen", "r2gen:R2Gen", ("iu-r2gen",)),
+    ("chexpert-plus", "chexpert_plus:CheXpertPlus", ()),
+    ("padchest", "padchest:PadChest", ()),
+    ("rexgradient-160k", "rex:ReXGradient", ("rexgradient",)),
+    ("rexrank", "rex:ReXrankManifest", ()),
+)
+for _name, _target, _aliases in _FILES:
+    DATASETS.register(f"vlscore.data.datasets.{_target}", _name, aliases=_aliases)
+
+
+def find_dataset(name: str | Dataset | type[Dataset]) -> Dataset:
+    """Return the data set of that name, or the object itself; a class is instantiated.
+
+    Raises: UnknownName with similar names; InvalidSetting for an object that is no data set.
+
+    >>> find_dataset("Open-I").name
+    'iu-openi'
+    """
+    found = DATASETS.find(name)
+    made: Dataset = found() if isinstance(found, type) else found
+    return made
+
+
+@dataclass
+class DatasetTable:
+    """The studies of a data set that can be used, and what is left out.
+
+    Attributes:
+        dataset: data set whose layout the files have.
+        studies: one row a study, with the columns of its table; the paths of `image` start from
+            `image_root`.
+        left_out: studies and images that are left out, with the columns of `Omission`.
+        image_root: folder of the images.
+        from_last_paragraph: number of studies whose findings are the last paragraph of their
+            report.
+        tables: files that were written, by part; "" for a single table.
+        rows_file: table of what is left out, if it was written.
+    """
+
+    dataset: Dataset
+    studies: "pd.DataFrame"
+    left_out: "pd.DataFrame"
+    image_root: Path
+    from_last_paragraph: int = 0
+    tables: dict[str, Path] = field(default_factory=dict)
+    rows_file: Path | None = None
+
+    @property
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Numbers of studies and images by part; "none" for studies without one."""
+        found: dict[str, tuple[int, int]] = {}
+        for part, images in zip(self.studies["split"], self.studies["image"], strict=True):
+            studies, total = found.get(part or _NO_SPLIT, (0, 0))
+            found[part or _NO_SPLIT] = (studies + 1, total + len(images))
+        return found
+
+    @property
+    def omitted(self) -> Counter[tuple[str, str]]:
+        """(what, reason) -> number of the studies and images that are left out."""
+        return Counter(zip(self.left_out["what"], self.left_out["reason"], strict=True))
+
+    @property
+    def faults(self) -> int:
+        """Number of what is left out because of faults of the files."""
+        return int(self.left_out["reason"].isin(FAULTS).sum())
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes for the user besides the numbers, one sentence each."""
+        if not self.from_last_paragraph:
+            return []
+        return [
+            f"{self.from_last_paragraph} reports have no heading of findings or impression; their "
+            "last paragraph is taken for the findings"
+        ]
+
+    def content(self) -> dict[str, Any]:
+        """Return the numbers as plain data, for json."""
+        return {
+            "dataset": self.dataset.name,
+            "tables": {part: path.name for part, path in self.tables.items()},
+            "studies": {part: studies for part, (studies, _) in self.counts.items()},
+            "images": {part: images for part, (_, images) in self.counts.items()},
+            "left_out": [
+                {"what": what, "reason": reason, "count": count}
+                for (what, reason), count in sorted(self.omitted.items())
+            ],
+            "faults": self.faults,
+            "notes": self.notes,
+        }
+
+    def write(self, out: str | Path, *, relative: bool = False) -> "DatasetTable":
+        """Write the studies as a table, and a second table of what is left out.
+
+        Args:
+            out: the table, .parquet, .jsonl or .csv; with "{split}" in its name there is a table
+                for each part. The same folder gets NAME.rows.csv, which lists what is left out,
+                and NAME.json, with the numbers.
+            relative: write paths from the images' folder on, which later is `--image-root`;
+                default: paths from the table's own folder.
+
+        Returns: itself, with `tables` and `rows_file`.
+        Raises: InvalidSetting for an unknown format; OutputFailed.
+        """
+        out = Path(out)
+        check_format(out)
+        by_part: dict[str, list[dict[str, Any]]] = {}
+        for row in self.studies.to_dict("records"):
+            if not relative:
+                row["image"] = [_from_folder(self.image_root / path, out) for path in row["image"]]
+            part = (row["split"] or _NO_SPLIT) if SPLIT_FIELD in out.name else ""
+            by_part.setdefault(part, []).append(row)
+        for part, rows in by_part.items():
+            # The name of a part becomes a file's name, so it may hold no separator.
+            safe = "".join(letter if letter.isalnum() else "-" for letter in part)
+            self.tables[part] = out.with_name(out.name.replace(SPLIT_FIELD, safe))
+            write_table(self.tables[part], rows, self.dataset.columns, IMAGE_COLUMNS[2:])
+        plain = out.name.removesuffix(out.suffix).replace(SPLIT_FIELD, "").strip("-_.")
+        stem = plain or self.dataset.name
+        self.rows_file = out.with_name(f"{stem}.rows.csv")
+        with atomic_write(self.rows_file) as stream:
+            table = csv.writer(stream)
+            table.writerow(Omission._fields)
+            table.writerows(self.left_out.itertuples(index=False))
+        write_json(out.with_name(f"{stem}.json"), self.content())
+        return self
+
+
+def read_dataset(
+    name: str | Dataset | type[Dataset],
+    folder: str | Path,
+    *,
+    images: str | Path | None = None,
+    reports: str | Path | None = None,
+    split: str | Iterable[str] = (),
+    needs_images: bool = True,
+    check_files: bool = True,
+    on_progress: Callable[[int, int], None] = lambda studies, left_out: None,
+) -> DatasetTable:
+    """Read a published data set; docs/datasets.md lists the names and the layouts.
+
+    Args:
+        name: name of the data set, or a `Dataset`.
+        folder: folder of its files, or its single file.
+        images: folder that the images' paths start from; default: `folder`.
+        reports: folder or .zip of the reports, if they are not in `folder` (MIMIC-CXR).
+        split: "train", "validate" or "test", or several of them; default: everything.
+        needs_images: leave out studies without an image on the disk; False for work on texts alone.
+        check_files: look for every image on the disk; False uses the published paths.
+        on_progress: called with (studies, studies and images left out).
+
+    Raises: UnknownName; InvalidSetting for a folder or part that does not exist; InvalidTable if
+        the files are not those of the data set, or no study can be used.
+    """
+    dataset = find_dataset(name)
+    if reports is not None and not dataset.takes_reports:
+        raise InvalidSetting(
+            f"{dataset.name} has its reports in its own files; leave reports (--reports) out"
+        )
+    splits = {split} if isinstance(split, str) else set(split)
+    if unknown := splits - set(SPLITS):
+        raise InvalidSetting(
+            f"parts of a data set are {', '.join(SPLITS[:-1])} and {SPLITS[-1]}, whatever its own "
+            f"files call them; not {', '.join(sorted(unknown))}"
+        )
+    files = DatasetFiles(folder, images, reports)
+    found = dataset.studies(files)
+    found = found.astype(object).where(found.notna(), None)
+    usable: dict[str, dict[str, Any]] = {}
+    for done, study in enumerate(found.to_dict("records"), start=1):
+        study = _without_blanks(study, dataset)
+        if splits and study["split"] not in splits:
+            continue
+        if _is_usable(study, dataset, files, usable, needs_images, check_files):
+            usable[study["id"]] = study
+        if done % 100 == 0:
+            on_progress(len(usable), len(files.left_out))
+    on_progress(len(usable), len(files.left_out))
+    table = DatasetTable(
+        dataset,
+        frame_of(list(usable.values()), dataset.columns),
+        frame_of([each._asdict() for each in sorted(files.left_out, key=_place)], Omission._fields),
+        files.images,
+        sum(bool(study.get("from_last_paragraph")) for study in usable.values()),
+    )
+    if not usable:
+        raise InvalidTable(_nothing(table, folder, splits))
+    return table
+
+
+def _place(omission: Omission) -> tuple[str, int]:
+    return omission.file, omission.row
+
+
+def _without_blanks(study: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+    """Return the row with ids as text, lists for its images, no blank text, and its part's name."""
+    texts = ("split", *dataset.sections, *dataset.extra, "full_report")
+    others = {name: value for name, value in study.items() if name not in texts}
+    for name in ("id", "patient"):
+        others[name] = None if study.get(name) is None else str(study[name])
+    count = len(study["image"])
+    lists = {name: study.get(name) or [None] * count for name in IMAGE_COLUMNS}
+    blank = dict.fromkeys(texts)
+    found = stripped({name: study.get(name) for name in texts})
+    return {**others, **lists, **blank, **found, "split": split_named(found.get("split"))}
+
+
+def _is_usable(
+    study: dict[str, Any],
+    dataset: Dataset,
+    files: DatasetFiles,
+    known: Iterable[str],
+    needs_images: bool,
+    check_files: bool,
+) -> bool:
+    """Return False, and leave the study out, if it cannot be used; absent images are removed."""
+    place = (study["in_file"], study["in_row"], study["id"])
+    published = study["image"]
+    if study["id"] in known:
+        reason = TWICE
+    elif not (study.get("findings") or study.get("impression")):
+        reason = NO_TEXT
+    else:
+        paths = [files.image(path, dataset) if check_files else path for path in published]
+        for path, own in zip(published, paths, strict=True):
+            if own is None:
+                files.leave_out(*place, "image", IMAGE_ABSENT, path)
+        columns = zip(paths, *(study[name] for name in IMAGE_COLUMNS[1:]), strict=True)
+        there = [values for values in columns if values[0] is not None]
+        study |= {name: [each[k] for each in there] for k, name in enumerate(IMAGE_COLUMNS)}
+        if there or not needs_images:
+            return True
+        reason = ALL_ABSENT if published else NO_IMAGE
+    files.leave_out(*place, "study", reason)
+    return False
+
+
+def _from_folder(path: Path, out: Path) -> str:
+    """Return an image's path for commands: relative to the table's folder if it lies below."""
+    whole, folder = (Path(os.path.abspath(each)) for each in (path, out.parent))
+    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else str(whole)
+
+
+def _nothing(found: DatasetTable, folder: str | Path, splits: Iterable[str]) -> str:
+    """Return why no study is left, for an error message."""
+    reasons = "; ".join(
+        f"{count} times ({what}): {reason}"
+        for (what, reason), count in found.omitted.most_common(3)
+    )
+    wanted = ", ".join(sorted(splits))
+    of_part = f" of the part {wanted}" if wanted else ""
+    return (
+        f"{folder}: no study{of_part} can be used"
+        + (f". {reasons}" if reasons else "")
+        + f". {found.dataset.name} needs {found.dataset.needs}"
+    )

@@ -1,0 +1,242 @@
+"""Fitting a composite of metrics to raters, in the manner of RadCliQ-v1 (Yu et al. 2023).
+
+Each metric changes its sign where smaller is better, and is normalised to mean 0 and deviation 1
+over the pairs, and so are the ratings. Weights that are not negative and sum to 1 minimise the mean
+squared error, plus a pull towards equal weights, which cross-validation chooses: with few pairs the
+metrics, which are all alike, would otherwise share the weight by chance. Nested cross-validation
+that leaves out whole studies estimates the agreement with raters.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import frame
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
+from vlscore.evaluation.command_settings import IN_SAMPLE
+from vlscore.metrics import Composite, CompositeInput, digests_of
+from vlscore.stats import Interval, TextTable, correlation_interval, text_table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Strengths of the pull towards equal weights, in units of the normalised ratings' variance.
+RIDGES = (0.0, 0.01, 0.1, 1.0, 10.0)
+FOLDS = 5
+_LEAST_STUDIES = 4
+# Below this a weight is one that the solver could not tell from 0.
+_NOTHING = 1e-9
+
+
+def fit_composite(
+    values: Mapping[str, Array],
+    pairs: RatedPairs,
+    rating: str,
+    *,
+    higher_is_better: Mapping[str, bool] | None = None,
+    signatures: Mapping[str, object] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> "tuple[Composite, DataFrame, list[str]]":
+    """Fit a composite to the raters' mean of one rating.
+
+    Pairs that lack the rating, or a value of any metric, are left out; so are metrics that are
+    constant on the others.
+
+    Args:
+        values: metric, as the registry finds it again -> (n,) values.
+        rating: as in "total errors".
+        higher_is_better: metric -> direction; default: larger is better.
+        signatures: metric -> what its values depend on.
+        resamples: of the bootstrap.
+        seed: of the bootstrap and of the folds.
+
+    Returns: the composite; a row for each input, with its weight and its tau_b alone, and for the
+        composite: cross-validated, for studies left out, and on the pairs that it was fitted to, an
+        in-sample upper bound; and notes on metrics that are left out.
+    Raises: InvalidSetting for an unknown rating, for ranks, for pairs of fewer than four
+        studies, or where no metric is left.
+    """
+    signs = {n: 1 if (higher_is_better or {}).get(n, True) else -1 for n in values}
+    y, there, studies = _rated(values, pairs, rating)
+    varying = [name for name in values if np.ptp(values[name][there]) > 0]
+    notes = [f"{n} is left out: all its values are equal" for n in values if n not in varying]
+    if not varying:
+        raise InvalidSetting("no metric is left to make a composite of: all are constant")
+    x = np.stack([signs[name] * values[name][there] for name in varying], axis=1)
+    held_out = _nested(x, y, studies, seed)
+    ridge = _best_ridge(x, y, studies, seed)
+    means, deviations = _scaling(x)
+    z = (x - means) / deviations
+    weights = simplex_weights(z, _normalised(y, y), ridge)
+
+    def tau(values: Array) -> Interval:
+        return correlation_interval(values, y, groups=studies, resamples=resamples, seed=seed)
+
+    validated = tau(held_out)
+    columns = zip(varying, means.tolist(), deviations.tolist(), weights.tolist(), strict=True)
+    composite = Composite(
+        inputs=tuple(
+            # The mean is that before a change of sign.
+            CompositeInput(
+                name, str((signatures or {}).get(name) or name), signs[name] * mean, sd, weight
+            )
+            for name, mean, sd, weight in columns
+        ),
+        rating=rating,
+        pairs=len(y),
+        studies=len(set(studies)),
+        ridge=ridge,
+        seen=frozenset().union(
+            *(
+                digests_of(pairs.studies[k], *texts_of(pairs, k))
+                for k in np.flatnonzero(there).tolist()
+            )
+        ),
+    )
+    if np.isfinite([validated.estimate, validated.low, validated.high]).all():
+        composite = replace(
+            composite, tau_b=validated.estimate, low=validated.low, high=validated.high
+        )
+    rows: list[dict[str, Any]] = [
+        {"metric": each.metric, "weight": each.weight, "tau_b": tau(x[:, k]), "n": len(y)}
+        for k, each in enumerate(composite.inputs)
+    ]
+    rows.sort(key=lambda row: -row["weight"])
+    for name, found in (("cross-validated", validated), (None, tau(z @ weights))):
+        shown = f"composite, {name}" if name else f"composite ({IN_SAMPLE})"
+        rows.append({"metric": shown, "weight": None, "tau_b": found, "n": len(y)})
+    return composite, frame(rows), notes
+
+
+def composite_table(composite: Composite, fitted: "DataFrame") -> TextTable:
+    """Return the inputs of a composite, and its agreement with the raters."""
+    caption = (
+        f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
+        "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
+        "studies left out, by composites that were fitted to the others."
+    )
+    return text_table(f"A composite fitted to {composite.rating}", fitted, caption)
+
+
+def _rated(
+    values: Mapping[str, Array], pairs: RatedPairs, rating: str
+) -> tuple[Array, NDArray[np.bool_], list[str]]:
+    """Return the ratings of the pairs that have all values, which these are, and their studies."""
+    if rating not in pairs.ratings:
+        known = ", ".join(pairs.ratings)
+        raise InvalidSetting(f"{pairs.source} has no rating {rating!r}; it has: {known}")
+    if pairs.meaning == "ranks":
+        raise InvalidSetting("a composite cannot be fitted to ranks: those of two studies differ")
+    if not values:
+        raise InvalidSetting("no metric is left to make a composite of")
+    y = pairs.sign_of(rating) * pairs.means[rating]
+    there = np.asarray(np.isfinite([y, *values.values()]).all(axis=0))
+    studies = [study for study, is_there in zip(pairs.studies, there, strict=True) if is_there]
+    if len(set(studies)) < _LEAST_STUDIES:
+        raise InvalidSetting(
+            f"{len(set(studies))} studies have values and ratings; a composite needs "
+            f"{_LEAST_STUDIES} at the least"
+        )
+    y = y[there]
+    if np.ptp(y) == 0:
+        raise InvalidSetting(f"all {len(y)} pairs have the same {rating}: nothing can be fitted")
+    return y, there, studies
+
+
+def simplex_weights(z: Array, y: Array, ridge: float = 0.0) -> Array:
+    """Return weights that are at least 0, sum to 1, and fit best.
+
+    Minimises |y - z w|^2 / n + ridge |w - 1/k|^2, a convex problem.
+
+    Args:
+        z: (n, k) normalised values.
+        y: (n,) normalised ratings.
+    """
+    # The import takes half a second, and only a fit needs it.
+    from scipy import optimize
+
+    n, k = z.shape
+    even = np.full(k, 1 / k)
+    quadratic = z.T @ z / n + ridge * np.eye(k)
+    linear = z.T @ y / n + ridge * even
+    found = optimize.minimize(
+        lambda w: w @ quadratic @ w - 2 * linear @ w,
+        even,
+        jac=lambda w: 2 * (quadratic @ w - linear),
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * k,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda w: np.ones_like(w)},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    if not found.success:
+        raise InvalidSetting(f"the weights could not be fitted: {found.message}")
+    weights = np.where(found.x > _NOTHING, found.x, 0.0)
+    fitted: Array = weights / weights.sum()
+    return fitted
+
+
+def _scaling(x: Array) -> tuple[Array, Array]:
+    """Return means and deviations (k,); what is constant in this part of the data adds nothing."""
+    deviations = x.std(axis=0)
+    return x.mean(axis=0), np.where(deviations > 0, deviations, np.inf)
+
+
+def _normalised(y: Array, by: Array) -> Array:
+    deviation = by.std()
+    scaled: Array = (y - by.mean()) / (deviation if deviation > 0 else 1.0)
+    return scaled
+
+
+def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
+    """Return values for each pair by a composite that was fitted to other studies alone.
+
+    The ridge is chosen among those studies, too.
+    """
+    found = np.empty(len(y))
+    for rows in _folds(studies, seed):
+        rest = ~rows
+        others = [study for study, is_rest in zip(studies, rest, strict=True) if is_rest]
+        ridge = _best_ridge(x[rest], y[rest], others, seed)
+        means, deviations = _scaling(x[rest])
+        z = (x[rest] - means) / deviations
+        weights = simplex_weights(z, _normalised(y[rest], y[rest]), ridge)
+        found[rows] = (x[rows] - means) / deviations @ weights
+    return found
+
+
+def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
+    """Return the ridge with the least squared error for left-out studies; the larger of equals."""
+    errors = dict.fromkeys(reversed(RIDGES), 0.0)
+    for rows in _folds(studies, seed + 1):
+        rest = ~rows
+        if not rest.any():
+            return RIDGES[-1]
+        means, deviations = _scaling(x[rest])
+        z, target = (x[rest] - means) / deviations, _normalised(y[rest], y[rest])
+        left, truth = (x[rows] - means) / deviations, _normalised(y[rows], y[rest])
+        for ridge in errors:
+            errors[ridge] += float(((truth - left @ simplex_weights(z, target, ridge)) ** 2).sum())
+    return min(errors, key=lambda ridge: errors[ridge])
+
+
+def _folds(studies: Sequence[str], seed: int) -> list[NDArray[np.bool_]]:
+    """Return rows of each fold; all pairs of a study are in one."""
+    names = sorted(set(studies))
+    order = np.random.default_rng(seed).permutation(len(names))
+    count = min(FOLDS, len(names))
+    fold = {names[place]: k % count for k, place in enumerate(order)}
+    numbers = np.array([fold[study] for study in studies])
+    return [numbers == k for k in range(count)]
+
+
+def texts_of(pairs: RatedPairs, row: int) -> tuple[str | None, str | None]:
+    """Return reference and candidate of a pair; None where the set has no reports."""
+    return (
+        pairs.references[row] if pairs.references is not None else None,
+        pairs.texts[row] if pairs.texts is not None else None,
+    )

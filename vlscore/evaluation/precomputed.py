@@ -1,0 +1,226 @@
+"""Values of metrics that were computed elsewhere, joined to the rows of a run by key columns.
+
+`compare`, `align` and `sensitivity` take such a table. A cell that is not a number only loses its
+own value, rows that belong to nothing in the run are counted, and a note names the metrics whose
+direction was guessed.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import Signature, file_digest
+from vlscore.data import columns_of, name_of, number_of, read_rows
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
+from vlscore.metrics import Metric, metric_from_file
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """Values of a table, for n rows of a run.
+
+    Attributes:
+        higher_is_better: name of each metric -> its direction.
+        values: column -> (n,) float64, nan where the table has no number.
+        reasons: (row of the run, column) -> why there is no number.
+        signature: names the file and the first digits of its sha256.
+        notes: what a user should know, one sentence each.
+    """
+
+    higher_is_better: Mapping[str, bool]
+    values: Mapping[str, NDArray[np.float64]]
+    reasons: Mapping[tuple[int, str], str]
+    signature: Signature
+    notes: tuple[str, ...] = ()
+
+
+def read_precomputed(
+    path: str | Path,
+    keys: Mapping[str, Sequence[str]],
+    *,
+    lower_is_better: Collection[str] = (),
+    computed: Collection[str] = (),
+    suffixes: Sequence[str] = ("",),
+    ignored: Collection[str] = (),
+    is_repeated: bool = False,
+    row_name: str = "row of this run",
+) -> Precomputed:
+    """Read the metrics of a table, one column a metric and suffix, for the rows of a run.
+
+    A column named like a metric of vlscore, also with parameters, has that metric's direction. For
+    any other column larger values are better, unless `lower_is_better` names it.
+
+    Args:
+        keys: column of the table -> its n texts in this run.
+        lower_is_better: metrics of which smaller values are better.
+        computed: names that metrics of the table must not have, for they are computed here.
+        suffixes: ends of the columns of a metric, such as ".original" and ".perturbed".
+        ignored: further columns that hold no values.
+        is_repeated: whether several rows have equal keys; they are joined in their order.
+        row_name: what a row describes, for messages.
+
+    Raises:
+        InvalidTable: the file cannot be read, lacks columns, has more rows of one key than the run,
+            or none of the run's keys.
+        InvalidSetting: a name in `lower_is_better` is no metric of the table, or a metric is
+            computed here.
+    """
+    path = Path(path)
+    found = columns_of(path)
+    if lacking := [name for name in keys if name not in found]:
+        raise InvalidTable(f"{path}: no column {', '.join(lacking)}; found: {', '.join(found)}")
+    names = _metrics_of(path, [n for n in found if n not in {*keys, *ignored}], suffixes)
+    check_names(path, lower_is_better, names, computed)
+    columns = [name + suffix for name in names for suffix in suffixes]
+    places: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for k, key in enumerate(zip(*keys.values(), strict=True)):
+        places[key].append(k)
+    taken: dict[tuple[str, ...], int] = defaultdict(int)
+    count = len(next(iter(keys.values())))
+    values = {column: np.full(count, np.nan) for column in columns}
+    reasons = {(k, column): f"{path} has no value" for column in columns for k in range(count)}
+    unread: list[str] = []
+    others = 0
+    for number, record in read_rows(path):
+        key, cells = _cells(path, number, record, list(keys), columns)
+        if key not in places:
+            others += 1
+            continue
+        most = len(places[key]) if is_repeated else 1
+        if taken[key] == most:
+            raise InvalidTable(
+                f"{path}, row {number}: {', '.join(map(repr, key))} has "
+                f"{'an earlier row' if most == 1 else f'{most} earlier rows'} already"
+            )
+        rows = [places[key][taken[key]]] if is_repeated else places[key]
+        taken[key] += 1
+        for column, (value, why) in cells.items():
+            if why is not None:
+                unread.append(f"row {number}: {why}")
+            for row in rows:
+                values[column][row] = value
+                if why is not None:
+                    reasons[row, column] = f"{path}, row {number}: {why}"
+                elif not math.isnan(value):
+                    del reasons[row, column]
+    if not taken:
+        raise InvalidTable(f"{path}: none of its rows is a {row_name}")
+    file = path.name.replace("|", "/").replace("\n", " ")
+    return Precomputed(
+        {name: name not in lower_is_better and _is_higher_better(name) for name in names},
+        values,
+        reasons,
+        Signature("values").plus(file=file, sha256=file_digest(path)[:8]),
+        tuple(_notes(path, names, lower_is_better, others, unread, row_name)),
+    )
+
+
+def check_names(
+    path: str | Path | None,
+    lower_is_better: Collection[str],
+    names: Collection[str] = (),
+    computed: Collection[str] = (),
+) -> None:
+    """Raise InvalidSetting for directions without a table or metric, and for metrics in both.
+
+    Args:
+        path: of the table of values; None where there is none.
+        names, computed: metrics of the table, and those that are computed here.
+    """
+    if path is None and lower_is_better:
+        raise InvalidSetting(
+            f"lower_is_better names columns of a table of values ({', '.join(lower_is_better)}); "
+            "name the table too (--values)"
+        )
+    if path is not None and (unknown := sorted(set(lower_is_better) - set(names))):
+        raise InvalidSetting(
+            f"{path} has no column {', '.join(unknown)}; its metrics are {', '.join(names)}"
+        )
+    if both := sorted(set(names) & set(computed)):
+        raise InvalidSetting(
+            f"{', '.join(both)}: both computed and read from {path}; rename the columns, or name "
+            "other metrics to compute"
+        )
+
+
+def _known_metric(name: str) -> Metric | None:
+    """Return the metric of vlscore that a column header names, or None.
+
+    A header must not name modules to be imported, nor files to be opened.
+    """
+    try:
+        return metric_from_file(name, "a header")
+    except (UnknownName, VLScoreError):
+        return None
+
+
+def _metrics_of(path: Path, columns: Sequence[str], suffixes: Sequence[str]) -> list[str]:
+    """Return the names of which every suffix is a column. Raises: InvalidTable for none."""
+    first = suffixes[0]
+    names = [column.removesuffix(first) for column in columns if column.endswith(first)]
+    names = [name for name in names if all(name + suffix in columns for suffix in suffixes)]
+    if not names:
+        shown = " and ".join(f"NAME{suffix}" for suffix in suffixes)
+        raise InvalidTable(
+            f"{path}: no column of values ({shown} of each metric); found: {', '.join(columns)}"
+        )
+    return names
+
+
+def _cells(
+    path: Path,
+    number: int,
+    record: Mapping[str, object] | str,
+    keys: Sequence[str],
+    columns: Sequence[str],
+) -> tuple[tuple[str, ...], dict[str, tuple[float, str | None]]]:
+    """Return the key of a row, and of each column its number and why it is none."""
+    if isinstance(record, str):
+        raise InvalidTable(f"{path}, row {number}: {record}")
+    try:
+        key = tuple(name_of(record[column], column) for column in keys)
+    except InvalidStudy as error:
+        raise InvalidTable(f"{path}, row {number}: {error}") from None
+    found: dict[str, tuple[float, str | None]] = {}
+    for column in columns:
+        try:
+            value = number_of(record[column], column)
+            found[column] = math.nan if value is None else value, None
+        except InvalidStudy as error:
+            found[column] = math.nan, str(error)
+    return key, found
+
+
+def _is_higher_better(name: str) -> bool:
+    known = _known_metric(name)
+    return known is None or known.higher_is_better
+
+
+def _notes(
+    path: Path,
+    names: Sequence[str],
+    lower_is_better: Collection[str],
+    others: int,
+    unread: Sequence[str],
+    row_name: str,
+) -> list[str]:
+    found = []
+    if others:
+        rows = "1 row belongs" if others == 1 else f"{others} rows belong"
+        found.append(f"{path}: {rows} to no {row_name}")
+    if unread:
+        count = len(unread)
+        cells = "1 cell is not a number" if count == 1 else f"{count} cells are not numbers"
+        found.append(f"{path}: {cells}, the first in {unread[0]}")
+    guessed = [n for n in names if n not in lower_is_better and _known_metric(n) is None]
+    if guessed:
+        found.append(
+            f"{path}: larger values of {', '.join(guessed)} are assumed to be better; "
+            "--lower-is-better names metrics of which smaller values are better"
+        )
+    return found

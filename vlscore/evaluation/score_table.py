@@ -1,0 +1,217 @@
+"""Values of a table of reports: the only place where rows become values.
+
+`evaluate`, `compare`, `align`, `sensitivity` and others read a table, score it here, and analyse
+the values.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import OnProgress, no_progress
+from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.metrics import Item, MetricValues, Scorer, ScoreTable
+
+# Rows that are scored together where nothing is embedded.
+_TEXTS_AT_ONCE = 1000
+# If so many rows all fail for one reason, the settings are wrong, not the data.
+_ALL_ALIKE = 100
+
+Row = Item | VLScoreError
+# Scores batches of rows, in their order.
+Engine = Callable[[Scorer, Iterable[list[Item]]], Iterator[ScoreTable]]
+# Whether it is unknown which of a study's images is frontal, and the first was taken.
+GUESSED = "view_guessed"
+
+
+def score_table(
+    items: Sequence[Row],
+    scorer: Scorer,
+    *,
+    workers: int = 0,
+    on_progress: OnProgress = no_progress,
+    keep_going: bool = True,
+    names: Callable[[int], str] = "row {}".format,
+    part: tuple[int, int] = (1, 1),
+    engine: Engine | None = None,
+) -> ScoreTable:
+    """Score rows of candidate, reference and images.
+
+    Rows with the same images are scored together, so that each image is embedded once, also
+    without a cache. Images of the next rows are decoded while some are being scored. Metrics that
+    weigh words by the references, such as CIDEr-D, are fitted to those of all rows, unless
+    `scorer` was fitted before.
+
+    Args:
+        items: n rows; an error stands for a row that cannot be read, and is its failure.
+        workers: processes that decode images; 0 decodes in this one.
+        on_progress: called with the numbers of rows that are done, and of those that failed.
+        keep_going: whether to go on where the first hundred rows all fail for one reason.
+        names: returns the name of a row for messages.
+        part: (k, n): only the k-th of n parts, which are divided between batches, so that all
+            parts together have the values of one run; see `rows_of_part`.
+        engine: scores batches elsewhere, in their order; default: this process.
+
+    Returns: n rows of values; a row that fails has nan, and a reason in `failures`. The rows of
+        other parts have nan, without a reason. `geometry` says of which studies it was guessed
+        which image is frontal (`view_guessed`).
+    Raises: InvalidSetting where it does not go on.
+    """
+    if scorer.plan.needs_fit:
+        scorer = scorer.fit(item for item in items if isinstance(item, Item))
+    mine = rows_of_part(items, scorer, part)
+    readable = {row: item for row, item in enumerate(items) if isinstance(item, Item)}
+    batches = [[row for row in batch if row in readable] for batch in mine]
+    batches = [batch for batch in batches if batch]
+    unread = {
+        row: item for batch in mine for row in batch if isinstance(item := items[row], VLScoreError)
+    }
+    done, failed = 0, len(unread)
+    failures: dict[int, VLScoreError] = dict(unread)
+    parts: list[ScoreTable] = []
+    order: list[int] = []
+    on_progress(failed, failed)
+    taken = ([readable[row] for row in batch] for batch in batches)
+    scored = engine(scorer, taken) if engine else score_batches(scorer, taken, workers)
+    for rows, found in zip(batches, scored, strict=True):
+        parts.append(found)
+        order += rows
+        failures |= {rows[k]: error for k, error in found.failures.items()}
+        done, failed = len(order) + len(unread), len(failures)
+        if not keep_going:
+            _refuse_if_all_fail(done, failures, names)
+            keep_going = done >= _ALL_ALIKE
+        on_progress(done, failed)
+    if not parts:
+        if not keep_going:
+            _refuse_if_all_fail(failed, failures, names)
+        parts.append(scorer.score_items([]))
+    return _joined(parts, order, unread, len(items))
+
+
+def score_batches(
+    scorer: Scorer, batches: Iterable[list[Item]], workers: int = 0
+) -> Iterator[ScoreTable]:
+    """Yield the values of each batch; the images of one batch are decoded ahead."""
+    embedder = scorer.embedder if scorer.plan.needs.images else None
+    with embedder.decoder(workers) if embedder is not None else nullcontext() as decoder:
+        ahead: deque[list[Item]] = deque()
+        for batch in batches:
+            if decoder is not None:
+                for item in batch:
+                    scorer.begin_decoding(item, decoder)
+            ahead.append(batch)
+            if len(ahead) > 1:
+                yield _score_batch(scorer, ahead.popleft())
+        for batch in ahead:
+            yield _score_batch(scorer, batch)
+
+
+def _score_batch(scorer: Scorer, batch: Sequence[Item]) -> ScoreTable:
+    if scorer.embedder is not None:
+        # The numbers depend on the rows of a batch alone, however the run began.
+        scorer.embedder.engine.forget()
+    found = scorer.score_items(batch)
+    if not scorer.plan.needs.images:
+        return found
+    shown = [item.shown for item in batch]
+    guessed = np.array([each is not None and each.guessed for each in shown])
+    for each in shown:
+        if each is not None:
+            # The pixels are no longer needed.
+            each.frontal, each.lateral = [], []
+    return ScoreTable(found.values, {**found.geometry, GUESSED: guessed})
+
+
+def rows_of_part(
+    items: Sequence[Row], scorer: Scorer, part: tuple[int, int] = (1, 1)
+) -> list[list[int]]:
+    """Return the batches of the k-th of n parts: positions of rows that are scored together.
+
+    Rows of the same images are in one batch, as far as it has room for them.
+    """
+    number, count = part
+    size = _TEXTS_AT_ONCE
+    if scorer.embedder is not None:
+        size = scorer.embedder.engine.rows_at_once
+    groups: dict[Any, list[int]] = {}
+    for row, item in enumerate(items):
+        groups.setdefault(_images_of(item, row), []).append(row)
+    batches: list[list[int]] = [[]]
+    for group in groups.values():
+        if len(batches[-1]) + len(group) > size:
+            batches.append([])
+        batches[-1] += group
+        while len(batches[-1]) > size:
+            batches[-1:] = [batches[-1][:size], batches[-1][size:]]
+    return [batch for batch in batches if batch][number - 1 :: count]
+
+
+def _images_of(item: Row, row: int) -> Any:
+    """Return what rows of the same images share."""
+    if not isinstance(item, Item) or item.shown is None or not item.shown.images:
+        return row
+    is_path = (str, os.PathLike)
+    return tuple(os.fspath(i) if isinstance(i, is_path) else id(i) for i in item.shown.images)
+
+
+def _joined(
+    parts: Sequence[ScoreTable], order: Sequence[int], unread: dict[int, VLScoreError], count: int
+) -> ScoreTable:
+    """Return the values of all rows in the order of the table."""
+
+    def column(found: list[NDArray[Any]], missing: Any) -> NDArray[Any]:
+        whole = np.full((count, *found[0].shape[1:]), missing, found[0].dtype)
+        whole[list(order)] = np.concatenate(found)
+        return whole
+
+    starts = np.cumsum([0, *(len(part) for part in parts)])
+    values = {}
+    for metric, first in parts[0].values.items():
+        each = [part.values[metric] for part in parts]
+        failures = dict(unread)
+        for start, one in zip(starts, each, strict=False):
+            failures |= {order[start + k]: error for k, error in one.failures.items()}
+        sums = [one.statistics for one in each if one.statistics is not None]
+        values[metric] = MetricValues(
+            metric,
+            {name: column([one.columns[name] for one in each], np.nan) for name in first.columns},
+            column(sums, 0.0) if sums else None,
+            dict(sorted(failures.items())),
+            first.signature,
+        )
+    geometry = {
+        name: column(
+            [part.geometry[name] for part in parts],
+            False if parts[0].geometry[name].dtype == bool else np.nan,
+        )
+        for name in parts[0].geometry
+    }
+    return ScoreTable(values, geometry)
+
+
+def _refuse_if_all_fail(
+    seen: int, failures: dict[int, VLScoreError], names: Callable[[int], str]
+) -> None:
+    """Raise InvalidSetting if the rows so far all failed for one reason."""
+    if seen < _ALL_ALIKE or len(failures) < seen:
+        return
+    if len({_kind_of(str(error)) for error in failures.values()}) > 1:
+        return
+    row = min(failures)
+    raise InvalidSetting(
+        f"the first {seen} rows all fail for one reason, and nothing was written; {names(row)}: "
+        f"{failures[row]}. Look at the settings, above all the image folder and the columns; with "
+        "keep_going (--keep-going) the rows that follow are tried as well"
+    )
+
+
+def _kind_of(reason: str) -> str:
+    """Return a reason without the path or name at its beginning."""
+    _, separator, words = reason.partition(": ")
+    return words if separator else reason

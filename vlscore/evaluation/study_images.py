@@ -1,0 +1,48 @@
+"""Images of studies by id, for rows that bring reports alone."""
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from vlscore.data import BadRow, Study, StudyTable
+from vlscore.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from vlscore.embedding import StudyViews
+
+#: Returns the images of a study, a new object each time; None where it has none.
+Shown = Callable[[str], "StudyViews | None"]
+
+
+def no_images(study: str) -> None:
+    """Return the images of a study where there are none."""
+
+
+def images_by_study(
+    studies: StudyTable | None, wanted: Collection[str], what: str
+) -> tuple[Shown, list[str]]:
+    """Return the images of some studies, and notes about their table.
+
+    Args:
+        wanted: ids.
+        what: what these are of, for messages, as in "rated pair".
+
+    Raises: InvalidSetting where the table has none of them.
+    """
+    if studies is None:
+        return no_images, []
+    rows: dict[str, Study] = {}
+    notes = list(studies.notes)
+    for row in studies:
+        if isinstance(row, BadRow):
+            notes += [f"{studies.path}, row {row.row}: {row.reason}"] * (row.id in wanted)
+        elif row.id in wanted:
+            rows[row.id] = row
+    if not rows:
+        raise InvalidSetting(f"{studies.path}: none of its studies has the id of a {what}")
+
+    def shown(study: str) -> "StudyViews | None":
+        from vlscore.embedding import StudyViews  # loads torch
+
+        return StudyViews(rows[study].images, rows[study].views) if study in rows else None
+
+    return shown, notes

@@ -1,0 +1,402 @@
+"""Index of a corpus: the embeddings of a table's reports or images, in a folder of results.
+
+| file | holds |
+|---|---|
+| vectors.npy | (n, d) float32, one row a distinct text (or image) |
+| reports.parquet | the text (of an image its path) and the ids of each row |
+| index.faiss | index for approximate search, if one was asked for |
+| failures.csv | rows of the table that could not be used |
+| run.json | what the vectors depend on, and the digests of the files |
+
+An index may come from an untrusted source: no file is unpickled, and what is read is checked.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from vlscore.core import (
+    RECORD,
+    OnProgress,
+    Signature,
+    difference,
+    file_digest,
+    finished_run,
+    from_plain,
+    no_progress,
+    plain,
+)
+from vlscore.data import (
+    BadRow,
+    Report,
+    Study,
+    TextPolicy,
+    format_of,
+    is_encodable,
+    open_reports,
+    open_studies,
+)
+from vlscore.embedding import EmbeddedRows, StudyEmbedder
+from vlscore.encoders import encoder_from_file
+from vlscore.errors import InvalidIndex, InvalidReport, InvalidTable
+from vlscore.retrieval.approximate import build_approximate, check_factory
+from vlscore.retrieval.oracle_settings import SourceSettings
+from vlscore.stats import Content, Failure, Result
+
+VECTORS, REPORTS, FAISS = "vectors.npy", "reports.parquet", "index.faiss"
+_FACTS = "index"
+# Rows that are read and embedded at a time.
+_REPORTS_AT_ONCE, _IMAGES_AT_ONCE = 500, 100
+_SCHEMA = pa.schema([("text", pa.string()), ("ids", pa.list_(pa.string()))])
+
+Embed = Callable[[Sequence[str]], EmbeddedRows]
+
+
+@dataclass(frozen=True)
+class IndexFacts:
+    """What an index holds; entry "index" of run.json.
+
+    Attributes:
+        kind: what the vectors embed: "report" or "image".
+        encoder, checksum: name of the encoder and sha256 of its weights.
+        demonstration: the encoder is the bundled one, trained on synthetic phantoms.
+        signature: encoder, text or image policy and precision in one line.
+        rows, dim: shape of the vectors; one row a distinct text (or image).
+        items: number of reports (or images), repeated ones counted.
+        approximate: the FAISS factory string of an approximate index, or None.
+    """
+
+    kind: str
+    encoder: str
+    checksum: str
+    demonstration: bool
+    signature: str
+    rows: int
+    dim: int
+    items: int
+    approximate: str | None = None
+
+
+class Index(Result):
+    """Index: vectors of a corpus, mapped from disk, with its texts and ids."""
+
+    @cached_property
+    def facts(self) -> IndexFacts:
+        """What the index holds. Raises: InvalidIndex for a record of something else."""
+        try:
+            facts: IndexFacts = from_plain(IndexFacts, self.record[_FACTS])
+        except (KeyError, TypeError, ValueError):
+            facts = IndexFacts("", "", "", False, "", -1, -1, -1)
+        texts = (facts.kind, facts.encoder, facts.checksum, facts.signature)
+        is_sound = facts.kind in ("report", "image") and facts.rows > 0 and facts.dim > 0
+        if not is_sound or not all(text.isprintable() for text in texts):
+            raise InvalidIndex(f"{self.folder / RECORD}: no index made this record")
+        return facts
+
+    @property
+    def signature(self) -> Signature:
+        """What the vectors depend on."""
+        return Signature.parse(self.facts.signature)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Name -> sha256 of every file."""
+        return dict(self.record["results"])
+
+    def __len__(self) -> int:
+        return self.facts.rows
+
+    @cached_property
+    def vectors(self) -> NDArray[Any]:
+        """(n, d) float32, a memory map."""
+        path, shape = self.folder / VECTORS, (self.facts.rows, self.facts.dim)
+        try:
+            # Copy-on-write, because torch accepts only writable arrays; the file does not change.
+            vectors: NDArray[Any] = np.load(path, mmap_mode="c", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InvalidIndex(f"{path} is damaged: {error}") from None
+        if vectors.shape != shape or vectors.dtype.str != "<f4" or not vectors.flags.c_contiguous:
+            raise InvalidIndex(f"{path} does not hold {shape[0]} x {shape[1]} float32 vectors")
+        return vectors
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        path = self.folder / REPORTS
+        try:
+            table = pq.read_table(path).select(_SCHEMA.names).cast(_SCHEMA)
+            table.validate(full=True)
+        except (OSError, MemoryError, KeyError, ValueError, pa.ArrowException) as error:
+            raise InvalidIndex(f"{path} is damaged: {error}") from None
+        ids = pa.compute.list_flatten(table["ids"])
+        if len(table) != self.facts.rows or sum(c.null_count for c in (*table.columns, ids)):
+            raise InvalidIndex(f"{path} does not hold the texts and ids of {self.facts.rows} rows")
+        return table
+
+    def text(self, row: int) -> str:
+        """Return the report of a row; in an index of images, the path."""
+        text: str = self._table["text"][row].as_py()
+        return text
+
+    def texts(self) -> list[str]:
+        """Return the reports of all rows, in the order of the corpus."""
+        texts: list[str] = self._table["text"].to_pylist()
+        return texts
+
+    def ids(self, row: int) -> list[str]:
+        """Return the ids of all reports with the text of this row."""
+        ids: list[str] = self._table["ids"][row].as_py()
+        return ids
+
+    def all_ids(self) -> list[list[str]]:
+        """Return the ids of every row."""
+        ids: list[list[str]] = self._table["ids"].to_pylist()
+        return ids
+
+    def encoder_name(self, option: str = "--encoder") -> str:
+        """Return the name of its encoder, to load it; raise UnknownName if not registered.
+
+        Args: option: option that names a user's own encoder, for the message.
+        """
+        return encoder_from_file(self.facts.encoder, self.folder / RECORD, option)
+
+    def check_made_with(self, embedder: StudyEmbedder, text_policy: TextPolicy) -> None:
+        """Raise InvalidIndex unless the index was made with this encoder and these settings."""
+        encoder = embedder.encoder
+        if encoder.checksum != self.facts.checksum:
+            raise InvalidIndex(
+                f"{self.folder} was made with {self.facts.encoder} "
+                f"(sha256 {self.facts.checksum[:12]}), not with {encoder.card.name} "
+                f"({encoder.checksum[:12]}); build an index with this encoder, or name the other "
+                "one"
+            )
+        signature = index_signature(embedder, self.facts.kind, text_policy)
+        if signature != self.signature:
+            raise self._made_otherwise(difference(self.signature, signature))
+
+    def check_text_policy(self, text_policy: TextPolicy) -> None:
+        """Raise InvalidIndex unless this policy selected its reports."""
+        there, here = self.signature.get("txt"), text_policy.signature()
+        if there != here:
+            raise self._made_otherwise(f"txt: {there} against {here}")
+
+    def _made_otherwise(self, what: str) -> InvalidIndex:
+        return InvalidIndex(
+            f"{self.folder} was made with other settings: {what}. Give the same settings "
+            "(txt: --section, img: --image-policy, prec: --precision), or build an index with these"
+        )
+
+
+def load_index(path: str | Path, *, check: bool = True) -> Index:
+    """Open an index.
+
+    Args:
+        check: compare the files' content with their recorded sha256, which reads them once.
+
+    Raises: InvalidIndex if it is not an index; ChecksumMismatch if a file has changed.
+    """
+    run = finished_run(path)
+    if run is None:
+        what = "is a file" if Path(path).is_file() else "holds no index"
+        raise InvalidIndex(f"{path} {what}; `vlscore index build` makes a folder with one")
+    index = Index(Path(path), run.record)
+    missing = [name for name in (VECTORS, REPORTS) if name not in run.digests]
+    if index.facts and missing:
+        raise InvalidIndex(f"{path} has no {missing[0]}; build the index again")
+    if check:
+        run.check()
+    return index
+
+
+def index_build(
+    table: str | Path,
+    out: str | Path,
+    embedder: StudyEmbedder,
+    settings: SourceSettings | None = None,
+    *,
+    approximate: str | None = None,
+    overwrite: bool = False,
+    workers: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Index:
+    """Embed the reports (or images) of a table into an index.
+
+    Equal texts become one row with all their ids. A call with the same arguments changes nothing
+    after the end of a build; after a kill it takes what was embedded from the cache.
+
+    Args:
+        settings: which column and section of the table is embedded; default: whole reports.
+        approximate: FAISS factory string ("IVF1024,Flat", "HNSW32", ...) for an approximate index
+            in addition to exact search.
+        overwrite: replace the index in `out`.
+        workers: processes that decode images; 0 decodes in this one.
+        on_progress: called with (rows done, rows failed).
+
+    Raises:
+        InvalidTable: the table cannot be read, or none of its rows can be used.
+        InvalidSetting: `out` holds another index.
+        FolderInUse: another process is writing it.
+    """
+    table, settings = Path(table), settings or SourceSettings()
+    format_of(table)
+    encoder = embedder.encoder
+    if approximate is not None:
+        check_factory(approximate, encoder.card.dim)
+    signature = str(index_signature(embedder, settings.kind, settings.policy))
+    root = settings.image_root
+    key = {
+        "command": "index build",
+        "table_sha256": file_digest(table),
+        "columns": [settings.id_column, settings.text_column, settings.image_column],
+        "image_root": str(Path(root).resolve()) if root is not None else None,
+        "checksum": encoder.checksum,
+        "signature": signature,
+        "approximate": approximate,
+    }
+
+    def compute(path: Path) -> Content:
+        import pandas
+
+        rows = _Rows(table, settings)
+        vectors = rows.embed(embedder, workers, on_progress or no_progress)
+        np.save(path / VECTORS, vectors, allow_pickle=False)
+        if approximate is not None:
+            build_approximate(vectors, approximate, path / FAISS)
+        facts = IndexFacts(
+            settings.kind,
+            encoder.card.name,
+            encoder.checksum,
+            encoder.card.demonstration,
+            signature,
+            rows=len(vectors),
+            dim=encoder.card.dim,
+            items=sum(map(len, rows.ids)),
+            approximate=approximate,
+        )
+        return Content(
+            frames={},
+            rows={
+                REPORTS: pandas.DataFrame(
+                    {"text": list(rows.number_of), "ids": list(map(list, rows.ids))}
+                )
+            },
+            failures=rows.failures,
+            signatures={"index": signature},
+            facts={_FACTS: plain(facts), "table": str(table.resolve())},
+        )
+
+    return Index.make(out, key, compute, overwrite=overwrite)
+
+
+class _Rows:
+    """Rows of an index while it is built.
+
+    Attributes:
+        number_of: distinct text (or path of an image) -> its row.
+        ids: of each row, in the order of the table.
+        failures: rows of the table that cannot be used.
+    """
+
+    def __init__(self, table: Path, settings: SourceSettings) -> None:
+        self._table, self._settings = table, settings
+        self.number_of: dict[str, int] = {}
+        self.ids: list[dict[str, None]] = []
+        self.failures: list[Failure] = []
+        self._reasons: dict[str, str] = {}
+
+    def embed(
+        self, embedder: StudyEmbedder, workers: int, on_progress: OnProgress
+    ) -> NDArray[np.float32]:
+        """Read the table, and return the vectors (n, d) of all rows."""
+        are_images = self._settings.kind == "image"
+        source = (_images if are_images else _reports)(self._table, self._settings)
+        vectors: list[NDArray[np.float32]] = []
+        done = 0
+        on_progress(0, 0)
+        with _embedding(embedder, workers, are_images) as embed:
+            while some := list(islice(source, _IMAGES_AT_ONCE if are_images else _REPORTS_AT_ONCE)):
+                vectors.append(self._add(some, embed))
+                done += len(some)
+                on_progress(done, len(self.failures))
+        if not self.number_of:
+            reason = "the table has no rows"
+            for row, id, why in self.failures[:1]:
+                reason = f"none of its {done} rows can be used; row {row} ({id}): {why}"
+            raise InvalidTable(f"{self._table}: {reason}")
+        return np.concatenate(vectors)
+
+    def _add(self, some: Sequence[Report | BadRow], embed: Embed) -> NDArray[np.float32]:
+        """Add rows of the table; return the vectors of the new texts."""
+        texts = dict.fromkeys(row.text for row in some if isinstance(row, Report))
+        new = [text for text in texts if text not in self.number_of and text not in self._reasons]
+        embedded = embed(new)
+        vectors = embedded.vectors.numpy()
+        good = np.isfinite(vectors).all(axis=1)
+        for text, is_good, k in zip(new, good.tolist(), range(len(new)), strict=True):
+            if k in embedded.failures:
+                self._reasons[text] = str(embedded.failures[k])
+            elif not is_good:
+                self._reasons[text] = "the encoder returned an embedding that is not finite"
+            else:
+                self.number_of[text] = len(self.ids)
+                self.ids.append({})
+        for row in some:
+            if isinstance(row, BadRow):
+                self.failures.append(Failure(row.row, row.id or "", row.reason))
+            elif row.text in self._reasons:
+                self.failures.append(Failure(row.row, row.id, self._reasons[row.text]))
+            else:
+                self.ids[self.number_of[row.text]][row.id] = None
+        kept: NDArray[np.float32] = vectors[[text in self.number_of for text in new]]
+        return kept
+
+
+def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy) -> Signature:
+    """Return what an index's vectors depend on: encoder, text or image policy, precision."""
+    facts = embedder.signature
+    if kind == "report":
+        input = {"txt": text_policy.signature()}
+    else:
+        input = {"img": embedder.image_policy.signature(), "views": "first"}
+    flags = [name for name, value in facts if value is None]
+    signature = Signature("index").plus(enc=facts.get("enc")).plus(input)
+    return signature.plus(prec=facts.get("prec")).flagged(*flags)
+
+
+@contextmanager
+def _embedding(embedder: StudyEmbedder, workers: int, are_images: bool) -> Iterator[Embed]:
+    if not are_images:
+        yield embedder.engine.embed_reports
+        return
+    with embedder.decoder(workers) as decoder:
+        yield lambda paths: embedder.engine.embed_images(paths, decoder=decoder)
+
+
+def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
+    for row in open_reports(table, id_column=settings.id_column, text_column=settings.text_column):
+        try:
+            yield row if isinstance(row, BadRow) else row.selected(settings.policy)
+        except InvalidReport as error:
+            yield BadRow(row.row, row.id, str(error))
+
+
+def _images(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
+    """Yield the first image of each study as a report whose text is the path."""
+    names = {"id": settings.id_column, "image": settings.image_column}
+    for row in open_studies(table, needs={"image"}, image_root=settings.image_root, columns=names):
+        path = str(row.images[0]) if isinstance(row, Study) else ""
+        if not isinstance(row, Study):
+            yield row
+        elif is_encodable(path):
+            yield Report(row.id, path, row.row)
+        else:
+            reason = f"the image's name {path!a} holds bytes that are not UTF-8: rename the file"
+            yield BadRow(row.row, row.id, reason)

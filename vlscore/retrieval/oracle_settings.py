@@ -1,0 +1,236 @@
+"""Settings of a search and of the table behind an index, and their options.
+
+This file loads heavy libraries only when they are needed, because `vlscore oracle --help` and
+`vlscore index --help` read it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vlscore.core import check_settings, described, plain_name, setting, split_call
+from vlscore.data import TextPolicy
+from vlscore.errors import InvalidSetting, UnknownName
+
+if TYPE_CHECKING:
+    from vlscore.metrics import Metric
+    from vlscore.retrieval.vector_oracle import Target
+
+MODES = ("auto", "exact", "approximate")
+_SEARCH, _TABLE = "Search", "Table"
+
+
+@described
+@dataclass(frozen=True)
+class OracleSettings:
+    """Settings of an oracle search.
+
+    Raises: InvalidSetting that names the first invalid setting; UnknownName.
+    """
+
+    metric: Any = setting(  # noqa: RUF009 - it makes a field
+        "vlscore",
+        "Score that the hits maximise: a metric, such as vlscore or bleu-4 (`vlscore metrics` "
+        "lists them), or a direction of retrieval: image-to-text, text-to-image.",
+        "NAME",
+        more="With its parameters, or a Metric: one of `TARGETS`, or any metric of texts.",
+        option="--metric -m",
+        typed=str,
+    )
+    k: int = setting(10, "Reports a study.", "N", option="--k -k", least=1)
+    guard: str = setting(
+        "none",
+        "Guard against far reports on the line of image and reference: none; segment, by the "
+        "distance to the segment between them; window, only a foot in [0.5, 1.5].",
+        "NAME",
+        more="For vlscore alone; see `Line`.",
+        panel=_SEARCH,
+        choices=("none", "segment", "window"),
+    )
+    mode: str = setting(
+        "auto",
+        "exact; approximate, for an index built with --approximate; or auto: exact up to "
+        "a million reports.",
+        "NAME",
+        panel=_SEARCH,
+        choices=MODES,
+    )
+    exclude_exact: bool = setting(
+        False,
+        "Exclude the reference's own text: a copy is a trivial oracle.",
+        more="Line breaks are ignored.",
+        panel=_SEARCH,
+    )
+    exclude_ids: str | None = setting(
+        None,
+        "Column of ids to exclude for a study (its own, its patient's): one, a list, or "
+        "several with semicolons. A text of another study remains.",
+        "COLUMN",
+        more="A report is excluded if all studies with this report are listed.",
+        panel=_SEARCH,
+    )
+    candidates: int = setting(
+        200,
+        "Metrics of texts: score only the N reports nearest to the reference by cosine; 0 "
+        "scores the whole corpus, exactly and without an encoder.",
+        "N",
+        panel=_SEARCH,
+        least=0,
+    )
+    effort: int | None = setting(
+        None,
+        "Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
+        "Default: half the lists, or 512. Less is faster and finds less; the recall is "
+        "printed.",
+        "N",
+        panel=_SEARCH,
+        least=1,
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.metric != type(self).metric:
+            # The default needs no check, which would load heavy libraries.
+            _ = self.scored
+        if self.guard != "none" and self.searched_by != "vlscore":
+            raise InvalidSetting(f"a guard belongs to vlscore, not to {self.name}")
+        if self.exclude_exact and self.rows != "report":
+            raise InvalidSetting(
+                f"only reports equal a reference; {self.name} finds {self.rows}s, so nothing can "
+                "be excluded for being a copy"
+            )
+
+    @cached_property
+    def _chosen(self) -> "tuple[Metric, Target | None]":
+        return find_target(self.metric)
+
+    @property
+    def scored(self) -> "Metric":
+        """Metric of the scores; for a direction of retrieval, the one that is the same cosine."""
+        return self._chosen[0]
+
+    @property
+    def target(self) -> "Target | None":
+        """Target of the search by embeddings; None for a metric of texts."""
+        return self._chosen[1]
+
+    @property
+    def name(self) -> str:
+        """Name as printed: "vlscore(C=20)", "image-to-text"."""
+        is_metric = self.target is None or self.target.is_metric
+        return str(self.scored) if is_metric or self.target is None else self.target.name
+
+    @property
+    def searched_by(self) -> str:
+        """Name in TARGETS of the search that the index runs; for metrics of texts, cosine."""
+        return "cosine" if self.target is None else self.target.name
+
+    @property
+    def rows(self) -> str:
+        """What the index must hold: "report" or "image"."""
+        return "report" if self.target is None else self.target.rows
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What a study must have: "image", "reference" or both."""
+        needs = ("reference",) if self.target is None else self.target.needs
+        return frozenset(needs) | ({"reference"} if self.exclude_exact else set())
+
+    @property
+    def wants(self) -> frozenset[str]:
+        """Inputs that are read if a study has them: they give the hits' area, foot and distance."""
+        if self.target is None or self.rows != "report":
+            return frozenset()
+        return frozenset({"image", "reference"}) - self.needs
+
+    @property
+    def uses_embeddings(self) -> bool:
+        """Whether studies are embedded at all."""
+        return self.target is not None or self.candidates > 0
+
+
+def find_target(metric: Any) -> "tuple[Metric, Target | None]":
+    """Return what an oracle maximises, for a name in any spelling, with parameters, or a Metric.
+
+    Returns: the metric, for a direction of retrieval the one that is the same cosine; and the
+        target of the search by embeddings, None for a metric of texts.
+    Raises: UnknownName; InvalidSetting for a metric that an oracle cannot maximise.
+
+    >>> str(find_target("image_centred_cosine")[0]), find_target("Text-to-Text")[1].name
+    ('image-centred-cosine', 'cosine')
+    >>> find_target("bleu-4(smoothing=exp)")[1] is None
+    True
+    """
+    from vlscore.metrics import METRICS, Metric, Plan, find_metric
+    from vlscore.retrieval.vector_oracle import TARGETS
+
+    if not isinstance(metric, str):
+        metric = METRICS.find(metric)
+    name = metric.name if isinstance(metric, Metric) else split_call(metric)[0]
+    target = TARGETS.find(name) if name in TARGETS else None
+    if target is not None:
+        if not target.is_metric:
+            if plain_name(str(metric)) != plain_name(name):
+                raise InvalidSetting(f"{target.name} has no parameters")
+            return find_metric("clipscore"), target
+        if isinstance(metric, str):
+            # The registry of metrics does not know aliases of the search, such as text-to-text.
+            metric = find_metric(target.name)(**split_call(metric)[1])
+        return metric, target
+    try:
+        found = find_metric(metric)
+    except UnknownName:
+        meant = METRICS.similar_to(name)
+        hint = f"did you mean {' or '.join(meant)}? " if meant else ""
+        texts = [each for each, other in METRICS.items() if not other.uses_embeddings]
+        raise UnknownName(
+            f"no oracle metric is called {metric!r}; {hint}Of embeddings: {', '.join(TARGETS)}; "
+            f"of texts: {', '.join(texts)}"
+        ) from None
+    needs = Plan([found]).needs
+    if needs.embeddings or needs.images:
+        raise InvalidSetting(
+            f"no oracle searches by {found}; choose {', '.join(TARGETS)}, or a metric of texts"
+        )
+    return found, None
+
+
+@described
+@dataclass(frozen=True)
+class SourceSettings:
+    """Settings for reading a table into an index.
+
+    `kind` is "report", or "image" for an index of radiographs; `text_policy` selects the section
+    of a report that is embedded.
+    """
+
+    kind: str = "report"
+    text_policy: TextPolicy | str | None = None
+    id_column: str = setting("id", "Column with the study's id.", "NAME", panel=_TABLE)
+    text_column: str | None = setting(
+        None,
+        "Column with the report. Default: report, text or reference; else the columns "
+        "findings and impression, or that of the two which --section names.",
+        "NAME",
+        panel=_TABLE,
+    )
+    image_column: str = setting(
+        "image", "Column with the image path or paths.", "NAME", panel=_TABLE
+    )
+    image_root: str | Path | None = setting(  # noqa: RUF009 - it makes a field
+        None,
+        "Folder that image paths start from. Default: the table's folder.",
+        "FOLDER",
+        panel=_TABLE,
+        typed=Path | None,
+    )
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("report", "image"):
+            raise InvalidSetting(f'an index holds "report" or "image", not {self.kind!r}')
+
+    @property
+    def policy(self) -> TextPolicy:
+        """Return the text policy as an object."""
+        return TextPolicy.named(self.text_policy)

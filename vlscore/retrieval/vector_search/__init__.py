@@ -1,1 +1,0 @@
-"""Exact and approximate search over an array of vectors."""
