@@ -393,7 +393,7 @@ class Stages:
             ids, mask = (functional.pad(x, (0, room)) for x in (tokens.ids, tokens.mask))
             tokens = Tokens(ids, mask, tokens.full_lengths).to(self.device)
             states = torch.stack(tower.last_layers(tokens)).permute(1, 2, 0, 3)[0]
-            words = add_up_pieces(states, tokens.ids[0], lambda n: pieces.pieces([n])[0])
+            words = add_up_pieces(states, tokens.ids[0], lambda n: pieces.in_order[n])
             words.mean(dim=0).sum(dim=0).cpu()
 
 

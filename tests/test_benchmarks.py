@@ -11,6 +11,7 @@ from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY / "benchmarks"
 SHARED = (
+    "radjudge",
     "authors_way",
     "machine",
     "data",

@@ -64,7 +64,7 @@ def started(folder: Path) -> dict[str, tuple[int, list[str], str]]:
 def test_an_evaluation_of_texts_loads_no_torch(started, folder, name, out):
     status, loaded, error = started[name]
     assert (status, loaded) == (0, []), error
-    assert (folder / out / "summary.json").is_file()
+    assert (folder / out / "result.json").is_file()
 
 
 def test_a_slip_in_the_header_is_told_without_torch(started):
