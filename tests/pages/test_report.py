@@ -16,7 +16,7 @@ from vlscore.core import ResumableFolder
 from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
 from vlscore.metrics import RuleJudge
 from vlscore.pages import report
-from vlscore.pages.result_folder import ResultFolder
+from vlscore.pages.opened_run import OpenedRun
 from vlscore.pages.sentence_maps import _scorer_of
 
 
@@ -359,6 +359,6 @@ def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
 
 @pytest.mark.parametrize(("metric", "encoder"), [("os:system", None), ("vlscore", "os:system")])
 def test_a_folder_cannot_choose_code(metric, encoder, tmp_path):
-    folder = ResultFolder(tmp_path, {"encoder": {"name": encoder} if encoder else None})
+    folder = OpenedRun(tmp_path, {"encoder": {"name": encoder} if encoder else None})
     with pytest.raises(UnknownName, match=r"run\.json"):
         _scorer_of(metric, f"{metric}|txt:all", folder, None)

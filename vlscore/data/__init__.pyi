@@ -8,8 +8,8 @@ from .cells import paths_of as paths_of
 from .cells import text_of as text_of
 from .datasets.dataset_base import Dataset as Dataset
 from .datasets.dataset_base import by_study as by_study
-from .datasets.dataset_base import frame_of as frame_of
 from .datasets.dataset_files import DatasetFiles as DatasetFiles
+from .datasets.dataset_files import frame_of as frame_of
 from .datasets.dataset_tables import DATASETS as DATASETS
 from .datasets.dataset_tables import DatasetTable as DatasetTable
 from .datasets.dataset_tables import find_dataset as find_dataset

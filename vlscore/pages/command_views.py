@@ -6,8 +6,8 @@ from typing import Any
 
 from vlscore.data import BadRow, Study, open_reports
 from vlscore.errors import VLScoreError
+from vlscore.pages.opened_run import OpenedRun, open_table, studies_by_row
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Column, Forest, RunView
-from vlscore.pages.result_folder import ResultFolder, open_table, studies_by_row
 from vlscore.pages.view_parts import (
     PageOptions,
     bounds_of,
@@ -26,7 +26,7 @@ _BOUNDS = ("", ".low", ".high")
 _FLAGS = ("candidate_truncated", "reference_truncated", "view_guessed")
 
 
-def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def evaluate_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an evaluation; return the study of each listed case."""
     assert folder.scores is not None
     values = folder.columns(folder.scores, texts=("id", "error"))
@@ -73,7 +73,7 @@ def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
     return [list(row) if None not in row and row[1] > 0 else None for row in rows]
 
 
-def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def compare_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a comparison: its list begins with the differences of the systems."""
     records = folder.content["frames"]["systems"]
     systems = list(dict.fromkeys(each["system"] for each in records))
@@ -125,7 +125,7 @@ def _apart(row: Sequence[float | None], signed: bool) -> float | None:
 
 
 def _systems(
-    folder: ResultFolder,
+    folder: OpenedRun,
     options: PageOptions,
     view: RunView,
     ids: Sequence[str],
@@ -165,7 +165,7 @@ def _systems(
     return [next((rows[id] for rows in of.values() if id in rows), None) for id in ids]
 
 
-def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def judge_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of judgements, with the errors as they were judged."""
     lines = list(folder.lines("judgements.jsonl"))
     view.lead = f"{folder.record['reports']:,} reports judged by rules."
@@ -183,7 +183,7 @@ def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> lis
     return found
 
 
-def oracle_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def oracle_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an oracle: each study with the hits of the corpus."""
     hits = folder.columns("hits.parquet")
     best = [k for k, rank in enumerate(hits["rank"]) if rank == 1]
@@ -210,7 +210,7 @@ def oracle_view(folder: ResultFolder, options: PageOptions, view: RunView) -> li
     return found
 
 
-def align_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def align_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an alignment: metrics and ratings of each rated report."""
     from vlscore.evaluation import read_ratings
 
@@ -263,9 +263,7 @@ def _common(files: Sequence[str]) -> str:
     return files[0] if len(files) == 1 else str(Path(files[0]).parent)
 
 
-def sensitivity_view(
-    folder: ResultFolder, options: PageOptions, view: RunView
-) -> list[Study | None]:
+def sensitivity_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a sensitivity test: each change, with its words marked."""
     from vlscore.evaluation import read_pairs
 
@@ -311,7 +309,7 @@ def sensitivity_view(
     return [None] * len(values["study_id"])
 
 
-def findings_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def findings_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of labels: each report, with its findings marked."""
     name = next(n for n in folder.files if n.startswith("labels."))
     values = folder.columns(name, texts=("study_id",))

@@ -19,8 +19,8 @@ from vlscore.pages.command_views import (
     oracle_view,
     sensitivity_view,
 )
+from vlscore.pages.opened_run import OpenedRun
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
-from vlscore.pages.result_folder import ResultFolder
 from vlscore.pages.view_parts import PageOptions, judged_block, tables_named
 from vlscore.stats import tables_of
 
@@ -34,7 +34,7 @@ _MOST_LISTED = 20_000
 _LEAST_DISTINCT = 6
 
 
-def view_of(folder: ResultFolder, options: PageOptions) -> tuple[RunView, list[Study | None]]:
+def view_of(folder: OpenedRun, options: PageOptions) -> tuple[RunView, list[Study | None]]:
     """Return what a page shows of a folder, and the study of each listed case."""
     view = RunView(folder.name, folder.command)
     view.facts = _facts(folder, options)
@@ -67,7 +67,7 @@ def _without_texts(cases: CaseList) -> None:
         cases.sort = "row"
 
 
-def _facts(folder: ResultFolder, options: PageOptions) -> list[tuple[str, str]]:
+def _facts(folder: OpenedRun, options: PageOptions) -> list[tuple[str, str]]:
     record = folder.record
     encoder = record.get("encoder")
     named = encoder.get("title") or encoder.get("name") if isinstance(encoder, Mapping) else None
@@ -87,7 +87,7 @@ def _facts(folder: ResultFolder, options: PageOptions) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in facts.items() if value not in (None, "")]
 
 
-def _train(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def _train(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     record = folder.record
     view.lead = (
         f"{record['objective']}: {record['steps']:,} steps on {record['pairs']:,} pairs; the best "
@@ -112,7 +112,7 @@ def _train(folder: ResultFolder, options: PageOptions, view: RunView) -> list[St
     return add_retrievals(folder, options, view)
 
 
-def add_retrievals(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def add_retrievals(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """List the validation pairs by the rank of their report, and return their studies.
 
     The pairs that the training decoded into its folder are embedded with the trained weights. A
@@ -190,7 +190,7 @@ def ranks_of(scores: np.ndarray, texts: list[str]) -> tuple[list[int], list[int]
     return ranks.tolist(), columns[different.argmax(axis=1)].tolist()
 
 
-def _pairs(folder: ResultFolder) -> "tuple[Pairs, bool]":
+def _pairs(folder: OpenedRun) -> "tuple[Pairs, bool]":
     """Return the decoded pairs, and whether all of them are for validation.
 
     Raises: VLScoreError where they are not in the folder, or are not those of the run.
@@ -220,7 +220,7 @@ def _cosines(images: np.ndarray, reports: np.ndarray) -> np.ndarray:
     return found
 
 
-def _generic(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+def _generic(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
     """Show the tables of any folder, and the largest table among its files as a list."""
     view.lead = f"Results of vlscore {folder.command}."
     sizes = {
@@ -255,7 +255,7 @@ def _generic(folder: ResultFolder, options: PageOptions, view: RunView) -> list[
     return [None] * min(count, _MOST_LISTED)
 
 
-_VIEWS: Mapping[str, Callable[[ResultFolder, PageOptions, RunView], list[Study | None]]] = {
+_VIEWS: Mapping[str, Callable[[OpenedRun, PageOptions, RunView], list[Study | None]]] = {
     "evaluate": evaluate_view,
     "compare": compare_view,
     "align": align_view,

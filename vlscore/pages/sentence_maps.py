@@ -21,8 +21,8 @@ from vlscore.data import ImagePolicy, Study
 from vlscore.encoders import JointEncoder, encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
 from vlscore.metrics import Explanation, Scorer, explain_with, metric_from_file
+from vlscore.pages.opened_run import OpenedRun
 from vlscore.pages.page_parts import RunView, film_url, worst_first
-from vlscore.pages.result_folder import ResultFolder
 
 #: Shares of the film that are deleted, one after the other.
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
@@ -178,7 +178,7 @@ def maps_of(
 
 def add_shares(
     view: RunView,
-    folder: ResultFolder,
+    folder: OpenedRun,
     studies: Sequence[Study | None],
     count: int,
     weights: str | Path | None = None,
@@ -227,9 +227,7 @@ def add_shares(
         )
 
 
-def _scorer_of(
-    name: str, recorded: str, folder: ResultFolder, weights: str | Path | None
-) -> Scorer:
+def _scorer_of(name: str, recorded: str, folder: OpenedRun, weights: str | Path | None) -> Scorer:
     """Return a scorer with the settings that a signature names; the texts are selected already."""
     facts, source = Signature.parse(recorded), folder.path / RECORD
     encoder = folder.record.get("encoder")

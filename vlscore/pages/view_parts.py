@@ -16,8 +16,8 @@ from vlscore.data import Study
 from vlscore.errors import VLScoreError
 from vlscore.findings import Polarity, extract
 from vlscore.metrics import RuleJudge, load_tables, statements_of
+from vlscore.pages.opened_run import OpenedRun, studies_by_row
 from vlscore.pages.page_parts import Block, Mark, RunView, pieces_of
-from vlscore.pages.result_folder import ResultFolder, studies_by_row
 
 #: Category of the judge -> class of its mark on the page.
 KINDS: Mapping[str, str] = {
@@ -75,7 +75,7 @@ def read_texts(
 
 
 def studies_of(
-    folder: ResultFolder, view: RunView, options: PageOptions, *needs: str
+    folder: OpenedRun, view: RunView, options: PageOptions, *needs: str
 ) -> Mapping[int, Study]:
     def read() -> Mapping[int, Study]:
         table = folder.studies(needs, options.table, options.image_root)

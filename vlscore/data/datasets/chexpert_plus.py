@@ -12,16 +12,8 @@ published as PNG (`PNG/`) and DICOM (`DICOM/`).
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from vlscore.data.datasets.dataset_base import (
-    INCOMPLETE,
-    SECTIONS,
-    Dataset,
-    by_study,
-    frame_of,
-    sections_of,
-    stripped,
-)
-from vlscore.data.datasets.dataset_files import DatasetFiles
+from vlscore.data.datasets.dataset_base import SECTIONS, Dataset, by_study, sections_of, stripped
+from vlscore.data.datasets.dataset_files import INCOMPLETE, DatasetFiles, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Base class of a data set, and what its reader says about studies that it leaves out.
+"""Base class of a data set, and what several readers need: joined rows, sections, parts.
 
 A data set is one file with a subclass of `Dataset`. Its method `studies` returns one row a study
 (`by_study` makes them of one row an image). `vlscore.data.datasets.dataset_tables` checks for all
@@ -6,16 +6,15 @@ data sets that the images exist, that the texts suffice and that no id is repeat
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vlscore.data.cells import looks_missing
+from vlscore.data.datasets.dataset_files import DatasetFiles
 from vlscore.data.reports import split_sections
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from vlscore.data.datasets.dataset_files import DatasetFiles
 
 # The sections of a report that a table may have as columns, in their order.
 SECTIONS = ("indication", "history", "technique", "comparison", "findings", "impression")
@@ -35,19 +34,6 @@ _SPLIT_NAMES = {
     "development-test": VALIDATE,
     "test": TEST,
 }
-
-# Reasons why a study or an image is left out: the same words for all rows, so that they can be
-# counted. Those of FAULTS mean that something is wrong with the files.
-NO_TEXT = "the report has neither findings nor an impression"
-NO_IMAGE = "no image belongs to the report"
-OTHER_PROJECTION = "the image does not show the chest"
-IMAGE_ABSENT = "the file of the image is absent"
-ALL_ABSENT = "no image of the study was found"
-REPORT_ABSENT = "the file of the report is absent"
-DAMAGED = "the row or file cannot be read"
-INCOMPLETE = "the row names no study or no image"
-TWICE = "the id comes a second time"
-FAULTS = {IMAGE_ABSENT, ALL_ABSENT, REPORT_ABSENT, DAMAGED, INCOMPLETE, TWICE}
 
 
 class Dataset(ABC):
@@ -83,7 +69,7 @@ class Dataset(ABC):
     image_suffixes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def studies(self, files: "DatasetFiles") -> "pd.DataFrame":
+    def studies(self, files: DatasetFiles) -> "pd.DataFrame":
         """Read the studies in the published order, one row a study.
 
         Returns: columns `id`; `image`, a list of paths from the folder of images on, with "/"
@@ -103,13 +89,6 @@ class Dataset(ABC):
         images = IMAGE_COLUMNS if self.has_sizes else IMAGE_COLUMNS[:2]
         whole = ("full_report",) if self.has_report else ()
         return ["id", "patient", "split", *images, *self.sections, *self.extra, *whole]
-
-
-def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> "pd.DataFrame":
-    """Return rows as a data frame that keeps Python's values, with `columns` even without rows."""
-    import pandas as pd
-
-    return pd.DataFrame(list(rows), columns=list(columns) or None, dtype=object)
 
 
 def by_study(images: "pd.DataFrame") -> "pd.DataFrame":

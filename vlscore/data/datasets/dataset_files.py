@@ -1,4 +1,4 @@
-"""Files of a data set, in folders, zip and tar archives; each folder is listed once."""
+"""Files of a data set, in folders, zip and tar archives, and the studies that are left out."""
 
 import json
 import os
@@ -10,7 +10,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlscore.data.cells import is_missing
-from vlscore.data.datasets.dataset_base import DAMAGED, INCOMPLETE, Dataset, frame_of
 from vlscore.data.rows import columns_of, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable
 
@@ -19,6 +18,19 @@ if TYPE_CHECKING:
 
 # A report is a few kilobytes; a larger file is no report, or a decompression bomb.
 _LARGEST_TEXT = 16 * 1024 * 1024
+
+# Reasons why a study or an image is left out: the same words for all rows, so that they can be
+# counted. Those of FAULTS mean that something is wrong with the files.
+NO_TEXT = "the report has neither findings nor an impression"
+NO_IMAGE = "no image belongs to the report"
+OTHER_PROJECTION = "the image does not show the chest"
+IMAGE_ABSENT = "the file of the image is absent"
+ALL_ABSENT = "no image of the study was found"
+REPORT_ABSENT = "the file of the report is absent"
+DAMAGED = "the row or file cannot be read"
+INCOMPLETE = "the row names no study or no image"
+TWICE = "the id comes a second time"
+FAULTS = {IMAGE_ABSENT, ALL_ABSENT, REPORT_ABSENT, DAMAGED, INCOMPLETE, TWICE}
 
 
 class Omission(NamedTuple):
@@ -154,21 +166,30 @@ class DatasetFiles:
             self.leave_out(row["in_file"], row["in_row"], row[id] if id else None, what, INCOMPLETE)
         return table[usable]
 
-    def image(self, name: str, dataset: Dataset) -> str | None:
+    def image(
+        self, name: str, folders: Sequence[str] = ("",), suffixes: Sequence[str] = ()
+    ) -> str | None:
         """Return the path of an image's file below the folder of images, None if it is absent.
 
-        It is looked for in the data set's folders, then under its other suffixes.
+        It is looked for in each of `folders`, first under its name, then with each of `suffixes`.
         """
         plain = PurePosixPath(name.replace("\\", "/").lstrip("/"))
         if ".." in plain.parts or not plain.parts:
             return None
-        names = (plain.name, *(f"{plain.stem}{suffix}" for suffix in dataset.image_suffixes))
-        for folder in dataset.image_folders:
+        names = (plain.name, *(f"{plain.stem}{suffix}" for suffix in suffixes))
+        for folder in folders:
             inside = str(PurePosixPath(folder) / plain.parent)
             for each in names:
                 if each in self._listing(self.images, inside):
                     return str(PurePosixPath(inside) / each)
         return None
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> "pd.DataFrame":
+    """Return rows as a data frame that keeps Python's values, with `columns` even without rows."""
+    import pandas as pd
+
+    return pd.DataFrame(list(rows), columns=list(columns) or None, dtype=object)
 
 
 def _names_in(root: Path, folder: str) -> frozenset[str]:

@@ -14,21 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import Registry, atomic_write, write_json
-from vlscore.data.datasets.dataset_base import (
+from vlscore.data.datasets.dataset_base import IMAGE_COLUMNS, SPLITS, Dataset, split_named, stripped
+from vlscore.data.datasets.dataset_files import (
     ALL_ABSENT,
     FAULTS,
     IMAGE_ABSENT,
-    IMAGE_COLUMNS,
     NO_IMAGE,
     NO_TEXT,
-    SPLITS,
     TWICE,
-    Dataset,
+    DatasetFiles,
+    Omission,
     frame_of,
-    split_named,
-    stripped,
 )
-from vlscore.data.datasets.dataset_files import DatasetFiles, Omission
 from vlscore.data.table_writing import check_format, write_table
 from vlscore.errors import InvalidSetting, InvalidTable
 
@@ -278,7 +275,12 @@ def _is_usable(
     elif not (study.get("findings") or study.get("impression")):
         reason = NO_TEXT
     else:
-        paths = [files.image(path, dataset) if check_files else path for path in published]
+        paths = [
+            files.image(path, dataset.image_folders, dataset.image_suffixes)
+            if check_files
+            else path
+            for path in published
+        ]
         for path, own in zip(published, paths, strict=True):
             if own is None:
                 files.leave_out(*place, "image", IMAGE_ABSENT, path)

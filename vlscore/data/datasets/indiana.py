@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from vlscore.data.datasets.dataset_base import DAMAGED, Dataset, by_study, frame_of
-from vlscore.data.datasets.dataset_files import DatasetFiles, packed_members
+from vlscore.data.datasets.dataset_base import Dataset, by_study
+from vlscore.data.datasets.dataset_files import DAMAGED, DatasetFiles, frame_of, packed_members
 from vlscore.errors import InvalidTable
 
 if TYPE_CHECKING:

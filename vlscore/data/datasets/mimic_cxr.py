@@ -14,16 +14,15 @@ MIMIC-CXR-JPG has images as `.../DICOM_ID.jpg`, `mimic-cxr-2.0.0-metadata.csv.gz
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vlscore.data.datasets.dataset_base import (
+from vlscore.data.datasets.dataset_base import SECTIONS, Dataset, by_study, sections_of
+from vlscore.data.datasets.dataset_files import (
     DAMAGED,
     REPORT_ABSENT,
-    SECTIONS,
-    Dataset,
-    by_study,
+    DatasetFiles,
+    ReportTexts,
     frame_of,
-    sections_of,
+    whole_number,
 )
-from vlscore.data.datasets.dataset_files import DatasetFiles, ReportTexts, whole_number
 from vlscore.errors import InvalidTable
 
 if TYPE_CHECKING:

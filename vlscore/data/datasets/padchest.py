@@ -12,8 +12,13 @@ out.
 
 from typing import TYPE_CHECKING
 
-from vlscore.data.datasets.dataset_base import OTHER_PROJECTION, Dataset, by_study, frame_of
-from vlscore.data.datasets.dataset_files import DatasetFiles, whole_number
+from vlscore.data.datasets.dataset_base import Dataset, by_study
+from vlscore.data.datasets.dataset_files import (
+    OTHER_PROJECTION,
+    DatasetFiles,
+    frame_of,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,4 +78,8 @@ class PadChest(Dataset):
     def _image(self, name: str, folder: str, files: DatasetFiles) -> str:
         path = f"{folder.removesuffix('.0')}/{name}"
         # Resized copies are mostly in one folder.
-        return path if folder and files.image(path, self) is not None else name
+        return (
+            path
+            if folder and files.image(path, self.image_folders, self.image_suffixes) is not None
+            else name
+        )

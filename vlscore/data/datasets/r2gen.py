@@ -10,8 +10,14 @@ two views.
 import re
 from typing import TYPE_CHECKING, Any
 
-from vlscore.data.datasets.dataset_base import DAMAGED, INCOMPLETE, Dataset, frame_of
-from vlscore.data.datasets.dataset_files import DatasetFiles, read_json
+from vlscore.data.datasets.dataset_base import Dataset
+from vlscore.data.datasets.dataset_files import (
+    DAMAGED,
+    INCOMPLETE,
+    DatasetFiles,
+    frame_of,
+    read_json,
+)
 from vlscore.errors import InvalidTable
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.data.datasets.dataset_base import (
+from vlscore.data.datasets.dataset_base import Dataset, present_text
+from vlscore.data.datasets.dataset_files import (
     DAMAGED,
     INCOMPLETE,
-    Dataset,
+    DatasetFiles,
     frame_of,
-    present_text,
+    read_json,
 )
-from vlscore.data.datasets.dataset_files import DatasetFiles, read_json
 from vlscore.data.rows import read_rows
 from vlscore.errors import InvalidTable
 

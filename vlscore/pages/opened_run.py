@@ -30,7 +30,7 @@ _REPR = re.compile(r"(\w*section)='([\w+]+)'")
 
 
 @dataclass(frozen=True)
-class ResultFolder:
+class OpenedRun:
     """A finished run.
 
     Attributes:
