@@ -6,6 +6,7 @@ from sacrebleu.metrics import CHRF
 
 from tests.metrics.contract import corpus_of, values_of
 from vlscore.metrics import compute
+from vlscore.metrics.library.chrf import Chrf, ChrfPlusPlus
 
 CANDIDATES = ["No effusion.", "The heart is small.", "", "lungs"]
 REFERENCES = ["No pleural effusion.", "Heart size is normal.", "clear", "Lungs are clear."]
@@ -42,3 +43,15 @@ def test_case_and_beta():
         compute(f"chrf(beta={beta})", ["ab"], ["abc"]).popitem()[1][0] for beta in (3.0, 1.0)
     )
     assert recall_heavy < even
+
+
+@pytest.mark.parametrize("metric", [Chrf(), ChrfPlusPlus(), Chrf(beta=1.0)])
+def test_values_of_counts_equal_those_of_sacrebleu(metric):
+    counts = np.random.default_rng(0).integers(0, 6, (300, metric.statistics // 3, 3))
+    counts[..., 2] = np.minimum(counts[..., 2], counts[..., :2].min(axis=-1))
+    counts[:5] = 0
+    rows = counts.reshape(len(counts), -1)
+    theirs = CHRF(char_order=6, word_order=metric.word_order, beta=metric.beta)
+    expected = [theirs._compute_score_from_stats(row.tolist()).score / 100 for row in rows]
+    found = metric.corpus_values(rows.astype(float))["corpus"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
