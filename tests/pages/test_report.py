@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 from tests.pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
-from vlscore.core import ResumableFolder
+from vlscore.core import ResultFolder
 from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
 from vlscore.metrics import RuleJudge
 from vlscore.pages import report
-from vlscore.pages.opened_run import OpenedRun
 from vlscore.pages.sentence_maps import _scorer_of
+from vlscore.stats import Content, Result, TextTable
 
 
 class _Elements(HTMLParser):
@@ -272,17 +272,16 @@ def worst(listed: dict) -> int:
     return values.index(min(values))
 
 
-def finished(folder: Path, record: dict, **files: str) -> Path:
+def finished(folder: Path, command: str, content: Content, **files: str) -> Path:
     """A finished run with these files; "log.csv" is written as log_csv."""
-    names = {name: name.replace("_", ".") for name in files}
-    with ResumableFolder(folder, {"made": "by a test"}, results=names.values()) as run:
 
-        def write(place: Path) -> dict:
-            for name, content in files.items():
-                (place / names[name]).write_text(content, encoding="utf-8")
-            return record
+    def write(place: Path) -> dict:
+        for name, text in files.items():
+            (place / name.replace("_", ".")).write_text(text, encoding="utf-8")
+        return content.write(place)
 
-        run.finish(write, rows=0)
+    with ResultFolder(folder, {"command": command}) as run:
+        run.finish(write)
     return folder
 
 
@@ -296,7 +295,8 @@ def test_training_is_shown_as_curves(tmp_path):
     }
     folder = finished(
         tmp_path / "t",
-        record,
+        "train",
+        Content({}, facts=record),
         log_csv="step,loss,learning_rate\n1,2.5,0.1\n2,1.5,0.2\n",
         validation_csv="step,mean recall,image to text R@1,text to image R@1\n1,0.5,0.4,0.6\n",
     )
@@ -346,9 +346,13 @@ def test_training_has_the_best_and_the_worst_retrievals(tmp_path):
 
 
 def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
-    table = {"title": "T", "columns": ["a", "b"], "rows": [["x", "<i>1</i>"]], "caption": "c"}
+    table = TextTable("T", ("a", "b"), (("x", "<i>1</i>"),), "c")
     folder = finished(
-        tmp_path / "g", {"tables": [table]}, few_csv="a\n1\n", many_csv="name,x\none,1.5\ntwo,\n"
+        tmp_path / "g",
+        "controlled",
+        Content({}, [table]),
+        few_csv="a\n1\n",
+        many_csv="name,x\none,1.5\ntwo,\n",
     )
     made = report(folder)
     listed = cases_of(made.path)
@@ -359,6 +363,6 @@ def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
 
 @pytest.mark.parametrize(("metric", "encoder"), [("os:system", None), ("vlscore", "os:system")])
 def test_a_folder_cannot_choose_code(metric, encoder, tmp_path):
-    folder = OpenedRun(tmp_path, {"encoder": {"name": encoder} if encoder else None})
+    folder = Result(tmp_path, {"encoder": {"name": encoder} if encoder else None})
     with pytest.raises(UnknownName, match=r"run\.json"):
         _scorer_of(metric, f"{metric}|txt:all", folder, None)

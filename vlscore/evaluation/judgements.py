@@ -127,6 +127,7 @@ def judge(
     table = open_studies(path, needs=("reference", "candidate"), columns=columns, also=also)
     key = plain(
         {
+            "command": "judge",
             "vlscore": __version__,
             "judge": judge.name,
             "table_sha256": table.sha256,

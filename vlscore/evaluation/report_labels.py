@@ -142,6 +142,7 @@ def findings(
     given = None if against is None else read_labels(against, id_column=against_id_column)
     key = plain(
         {
+            "command": "findings",
             "vlscore": __version__,
             "table_sha256": table.sha256,
             "columns": [id_column, text_column],

@@ -6,12 +6,13 @@ from typing import Any
 
 from vlscore.data import BadRow, Study, open_reports
 from vlscore.errors import VLScoreError
-from vlscore.pages.opened_run import OpenedRun, open_table, studies_by_row
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Column, Forest, RunView
+from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
 from vlscore.pages.view_parts import (
     PageOptions,
     bounds_of,
     changed_block,
+    columns_of,
     findings_block,
     judged_block,
     judged_blocks,
@@ -19,6 +20,7 @@ from vlscore.pages.view_parts import (
     studies_of,
     tables_named,
 )
+from vlscore.stats import Result
 
 # Columns of scores that say nothing of quality by themselves.
 _GEOMETRY = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
@@ -26,11 +28,10 @@ _BOUNDS = ("", ".low", ".high")
 _FLAGS = ("candidate_truncated", "reference_truncated", "view_guessed")
 
 
-def evaluate_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an evaluation; return the study of each listed case."""
-    assert folder.scores is not None
-    values = folder.columns(folder.scores, texts=("id", "error"))
-    frames = folder.content["frames"]
+    values = columns_of(run, f"scores.{run.key['format']}")
+    frames = run.content["frames"]
     numbers = [each for each in frames["summary"] if not each["of_corpus"]]
     better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in numbers}
     means = {each["metric"]: bounds_of(each, "mean") for each in numbers}
@@ -56,7 +57,7 @@ def evaluate_view(folder: OpenedRun, options: PageOptions, view: RunView) -> lis
         column.is_main, column.mean = column.name in mains, means.get(column.name)
     if not any(values.get("error", [])):
         columns = [column for column in columns if column.name != "error"]
-    studies = studies_of(folder, view, options, "reference", "candidate")
+    studies = studies_of(run, view, options, "reference", "candidate")
     found = [studies.get(row) for row in values["row"]]
     view.cases = CaseList("studies", columns, values, mains[0], better.get(mains[0], 1) < 0)
     triangles = _triangles(values)
@@ -73,19 +74,19 @@ def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
     return [list(row) if None not in row and row[1] > 0 else None for row in rows]
 
 
-def compare_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a comparison: its list begins with the differences of the systems."""
-    records = folder.content["frames"]["systems"]
+    records = run.content["frames"]["systems"]
     systems = list(dict.fromkeys(each["system"] for each in records))
     better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in records}
     mains = list(dict.fromkeys(each["of"] for each in records))
-    studies = folder.record["studies"]
+    studies = run.record["studies"]
     view.lead = f"{len(systems)} systems, {studies:,} studies, {len(mains)} metrics."
     for name in dict.fromkeys(each["metric"] for each in records if each["primary"]):
         own = [each for each in records if each["metric"] == name]
         rows = [(each["system"], *bounds_of(each, "value")) for each in own]
         view.forests.append(Forest(own[0]["title"], rows, better[name]))
-    values = folder.columns("values.parquet")
+    values = columns_of(run, "values.parquet")
     place: dict[tuple[str, str], int] = {
         (system, id): k
         for k, (system, id) in enumerate(zip(values["system"], values["id"], strict=True))
@@ -113,7 +114,7 @@ def compare_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list
     if len(columns) > 3:
         view.cases.scatter = (columns[2].name, columns[3].name)
         view.cases.diagonal = True
-    return _systems(folder, options, view, ids, systems)
+    return _systems(run, options, view, ids, systems)
 
 
 def _apart(row: Sequence[float | None], signed: bool) -> float | None:
@@ -125,13 +126,13 @@ def _apart(row: Sequence[float | None], signed: bool) -> float | None:
 
 
 def _systems(
-    folder: OpenedRun,
+    run: Result,
     options: PageOptions,
     view: RunView,
     ids: Sequence[str],
     systems: Sequence[str],
 ) -> list[Study | None]:
-    tables, keys = tables_named(folder.record), folder.key["systems"]
+    tables, keys = tables_named(run.record), run.key["systems"]
     of: dict[str, dict[str, Study]] = {}
     for system in systems:
         if system not in tables:
@@ -144,9 +145,9 @@ def _systems(
                 entry["table_sha256"],
                 entry["columns"],
                 ("reference", "candidate"),
-                options.image_root or folder.key.get("image_root"),
+                options.image_root or run.key.get("image_root"),
             )
-            rows = studies_by_row(table, folder.text_policy())
+            rows = studies_by_row(table, text_policy_of(run, view.signatures))
             return {study.id: study for study in rows.values()}
 
         of[system] = dict(read_texts(view, options, read))
@@ -165,10 +166,10 @@ def _systems(
     return [next((rows[id] for rows in of.values() if id in rows), None) for id in ids]
 
 
-def judge_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of judgements, with the errors as they were judged."""
-    lines = list(folder.lines("judgements.jsonl"))
-    view.lead = f"{folder.record['reports']:,} reports judged by rules."
+    lines = list(run.rows("judgements.jsonl").to_dict("records"))
+    view.lead = f"{run.record['reports']:,} reports judged by rules."
     scores = {"rating": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
     values: dict[str, list[Any]] = {"study_id": [line["study_id"] for line in lines]}
     values |= {name: [line[name] for line in lines] for name in scores}
@@ -176,16 +177,16 @@ def judge_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[S
     columns += [Column(n, b, is_main=n in ("rating", "sum")) for n, b in scores.items()]
     view.cases = CaseList("reports", columns, values, "rating")
     view.cases.scatter = ("rating", "sum")
-    rows = studies_of(folder, view, options, "reference", "candidate")
+    rows = studies_of(run, view, options, "reference", "candidate")
     by_id = {study.id: study for study in rows.values()}
     found = [by_id.get(line["study_id"]) for line in lines]
     view.cases.cases = judged_blocks(found, options, errors=[line["errors"] for line in lines])
     return found
 
 
-def oracle_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def oracle_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an oracle: each study with the hits of the corpus."""
-    hits = folder.columns("hits.parquet")
+    hits = columns_of(run, "hits.parquet")
     best = [k for k, rank in enumerate(hits["rank"]) if rank == 1]
     view.lead = f"The best reports of a corpus for {len(best):,} studies."
     names = ("score", "area", "foot", "height", "distance", "distance_rank")
@@ -195,7 +196,7 @@ def oracle_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[
     columns += [Column(n, 1 if n == "score" else 0, is_main=n != "height") for n in names]
     view.cases = CaseList("studies", columns, values, "distance_rank", True)
     view.cases.scatter = ("score", "foot")
-    rows = studies_of(folder, view, options, "reference")
+    rows = studies_of(run, view, options, "reference")
     found = [rows.get(hits["study_row"][k]) for k in best]
     if any(found):
         ends = [*best[1:], len(hits["rank"])]
@@ -210,11 +211,11 @@ def oracle_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[
     return found
 
 
-def align_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an alignment: metrics and ratings of each rated report."""
     from vlscore.evaluation import read_ratings
 
-    frames, record = folder.content["frames"], folder.record
+    frames, record = run.content["frames"], run.record
     better = {m["name"]: 1 if m["higher_is_better"] else -1 for m in frames["metrics"]}
     view.lead = (
         f"{len(better)} metrics against {len(record['raters'])} raters on {record['pairs']:,} "
@@ -228,7 +229,7 @@ def align_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[S
             if row["rating"] == rating
         ]
         view.forests.append(Forest(f"Kendall's tau_b with {rating}", rows, 1, zero=True))
-    values = folder.columns("values.csv", texts=("study_id", "candidate_id"))
+    values = columns_of(run, "values.csv")
     ids = [f"{s} · {c}" for s, c in zip(values["study_id"], values["candidate_id"], strict=True)]
     numbers = [name for name in values if name not in ("study_id", "candidate_id")]
     ratings = [name for name in numbers if name not in better]
@@ -242,9 +243,9 @@ def align_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[S
     texts: dict[tuple[str, str], tuple[str, str]] = {}
 
     def read() -> dict[Any, Study]:
-        files = folder.record["files"]
+        files = run.record["files"]
         pairs = read_ratings(options.table or _common(files))
-        if pairs.sha256 != folder.key["pairs_sha256"] or not (pairs.references and pairs.texts):
+        if pairs.sha256 != run.key["pairs_sha256"] or not (pairs.references and pairs.texts):
             raise VLScoreError("the run used ratings that the default settings do not read")
         for s, c, reference, text in zip(
             pairs.studies, pairs.candidates, pairs.references, pairs.texts, strict=True
@@ -263,13 +264,13 @@ def _common(files: Sequence[str]) -> str:
     return files[0] if len(files) == 1 else str(Path(files[0]).parent)
 
 
-def sensitivity_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a sensitivity test: each change, with its words marked."""
     from vlscore.evaluation import read_pairs
 
-    view.lead = f"{folder.record['pairs']:,} changed reports."
+    view.lead = f"{run.record['pairs']:,} changed reports."
     kinds: dict[str, list[Mapping[str, Any]]] = {}
-    for row in folder.content["frames"]["kinds"]:
+    for row in run.content["frames"]["kinds"]:
         kinds.setdefault(row["metric"], []).append(row)
     for metric, own in kinds.items():
         own.sort(key=lambda row: -(row["drop"] or 0))
@@ -277,8 +278,8 @@ def sensitivity_view(folder: OpenedRun, options: PageOptions, view: RunView) -> 
         harmless = frozenset(row["kind"] for row in own if not row["is_significant"])
         note = "mean drop of the score; hollow: changes that are no error"
         view.forests.append(Forest(metric, rows, zero=True, hollow=harmless, note=note))
-    name = next(n for n in folder.files if n.startswith("values."))
-    values = folder.columns(name, texts=("study_id", "kind", "category"))
+    name = next(n for n in run.files if n.startswith("values."))
+    values = columns_of(run, name)
     flags = values.pop("significant")
     values["expected"] = ["an error" if flag else "no error" for flag in flags]
     drops = [n for n in values if n.endswith(".drop")]
@@ -292,7 +293,7 @@ def sensitivity_view(folder: OpenedRun, options: PageOptions, view: RunView) -> 
     blocks: dict[tuple[str, str], list[Block]] = {}
 
     def read() -> dict[Any, Study]:
-        path = folder.record["perturbations"] if options.table is None else options.table
+        path = run.record["perturbations"] if options.table is None else options.table
         for pair in read_pairs(path).itertuples():
             block = changed_block(pair.original, pair.perturbed)
             blocks.setdefault((pair.study_id, pair.kind), []).append(block)
@@ -309,10 +310,10 @@ def sensitivity_view(folder: OpenedRun, options: PageOptions, view: RunView) -> 
     return [None] * len(values["study_id"])
 
 
-def findings_view(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of labels: each report, with its findings marked."""
-    name = next(n for n in folder.files if n.startswith("labels."))
-    values = folder.columns(name, texts=("study_id",))
+    name = next(n for n in run.files if n.startswith("labels."))
+    values = columns_of(run, name)
     first = next(iter(values))
     view.lead = f"{len(values[first]):,} reports labelled."
     columns = [Column(n, is_text=n == first, is_main=n != first, has_card=False) for n in values]
@@ -322,9 +323,9 @@ def findings_view(folder: OpenedRun, options: PageOptions, view: RunView) -> lis
     def read() -> dict[Any, Study]:
         if options.table is None:
             raise VLScoreError("run.json does not name a table of reports")
-        id_column, text_column = folder.key["columns"]
+        id_column, text_column = run.key["columns"]
         table = open_reports(options.table, id_column=id_column, text_column=text_column)
-        if table.sha256 != folder.key["table_sha256"]:
+        if table.sha256 != run.key["table_sha256"]:
             raise VLScoreError(f"{options.table} is not the table that the run read")
         texts.update({row.id: row.text for row in table if not isinstance(row, BadRow)})
         return {}

@@ -14,11 +14,10 @@ from vlscore.core import OnProgress, __version__, atomic_write, no_progress, pri
 from vlscore.data import Study, select
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
-from vlscore.pages.opened_run import OpenedRun
 from vlscore.pages.page_parts import FILM_BYTES, TRIANGLE, CaseList, Column, RunView, add_films
 from vlscore.pages.run_views import view_of
 from vlscore.pages.view_parts import PageOptions, judged_block
-from vlscore.stats import is_demonstration
+from vlscore.stats import Result, is_demonstration
 
 PAGE = "report.html"
 
@@ -105,7 +104,7 @@ def report(
     views: list[RunView] = []
     films_so_far = 0
     for folder in folders:
-        opened = OpenedRun.open(folder)
+        opened = Result.open(folder)
         view, studies = view_of(opened, options)
         if sentences and texts:
             from vlscore.pages.sentence_maps import add_shares

@@ -1,7 +1,9 @@
 """View of a result folder: that of its command, or one that fits any folder."""
 
+import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +21,9 @@ from vlscore.pages.command_views import (
     oracle_view,
     sensitivity_view,
 )
-from vlscore.pages.opened_run import OpenedRun
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
-from vlscore.pages.view_parts import PageOptions, judged_block, tables_named
-from vlscore.stats import tables_of
+from vlscore.pages.view_parts import PageOptions, columns_of, judged_block, tables_named
+from vlscore.stats import FAILURES, Failure, Result
 
 if TYPE_CHECKING:
     from vlscore.training import Pairs
@@ -32,24 +33,41 @@ MOST_PAIRS = 500
 _MOST_LISTED = 20_000
 # A column of fewer different values has no distribution to look at.
 _LEAST_DISTINCT = 6
+# Parts in which reasons of one kind differ: quoted text, paths, numbers.
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S+|\d+(?:\.\d+)?")
 
 
-def view_of(folder: OpenedRun, options: PageOptions) -> tuple[RunView, list[Study | None]]:
+def view_of(run: Result, options: PageOptions) -> tuple[RunView, list[Study | None]]:
     """Return what a page shows of a folder, and the study of each listed case."""
-    view = RunView(folder.name, folder.command)
-    view.facts = _facts(folder, options)
-    view.failures = folder.failures(particular=options.texts)
-    view.signatures = list(filter(None, folder.signatures.values()))
-    view.tables = tables_of(folder.content)
+    view = RunView(run.folder.resolve().name, str(run.key.get("command", "results")))
+    view.facts = _facts(run, options)
+    view.failures = _by_reason(run.failures, particular=options.texts)
+    view.signatures = list(run.signatures.values())
+    view.tables = run.tables
     if options.texts:
-        view.run_notes += [str(note) for note in folder.record.get("notes") or ()]
-    make = _VIEWS.get(folder.command, _generic)
-    studies = make(folder, options, view)
+        view.run_notes += [str(note) for note in run.record.get("notes") or ()]
+    make = _VIEWS.get(view.command, _generic)
+    studies = make(run, options, view)
     if not options.texts and view.cases is not None:
         _without_texts(view.cases)
     failed = sum(count for count, _ in view.failures)
     view.lead += f" {failed:,} failures." if failed else ""
     return view, studies
+
+
+def _by_reason(failures: Iterable[Failure], particular: bool) -> list[tuple[int, str]]:
+    """Return how many rows failed for each reason, the most frequent first.
+
+    Args: particular: whether the first reason of its kind is written out; without, what reasons
+        quote (paths, ids, numbers) is replaced by dots.
+    """
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for each in failures:
+        kind = _PARTICULAR.sub("…", each.reason)
+        counts[kind] += 1
+        first.setdefault(kind, each.reason)
+    return [(n, first[k] if particular else k) for k, n in counts.most_common()]
 
 
 def _without_texts(cases: CaseList) -> None:
@@ -67,8 +85,8 @@ def _without_texts(cases: CaseList) -> None:
         cases.sort = "row"
 
 
-def _facts(folder: OpenedRun, options: PageOptions) -> list[tuple[str, str]]:
-    record = folder.record
+def _facts(run: Result, options: PageOptions) -> list[tuple[str, str]]:
+    record = run.record
     encoder = record.get("encoder")
     named = encoder.get("title") or encoder.get("name") if isinstance(encoder, Mapping) else None
     facts = {
@@ -87,13 +105,13 @@ def _facts(folder: OpenedRun, options: PageOptions) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in facts.items() if value not in (None, "")]
 
 
-def _train(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
-    record = folder.record
+def _train(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+    record = run.record
     view.lead = (
         f"{record['objective']}: {record['steps']:,} steps on {record['pairs']:,} pairs; the best "
         f"weights are of step {record['best_step']:,}."
     )
-    log, tested = folder.columns("log.csv"), folder.columns("validation.csv")
+    log, tested = columns_of(run, "log.csv"), columns_of(run, "validation.csv")
     losses = {n.replace("_", " "): (log["step"], log[n]) for n in log if n.startswith("loss")}
     view.curves.append(Curves("Loss of each step", "step", losses))
     best = record["best_step"]
@@ -109,10 +127,10 @@ def _train(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study
         for name, value in record["settings"].items()
         if value not in (None, "", False)
     ]
-    return add_retrievals(folder, options, view)
+    return add_retrievals(run, options, view)
 
 
-def add_retrievals(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """List the validation pairs by the rank of their report, and return their studies.
 
     The pairs that the training decoded into its folder are embedded with the trained weights. A
@@ -121,11 +139,11 @@ def add_retrievals(folder: OpenedRun, options: PageOptions, view: RunView) -> li
     Args: view: gets a list of cases: each with the report that is nearest to the film.
     """
     try:
-        pairs, is_own = _pairs(folder)
+        pairs, is_own = _pairs(run)
         from vlscore.encoders import encoder_from_file, load_encoder
         from vlscore.training import split
 
-        settings = folder.record["settings"]
+        settings = run.record["settings"]
         rows = np.arange(len(pairs))
         if not is_own:
             rows = split(pairs, settings["validation_share"], settings["seed"])[1]
@@ -137,8 +155,8 @@ def add_retrievals(folder: OpenedRun, options: PageOptions, view: RunView) -> li
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DemonstrationEncoderWarning)
             # The folder may be somebody else's: its name of an encoder chooses registered ones.
-            name = encoder_from_file(folder.record["start"]["encoder"], folder.path / RECORD)
-            encoder = load_encoder(name, weights=folder.path)
+            name = encoder_from_file(run.record["start"]["encoder"], run.folder / RECORD)
+            encoder = load_encoder(name, weights=run.folder)
             images, reports = encoder.encode_images(films), encoder.encode_reports(texts)
     except (VLScoreError, OSError, KeyError) as error:
         view.notes.append(f"The best and the worst retrievals are not shown: {error}.")
@@ -190,13 +208,13 @@ def ranks_of(scores: np.ndarray, texts: list[str]) -> tuple[list[int], list[int]
     return ranks.tolist(), columns[different.argmax(axis=1)].tolist()
 
 
-def _pairs(folder: OpenedRun) -> "tuple[Pairs, bool]":
+def _pairs(run: Result) -> "tuple[Pairs, bool]":
     """Return the decoded pairs, and whether all of them are for validation.
 
     Raises: VLScoreError where they are not in the folder, or are not those of the run.
     """
-    is_own = folder.key.get("validation") is not None
-    place: Path = folder.path / ("pairs-validation" if is_own else "pairs")
+    is_own = run.key.get("validation") is not None
+    place: Path = run.folder / ("pairs-validation" if is_own else "pairs")
     pairs = None
     if place.is_dir():
         from vlscore.training import decoded_pairs
@@ -207,7 +225,7 @@ def _pairs(folder: OpenedRun) -> "tuple[Pairs, bool]":
             f"the folder has no decoded pairs in {place.name}; a run with --pairs stored them "
             "elsewhere"
         )
-    if pairs.sha256 != folder.record.get("validation_sha256" if is_own else "data_sha256"):
+    if pairs.sha256 != run.record.get("validation_sha256" if is_own else "data_sha256"):
         raise VLScoreError(f"the pairs in {place.name} are not those of the run")
     return pairs, is_own
 
@@ -220,14 +238,14 @@ def _cosines(images: np.ndarray, reports: np.ndarray) -> np.ndarray:
     return found
 
 
-def _generic(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Study | None]:
+def _generic(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Show the tables of any folder, and the largest table among its files as a list."""
-    view.lead = f"Results of vlscore {folder.command}."
+    view.lead = f"Results of vlscore {view.command}."
     sizes = {
-        name: (folder.path / name).stat().st_size
-        for name in folder.files
+        name: (run.folder / name).stat().st_size
+        for name in run.files
         if name.endswith((".csv", ".parquet", ".jsonl"))
-        and name != "failures.csv"
+        and name != FAILURES
         and not name.startswith("details.")
     }
     if not sizes:
@@ -235,8 +253,8 @@ def _generic(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Stu
     name = max(sizes, key=lambda each: sizes[each])
     values = {
         column: cells
-        for column, cells in folder.columns(name).items()
-        if not any(isinstance(cell, dict | list) for cell in cells)
+        for column, cells in columns_of(run, name).items()
+        if not any(isinstance(cell, dict | list | np.ndarray) for cell in cells)
     }
     if not values or not next(iter(values.values())):
         return []
@@ -255,7 +273,7 @@ def _generic(folder: OpenedRun, options: PageOptions, view: RunView) -> list[Stu
     return [None] * min(count, _MOST_LISTED)
 
 
-_VIEWS: Mapping[str, Callable[[OpenedRun, PageOptions, RunView], list[Study | None]]] = {
+_VIEWS: Mapping[str, Callable[[Result, PageOptions, RunView], list[Study | None]]] = {
     "evaluate": evaluate_view,
     "compare": compare_view,
     "align": align_view,

@@ -21,8 +21,8 @@ from vlscore.data import ImagePolicy, Study
 from vlscore.encoders import JointEncoder, encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
 from vlscore.metrics import Explanation, Scorer, explain_with, metric_from_file
-from vlscore.pages.opened_run import OpenedRun
 from vlscore.pages.page_parts import RunView, film_url, worst_first
+from vlscore.stats import Result
 
 #: Shares of the film that are deleted, one after the other.
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
@@ -178,7 +178,7 @@ def maps_of(
 
 def add_shares(
     view: RunView,
-    folder: OpenedRun,
+    run: Result,
     studies: Sequence[Study | None],
     count: int,
     weights: str | Path | None = None,
@@ -191,11 +191,11 @@ def add_shares(
 
     Args: maps: also add where each sentence looks on the first film.
     """
-    if view.cases is None or view.cases.cases is None or folder.scores is None:
+    if view.cases is None or view.cases.cases is None or view.command != "evaluate":
         return
-    name, recorded = next(iter(folder.signatures.items()))
+    name, recorded = next(iter(run.signatures.items()))
     try:
-        scorer = _scorer_of(name, recorded, folder, weights)
+        scorer = _scorer_of(name, recorded, run, weights)
         here = str(scorer.signature.without("txt"))
         if here != str(Signature.parse(recorded).without("txt")):
             raise VLScoreError(f"the signature is {here} here, but {recorded} in the run")
@@ -227,10 +227,10 @@ def add_shares(
         )
 
 
-def _scorer_of(name: str, recorded: str, folder: OpenedRun, weights: str | Path | None) -> Scorer:
+def _scorer_of(name: str, recorded: str, run: Result, weights: str | Path | None) -> Scorer:
     """Return a scorer with the settings that a signature names; the texts are selected already."""
-    facts, source = Signature.parse(recorded), folder.path / RECORD
-    encoder = folder.record.get("encoder")
+    facts, source = Signature.parse(recorded), run.folder / RECORD
+    encoder = run.record.get("encoder")
     named = encoder.get("name") if isinstance(encoder, Mapping) else None
     # The folder may be somebody else's: its names choose registered members alone, never code.
     metric = metric_from_file(name, source)

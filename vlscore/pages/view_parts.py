@@ -16,8 +16,9 @@ from vlscore.data import Study
 from vlscore.errors import VLScoreError
 from vlscore.findings import Polarity, extract
 from vlscore.metrics import RuleJudge, load_tables, statements_of
-from vlscore.pages.opened_run import OpenedRun, studies_by_row
 from vlscore.pages.page_parts import Block, Mark, RunView, pieces_of
+from vlscore.pages.run_studies import studies_by_row, table_of, text_policy_of
+from vlscore.stats import Result
 
 #: Category of the judge -> class of its mark on the page.
 KINDS: Mapping[str, str] = {
@@ -53,6 +54,13 @@ class PageOptions:
     on_progress: OnProgress = no_progress
 
 
+def columns_of(run: Result, name: str) -> dict[str, list[Any]]:
+    """Return the columns of a file of single rows; None where a cell has no value."""
+    rows = run.rows(name)
+    known = rows.astype(object).where(rows.notna(), None)
+    return {str(column): known[column].tolist() for column in known}
+
+
 def tables_named(record: Mapping[str, Any]) -> Mapping[str, str]:
     found = record.get("tables")
     return found if isinstance(found, Mapping) else {}
@@ -75,11 +83,11 @@ def read_texts(
 
 
 def studies_of(
-    folder: OpenedRun, view: RunView, options: PageOptions, *needs: str
+    run: Result, view: RunView, options: PageOptions, *needs: str
 ) -> Mapping[int, Study]:
     def read() -> Mapping[int, Study]:
-        table = folder.studies(needs, options.table, options.image_root)
-        return studies_by_row(table, folder.text_policy())
+        table = table_of(run, needs, options.table, options.image_root)
+        return studies_by_row(table, text_policy_of(run, view.signatures))
 
     return read_texts(view, options, read)
 
@@ -104,12 +112,6 @@ def judged_blocks(
         found.append([block])
         options.on_progress(len(found), 0)
     return found
-
-
-def interval_of(value: Mapping[str, Any] | None) -> tuple[float | None, float | None, float | None]:
-    if value is None:
-        return None, None, None
-    return value.get("estimate"), value.get("low"), value.get("high")
 
 
 def bounds_of(

@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from vlscore.core import (
+    RECORD,
     ResultFolder,
     cells,
+    finished_run,
     frame,
     from_cell,
     plain,
@@ -32,6 +34,7 @@ from vlscore.core import (
     run_record,
     write_json,
 )
+from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval
 from vlscore.stats.tables import NOTHING, TextTable, number, p_value, tables_of, write_tables
 
@@ -143,10 +146,36 @@ class Result:
                 record = folder.finish(lambda path: compute(path).write(path))
         return cls(folder.out, record, folder.unchanged, tuple(notes))
 
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Return the result that a finished command wrote; its files are compared with run.json.
+
+        Raises: InvalidSetting where no command finished there; ChecksumMismatch.
+        """
+        run = finished_run(folder)
+        if run is None:
+            raise InvalidSetting(
+                f"{folder} has no {RECORD}: name the folder that a finished command wrote "
+                "(its --out)"
+            )
+        run.check()
+        return cls(run.folder, run.record)
+
+    @property
+    def key(self) -> Mapping[str, Any]:
+        """Settings and inputs that the results depend on."""
+        found: Mapping[str, Any] = self.record["key"]
+        return found
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the result files."""
+        return tuple(self.record["results"])
+
     @cached_property
     def content(self) -> dict[str, Any]:
-        """Content of result.json: plain data, as `--format json` prints it."""
-        path = self.folder / CONTENT
+        """Content of result.json, or of run.json where a command has no other: plain data."""
+        path = self.folder / (CONTENT if CONTENT in self.files else RECORD)
         with reading_result(path):
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             tables_of(content)
@@ -165,13 +194,13 @@ class Result:
     @property
     def signatures(self) -> dict[str, str]:
         """What the numbers of each metric depend on."""
-        return dict(self.content["signatures"])
+        return dict(self.content.get("signatures", {}))
 
     @property
     def failures(self) -> list[Failure]:
         """The rows without a value."""
         path = self.folder / FAILURES
-        if not self.record["failed"]:
+        if FAILURES not in self.files:
             return []
         with reading_result(path), path.open(encoding="utf-8", newline="") as stream:
             return [

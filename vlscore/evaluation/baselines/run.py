@@ -148,6 +148,7 @@ def baseline(
     trained = _training_table(chosen, train, names, image_root)
     signature = _signature(chosen, trained, policy, embedder)
     key = {
+        "command": "baseline",
         "signature": str(signature),
         "table_sha256": table.sha256,
         "train_sha256": None if trained is None else trained.sha256,

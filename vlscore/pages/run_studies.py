@@ -1,0 +1,91 @@
+"""The studies of a finished run, read again from the table that run.json names."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vlscore.core import Signature, file_digest
+from vlscore.data import BadRow, ColumnNames, Study, StudyTable, TextPolicy, open_studies
+from vlscore.errors import InvalidTable, VLScoreError
+from vlscore.stats import Result
+
+_SECTIONS = re.compile(r"(\w*section)='([\w+]+)'")
+
+
+def text_policy_of(run: Result, signatures: Iterable[str]) -> TextPolicy:
+    """Return which section of the reports was scored."""
+    for signature in signatures:
+        if (section := Signature.parse(signature).get("txt")) is not None:
+            return _policy(section)
+    written = dict(_SECTIONS.findall(str(run.key.get("text_policy"))))
+    return TextPolicy(**written) if written else TextPolicy()
+
+
+def table_of(
+    run: Result, needs: Sequence[str], table: Path | None = None, image_root: Path | None = None
+) -> StudyTable:
+    """Open the table of a run.
+
+    Args:
+        needs: "reference", "candidate", "image": what its rows must have.
+        table: where it is now; default: where run.json says.
+        image_root: folder that image paths start from; default: as in the run.
+
+    Raises: InvalidTable where it is not there, or is another one.
+    """
+    columns = run.key.get("columns")
+    return open_table(
+        table or run.record.get("table") or run.record.get("studies"),
+        run.key.get("table_sha256") or run.key.get("studies_sha256"),
+        columns if isinstance(columns, Mapping) else {},
+        needs,
+        image_root or run.key.get("image_root"),
+    )
+
+
+def open_table(
+    path: str | Path | None,
+    sha256: str | None,
+    columns: Mapping[str, Any],
+    needs: Sequence[str],
+    image_root: str | Path | None = None,
+) -> StudyTable:
+    """Open a table whose content has this digest; the arguments are entries of run.json.
+
+    Raises: InvalidTable where the file is absent, or its content is another one.
+    """
+    if path is None:
+        raise InvalidTable("run.json does not name a table of reports")
+    if not Path(path).is_file():
+        raise InvalidTable(f"the table {path} does not exist")
+    if sha256 is not None and file_digest(Path(path)) != sha256:
+        raise InvalidTable(f"the table {path} is not the one that the run read")
+    root = image_root if image_root and Path(image_root).is_dir() else None
+    wants = {"image", "reference", "candidate"} - set(needs)
+    names = ColumnNames(**columns)
+    return open_studies(path, needs=needs, wants=wants, columns=names, image_root=root)
+
+
+def studies_by_row(table: StudyTable, policy: TextPolicy) -> dict[int, Study]:
+    """Return the studies of a table by row number, with the sections that the policy scores.
+
+    A row that cannot be read is absent; one that lacks the section has its whole text.
+    """
+    found = {}
+    for row in table:
+        if isinstance(row, BadRow):
+            continue
+        try:
+            found[row.row] = row.selected(policy)
+        except VLScoreError:
+            found[row.row] = row
+    return found
+
+
+def _policy(section: str) -> TextPolicy:
+    """Return the policy of a signature's text, such as "findings" or "ref=findings,cand=all"."""
+    parts = dict(part.split("=", 1) for part in section.split(",") if "=" in part)
+    if not parts:
+        return TextPolicy(section)
+    return TextPolicy(reference_section=parts.get("ref"), candidate_section=parts.get("cand"))
