@@ -170,7 +170,7 @@ def _baselines(
             embedder=embedder,
             image_root=image_root,
         )
-        made.append(f"{title}={run.candidates}")
+        made.append(f"{title}={run.folder / 'candidates.jsonl'}")
     return made
 
 

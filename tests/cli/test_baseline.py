@@ -32,9 +32,10 @@ def test_candidates_are_written_and_can_be_evaluated(command, tables, tmp_path):
     assert "different candidates" in done.stdout
     rows = read_jsonl(out / "candidates.jsonl")
     assert [row["candidate"] for row in rows] == ["Clear lungs."] * 3
-    assert json.loads((out / "summary.json").read_text())["distinct"] == 1
+    result = json.loads((out / "result.json").read_text())
+    assert result["frames"]["facts"][0]["distinct"] == 1
     again = command("baseline", "constant", studies, "--train", train, "-o", out)
-    assert "nothing was written" in again.stderr
+    assert "nothing was computed" in again.stderr
     scored = command("evaluate", out / "candidates.jsonl", "-m", "bleu-1", "-o", tmp_path / "e")
     assert "row 2" in scored.stderr
 

@@ -23,18 +23,6 @@ def test_labels_are_written_and_counted(command, tmp_path):
     assert isinstance(other.exception, Exception)
 
 
-def test_agreement_is_printed_with_n(command, tmp_path):
-    table = write_jsonl(tmp_path / "t.jsonl", ROWS)
-    first = tmp_path / "labels"
-    command("findings", table, "--out", first, "--quiet")
-    done = command("findings", table, "--out", tmp_path / "o", "--against", first / "labels.csv")
-    assert done.exit_code == 0, done.output
-    assert "Labels against those of labels.csv" in done.stdout
-    line = next(x for x in done.stdout.splitlines() if x.startswith("Pleural Effusion  "))
-    assert line.split()
-    assert "n: reports judged on the label" in " ".join(done.stdout.split())
-
-
 def test_a_row_without_a_report_is_told_and_costs_no_other(command, tmp_path):
     table = write_jsonl(tmp_path / "t.jsonl", [*ROWS, {"id": "s3", "report": None}])
     done = command("findings", table, "--out", tmp_path / "o", "--format", "jsonl")

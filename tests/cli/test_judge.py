@@ -23,7 +23,7 @@ def test_judgements_are_written_and_counted(command, tmp_path):
     first = json.loads((out / "judgements.jsonl").read_text().splitlines()[0])
     assert first["errors"][0]["category"] == "wrong_location"
     again = command("judge", table, "--out", out)
-    assert "nothing was judged" in again.stderr
+    assert "nothing was computed" in again.stderr
 
 
 def test_a_bad_row_is_listed_and_costs_no_other(command, tmp_path):
@@ -46,9 +46,9 @@ def test_a_language_model_judges_and_its_cost_is_printed(command, tmp_path):
     assert "asked the model for 2 answers" in done.stderr
     cost = next(line for line in done.stdout.splitlines() if line.startswith("cost"))
     assert cost.split()[-1] == "0.0002"
-    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
-    assert summary["answers"]["tokens_in"] == 200
-    assert "few-shot@1" in summary["judge"]
+    result = json.loads((tmp_path / "o" / "result.json").read_text())
+    assert result["frames"]["answers"][0]["tokens_in"] == 200
+    assert "few-shot@1" in result["signatures"]["judge"]
 
 
 def test_wrong_settings_of_a_model_are_explained(command, tmp_path):

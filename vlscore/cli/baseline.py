@@ -7,7 +7,7 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import finish_rows, print_encoder_warning
+from vlscore.cli.output import exit_if_failed, print_encoder_warning, print_result
 from vlscore.cli.progress import stopping
 from vlscore.evaluation import BaselineSettings
 
@@ -51,10 +51,8 @@ def baseline(
     words or sentences, drawn by their frequency. nearest-image: the report of the training study
     whose image the encoder puts nearest. templates: fixed sentences for the labels of a study.
 
-    Writes candidates.jsonl, which `vlscore evaluate` and `vlscore compare` read, summary.json,
-    tables.md and failures.csv. Each row has the baseline's signature.
-
-    Stop with Ctrl-C and start the same command again to resume.
+    Writes candidates.jsonl, which `vlscore evaluate` and `vlscore compare` read. Each row has the
+    baseline's signature.
 
     Example: vlscore baseline top-sentences test.csv --train train.csv --out sentences
     """
@@ -71,7 +69,7 @@ def baseline(
         others = count_rows(train)
         total = None if others is None else total + others
     with (
-        stopping(out, "finished candidates are"),
+        stopping(out, stored=None),
         row_progress(total, "writing", quiet=printing.quiet, also=cache_hits(embedder)) as progress,
     ):
         result = write_baseline(
@@ -89,5 +87,6 @@ def baseline(
             on_progress=progress,
         )
     print_encoder_warning(embedder)
-    quiet, keep_going = printing.quiet, running.keep_going
-    finish_rows(result, "written", "given a candidate", quiet=quiet, keep_going=keep_going)
+    many, one = "rows could not be given a candidate", "row could not be given a candidate"
+    print_result(result, printing, many, one)
+    exit_if_failed(result.failures, running.keep_going)

@@ -1,4 +1,4 @@
-"""`vlscore findings`: CheXpert's labels of reports, and how well they agree with given ones."""
+"""`vlscore findings`: CheXpert's labels of reports, and each finding."""
 
 import dataclasses
 from pathlib import Path
@@ -8,14 +8,13 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, SectionOptions, grouped
 from vlscore.cli.options import (
-    TABLE,
     TABLE_HELP,
     IdColumnOption,
     OutOption,
     TextColumnOption,
     option,
 )
-from vlscore.cli.output import finish_rows
+from vlscore.cli.output import exit_if_failed, print_result
 from vlscore.cli.progress import stopping
 from vlscore.findings import LabelPolicy
 
@@ -24,41 +23,20 @@ FormatOption = Annotated[
 ]
 
 
-AgainstOption = Annotated[
-    Path | None,
-    option(
-        "--against",
-        "Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
-        "nothing, as the CheXpert labeller writes it.",
-        "PATH",
-    ),
-]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelColumnOptions:
-    """Columns of the reports, and of the labels to compare with."""
+    """Columns of the reports."""
 
     id_column: IdColumnOption = "id"
     text_column: TextColumnOption = None
-    against_id_column: Annotated[
-        str | None,
-        option(
-            "--against-id-column",
-            "Column of --against with the ids. Default: id or study_id.",
-            "NAME",
-            TABLE,
-        ),
-    ] = None
 
 
-@grouped("reference_section", "candidate_section", "as_json", after={"against": "uncertain"})
+@grouped("reference_section", "candidate_section", "as_json")
 def findings(
     *,
     reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
     out: OutOption,
     policy: LabelPolicy,
-    against: AgainstOption = None,
     format: FormatOption = "csv",
     columns: LabelColumnOptions,
     sections: SectionOptions,
@@ -67,35 +45,27 @@ def findings(
 ) -> None:
     """Label reports with CheXpert's fourteen observations.
 
-    With --against, compare these labels with labels that you have.
-
     Writes labels.csv (one row a report; 1 positive, 0 negative, -1 uncertain, empty not mentioned),
     findings.csv (one row a finding: observation, label, side, zones, severity, change, size, the
-    words), failures.csv, and with --against agreement.csv and tables.md: precision, recall, F1 and
-    n of each label, micro and macro.
+    words).
 
-    To compare a generator's reports with the radiologists', label the references and give their
-    labels.csv as --against; the metric findings-f1 of `vlscore evaluate` and `vlscore compare` does
-    both at once.
+    To compare a generator's findings with the radiologists', score its reports with the metric
+    findings-f1 of `vlscore evaluate` or `vlscore compare`.
 
-    Stop with Ctrl-C and start the same command again to resume.
-
-    Example: vlscore findings reports.csv --out labelled --against chexpert.csv
+    Example: vlscore findings reports.csv --out labelled
     """
     from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.evaluation import findings as write_findings
 
     with (
-        stopping(out, "finished reports are"),
+        stopping(out, stored=None),
         row_progress(count_rows(reports), "labelling", quiet=printing.quiet) as on_progress,
     ):
         result = write_findings(
             reports,
             out,
             policy=policy,
-            against=against,
-            against_id_column=columns.against_id_column,
             format=format,
             text_policy=None if sections.section == "all" else sections.policy(),
             id_column=columns.id_column,
@@ -103,5 +73,5 @@ def findings(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    quiet, keep_going = printing.quiet, running.keep_going
-    finish_rows(result, "labelled", "used", quiet=quiet, keep_going=keep_going)
+    print_result(result, printing, "rows could not be used", "row could not be used")
+    exit_if_failed(result.failures, running.keep_going)

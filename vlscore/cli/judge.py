@@ -14,7 +14,7 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import echo, finish_rows
+from vlscore.cli.output import echo, exit_if_failed, print_result
 from vlscore.cli.progress import stopping
 from vlscore.errors import InvalidSetting
 
@@ -167,13 +167,12 @@ def judge(
     """Name each error of a report, how severe it is, and why.
 
     The judge works by rules, without a model or a network, or with --model by a language model.
-    Writes judgements.jsonl (each error of each study), totals.csv (one row a study: scores, and
-    errors by category), summary.json, tables.md and failures.csv.
+    Writes judgements.jsonl (each error of each study) and totals.csv (one row a study: scores, and
+    errors by category). Answers of a model are stored as they come: after a stop, the same command
+    asks only what is missing.
 
     The same judge is the metric "judge" of `vlscore evaluate`, `compare`, `align` and
     `sensitivity`.
-
-    Stop with Ctrl-C and start the same command again to resume.
 
     Example: vlscore judge studies.csv --out judged
 
@@ -188,7 +187,7 @@ def judge(
     if judged_by is not None:
         echo(f"reports go to {judged_by.model}", err=True)
     with (
-        stopping(out, "finished judgements are"),
+        stopping(out, stored=None),
         row_progress(count_rows(studies), "judging", quiet=printing.quiet) as on_progress,
     ):
         result = compute_judgements(
@@ -203,5 +202,5 @@ def judge(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    quiet, keep_going = printing.quiet, running.keep_going
-    finish_rows(result, "judged", "judged", quiet=quiet, keep_going=keep_going)
+    print_result(result, printing, "rows could not be judged", "row could not be judged")
+    exit_if_failed(result.failures, running.keep_going)

@@ -14,8 +14,7 @@ from vlscore.core import printable
 if TYPE_CHECKING:
     from vlscore.data import BadRow
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import BaselineRun, JudgedReports, LabelledReports
-    from vlscore.stats import Result, Run, TextTable
+    from vlscore.stats import Result, TextTable
 
 SHOWN_FAILURES = 10
 # Failed rows of which equal reasons are listed in one line.
@@ -99,21 +98,14 @@ def print_notes(notes: Iterable[str]) -> None:
         echo(f"note: {note}", err=True)
 
 
-def print_run_notes(
-    run: "Run | Result", done: str = "computed", what: str = "these results", unit: str = "row"
-) -> None:
-    """Print the notes of a run, and whether it was resumed or had ended before.
+def print_run_notes(run: "Result", done: str = "computed") -> None:
+    """Print the notes of a run, and whether it had ended before.
 
-    Args:
-        done: what an unchanged run did not do again, as in "embedded".
-        what: content of its folder.
-        unit: what `resumed_from` counts.
+    Args: done: what an unchanged run did not do again, as in "embedded".
     """
     print_notes(run.notes)
     if run.unchanged:
-        echo(f"{run.folder} holds {what} already; nothing was {done}", err=True)
-    elif getattr(run, "resumed_from", 0):
-        echo(f"resumed after {unit} {getattr(run, 'resumed_from', 0)}", err=True)
+        echo(f"{run.folder} holds these results already; nothing was {done}", err=True)
 
 
 def exit_if_failed(failed: object, keep_going: bool) -> None:
@@ -203,29 +195,6 @@ def _row_name(row: int | str | None, study_id: str) -> str:
     if row is None:
         return study_id
     return f"row {row} ({study_id})" if study_id else f"row {row}"
-
-
-def finish_rows(
-    result: "LabelledReports | JudgedReports | BaselineRun",
-    done: str,
-    could_not_be: str,
-    *,
-    quiet: bool,
-    keep_going: bool,
-) -> None:
-    """Print the tables of a command over rows, and list the rows that could not be used.
-
-    Args:
-        done: the work in one word, as in "labelled".
-        could_not_be: what a failed row could not be, as in "used".
-    Raises: typer.Exit with status 1 if a row could not be used, unless `keep_going`.
-    """
-    print_run_notes(result, done)
-    if not quiet:
-        print_tables(result.tables)
-        echo(f"wrote {result.folder}")
-    print_bad_rows(result.bad_rows, could_not_be)
-    exit_if_failed(result.bad_rows, keep_going)
 
 
 def show_tables(

@@ -7,9 +7,6 @@ from .cache import Value as Value
 from .cache import cache_folder as cache_folder
 from .cache import open_cache as open_cache
 from .caller_warning import warn_caller as warn_caller
-from .chunks import Chunk as Chunk
-from .chunks import Chunks as Chunks
-from .chunks import damaged as damaged
 from .files import __version__ as __version__
 from .files import atomic_write as atomic_write
 from .files import file_digest as file_digest
@@ -43,8 +40,6 @@ from .run_facts import libraries as libraries
 from .run_facts import no_phase as no_phase
 from .run_facts import no_progress as no_progress
 from .run_facts import run_record as run_record
-from .run_folder import ResumableFolder as ResumableFolder
-from .run_folder import end_decided_run as end_decided_run
 from .safe_cells import cell as cell
 from .safe_cells import cells as cells
 from .safe_cells import flat as flat

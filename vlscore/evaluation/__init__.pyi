@@ -19,7 +19,6 @@ from .baselines.baseline_base import TrainingReports as TrainingReports
 from .baselines.baseline_base import find_baseline as find_baseline
 from .baselines.report_templates import ReportTemplates as ReportTemplates
 from .baselines.report_templates import read_templates as read_templates
-from .baselines.run import BaselineRun as BaselineRun
 from .baselines.run import baseline as baseline
 from .calibration import Calibration as Calibration
 from .calibration import calibrate as calibrate
@@ -51,12 +50,9 @@ from .finished_folders import methods as methods
 from .installation import Check as Check
 from .installation import Installation as Installation
 from .installation import doctor as doctor
-from .judgements import JudgedReports as JudgedReports
 from .judgements import TokenPrices as TokenPrices
 from .judgements import judge as judge
-from .label_agreement import LabelAgreement as LabelAgreement
-from .label_agreement import agreement as agreement
-from .label_agreement import read_labels as read_labels
+from .label_tables import read_labels as read_labels
 from .precomputed import Precomputed as Precomputed
 from .precomputed import read_precomputed as read_precomputed
 from .ratings.rater_agreement import Preference as Preference
@@ -66,7 +62,6 @@ from .ratings.run import ratings_read as ratings_read
 from .ratings.sheet_making import RatingSheets as RatingSheets
 from .ratings.sheet_making import ratings_make as ratings_make
 from .report_labels import FORMATS as FORMATS
-from .report_labels import LabelledReports as LabelledReports
 from .report_labels import findings as findings
 from .retrieval_table import retrieval as retrieval
 from .score_table import score_table as score_table

@@ -1,17 +1,24 @@
-"""Judgements of a table of candidates and references, in a resumable folder."""
+"""Judgements of a table of candidates and references."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vlscore.core import OnProgress, ResumableFolder, __version__, no_progress, plain, read_frame
-from vlscore.data import BadRow, ColumnNames, Study, TextPolicy, columns_of, open_studies
+from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
+from vlscore.data import (
+    BadRow,
+    ColumnNames,
+    Study,
+    StudyTable,
+    TextPolicy,
+    columns_of,
+    open_studies,
+)
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.row_chunks import RowFiles, RunOfRows, csv_of, join_failures, join_parts
 from vlscore.metrics import (
+    SEVERITIES,
     AnswerCounts,
     JudgeCase,
     Judgement,
@@ -21,22 +28,16 @@ from vlscore.metrics import (
     rating,
 )
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import FAILURES, TextTable
+from vlscore.stats import Content, Failure, Result, TextTable, text_table
 
 if TYPE_CHECKING:
     import pandas
 
 
-JUDGEMENTS, TOTALS, SUMMARY, _TABLES = (
-    "judgements.jsonl",
-    "totals.csv",
-    "summary.json",
-    "tables.md",
-)
-_NUMBERS = ("rating", "sum", "maximum", "count", "significant")
-# Rows of a chunk of a model's judgements: without a cache, a kill costs so many answers.
-_ROWS_OF_A_MODEL = 100
-_COLUMNS = ("study_id", *_NUMBERS, *(str(category) for category in ErrorCategory))
+JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
+_SCORES = ("rating", "sum", "maximum", "count", "significant")
+# Rows of which a model gets all questions at once.
+_ROWS_AT_ONCE = 1000
 
 
 class TokenPrices(NamedTuple):
@@ -56,38 +57,6 @@ class TokenPrices(NamedTuple):
         return sum(per_token) / 1e6
 
 
-@dataclass(frozen=True)
-class JudgedReports(RunOfRows):
-    """Judgements of candidates, and their files.
-
-    These are judgements.jsonl (each error of each study), totals.csv (one row a study),
-    summary.json, tables.md and failures.csv.
-    """
-
-    results = (JUDGEMENTS, TOTALS, SUMMARY, FAILURES, _TABLES)
-
-    @property
-    def reports(self) -> int:
-        """Return the number of reports that were judged."""
-        return int(self.content["reports"])
-
-    @property
-    def means(self) -> Mapping[str, float]:
-        """Return mean over studies of rating, sum, maximum, count and significant."""
-        found: Mapping[str, float] = self.content["means"]
-        return found
-
-    @property
-    def totals(self) -> Mapping[str, int]:
-        """Return number of errors of each category, over all studies."""
-        found: Mapping[str, int] = self.content["totals"]
-        return found
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a study: its scores, and its errors by category. Needs pandas."""
-        return read_frame(self.folder / TOTALS, texts=["study_id"])
-
-
 def judge(
     path: str | Path,
     out: str | Path,
@@ -100,24 +69,27 @@ def judge(
     prices: TokenPrices | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
-) -> JudgedReports:
-    """Judge every candidate of a table against its reference; resumable, in constant memory.
+) -> Result:
+    """Judge every candidate of a table against its reference.
 
     Args:
         path: table with `reference` and `candidate`; see `open_studies`.
-        out: folder for the results.
+        out: folder for the results: judgements.jsonl (each error of each study) and totals.csv (one
+            row a study: scores, errors by category) besides the usual ones. The frame "scores" has
+            the means over studies, "errors" the errors by category and severity, "answers" the
+            counts of a model's answers.
         judge: what judges; default: by rules, with the shipped tables.
         columns: other column names.
         age_column, indication_column: of the patient; used where the table has them. An age is
             in years, or as DICOM writes it ("072Y", "003M").
         text_policy: which section of the reports is judged; default: all of the text.
         prices: of a model's tokens; with them the summary has the cost.
-        overwrite: make anew; earlier results stay until the new ones are complete.
-        on_progress: called with (rows done, bad rows).
+        overwrite: compute again; earlier results stay until the new ones are complete.
+        on_progress: called with (rows done, rows failed).
 
     Raises: InvalidTable where the table cannot be read or no row can be judged; InvalidSetting
         where `out` holds other results; FolderInUse. EndpointFailed where a model gives no more
-        answers; the same call then resumes.
+        answers; the same call then asks only what the cache does not hold.
     """
     judge = judge or RuleJudge()
     if prices is not None and not all(0 <= price < float("inf") for price in prices):
@@ -125,30 +97,38 @@ def judge(
     found = set(columns_of(Path(path)))
     also = [name for name in (age_column, indication_column) if name in found]
     table = open_studies(path, needs=("reference", "candidate"), columns=columns, also=also)
-    key = plain(
-        {
-            "command": "judge",
-            "vlscore": __version__,
-            "judge": judge.name,
-            "table_sha256": table.sha256,
-            "columns": table.columns.to_dict(),
-            "patient_columns": [age_column, indication_column],
-            "text_policy": None if text_policy is None else str(text_policy),
-        }
-    )
-
+    key: dict[str, Any] = {
+        "vlscore": __version__,
+        "command": "judge",
+        "judge": judge.name,
+        "table_sha256": table.sha256,
+        "columns": table.columns.to_dict(),
+        "patient_columns": [age_column, indication_column],
+        "text_policy": None if text_policy is None else str(text_policy),
+    }
     if prices is not None:
         key["prices"] = list(prices)
+    work = _JudgeWork(judge, text_policy, (age_column, indication_column))
 
-    def compute(folder: ResumableFolder) -> None:
-        run = _JudgeRun(judge, text_policy, (age_column, indication_column), prices)
-        run.take_all(folder, table, on_progress or no_progress)
-        if run.rows == run.bad:
+    def compute(folder: Path) -> Content:
+        totals = work.write(table, folder / JUDGEMENTS, on_progress or no_progress)
+        if not len(totals):
             raise InvalidTable(f"{table.path}: no row could be judged")
-        folder.finish(lambda place: run.write(folder, place), rows=run.rows)
+        frames, tables = _summary(totals, work.severities)
+        if isinstance(judge, ModelJudge):
+            counts, shown = _answers(work.answers, prices)
+            frames, tables = {**frames, "answers": counts}, [*tables, shown]
+        return Content(
+            frames,
+            tables,
+            {TOTALS: totals},
+            work.failures,
+            {"judge": judge.name},
+            facts={"table": str(table.path.resolve()), "reports": len(totals)},
+        )
 
     notes = _notes(table.notes, judge, prices)
-    return JudgedReports.make(out, key, compute, overwrite=overwrite, notes=notes)
+    return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
 
 
 def _notes(
@@ -165,84 +145,67 @@ def _notes(
         )
 
 
-class _JudgeRun(RowFiles[Study]):
-    """Job that judges rows and counts the errors."""
+class _JudgeWork:
+    """Judges rows, counts severities and answers, and notes the rows that fail."""
 
     def __init__(
         self,
         judge: RuleJudge | ModelJudge,
         text_policy: TextPolicy | None,
         patient_columns: tuple[str, str],
-        prices: TokenPrices | None,
     ) -> None:
-        super().__init__()
         self.judge, self.text_policy = judge, text_policy
         self.age_column, self.indication_column = patient_columns
-        self.prices = prices
-        self.sums: Counter[str] = Counter()
-        self.severities: Counter[str] = Counter()
-        self.answers: Counter[str] = Counter()
-        if isinstance(judge, ModelJudge):
-            self.rows_in_chunk = _ROWS_OF_A_MODEL
+        self.failures: list[Failure] = []
+        self.severities: Counter[tuple[str, int]] = Counter()
+        self._answers: Counter[str] = Counter()
 
-    def count(self, rows: int, note: Mapping[str, Any]) -> None:
-        super().count(rows, note)
-        self.sums.update(note["sums"])
-        self.severities.update(note["severities"])
-        self.answers.update(note.get("answers", {}))
+    @property
+    def answers(self) -> AnswerCounts:
+        """Counts of a model's answers."""
+        return AnswerCounts(**{name: self._answers[name] for name in AnswerCounts().to_dict()})
 
-    def take(
-        self, rows: Sequence[Study | BadRow], on_progress: OnProgress
-    ) -> tuple[dict[str, str], dict[str, Any]]:
-        lines: list[str] = []
-        totals: list[Sequence[Any]] = []
-        failures: list[tuple[int, str | None, str]] = []
-        sums: Counter[str] = Counter()
-        severities: Counter[str] = Counter()
-        answers: Counter[str] = Counter()
-        for row, judged in self._judged(rows, on_progress, answers):
-            if isinstance(judged, str):
-                failures.append((row.row, row.id, judged))
-                continue
-            record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
-            lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-            numbers = {**{name: record[name] for name in _NUMBERS}, **judged.totals}
-            totals.append((row.id, *numbers.values()))
-            sums.update(numbers)
-            severities.update(f"{error.category} {error.severity}" for error in judged.errors)
-        on_progress(self.rows + len(rows), self.bad + len(failures))
-        files = {JUDGEMENTS: "".join(lines), TOTALS: csv_of(totals), FAILURES: csv_of(failures)}
-        note = {"failed": len(failures), "sums": dict(sums), "severities": dict(severities)}
-        return files, {**note, "answers": dict(answers)} if answers else note
+    def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
+        """Write each study's errors as a line; return its scores, and errors by category."""
+        totals = []
+        with path.open("w", encoding="utf-8", newline="") as lines:
+            for row, judged in self._judged(table, on_progress):
+                if isinstance(judged, str):
+                    self.failures.append(Failure(row.row, row.id or "", judged))
+                    continue
+                record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
+                lines.write(json_line(record))
+                totals.append(
+                    {name: record[name] for name in ("study_id", *_SCORES)} | judged.totals
+                )
+                self.severities.update((error.category, error.severity) for error in judged.errors)
+        return frame(totals)
 
     def _judged(
-        self, rows: Sequence[Study | BadRow], on_progress: OnProgress, answers: Counter[str]
+        self, table: StudyTable, on_progress: OnProgress
     ) -> Iterator[tuple[Study | BadRow, Judgement | str]]:
-        """Yield each row with its judgement, or with the reason why it has none.
+        """Yield each row with its judgement, or with the reason why it has none."""
+        rows, start, done = iter(table), 0, 0
 
-        Args: answers: takes the counts of a model's answers.
-        """
-        cases = [self._case(row) for row in rows]
-        done = 0
-
-        def on_done() -> None:
+        def on_judged() -> None:
             nonlocal done
             done += 1
-            on_progress(self.rows + done, self.bad)
+            on_progress(done, len(self.failures))
 
-        usable = [case for case in cases if isinstance(case, JudgeCase)]
-        outcomes = iter(self.judge.judge_all(usable, on_done))
-        for row, case in zip(rows, cases, strict=True):
-            if isinstance(case, str):
-                yield row, case
-                continue
-            outcome = next(outcomes)
-            if outcome.counts is not None:
-                answers.update(outcome.counts.to_dict())
-            if outcome.judgement is None:
-                yield row, str(outcome.error)
-            else:
-                yield row, outcome.judgement
+        while some := list(islice(rows, _ROWS_AT_ONCE)):
+            cases = [self._case(row) for row in some]
+            usable = [case for case in cases if isinstance(case, JudgeCase)]
+            outcomes = iter(self.judge.judge_all(usable, on_judged))
+            for row, case in zip(some, cases, strict=True):
+                if isinstance(case, str):
+                    yield row, case
+                    continue
+                outcome = next(outcomes)
+                if outcome.counts is not None:
+                    self._answers.update(outcome.counts.to_dict())
+                yield row, outcome.judgement or str(outcome.error)
+            start = done = start + len(some)
+            on_progress(done, len(self.failures))
 
     def _case(self, row: Study | BadRow) -> JudgeCase | str:
         """Return what a row asks the judge, or why it cannot be judged."""
@@ -256,61 +219,35 @@ class _JudgeRun(RowFiles[Study]):
             return str(error)
         return JudgeCase(chosen.candidate or "", chosen.reference or "", patient)
 
-    def _answers(self) -> tuple[dict[str, Any], list[TextTable]]:
-        """Return the counts of a model's answers with their cost, and their table."""
-        if not isinstance(self.judge, ModelJudge):
-            return {}, []
-        counts = AnswerCounts(**{n: self.answers[n] for n in AnswerCounts().to_dict()})
-        found: dict[str, Any] = counts.to_dict()
-        shown = [(name.replace("_", " "), str(value)) for name, value in found.items()]
-        if self.prices is not None:
-            found["cost"] = self.prices.cost(counts)
-            shown.append(("cost", f"{found['cost']:.4f}"))
-        title = "Answers of the model, also those from the cache"
-        return {"answers": found}, [TextTable(title, ("number of", "all"), tuple(shown))]
 
-    def write(self, folder: ResumableFolder, place: Path) -> dict[str, Any]:
-        """Write the results, and return what is in them."""
-        join_parts(folder.chunks(), JUDGEMENTS, place / JUDGEMENTS)
-        join_parts(folder.chunks(), TOTALS, place / TOTALS, csv_of([_COLUMNS]))
-        join_failures(folder.chunks(), place)
-        reports = self.rows - self.bad
-        means = {name: self.sums[name] / reports for name in _NUMBERS}
-        totals = {str(category): int(self.sums[str(category)]) for category in ErrorCategory}
-        answers, table = self._answers()
-        tables = [_scores_table(means, reports), _errors_table(self.severities, totals), *table]
-        summary = {
-            "judge": self.judge.name,
-            "reports": reports,
-            "means": means,
-            "totals": totals,
-            "severities": dict(sorted(self.severities.items())),
-            **answers,
+def _summary(
+    totals: "pandas.DataFrame", severities: Mapping[tuple[str, int], int]
+) -> tuple[dict[str, "pandas.DataFrame"], list[TextTable]]:
+    """Return means of the scores, and numbers of errors by category and severity."""
+    scores = frame({"score": name, "mean": float(totals[name].mean())} for name in _SCORES)
+    errors = frame(
+        {
+            "category": str(category),
+            **{str(grade): severities.get((category, grade), 0) for grade in SEVERITIES},
+            "all": int(totals[str(category)].sum()),
         }
-        (place / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        (place / _TABLES).write_text("\n".join(t.markdown() for t in tables), encoding="utf-8")
-        return {**summary, "tables": [asdict(table) for table in tables]}
-
-
-def _scores_table(means: Mapping[str, float], reports: int) -> TextTable:
-    return TextTable(
-        f"Scores of {reports} reports",
-        ("score", "mean"),
-        tuple((name, f"{value:.4f}") for name, value in means.items()),
+        for category in ErrorCategory
     )
+    shown = errors.assign(category=errors["category"].str.replace("_", " "))
+    tables = [
+        text_table(f"Scores of {len(totals)} reports", scores, digits=4),
+        text_table("Errors by category and severity", shown),
+    ]
+    return {"scores": scores, "errors": errors}, tables
 
 
-def _errors_table(severities: Mapping[str, int], totals: Mapping[str, int]) -> TextTable:
-    grades = ("1", "2", "3", "4", "5")
-    return TextTable(
-        "Errors by category and severity",
-        ("category", *grades, "all"),
-        tuple(
-            (
-                category.replace("_", " "),
-                *(str(severities.get(f"{category} {grade}", 0)) for grade in grades),
-                str(total),
-            )
-            for category, total in totals.items()
-        ),
-    )
+def _answers(
+    counts: AnswerCounts, prices: TokenPrices | None
+) -> tuple["pandas.DataFrame", TextTable]:
+    """Return the counts of a model's answers with their cost, and their table."""
+    found: dict[str, Any] = counts.to_dict()
+    if prices is not None:
+        found["cost"] = prices.cost(counts)
+    shown = frame({"number of": n.replace("_", " "), "all": value} for n, value in found.items())
+    title = "Answers of the model, also those from the cache"
+    return frame([found]), text_table(title, shown.astype(object), digits=4)

@@ -8,7 +8,6 @@ from .lexicon import load_lexicon as load_lexicon
 from .lexicon import read_lexicon as read_lexicon
 from .lexicon import severity_level as severity_level
 from .types import UNCERTAIN as UNCERTAIN
-from .types import UNMENTIONED as UNMENTIONED
 from .types import Attribute as Attribute
 from .types import Axis as Axis
 from .types import Category as Category

@@ -310,39 +310,29 @@ class ReportFindings:
 
 #: As CheXpert's authors name them (Irvin et al. 2019, section 4): U-Ones, U-Zeros, U-Ignore.
 UNCERTAIN = ("keep", "positive", "negative", "ignored")
-UNMENTIONED = ("negative", "ignored")
 
 
 @described
 @dataclass(frozen=True)
 class LabelPolicy:
-    """Policy for writing and comparing labels.
+    """Policy for writing labels.
 
     Raises: InvalidSetting for another word.
     """
 
     uncertain: str = setting(
         "keep",
-        "What an uncertain label becomes: keep (-1; compared as positive), positive, negative, or "
-        "ignored (empty; not compared).",
+        "What an uncertain label becomes: keep (-1), positive, negative, or ignored (empty).",
         "NAME",
-        more="Ignored: no report is judged on a label that either side calls uncertain.",
-    )
-    unmentioned: str = setting(
-        "negative",
-        "What an empty label of --against is compared as: negative, or ignored.",
-        "NAME",
-        more="Ignored: the report is not judged on the label.",
     )
 
     def __post_init__(self) -> None:
         """Raise InvalidSetting for another word."""
-        for name, allowed in (("uncertain", UNCERTAIN), ("unmentioned", UNMENTIONED)):
-            if getattr(self, name) not in allowed:
-                raise InvalidSetting(
-                    f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}, "
-                    f"not {getattr(self, name)!r}"
-                )
+        if self.uncertain not in UNCERTAIN:
+            raise InvalidSetting(
+                f"uncertain must be {', '.join(UNCERTAIN[:-1])} or {UNCERTAIN[-1]}, "
+                f"not {self.uncertain!r}"
+            )
 
     def written(self, value: int | None) -> int | None:
         """Return a label as the policy has it written.
@@ -353,15 +343,3 @@ class LabelPolicy:
         if value != -1:
             return value
         return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
-
-    def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
-        """Return whether the report counts, is labelled present, and is found present.
-
-        >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
-        ((False, False, True), (True, False, True))
-        """
-        counts = (1, -1) if self.uncertain in ("keep", "positive") else (1,)
-        judged = given is not None or self.unmentioned == "negative"
-        if self.uncertain == "ignored" and -1 in (given, found):
-            judged = False
-        return judged, given in counts, found in counts

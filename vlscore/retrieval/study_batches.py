@@ -44,7 +44,6 @@ def embedded_batches(
     embedder: StudyEmbedder | None,
     policy: TextPolicy,
     *,
-    skip: int = 0,
     size: int = STUDIES_AT_ONCE,
     workers: int = 0,
 ) -> Iterator[StudyBatch]:
@@ -54,10 +53,9 @@ def embedded_batches(
         table: from `open_studies`, with its required and optional inputs.
         embedder: None if nothing is embedded.
         policy: which section of a reference is used.
-        skip: number of rows to leave out at the beginning.
         workers: processes that decode images; 0 decodes in this one.
     """
-    rows = islice(table, skip, None)
+    rows = iter(table)
     decoder = embedder.decoder(workers) if embedder and "image" in table.roles else None
     ahead: deque[list[tuple[Study | BadRow, StudyViews | None]]] = deque()
     # The next batch is decoded while the current one is used.

@@ -1,4 +1,3 @@
-from .command_run import Run as Run
 from .correlations import CORRELATIONS as CORRELATIONS
 from .correlations import bootstrap_p_value as bootstrap_p_value
 from .correlations import correlation_interval as correlation_interval

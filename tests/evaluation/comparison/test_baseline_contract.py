@@ -81,23 +81,25 @@ def _made(place, way, out, embedder, studies="test.jsonl", **settings):
 
 
 def _candidates(run):
-    rows = [json.loads(line) for line in run.candidates.read_text().splitlines()]
+    rows = [json.loads(line) for line in (run.folder / "candidates.jsonl").read_text().splitlines()]
     return {row["id"]: row["candidate"] for row in rows}
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_contract(way, place, tmp_path, embedder):
     run = _made(place, way, tmp_path / "a", embedder)
-    rows = [json.loads(line) for line in run.candidates.read_text().splitlines()]
+    rows = [json.loads(line) for line in (run.folder / "candidates.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == [f"test{k}" for k in range(len(TESTED))]
     assert [row["reference"] for row in rows] == TESTED
     assert all(row["candidate"].strip() for row in rows)
-    assert {row["baseline"] for row in rows} == set(run.signatures)
-    assert run.signatures[0].startswith(f"baseline:{WAYS[way][0]}|")
+    assert {row["baseline"] for row in rows} == set(run.signatures.values())
+    assert next(iter(run.signatures.values())).startswith(f"baseline:{WAYS[way][0]}|")
     # The same call again: nothing is made; another folder: the same bytes.
     assert _made(place, way, tmp_path / "a", embedder).unchanged
     again = _made(place, way, tmp_path / "b", embedder)
-    assert again.candidates.read_bytes() == run.candidates.read_bytes()
+    assert (again.folder / "candidates.jsonl").read_bytes() == (
+        run.folder / "candidates.jsonl"
+    ).read_bytes()
     # The studies after a study do not change its report.
     lines = (place / "test.jsonl").read_text().splitlines(keepends=True)
     (place / "first.jsonl").write_text("".join(lines[:2]))
@@ -157,7 +159,7 @@ def test_the_nearest_image_gives_the_report_and_one_fails_alone(place, tmp_path,
     run = _made(place, "nearest-image", tmp_path / "a", embedder, "same.jsonl")
     expected = {row["id"]: row["reference"] for row in rows if row["id"] != "train1"}
     assert _candidates(run) == expected
-    assert [(bad.row, bad.id) for bad in run.bad_rows] == [(2, "train1")]
+    assert [(bad.row, bad.id) for bad in run.failures] == [(2, "train1")]
     assert any("5 studies have an id that the training table has" in note for note in run.notes)
 
 
@@ -166,7 +168,7 @@ def test_labels_are_read_and_become_the_sentences(place, tmp_path):
     run = _made(place, "templates", tmp_path / "a", None)
     assert _candidates(run)["test2"] == grouped(["Cardiomegaly", "Edema"])
     assert any("upper bound" in note for note in run.notes)
-    assert "labels:reference-upper-bound" in run.signatures[0]
+    assert "labels:reference-upper-bound" in run.signatures["templates"]
     # The second label's values are 0, .2, .4, .6, .8.
     run = _made(place, "templates table", tmp_path / "b", None)
     assert _candidates(run)["test3"] == grouped(["Edema", "Pleural Effusion"])

@@ -7,7 +7,7 @@ import pytest
 
 from vlscore.data import TextPolicy
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import findings, row_chunks
+from vlscore.evaluation import findings
 from vlscore.findings import CHEXPERT_LABELS, LabelPolicy, chexpert_labels
 
 TEXTS = {
@@ -50,9 +50,10 @@ def test_labels_and_findings(table, tmp_path):
         "12.0",
     )
     assert effusion["words"] == "pleural effusion"
-    assert result.reports == 3
-    assert [(row.row, row.id) for row in result.bad_rows] == [(2, "blank")]
-    assert result.counts["Pneumonia"] == {"-1": 1, "": 2}
+    assert result.record["reports"] == 3
+    assert [(row.row, row.id) for row in result.failures] == [(2, "blank")]
+    counts = result.frame("counts").set_index("label").loc["Pneumonia"]
+    assert counts.to_dict() == {"stated": 0, "uncertain": 1, "denied": 0, "not mentioned": 2}
     assert "Labels of 3 reports" in result.tables[0].text()
 
 
@@ -66,55 +67,18 @@ def test_policies_and_sections(table, tmp_path):
     assert (first["Pneumonia"], first["Pleural Effusion"]) == ("", "")
 
 
-def test_against_labels(table, tmp_path):
-    given = tmp_path / "given.csv"
-    given.write_text("study_id,Cardiomegaly,Edema\na,0,\nc,1,1\nz,1,1\n")
-    result = findings(table, tmp_path / "out", against=given)
-    rows = {row.label: row for row in result.agreement}
-    assert (rows["Cardiomegaly"].n, rows["Cardiomegaly"].f1.estimate) == (2, 1.0)
-    assert (rows["Edema"].given, rows["Edema"].found, rows["Edema"].recall) == (1, 0, 0.0)
-    assert any("1 reports have no labels" in note for note in result.notes)
-    assert any("1 rows of given.csv are of no report" in note for note in result.notes)
-    assert "precision" in (tmp_path / "out" / "tables.md").read_text()
-    assert read(tmp_path / "out" / "agreement.csv")[0]["n"] == "2"
-    again = findings(table, tmp_path / "out", against=given)
-    assert again.unchanged
-    assert repr(again.agreement) == repr(result.agreement)
-
-
-def test_pandas(table, tmp_path):
-    pytest.importorskip("pandas")
+def test_rows_in_both_formats(table, tmp_path):
     for format in ("csv", "jsonl"):
-        frame = findings(table, tmp_path / format, format=format).to_pandas()
-        assert list(frame["study_id"]) == list(TEXTS)
-        assert list(frame.columns) == ["study_id", *CHEXPERT_LABELS]
-        assert frame["Pneumonia"].tolist()[0] == -1
-        assert frame["Pneumonia"].isna().tolist() == [False, True, True]
-
-
-def test_a_stopped_run_goes_on_to_the_same_bytes(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(row_chunks, "_ROWS_IN_CHUNK", 1)
-    findings(table, tmp_path / "whole")
-
-    def stop(done, bad):
-        if done == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        findings(table, tmp_path / "parts", on_progress=stop)
-    result = findings(table, tmp_path / "parts")
-    assert result.resumed_from == 2
-    for name in ("labels.csv", "findings.csv", "failures.csv"):
-        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        rows = findings(table, tmp_path / format, format=format).rows(f"labels.{format}")
+        assert list(rows["study_id"]) == list(TEXTS)
+        assert list(rows.columns) == ["study_id", *CHEXPERT_LABELS]
+        assert rows["Pneumonia"].tolist()[0] == -1
+        assert rows["Pneumonia"].isna().tolist() == [False, True, True]
 
 
 def test_slips_are_told(table, tmp_path):
     with pytest.raises(InvalidSetting, match="csv or jsonl"):
         findings(table, tmp_path / "o", format="xlsx")
-    given = tmp_path / "given.csv"
-    given.write_text("id,Edema\nother,1\n")
-    with pytest.raises(InvalidTable, match="none of its ids is that of a report"):
-        findings(table, tmp_path / "o", against=given)
     empty = tmp_path / "empty.csv"
     empty.write_text("id,report\na,\n")
     with pytest.raises(InvalidTable, match="holds no report"):

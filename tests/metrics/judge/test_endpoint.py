@@ -385,7 +385,7 @@ def test_a_killed_run_pays_for_no_answer_twice(tmp_path, cache_folder):
         assert run.wait() == -signal.SIGKILL
         paid = endpoint.questions()[:6]
         result = evaluation.judge(path, out, judge=judge_of(endpoint.url, in_flight=1), prices=None)
-        assert result.reports == 12
+        assert result.record["reports"] == 12
         asked = endpoint.questions()
     assert len(asked) == 7 + 6
     assert not set(paid) & set(asked[6:])
@@ -400,18 +400,20 @@ def test_the_summary_counts_tokens_and_cost_and_a_second_folder_is_free(tmp_path
         first = evaluation.judge(path, tmp_path / "a", judge=judge_of(endpoint.url), prices=prices)
         again = evaluation.judge(path, tmp_path / "b", judge=judge_of(endpoint.url), prices=prices)
         asked = len(endpoint.requests)
-    count = first.reports
+    count = first.record["reports"]
     assert asked == count
-    assert first.content["answers"] == {
-        "answers": count,
-        "tokens_in": 100 * count,
-        "tokens_out": 10 * count,
-        "uncounted": 0,
-        "cost": pytest.approx(count * (100 * 2 + 10 * 10) / 1e6),
-    }
+    assert first.content["frames"]["answers"] == [
+        {
+            "answers": count,
+            "tokens_in": 100 * count,
+            "tokens_out": 10 * count,
+            "uncounted": 0,
+            "cost": pytest.approx(count * (100 * 2 + 10 * 10) / 1e6),
+        }
+    ]
     assert any(f"asked the model for {count} answers" in note for note in first.notes)
     assert not any("asked the model" in note for note in again.notes)
-    for name in ("judgements.jsonl", "summary.json", "totals.csv", "tables.md"):
+    for name in ("judgements.jsonl", "result.json", "totals.csv", "tables.md"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 

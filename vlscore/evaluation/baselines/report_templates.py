@@ -32,7 +32,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     Case,
     TrainingReports,
 )
-from vlscore.evaluation.label_agreement import read_labels
+from vlscore.evaluation.label_tables import read_labels
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
 
 # Values of a label that count as present: affirmed, and uncertain.

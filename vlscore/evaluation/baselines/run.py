@@ -1,26 +1,15 @@
-"""Candidates of a baseline for a table of studies, in a resumable folder."""
+"""Candidates of a baseline for a table of studies."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import (
-    OnProgress,
-    ResumableFolder,
-    Signature,
-    __version__,
-    no_progress,
-    read_frame,
-    run_record,
-    write_json,
-)
+from vlscore.core import OnProgress, Signature, __version__, frame, json_line, no_progress
 from vlscore.data import (
     BadRow,
     ColumnNames,
@@ -47,54 +36,14 @@ from vlscore.evaluation.baselines.baseline_base import (
     TrainingReports,
     find_baseline,
 )
-from vlscore.evaluation.row_chunks import (
-    RunOfRows,
-    chunks_of_kind,
-    csv_of,
-    join_failures,
-    join_parts,
-    read_arrays,
-    write_arrays,
-)
 from vlscore.retrieval import StudyBatch, embedded_batches
-from vlscore.stats import FAILURES, TextTable, markdown, with_mark
+from vlscore.stats import Content, Failure, Result, TextTable, with_mark
 
-if TYPE_CHECKING:
-    import pandas
-
-CANDIDATES, SUMMARY, _TABLES = "candidates.jsonl", "summary.json", "tables.md"
-# Kinds of chunks: embedded training images, and candidates.
-_TRAIN, _CANDIDATES = "train", "candidates"
+CANDIDATES = "candidates.jsonl"
 # Rows that are made at once, with and without images to decode.
 _WITH_IMAGES, _WITHOUT = 128, 1000
 # Candidates of more words are shown in part.
 _SHOWN_WORDS = 30
-
-
-@dataclass(frozen=True)
-class BaselineRun(RunOfRows):
-    """Candidates of a baseline: candidates.jsonl, summary.json, tables.md and failures.csv.
-
-    A row of candidates.jsonl has id, candidate, what the table of studies has of reference,
-    findings, impression, image and view, and the signature of the baseline.
-    """
-
-    content_file = SUMMARY
-    results = (CANDIDATES, SUMMARY, _TABLES, FAILURES)
-
-    @property
-    def candidates(self) -> Path:
-        """Return the table of candidates, which `vlscore evaluate` and `compare` read."""
-        return self.folder / CANDIDATES
-
-    @property
-    def signatures(self) -> list[str]:
-        """Return what the candidates depend on."""
-        return [self.content["signature"]]
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a candidate. Needs pandas."""
-        return read_frame(self.candidates, texts=["id"])
 
 
 def baseline(
@@ -111,15 +60,16 @@ def baseline(
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
-) -> BaselineRun:
+) -> Result:
     """Write the candidates of a baseline for the studies of a table.
-
-    Called again after a stop with the same arguments, it resumes where it was.
 
     Args:
         name: of a baseline, or a Baseline.
         studies: table of the studies that candidates are written for.
-        out: folder for the results.
+        out: folder for the results: candidates.jsonl, which `evaluate` and `compare` read, besides
+            the usual ones. A row has id, candidate, what the table of studies has of reference,
+            findings, impression, image and view, and the signature of the baseline. The frame
+            "facts" has one row: how many candidates there are, how many differ, how long they are.
         train: table of other studies that the baseline learns from; with images if it needs them.
         settings: of the baseline.
         embedder: embeds images, where the baseline needs them; default: the default encoder.
@@ -127,7 +77,7 @@ def baseline(
         columns: other column names, of both tables.
         image_root: folder that image paths of both tables start from; default: the table's own.
         workers: processes that decode images; 0 decodes in this one.
-        overwrite: make anew; earlier results stay until the new ones are complete.
+        overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed), training images included.
 
     Raises:
@@ -142,7 +92,6 @@ def baseline(
         embedder = None
     elif embedder is None:
         embedder = StudyEmbedder()
-    source = _BaselineSource(chosen, policy, embedder, workers)
     names = columns or ColumnNames()
     table = _studies(studies, needs, names, image_root)
     trained = _training_table(chosen, train, names, image_root)
@@ -156,16 +105,30 @@ def baseline(
         "image_root": None if image_root is None else str(Path(image_root).resolve()),
     }
 
-    def compute(folder: ResumableFolder) -> None:
-        run = _BaselineJob(source, folder, signature, on_progress or no_progress)
-        run.notes += run.learn(trained)
-        run.write_chunks(table)
-        if run.done == run.failed:
-            raise InvalidTable(f"{table.path}: no row has a candidate; {run.first_reason()}")
-        folder.finish(run.write, rows=folder.rows)
+    def compute(folder: Path) -> Content:
+        work = _BaselineWork(chosen, policy, embedder, workers, on_progress or no_progress)
+        notes = work.learn(trained)
+        facts = work.write(table, folder / CANDIDATES, str(signature))
+        if not facts:
+            first = work.failures[0] if work.failures else None
+            reason = "it has no rows" if first is None else f"row {first.row}: {first.reason}"
+            raise InvalidTable(f"{table.path}: no row has a candidate; {reason}")
+        if work.shared:
+            notes.append(
+                f"{work.shared} studies have an id that the training table has as well: their own "
+                "report may be among the training reports"
+            )
+        return Content(
+            {"facts": frame([facts])},
+            with_mark([_facts_table(facts)], [signature]),
+            failures=work.failures,
+            signatures={chosen.name: signature},
+            notes=notes,
+            facts={"table": str(table.path.resolve())},
+        )
 
     notes = table.notes if embedder is None else (*table.notes, *embedder.notes)
-    return BaselineRun.make(out, key, compute, overwrite=overwrite, notes=notes)
+    return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
 
 
 def _studies(
@@ -215,55 +178,45 @@ def _signature(
     return signature.plus(v=__version__).flagged(*flags)
 
 
-@dataclass(frozen=True)
-class _BaselineSource:
-    """A baseline, and how its inputs are read."""
+class _BaselineWork:
+    """Embeds training images, fits the baseline, and writes the candidates.
 
-    baseline: Baseline
-    policy: TextPolicy
-    embedder: StudyEmbedder | None
-    workers: int
-
-    def batches(self, table: StudyTable, skip: int) -> Iterator[StudyBatch]:
-        """Yield the rows of a table; images are embedded where there is an embedder."""
-        size = _WITHOUT if self.embedder is None else _WITH_IMAGES
-        return embedded_batches(
-            table, self.embedder, self.policy, skip=skip, size=size, workers=self.workers
-        )
-
-
-def _images_of(batch: StudyBatch) -> list[Path]:
-    return [path for study in batch.studies for path in study.images]
-
-
-class _BaselineJob:
-    """Job that embeds training images, then writes the candidates, a chunk at a time."""
+    Attributes:
+        failures: rows of the studies that have no candidate.
+        shared: number of studies whose id the training table has as well.
+    """
 
     def __init__(
         self,
-        source: _BaselineSource,
-        folder: ResumableFolder,
-        signature: Signature,
+        baseline: Baseline,
+        policy: TextPolicy,
+        embedder: StudyEmbedder | None,
+        workers: int,
         on_progress: OnProgress,
     ) -> None:
-        self._source, self._folder = source, folder
-        self._signature, self._on_progress = signature, on_progress
+        self._baseline, self._policy = baseline, policy
+        self._embedder, self._workers, self._on_progress = embedder, workers, on_progress
         self._train_ids: set[str] = set()
         # Rows of the training table whose images were embedded, for the progress.
         self._before = 0
-        self.notes: list[str] = []
-        self.done = self.failed = 0
+        self.failures: list[Failure] = []
+        self.shared = 0
+
+    def _batches(self, table: StudyTable, embedder: StudyEmbedder | None) -> Iterator[StudyBatch]:
+        """Yield the rows of a table; images are embedded where there is an embedder."""
+        size = _WITHOUT if embedder is None else _WITH_IMAGES
+        return embedded_batches(table, embedder, self._policy, size=size, workers=self._workers)
 
     def learn(self, table: StudyTable | ReportTable | None) -> list[str]:
         """Fit the baseline to its training table; return what a user should know."""
         if table is None:
-            return list(self._source.baseline.fit(TrainingReports([]), self._source.embedder))
+            return list(self._baseline.fit(TrainingReports([]), self._embedder))
         images = self._train_images(table) if isinstance(table, StudyTable) else None
         texts, whole, unusable = [], [], 0
         for row in table:
             try:
                 report = self._report(row)
-                selected = report.selected(self._source.policy).text
+                selected = report.selected(self._policy).text
             except (InvalidStudy, InvalidReport):
                 unusable += 1
                 continue
@@ -280,9 +233,7 @@ class _BaselineJob:
                 f"{table.path}: {len(self._train_ids) - len(texts)} rows have no image that could "
                 "be embedded"
             )
-        fitted = self._source.baseline.fit(
-            TrainingReports(texts, whole, vectors), self._source.embedder
-        )
+        fitted = self._baseline.fit(TrainingReports(texts, whole, vectors), self._embedder)
         return [*notes, *fitted]
 
     @staticmethod
@@ -294,50 +245,35 @@ class _BaselineJob:
         return Report(row.id, row.reference or "", row.row, row.parts)
 
     def _train_images(self, table: StudyTable) -> dict[int, NDArray[np.float32]]:
-        """Return row -> embedding of the training images; embed what no chunk holds yet."""
-        known = sum(chunk.rows for chunk in chunks_of_kind(self._folder, _TRAIN))
-        failed = sum(chunk.note["failed"] for chunk in chunks_of_kind(self._folder, _TRAIN))
-        for batch in self._source.batches(table, known):
-            assert batch.images is not None
-            known, failed = known + batch.rows, failed + len(batch.failed)
-            note = {"kind": _TRAIN, "failed": len(batch.failed)}
-            with self._folder.append(batch.rows, note, _images_of(batch)) as place:
-                write_arrays(place, [study.row for study in batch.studies], images=batch.images)
-            self._on_progress(known, failed)
-        self._before = known
+        """Return row -> embedding of the training images."""
         found: dict[int, NDArray[np.float32]] = {}
-        for chunk in chunks_of_kind(self._folder, _TRAIN):
-            arrays, numbers = read_arrays(chunk.path)
-            found |= dict(zip(numbers, arrays["images"], strict=True))
+        for batch in self._batches(table, self._embedder):
+            assert batch.images is not None
+            found |= dict(zip((study.row for study in batch.studies), batch.images, strict=True))
+            self._before += batch.rows
+            self._on_progress(self._before, self._before - len(found))
         return found
 
-    def write_chunks(self, table: StudyTable) -> None:
-        """Write the candidates of the rows that no chunk holds yet."""
-        for chunk in chunks_of_kind(self._folder, _CANDIDATES):
-            self._count(chunk.rows, chunk.note)
-        studies = islice(table, self.done, None)
-        source = self._source
-        if IMAGES not in source.baseline.needs:
-            source = _BaselineSource(source.baseline, source.policy, None, 0)
-        for batch in source.batches(table, self.done):
-            rows = list(islice(studies, batch.rows))
-            lines, failures, note = self._candidates_of(rows, batch)
-            with self._folder.append(batch.rows, note, _images_of(batch)) as place:
-                (place / CANDIDATES).write_bytes("".join(lines).encode("utf-8"))
-                (place / FAILURES).write_bytes(csv_of(failures).encode("utf-8"))
-            self._count(batch.rows, note)
-            self._on_progress(self._before + self.done, self.failed)
+    def write(self, table: StudyTable, path: Path, signature: str) -> dict[str, Any]:
+        """Write the candidates; return how many, how many differ, and how long they are."""
+        embedder = self._embedder if IMAGES in self._baseline.needs else None
+        counts: Counter[str] = Counter()
+        rows, done = iter(table), 0
+        with path.open("w", encoding="utf-8", newline="") as lines:
+            for batch in self._batches(table, embedder):
+                for study, text in self._candidates(list(islice(rows, batch.rows)), batch):
+                    lines.write(json_line(_record(study, text, signature)))
+                    counts[text] += 1
+                done += batch.rows
+                self._on_progress(self._before + done, len(self.failures))
+        return _facts(counts) if counts else {}
 
-    def _count(self, rows: int, note: Mapping[str, Any]) -> None:
-        self.done += rows
-        self.failed += note["failed"]
-
-    def _candidates_of(
+    def _candidates(
         self, rows: Sequence[Study | BadRow], batch: StudyBatch
-    ) -> tuple[list[str], list[tuple[int, str | None, str]], dict[str, Any]]:
-        """Return lines of candidates.jsonl, failures, and the note of a chunk."""
+    ) -> Iterator[tuple[Study, str]]:
+        """Yield the studies of a batch with their candidates; note the rows without one."""
         studies = {row.row: row for row in rows if isinstance(row, Study)}
-        failures = [(row.row, row.id, row.reason) for row in batch.failed]
+        failures = [Failure(row.row, row.id or "", row.reason) for row in batch.failed]
         cases = [
             Case(
                 study.row - 1,
@@ -347,48 +283,13 @@ class _BaselineJob:
             )
             for k, study in enumerate(batch.studies)
         ]
-        lines = []
-        for case, text in zip(cases, self._source.baseline.candidates(cases), strict=True):
+        for case, text in zip(cases, self._baseline.candidates(cases), strict=True):
+            self.shared += case.id in self._train_ids
             if isinstance(text, InvalidStudy):
-                failures.append((case.position + 1, case.id, str(text)))
-                continue
-            record = _record(studies[case.position + 1], text, str(self._signature))
-            lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-        shared = sum(case.id in self._train_ids for case in cases)
-        note = {"kind": _CANDIDATES, "failed": len(failures), "shared": shared}
-        return lines, sorted(failures, key=lambda failure: failure[0]), note
-
-    def first_reason(self) -> str:
-        """Return why the first row has no candidate."""
-        for chunk in chunks_of_kind(self._folder, _CANDIDATES):
-            line = (chunk.path / FAILURES).read_text(encoding="utf-8").splitlines()[0]
-            return f"row {line.replace(',', ', ')}"
-        return "it has no rows"
-
-    def write(self, place: Path) -> dict[str, Any]:
-        """Write the results, and return what is in them."""
-        chunks = chunks_of_kind(self._folder, _CANDIDATES)
-        join_parts(chunks, CANDIDATES, place / CANDIDATES)
-        join_failures(chunks, place)
-        if shared := sum(chunk.note["shared"] for chunk in chunks):
-            self.notes.append(
-                f"{shared} studies have an id that the training table has as well: their own "
-                "report may be among the training reports"
-            )
-        facts = _facts(place / CANDIDATES)
-        table = _facts_table(facts)
-        (table,) = with_mark([table], [self._signature])
-        summary = {
-            "baseline": self._source.baseline.name,
-            "signature": str(self._signature),
-            **facts,
-            "failed": self.failed,
-            "tables": [asdict(table)],
-        }
-        write_json(place / SUMMARY, summary)
-        text = markdown([table], [str(self._signature)])
-        (place / _TABLES).write_text(text, encoding="utf-8")
-        return run_record(notes=self.notes)
+                failures.append(Failure(case.position + 1, case.id, str(text)))
+            else:
+                yield studies[case.position + 1], text
+        self.failures += sorted(failures, key=lambda failure: int(failure.row or 0))
 
 
 def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
@@ -403,11 +304,8 @@ def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
     return {**record, "baseline": signature}
 
 
-def _facts(path: Path) -> dict[str, Any]:
-    """Return how many candidates a table has, how many differ, and how long they are."""
-    counts: Counter[str] = Counter()
-    with path.open(encoding="utf-8") as stream:
-        counts.update(json.loads(line)["candidate"] for line in stream)
+def _facts(counts: Counter[str]) -> dict[str, Any]:
+    """Return how many candidates there are, how many differ, and how long they are."""
     total = sum(counts.values())
     words = sum(len(text.split()) * count for text, count in counts.items())
     most, times = counts.most_common(1)[0]

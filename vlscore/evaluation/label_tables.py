@@ -1,0 +1,93 @@
+"""Tables of labels, as a labeller or people wrote them."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vlscore.data import columns_of, is_encodable, read_rows
+from vlscore.errors import InvalidTable
+from vlscore.findings import CHEXPERT_LABELS
+
+Labels = Mapping[str, int | None]
+
+# CheXpert's first files have another name for one label than its paper.
+_ALIASES = {"airspace opacity": "Lung Opacity"}
+_ID_COLUMNS = ("id", "study_id", "study", "dicom_id", "Path")
+_VALUES = {1.0: 1, 0.0: 0, -1.0: -1}
+
+
+def read_labels(
+    path: str | Path, *, id_column: str | None = None, threshold: float | None = None
+) -> dict[str, Labels]:
+    """Read study id -> labels from a table with one column a label, as CheXpert's labeller writes
+    it.
+
+    A label is 1 (stated), 0 (denied), -1 (uncertain) or empty (not mentioned). Columns are found by
+    CheXpert's names in any spelling; those that are absent are absent from every study.
+
+    Args:
+        id_column: default: "id" or "study_id".
+        threshold: values may then be probabilities; from it on a label is 1, below it 0.
+
+    Raises: InvalidTable where the file cannot be read, has no column of ids or labels, names a
+        study twice, or holds another value.
+    """
+    path = Path(path)
+    found = columns_of(path)
+    ids = id_column or next((name for name in _ID_COLUMNS if name in found), None)
+    if ids is None or ids not in found:
+        wanted = ids or " or ".join(_ID_COLUMNS[:2])
+        raise InvalidTable(
+            f"{path}: no column {wanted} with the studies' ids; found: {', '.join(found)}"
+        )
+    columns = {label: name for name in found if (label := _label_of(name)) is not None}
+    if not columns:
+        raise InvalidTable(
+            f"{path}: none of its columns is one of CheXpert's labels "
+            f"({', '.join(CHEXPERT_LABELS)}); found: {', '.join(found)}"
+        )
+    labels: dict[str, Labels] = {}
+    for row, record in read_rows(path, {ids, *columns.values()}):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {row}: {record}")
+        study = _id_of(record.get(ids))
+        if not study or not is_encodable(study):
+            raise InvalidTable(f'{path}, row {row}: column "{ids}" has no id')
+        if study in labels:
+            raise InvalidTable(f"{path}, row {row}: {study!r} has an earlier row")
+        labels[study] = {
+            label: _value(record.get(name), f'{path}, row {row}: column "{name}"', threshold)
+            for label, name in columns.items()
+        }
+    return labels
+
+
+def _label_of(column: str) -> str | None:
+    plain = " ".join(column.replace("_", " ").replace("-", " ").split()).casefold()
+    for label in CHEXPERT_LABELS:
+        if label.casefold() == plain:
+            return label
+    return _ALIASES.get(plain)
+
+
+def _id_of(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
+
+
+def _value(cell: Any, place: str, threshold: float | None) -> int | None:
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return None
+    try:
+        number = float(cell)
+    except (TypeError, ValueError):
+        number = 2.0
+    if math.isnan(number):
+        return None
+    if threshold is not None and 0 < number < 1:
+        return int(number >= threshold)
+    if number not in _VALUES:
+        raise InvalidTable(f"{place} holds {cell!r}; a label is 1, 0, -1 or empty")
+    return _VALUES[number]
