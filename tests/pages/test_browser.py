@@ -208,3 +208,28 @@ def test_prints_the_list_and_the_tables(browser):
     assert browser.run("return [...document.querySelectorAll('details')].every((d) => d.open)")
     browser.run("dispatchEvent(new Event('afterprint'))")
     assert len(browser.column(1)) < COUNT
+
+
+def test_a_sentence_costs_the_same_on_the_page_and_in_the_terminal(driver, tmp_path):
+    """The wrong sentence costs, the right one helps; both places print one sign."""
+    from vlscore.metrics import Scorer
+    from vlscore.pages import explain_study
+
+    scorer = Scorer(metrics="rouge-l")
+    reference = "Large effusion. No edema."
+    found = explain_study(scorer, (), "Large effusion. The heart is big.", reference)
+    wrong = next(each for each in found.explanation.candidate if "heart" in each.text)
+    right = next(each for each in found.explanation.candidate if "effusion" in each.text)
+    without = scorer.score(None, "Large effusion.", reference).values["rouge-l"]
+    assert wrong.share == pytest.approx(without - found.score.values["rouge-l"])
+    assert wrong.share > 0 > right.share
+    shown = Browser(driver)
+    shown.open(found.write(tmp_path / "page.html").path)
+    printed = str(found)
+    for each, number in zip(
+        (*found.explanation.candidate, *found.explanation.reference),
+        shown.texts(".shares .number"),
+        strict=True,
+    ):
+        assert float(number.replace("−", "-")) == pytest.approx(each.share, abs=6e-4)
+        assert f"{each.share:+.4f}  {each.text}" in printed

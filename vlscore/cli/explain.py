@@ -32,8 +32,9 @@ def explain(
         bool,
         option(
             "--maps",
-            "Compute for each sentence a map of the film: where the two agree. Needs an encoder "
-            "with local vectors; each map has a check by deletion. --page shows maps with --films.",
+            "Compute for each sentence a map of the image: where the two agree. Needs an encoder "
+            "with local vectors, such as phantom; each map has a check by deletion. --page shows "
+            "maps with --films.",
         ),
     ] = False,
     encoding: ScorerOptions,
@@ -41,8 +42,8 @@ def explain(
 ) -> None:
     """Explain the score of one report: its errors and sentences.
 
-    Errors are those of the judge by rules, each with its severity from 1 to 5. The share of a
-    sentence is how much it lowers (-) or raises (+) the score.
+    Errors are those of the judge by rules, each with its severity from 1 to 5. A sentence
+    costs as much as the score is better without it; below 0, it helps.
 
     Example: vlscore explain -i chest.dcm -g "Left effusion." -r "Clear lungs."
     """

@@ -80,6 +80,17 @@ def cells(values: Iterable[Any]) -> list[Any]:
     return [cell(value) for value in values]
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the singular after 1.
+
+    >>> counted(1, "study"), counted(1200, "study"), counted(0, "test")
+    ('1 study', '1,200 studies', '0 tests')
+    """
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}"
+
+
 def without_html(text: str) -> str:
     """Return text for Markdown: no HTML tag, no link or image, one line a paragraph.
 

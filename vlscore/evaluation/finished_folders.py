@@ -8,9 +8,10 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from vlscore.core import FinishedRun, Signature, finished_run
+from vlscore.core import FinishedRun, Signature, counted, finished_run
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.tables import draw_alignment
+from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
 from vlscore.evaluation.sensitivities.kinds_noticed import draw_sensitivity
 from vlscore.metrics import metric_from_file
@@ -190,8 +191,8 @@ def _of_comparison(run: FinishedRun, result: Result) -> str:
     corpus = set(primary[primary["of_corpus"]]["of"])
     systems = list(result.frame("texts")["system"])
     parts = [
-        f"We compared {len(systems)} systems ({', '.join(systems)}) on the same "
-        f"{run.record['studies']} studies with vlscore {run.record['vlscore']}.",
+        f"We compared {counted(len(systems), 'system')} ({', '.join(systems)}) on the same "
+        f"{counted(run.record['studies'], 'study')} with vlscore {run.record['vlscore']}.",
         *_of_metrics(run, result.signatures, titles, corpus),
         _of_intervals(key["resamples"], key.get("patient_column")),
     ]
@@ -203,12 +204,14 @@ def _of_comparison(run: FinishedRun, result: Result) -> str:
         pairs = "every two systems"
         if key.get("against"):
             pairs = f"{key['against']} and each other system"
+        if any(name.startswith(BASELINE) for name in systems):
+            pairs += ", but not between two baselines,"
         parts.append(
             f"Differences between {pairs} were tested by two-sided paired permutation tests "
             f"{_cite('randomization')} ({key['permutations']:,} permutations). p values were "
-            f"adjusted {_cite('false-discovery-rate')} over the {count} tests of the metrics "
-            f"above; differences with an adjusted p below 0.05 whose interval excludes 0 are "
-            "called significant."
+            f"adjusted {_cite('false-discovery-rate')} over {counted(count, 'test')} of the "
+            "metrics above; differences with an adjusted p below 0.05 whose interval excludes 0 "
+            "are called significant."
         )
     parts.append(f"The seed was {key['seed']}.")
     return _joined(parts)
@@ -218,7 +221,7 @@ def _of_evaluation(run: FinishedRun, result: Result) -> str:
     counts = dict(result.frame("counts").itertuples(index=False))
     patient = (run.key.get("own_columns") or {}).get("patient")
     parts = [
-        f"We scored {int(counts['rows'])} studies with vlscore {run.record['vlscore']}.",
+        f"We scored {counted(int(counts['rows']), 'study')} with vlscore {run.record['vlscore']}.",
         *_of_metrics(run, result.signatures, {}, set()),
         _of_intervals(2000, patient),
     ]
@@ -228,8 +231,9 @@ def _of_evaluation(run: FinishedRun, result: Result) -> str:
 def _of_alignment(run: FinishedRun, result: Result) -> str:
     record = run.record
     parts = [
-        f"We compared metrics with {len(record['raters'])} raters on {record['pairs']} pairs of "
-        f"candidate and reference from {record['studies']} studies with vlscore "
+        f"We compared metrics with {counted(len(record['raters']), 'rater')} on "
+        f"{counted(record['pairs'], 'pair')} of candidate and reference from "
+        f"{counted(record['studies'], 'study')} with vlscore "
         f"{record['vlscore']}.",
         *_of_metrics(run, result.signatures, {}, set()),
         "Agreement is Kendall's tau_b with the raters' mean.",
@@ -280,7 +284,7 @@ def _of_metrics(
 def _metric(
     run: FinishedRun, name: str, facts: Mapping[str, str | None], title: str | None, of_corpus: bool
 ) -> str:
-    """Return a metric with citation, library and version."""
+    """Return a metric with citation, library and version; whose rules it uses, if they are ours."""
     try:
         metric = metric_from_file(name, run.folder / "run.json")
         library = metric.library
@@ -291,6 +295,13 @@ def _metric(
         return f"{title or name} (computed elsewhere)"
     version = facts.get(library)
     by = f"by {library} {version}" if version else f"by {library}"
+    if facts.get("model"):
+        by = f"by the language model {facts['model']}"
+    elif metric.uses_findings:
+        by = "by rules of vlscore"
+    # The publication's idea, not its code: a reader must not take our number for the authors'.
+    if cited and (metric.uses_findings or metric.name == "composite"):
+        by, cited = f"{by}, after {cited}", ""
     parts = [by, *(["of the whole corpus"] if of_corpus else [])]
     return f"{title} {cited} ({', '.join(parts)})"
 
@@ -305,7 +316,7 @@ def _of_intervals(resamples: int, patients: str | None) -> str:
 
 def _joined(parts: Iterable[str]) -> str:
     # What has no citation leaves two blanks.
-    return re.sub(r" +", " ", " ".join(parts)).replace(" (by vlscore)", "") + "\n"
+    return re.sub(r" +", " ", " ".join(parts)) + "\n"
 
 
 def _cite(name: str) -> str:

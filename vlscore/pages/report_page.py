@@ -257,8 +257,8 @@ class ExplainedStudy:
         lines = [
             f"{found.metric} {found.score:.4f}; the reference itself has {found.best:.4f}",
             *triangle,
-            "what each sentence costs (below 0: it helps): the score without the sentence, or with "
-            "the reference's, less the score",
+            "what each sentence costs (below 0: it helps): how much better the score is without "
+            "it, or with the reference's sentence added",
         ]
         for side, sentences in (("candidate", found.candidate), ("reference", found.reference)):
             lines += [f"  {side}  {each.share:+.4f}  {each.text}" for each in sentences]

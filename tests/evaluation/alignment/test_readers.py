@@ -404,6 +404,37 @@ def test_a_table_of_counts_needs_no_row_for_a_category_without_errors(tmp_path):
     assert [row.row for row in pairs.bad] == [4, 5]
 
 
+def _quality_beside_counts(path):
+    """Ratings of 1 to 5, and how many of a report's errors are significant."""
+    path.write_text(
+        "study_id,candidate_id,rating,errors,significant\n"
+        "1,a,5,0,0\n1,b,2,4,2\n2,a,4,1,1\n2,b,1,7,3\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+@pytest.mark.parametrize("meaning", ["quality", "ranks"])
+def test_a_count_beside_quality_is_not_read(tmp_path, meaning):
+    pairs = read_ratings(_quality_beside_counts(tmp_path / "ratings.csv"), meaning=meaning)
+    assert {name: values.tolist() for name, values in pairs.ratings.items()} == {
+        "rating": [[5, 2, 4, 1]]
+    }
+    assert pairs.meaning == meaning
+    assert not pairs.bad
+    assert pairs.notes == (
+        f'the column "significant" is not read: ratings of {meaning} count no errors',
+    )
+
+
+def test_numbers_above_one_are_no_truth_values(tmp_path):
+    path = _quality_beside_counts(tmp_path / "ratings.csv")
+    with pytest.raises(InvalidTable, match=r"holds '2', so it counts something"):
+        read_ratings(path, ratings=("errors",))
+    with pytest.raises(InvalidSetting, match="ratings of quality count no errors"):
+        read_ratings(path, rename={"significant": "errors"}, meaning="quality")
+
+
 def test_errors_may_be_counted_by_significance_alone(tmp_path):
     path = tmp_path / "counts.csv"
     path.write_text(

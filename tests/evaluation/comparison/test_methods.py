@@ -40,7 +40,7 @@ def test_the_paragraph_of_a_comparison_names_what_was_done(folders):
         "ROUGE-L [@lin2004rouge] (by rouge-score ",
         "(50 resamples)",
         "(99 permutations)",
-        "over the 2 tests of the metrics above",
+        "over 2 tests of the metrics above",
     ):
         assert said in found.markdown
     assert r"\cite{papineni2002bleu,post2018sacrebleu}" in found.latex
@@ -52,6 +52,29 @@ def test_the_paragraph_of_a_comparison_names_what_was_done(folders):
     folder = folders / "compared"
     assert (folder / "methods.md").read_text(encoding="utf-8") == found.markdown
     assert (folder / "references.bib").read_text(encoding="utf-8") == found.bibtex
+
+
+def test_rules_of_our_own_are_not_credited_to_others(folders, tmp_path):
+    """The judge is no FineRadScore, which is a language model; nor do its rules come with BLEU."""
+    scorer = Scorer(metrics="judge,findings-f1,bleu-4")
+    run = evaluate(folders / "ours.jsonl", tmp_path / "scored", scorer)
+    found = methods(run.folder).markdown
+    assert "Judge (by rules of vlscore, after [@huang2024fineradscore; @yu2023evaluating])" in found
+    assert "Findings F1 (mean) (by rules of vlscore, after [@irvin2019chexpert])" in found
+    assert "BLEU-4 (mean) [@papineni2002bleu; @post2018sacrebleu] (by sacrebleu " in found
+
+
+def test_baselines_are_not_said_to_be_tested_against_each_other(folders, tmp_path):
+    tables = [folders / "ours.jsonl", folders / "theirs.jsonl"]
+    scorer = Scorer(metrics="rouge-l")
+    run = compare(tables, tmp_path / "c", scorer, baselines=True, resamples=20, permutations=99)
+    tests = run.frame("differences")
+    # Of two systems and three baselines: 10 pairs, of which 3 are two baselines.
+    assert len(tests) == 7
+    found = methods(run.folder).markdown
+    assert "Differences between every two systems, but not between two baselines, were" in found
+    assert "over 7 tests of the metrics above" in found
+    assert "between every two systems were tested" in methods(folders / "compared").markdown
 
 
 def test_the_paragraph_of_an_evaluation(folders):

@@ -77,7 +77,7 @@ def test_primary_numbers_with_direction_best_and_ties(made):
     assert table.best == ((0, 1), (0, 2))
     # y and x do not differ in BLEU-4; z and x do.
     assert table.signs == (("", "", ""), ("", "†", ""), ("", "", ""))
-    assert "over the 6 tests of this table" in table.caption
+    assert "over 6 tests of this table" in table.caption
     assert "n = 8 studies; BLEU-4: values of the whole corpus" in table.caption
     assert table.notes == ("bleu-4|v:1", "radcliq-v1|v:1")
     assert "**0.500**" in table.markdown()
@@ -94,6 +94,26 @@ def test_against_one_system(made):
     table = paper_table(made(against="y"))
     assert [row[1] for row in table.signs] == ["†", "", "†"]
     assert "not significantly different from y" in table.caption
+
+
+def test_what_was_not_tested_against_the_best_is_marked(made):
+    """Without a test nothing is known of a difference: a cell without a sign would claim one."""
+    table = paper_table(made(change=lambda t: {**t, "p": t["p"] if t["second"] == "y" else None}))
+    # x is best under both; only its differences from y were tested.
+    assert [row[1:] for row in table.signs] == [("", ""), ("†", ""), ("‡", "‡")]
+    assert table.caption.endswith("‡: not tested against it, as two baselines never are.")
+    assert "‡" not in paper_table(made()).caption
+    assert "over 2 tests" in table.caption
+
+
+def test_equal_best_values_have_no_sign(tmp_path):
+    measured = number("rouge-l", "rouge-l", (0.0, 0.0, 0.0))
+    tested = differences_in("rouge-l", (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    frames = {"systems": frame(measured), "differences": frame(tested)}
+    result = Result.make(tmp_path, {"against": None}, lambda path: Content(frames))
+    table = paper_table(result)
+    assert table.best == ((0, 1), (1, 1), (2, 1))
+    assert not table.signs
 
 
 def test_columns_digits_and_intervals(made):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from vlscore.core import counted
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, corpus_name
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _ALL = "all"
 _LEVEL = 0.05
 _WIDTH = 80
-_TIE = "†"
+_TIE, _UNTESTED = "†", "‡"
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     """
     settings = settings or TableSettings()
     shown = chosen_numbers(numbers_in(result), settings.columns)
-    ties, count = _ties(result, shown)
-    ways = [_table(result, shown, ties, count, settings, by_system=way) for way in (True, False)]
+    signs, count = _signs(result, shown)
+    ways = [_table(result, shown, signs, count, settings, by_system=way) for way in (True, False)]
     table = next((way for way in ways if _width(way) <= _WIDTH), min(ways, key=_width))
     signatures = (result.signatures.get(each.of) for each in shown)
     notes = tuple(dict.fromkeys(text for text in signatures if text))
@@ -121,10 +122,13 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     return marked
 
 
-def _ties(result: "Result", shown: Collection[SystemsNumber]) -> tuple[set[tuple[str, str]], int]:
-    """Return (number, system) of no significant difference from the best, and how many tests.
+def _signs(
+    result: "Result", shown: Collection[SystemsNumber]
+) -> tuple[dict[tuple[str, str], str], int]:
+    """Return (number, system) -> sign where no test tells the system from the best; count of tests.
 
-    The best is the system of `against`, where the comparison has one.
+    The best is the system of `against`, where the comparison has one. Two baselines are not tested
+    against each other, and without a test nothing is known of a difference.
     """
     names = {each.name for each in shown}
     frames = result.content["frames"]
@@ -132,24 +136,29 @@ def _ties(result: "Result", shown: Collection[SystemsNumber]) -> tuple[set[tuple
     tests = [t for t in tests if t["metric"] in names and not math.isnan(t["p"])]
     adjusted = benjamini_hochberg([test["p"] for test in tests]).tolist()
     against = result.record["key"].get("against")
-    found: set[tuple[str, str]] = set()
+    found: dict[tuple[str, str], str] = {}
     for each in shown:
         ranked = each.ranked()
         to = against if against in ranked else ranked[0] if ranked else None
+        # Equal values need no test.
+        same = [to, *(_best_of(each) if to in _best_of(each) else ())]
+        found |= {(each.name, name): _UNTESTED for name in ranked if tests and name not in same}
         for test, p in zip(tests, adjusted, strict=True):
             if test["metric"] != each.name or to not in (test["first"], test["second"]):
                 continue
+            cell = each.name, test["second" if test["first"] == to else "first"]
             difference = interval_in(test, "difference")
             # Where interval and test disagree, the difference counts as none.
-            if not (p < _LEVEL and not difference.low <= 0 <= difference.high):
-                found.add((each.name, test["second" if test["first"] == to else "first"]))
-    return found, len(tests)
+            is_different = p < _LEVEL and not difference.low <= 0 <= difference.high
+            if cell in found:
+                found[cell] = "" if is_different else _TIE
+    return {cell: sign for cell, sign in found.items() if sign}, len(tests)
 
 
 def _table(
     result: "Result",
     shown: Sequence[SystemsNumber],
-    ties: Collection[tuple[str, str]],
+    marked: Mapping[tuple[str, str], str],
     tests: int,
     settings: TableSettings,
     *,
@@ -169,7 +178,7 @@ def _table(
         (name, *(_cell(each.values[s], settings) for each, s in row))
         for name, row in zip(names, keys, strict=True)
     ]
-    signs = [("", *(_TIE if (e.name, s) in ties else "" for e, s in row)) for row in keys]
+    signs = [("", *(marked.get((e.name, s), "") for e, s in row)) for row in keys]
     if len(counts) > 1 and by_system:
         rows.append(("n", *(str(int(each.record["n"])) for each in shown)))
         signs.append(("",) * len(heads))
@@ -187,9 +196,9 @@ def _table(
         "Systems",
         tuple(heads),
         tuple(rows),
-        " ".join(_caption(result, shown, settings, tests)),
+        " ".join(_caption(result, shown, settings, tests, set(marked.values()))),
         best=tuple(bold),
-        signs=tuple(signs) if ties else (),
+        signs=tuple(signs) if marked else (),
         label="tab:systems",
     )
 
@@ -210,10 +219,14 @@ def _cell(value: "Interval", settings: TableSettings) -> str:
 
 
 def _caption(
-    result: "Result", shown: Sequence[SystemsNumber], settings: TableSettings, tests: int
+    result: "Result",
+    shown: Sequence[SystemsNumber],
+    settings: TableSettings,
+    tests: int,
+    signs: Collection[str],
 ) -> list[str]:
     counts = {int(each.record["n"]) for each in shown}
-    n = f"n = {next(iter(counts))} studies" if len(counts) == 1 else "n studies"
+    n = f"n = {counted(next(iter(counts)), 'study')}" if len(counts) == 1 else "n studies"
     corpus = [each.record["title"] for each in shown if each.record["of_corpus"]]
     found = [f"Means over {n}; {', '.join(corpus)}: values of the whole corpus."]
     if not corpus:
@@ -226,8 +239,10 @@ def _caption(
         to = result.record["key"].get("against") or "the best"
         found.append(
             f"{_TIE}: not significantly different from {to}: paired permutation tests at 5 %, p "
-            f"adjusted (Benjamini-Hochberg) over the {tests} tests of this table."
+            f"adjusted (Benjamini-Hochberg) over {counted(tests, 'test')} of this table."
         )
+        if _UNTESTED in signs:
+            found.append(f"{_UNTESTED}: not tested against it, as two baselines never are.")
     return found
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vlscore.core import counted
 from vlscore.stats import TextTable, interval, number, p_value
 
 _DIGITS = 4
@@ -56,8 +57,8 @@ def differences_tables(measured: Sequence[Record], tested: Sequence[Record]) -> 
     caption = (
         "Means and corpus values of the first system less those of the second, over the same n "
         "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "
-        f"test. Adjusted by Benjamini and Hochberg over the {primary} tests of the metrics' "
-        f"primary numbers, and over all {len(tested)} tests."
+        f"test. Adjusted by Benjamini and Hochberg over {counted(primary, 'test')} of the metrics' "
+        f"primary numbers, and over all tests, {len(tested)}."
     )
     tables = []
     for name in dict.fromkeys(test["metric"] for test in tested):

@@ -105,18 +105,18 @@
     const all = [...shares.candidate, ...shares.reference].map((each) => Math.abs(each.share));
     const most = Math.max(...all, 1e-9);
     const table = el("div", { class: "shares" });
-    for (const [side, note] of [["candidate", "what each sentence costs"], ["reference", "what its absence costs"]]) {
+    for (const [side, note] of [["candidate", "what each sentence costs (below 0: it helps)"], ["reference", "what its absence costs"]]) {
       table.append(el("h5", {}, `${side}: ${note}`));
       for (const each of shares[side]) {
         const width = (45 * Math.abs(each.share)) / most;
         table.append(
-          el("span", { class: "number" }, (each.share > 0 ? "−" : "+") + Math.abs(each.share).toFixed(3)),
-          el("span", { class: "track", title: each.share > 0 ? "lowers the score" : "raises the score" },
+          el("span", { class: "number" }, (each.share < 0 ? "−" : "+") + Math.abs(each.share).toFixed(3)),
+          el("span", { class: "track", title: each.share > 0 ? "costs" : "helps" },
             el("i", { class: each.share > 0 ? "cost" : "gain", style: each.share > 0 ? { right: "50%", width: `${width}%` } : { left: "50%", width: `${width}%` } })),
           el("span", {}, each.text));
       }
     }
-    const how = "By deletion: the change of the score without the sentence, or with it added.";
+    const how = "By deletion: how much better the score is without the candidate's sentence, or with the reference's sentence added.";
     return el("div", {}, el("h4", {}, `${shares.metric} ${shown(shares.score)}: share of each sentence`), table, el("p", { class: "caption" }, how));
   }
 
