@@ -177,7 +177,7 @@ def test_preferences_are_given_by_keys(tables, browser, tmp_path):
     with (tmp_path / "s" / "sheet-bob.csv").open(newline="") as stream:
         assert [row["preferred"] for row in csv.DictReader(stream)] == ["A", "tie", "B"]
     run = ratings_read(tmp_path / "s", tmp_path / "o", resamples=20)
-    assert {each["comparisons"] for each in run.content["systems"]} == {3}
+    assert {each["comparisons"] for each in run.content["frames"]["systems"]} == {3}
 
 
 def test_a_page_names_no_system_study_or_file_and_loads_nothing(tables, tmp_path):

@@ -77,7 +77,7 @@ def _values(statistics: Values, beta: float) -> Values:
     Args: statistics: (n, 3 x orders) counts of the candidate, of the reference and of both.
     Returns: (n,) float64 in [0, 1].
     """
-    candidate, reference, both = np.moveaxis(statistics.reshape(len(statistics), -1, 3), -1, 0)
+    candidate, reference, both = (statistics[:, side::3] for side in range(3))
     counts = (candidate > 0) & (reference > 0)
     orders = np.maximum(counts.sum(axis=1), 1)
     precision = np.divide(both, candidate, out=np.zeros_like(both), where=counts).sum(1) / orders
