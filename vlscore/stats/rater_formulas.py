@@ -122,15 +122,16 @@ def davidson(wins: Array, ties: Array) -> tuple[Array, float]:
         wins: (s, s), how often the system of the row wins against that of the column.
         ties: (s, s), symmetric, how often two systems tie.
 
-    Returns: log worth (s,), of mean 0, and v; nan where some systems never lose to the others, or
-        are never compared with them, so that the likelihood has no largest value (Ford 1957).
+    Returns: log worth (s,), of mean 0, and v; nan where the likelihood has no largest value: some
+        systems never lose to the others, or are never compared with them, or there are too few wins
+        among the ties, such as none.
 
     >>> worth, v = davidson(np.array([[0.0, 3], [1, 0]]), np.zeros((2, 2)))
     >>> round(float(np.exp(worth[0] - worth[1])), 6), v
     (3.0, 0.0)
     """
     count = len(wins)
-    if not _is_determined(wins + ties):
+    if not _has_largest_likelihood(wins, ties):
         return np.full(count, np.nan), float("nan")
     first, second = np.triu_indices(count, 1)
     played = wins[first, second], wins[second, first], ties[first, second]
@@ -185,9 +186,21 @@ def _most_likely(features: Array, counts: Array) -> Array:
     return at
 
 
-def _is_determined(beaten: Array) -> bool:
-    """Return whether every system reaches every other by wins or ties (Ford 1957)."""
-    reach = (beaten > 0) | np.eye(len(beaten), dtype=bool)
-    for _ in range(len(beaten)):
-        reach = reach @ reach
-    return bool(reach.all())
+def _has_largest_likelihood(wins: Array, ties: Array) -> bool:
+    """Return whether the likelihood of Davidson's model has a largest value.
+
+    It has none where worths and v can move on for ever without making an outcome less likely. This
+    needs differences of log worth of at least 2m for each win and at most 2m for each tie, where m
+    is the change of log v. With m = 0 there are such differences unless every system reaches every
+    other by wins or ties (Ford 1957); with m > 0, unless a cycle of comparisons has more wins than
+    ties (a cycle of negative length in a system of difference constraints).
+    """
+    count = len(wins)
+    reach = ((wins + ties) > 0) | np.eye(count, dtype=bool)
+    steps = np.where(wins > 0, -1.0, np.where(ties > 0, 1.0, np.inf))
+    np.fill_diagonal(steps, 0)
+    for k in range(count):
+        reach |= reach[:, k : k + 1] & reach[k]
+        # Lengths below -count mean a negative cycle already; without a limit they would explode.
+        steps = np.maximum(np.minimum(steps, steps[:, k : k + 1] + steps[k]), -count - 1)
+    return bool(reach.all()) and (not ties.any() or bool((steps.diagonal() < 0).any()))

@@ -134,9 +134,55 @@ def test_a_system_that_always_wins_has_no_strength_but_a_share():
     found = strengths(always, resamples=50)
     assert [(each["system"], each["share"].estimate) for each in found] == [("a", 1.0), ("b", 0.0)]
     assert all(np.isnan(each["strength"].estimate) for each in found)
-    # A single tie is enough.
-    some = [*always, Preference("s9", "ann", "a", "b", 0)]
-    assert not np.isnan(strengths(some, resamples=50)[0]["strength"].estimate)
+    # A tie changes nothing, a loss does.
+    tied = [*always, Preference("s9", "ann", "a", "b", 0)]
+    assert np.isnan(strengths(tied, resamples=50)[0]["strength"].estimate)
+    lost = [*tied, Preference("s8", "ann", "a", "b", -1)]
+    assert not np.isnan(strengths(lost, resamples=50)[0]["strength"].estimate)
+
+
+def test_ties_alone_make_no_system_better():
+    ties = [Preference(f"s{k}", "ann", "x", "y", 0) for k in range(16)]
+    for found in (ties, [*ties, Preference("s20", "ann", "x", "y", 1)]):
+        for each in strengths(found, resamples=50):
+            assert np.isnan([each["strength"].estimate, each["strength"].low]).all()
+
+
+def _can_grow_for_ever(wins, ties):
+    """Search a direction in which no observed outcome gets less likely, by linear programming.
+
+    Variables are the changes of the log worths and of log v.
+    """
+    count = len(wins)
+    rows = []
+    for i, j in itertools.combinations(range(count), 2):
+        unit = np.eye(count + 1)
+        scores = [unit[i], unit[j], (unit[i] + unit[j]) / 2 + unit[count]]
+        seen = (wins[i, j], wins[j, i], ties[i, j])
+        used = scores if ties.any() else scores[:2]
+        for observed, number in zip(used, seen, strict=False):
+            rows += [each - observed for each in used] if number else []
+    rows = np.array(rows)
+    bounds = [(-1, 1)] * count + [(-1, 1) if ties.any() else (0, 0)]
+    found = scipy.optimize.linprog(rows.sum(0), A_ub=rows, b_ub=np.zeros(len(rows)), bounds=bounds)
+    # Worths of two groups that never meet can move without any change of the likelihood.
+    met = (wins + wins.T + ties > 0) | np.eye(count, dtype=bool)
+    met = np.linalg.matrix_power(met.astype(int), count) > 0
+    return found.fun < -1e-7 or not met.all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_strengths_exist_where_no_direction_makes_the_likelihood_grow_for_ever(seed):
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 5))
+    wins = rng.poisson(rng.choice([0.2, 0.5, 1.5]), (count, count)).astype(float)
+    ties = np.triu(rng.poisson(rng.choice([0.0, 0.5, 1.5]), (count, count)), 1).astype(float)
+    ties = ties + ties.T
+    np.fill_diagonal(wins, 0)
+    if not (wins + ties).any():
+        return
+    worth, _ = davidson(wins, ties)
+    assert np.isnan(worth).any() == _can_grow_for_ever(wins, ties)
 
 
 def test_intervals_of_strengths_hold_the_truth_as_often_as_they_say():

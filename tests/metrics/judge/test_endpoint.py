@@ -1,10 +1,12 @@
 """The judge by a language model, against a real HTTP server on this machine that misbehaves."""
 
+import gzip
 import json
 import logging
 import signal
 import sys
 import time
+import tracemalloc
 
 import pytest
 
@@ -20,6 +22,7 @@ from vlscore.metrics import (
     ModelJudge,
     Patient,
     QuestionFailed,
+    Scorer,
     UnusableAnswer,
     apply_corrections,
     find_judge_model,
@@ -213,10 +216,25 @@ def test_a_slow_server_costs_its_pair_and_no_other():
         (Answer(body=b"{}"), "not a chat completion"),
         (Answer(body=b'{"choices": []}'), "not a chat completion"),
         (Answer(body=b"[1]"), "not a chat completion|not json"),
+        (Answer(body=b'{"choices": {}}'), "not a chat completion"),
+        (Answer(body=b'{"choices": {"x": 1}}'), "not a chat completion"),
+        (Answer(body=b'{"choices": ' + b"[" * 100_000), "not json"),
+        (Answer(text=[["x"]]), "not a chat completion"),
         (Answer(status=400), "HTTP 400, fake_error, fake_code"),
         (Answer(status=500, headers={"retry-after-ms": "10"}), "HTTP 500"),
     ],
-    ids=["html", "empty", "no choices", "list", "400", "500"],
+    ids=[
+        "html",
+        "empty",
+        "no choices",
+        "list",
+        "object of choices",
+        "object with choices",
+        "deep",
+        "list of texts",
+        "400",
+        "500",
+    ],
 )
 def test_a_lasting_fault_fails_its_pair_without_repeating_the_server(bad, reason):
     with running(always(bad)) as endpoint:
@@ -224,6 +242,58 @@ def test_a_lasting_fault_fails_its_pair_without_repeating_the_server(bad, reason
     assert isinstance(outcome.error, QuestionFailed)
     with pytest.raises(QuestionFailed, match=reason):
         raise outcome.error
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_an_answer_without_end_only_the_beginning_is_read(status, packed):
+    """64 MiB, as they are or in 64 KiB of gzip; the test's own bytes are made before."""
+    body = b" " * (64 << 20)
+    headers = {"retry-after-ms": "10"}
+    if packed:
+        body, headers = gzip.compress(body, 1), {**headers, "Content-Encoding": "gzip"}
+    with running(always(Answer(body=body, status=status, headers=headers))) as endpoint:
+        judge = judge_of(endpoint.url)
+        judge_of(endpoint.url, retries=0).judge_all([CASE])
+        tracemalloc.start()
+        (outcome,) = judge.judge_all([CASE])
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert isinstance(outcome.error, QuestionFailed)
+    assert status == 400 or "larger than 2 MiB" in str(outcome.error)
+    assert peak < 24 << 20
+
+
+@pytest.mark.parametrize("count", [10**400, -1, True, 1.5, "many", 2**60])
+def test_a_count_of_tokens_that_cannot_be_is_none(count, tmp_path):
+    usage = {"prompt_tokens": count, "completion_tokens": 10}
+    with running(always(Answer(usage=usage))) as endpoint:
+        (outcome,) = judge_of(endpoint.url, cache=False).judge_all([CASE])
+    assert (outcome.counts.tokens_in, outcome.counts.uncounted) == (0, 1)
+    assert TokenPrices(1.0, 2.0).cost(outcome.counts) == pytest.approx(2e-5)
+
+
+def test_an_odd_answer_costs_its_row_and_the_run_ends(tmp_path, cache_folder):
+    """The service answers one report badly, for ever."""
+    path = tmp_path / "t.csv"
+    rows = [f"{k},Clear lungs {k}.,Left effusion {'POISON' if k == 2 else k}." for k in range(5)]
+    path.write_text("\n".join(["id,reference,candidate", *rows]) + "\n")
+
+    def behave(number, body):
+        bad = "POISON" in body["messages"][-1]["content"]
+        return Answer(body=b'{"choices": {}}') if bad else Answer()
+
+    with running(behave) as endpoint:
+        result = evaluation.judge(path, tmp_path / "out", judge=judge_of(endpoint.url))
+        assert result.record["reports"] == 4
+        assert [each.id for each in result.failures] == ["2"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("VLSCORE_JUDGE_ENDPOINT", endpoint.url)
+            scored = evaluation.evaluate(
+                path, tmp_path / "scores", Scorer(metrics=["rouge-l", "judge(model=fake)"])
+            )
+    assert [each.id for each in scored.failures] == ["2"]
+    assert scored.rows("scores.parquet")["rouge-l"].notna().sum() >= 4
 
 
 @pytest.mark.parametrize(
@@ -333,6 +403,20 @@ def test_the_key_comes_from_the_environment_and_is_nowhere_else(
     for word in ("unusual", "effusion", "other side"):
         assert word.encode() not in in_cache
         assert word not in caplog.text
+
+
+@pytest.mark.parametrize("sent", ["sk-secret-0123", "0123456789", "x-sk-secret-0123456789-y"])
+def test_a_part_of_the_key_that_a_service_returns_is_written_nowhere(sent, monkeypatch, tmp_path):
+    monkeypatch.setenv("VLSCORE_JUDGE_KEY", "sk-secret-0123456789")
+    error = json.dumps({"error": {"message": "x", "type": sent, "code": "bad_code", "param": sent}})
+    with running(always(Answer(status=400, body=error.encode()))) as endpoint:
+        (outcome,) = judge_of(endpoint.url).judge_all([CASE])
+    assert sent not in str(outcome.error)
+    assert "HTTP 400, bad_code" in str(outcome.error)
+    repeated = WRONG_SIDE.replace("other side", "sk-secret-0123456789")
+    with running(always(Answer(repeated))) as endpoint:
+        judgement = judge_of(endpoint.url, cache=False).judge(*CASE)
+    assert "secret" not in judgement.errors[0].reason
 
 
 def test_a_key_of_another_service_is_not_sent(monkeypatch):

@@ -9,7 +9,7 @@ import ipaddress
 import logging
 import os
 import re
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -30,9 +30,16 @@ DEFAULT_IN_FLIGHT = 8
 _OPENAI_KEY, _OPENAI = "OPENAI_API_KEY", "api.openai.com"
 # Retries wait 0.5, 1, 2, 4, 8, 8, ... seconds, or as long as the server's Retry-After asks.
 RETRIES, TIMEOUT = 8, 120.0
+# Bytes of one answer that are read: an answer of 4096 tokens has some ten thousand. The rest of a
+# longer one is not read, so that it costs its own question and no memory.
+_MOST_BYTES = 2 * 1024 * 1024
+# Beyond this a count of tokens is no count.
+_MOST_TOKENS = 2**53
 # Questions in a row without any answer, after which the endpoint is taken for broken.
 _FAILURES_IN_A_ROW = 10
 _WORD = re.compile(r"[A-Za-z0-9_.\-]{1,60}")
+# Equal characters in a row that make a word of the service a part of the key.
+_PART_OF_KEY = 6
 _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
 
 Result = TypeVar("Result")
@@ -153,12 +160,18 @@ class EndpointModel:
             request.headers.pop("Authorization", None)
             if key:
                 request.headers["Authorization"] = f"Bearer {key}"
+            request.headers["Accept-Encoding"] = "identity"
+
+        async def limit(response: Any) -> None:
+            # A packed answer stays packed: a small one can unpack to gigabytes.
+            response.headers.pop("Content-Encoding", None)
+            response.stream = _beginning_of(response.stream)
 
         transport = openai.DefaultAsyncHttpxClient(
             follow_redirects=False,
             trust_env=not self.is_here,
             timeout=self._timeout,
-            event_hooks={"request": [set_headers]},
+            event_hooks={"request": [set_headers], "response": [limit]},
         )
         return openai.AsyncOpenAI(
             api_key=key or "none",
@@ -195,30 +208,42 @@ class EndpointModel:
             raise QuestionFailed(
                 f"{self.url} closed the connection, also after {self._retries} retries"
             ) from None
-        except (openai.OpenAIError, ValueError):
-            raise QuestionFailed(f"{self.url} returned an answer that is not json") from None
+        except (openai.OpenAIError, ValueError, RecursionError):
+            raise QuestionFailed(
+                f"{self.url} returned an answer that is not json: it has another form, is packed, "
+                f"nested too deeply, or larger than {_MOST_BYTES >> 20} MiB"
+            ) from None
         return self._read(completion)
 
     def _read(self, completion: Any) -> Reply:
         try:
             choice = completion.choices[0]
-            text, finish = choice.message.content, choice.finish_reason
-        except (AttributeError, IndexError, TypeError):
+            text, finish = choice.message.content or "", choice.finish_reason
+            # Half a surrogate pair cannot be sent back with the next question.
+            whole = text.encode("utf-8", "replace").decode("utf-8")
+        except (AttributeError, LookupError, TypeError):
             raise QuestionFailed(
                 f"{self.url} returned an answer that is not a chat completion"
             ) from None
         usage = getattr(completion, "usage", None)
         counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-        tokens_in, tokens_out = (n if isinstance(n, int) and n >= 0 else None for n in counts)
-        # Half a surrogate pair cannot be sent back with the next question.
-        whole = str(text or "").encode("utf-8", "replace").decode("utf-8")
+        tokens_in, tokens_out = (
+            n if type(n) is int and 0 <= n <= _MOST_TOKENS else None for n in counts
+        )
+        if key := _key(self.host):
+            whole = whole.replace(key, "[key]")
         return Reply(whole, finish == "length", tokens_in, tokens_out)
 
     def _refusal(self, error: Any) -> VLScoreError:
         """Return the error of a status; the server's own words may repeat a report or the key."""
         status = int(error.status_code)
         known = [getattr(error, name, None) for name in ("type", "code", "param")]
-        named = [w for w in known if isinstance(w, str) and _WORD.fullmatch(w) and w != _key_or()]
+        key = _key(self.host)
+        named = [
+            word
+            for word in known
+            if isinstance(word, str) and _WORD.fullmatch(word) and not _has_part_of(key, word)
+        ]
         what = f"HTTP {status}{''.join(f', {word}' for word in dict.fromkeys(named))}"
         if 300 <= status < 400:
             return EndpointFailed(
@@ -234,8 +259,8 @@ class EndpointModel:
             )
         if status == 429:
             return EndpointFailed(
-                f"{self.url} accepts no more requests ({what}), also after {self._retries} "
-                "retries. The answers so far are stored; run the same command again later"
+                f"{self.url} accepts no more requests ({what}). "
+                "The answers so far are stored; run the same command again later"
             )
         return QuestionFailed(f"{self.url} refused the question ({what})")
 
@@ -312,13 +337,36 @@ def _fields(prompt: JudgePrompt) -> dict[str, Any]:
     return fields
 
 
-def _key_or() -> str:
-    return os.environ.get(KEY, "").strip()
+def _beginning_of(stream: Any) -> Any:
+    """Return a stream of the first bytes of an answer, of the class that the client expects."""
+
+    class _Beginning(type(stream)):  # type: ignore[misc]
+        def __init__(self) -> None:
+            """Read from `stream` itself."""
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = _MOST_BYTES
+            async for part in stream:
+                yield part[:left]
+                left -= len(part)
+                if left <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return _Beginning()
+
+
+def _has_part_of(key: str, word: str) -> bool:
+    """Return whether a word is in the key, or has several characters in a row of it."""
+    parts = (word[k : k + _PART_OF_KEY] for k in range(max(len(word) - _PART_OF_KEY, 0) + 1))
+    return any(part in key for part in parts)
 
 
 def _key(host: str) -> str:
     """Return the key for a host from the environment, "" without one."""
-    key = _key_or()
+    key = os.environ.get(KEY, "").strip()
     if not key and host == _OPENAI:
         key = os.environ.get(_OPENAI_KEY, "").strip()
     if key and not _KEY_CHARACTERS.fullmatch(key):
