@@ -351,6 +351,30 @@ def test_own_columns_are_in_the_scores(tmp_path, format):
     assert "bleu-1 by view" in [each.title for each in result.tables]
 
 
+def test_subgroups_of_a_long_table_are_those_of_their_rows_alone(tmp_path):
+    """A group that only the first batch of rows has, with values of the corpus."""
+    texts = ["Small left effusion.", "No edema is seen.", "The heart is big.", "Clear lungs now."]
+    records = [
+        {
+            "id": f"s{k}",
+            "reference": f"{texts[k % 4]} {texts[(k // 7) % 4]}",
+            "candidate": f"{texts[k % 4]} {texts[(k // 3) % 4]}",
+            "site": "a" if k < 50 else "b",
+        }
+        for k in range(2100)
+    ]
+    scorer = Scorer(metrics="bleu-4,findings-f1")
+    table = write_table(tmp_path / "long.jsonl", records)
+    run = evaluate(table, tmp_path / "out", scorer, by=["site"])
+    groups = run.frame("subgroups").set_index(["value", "metric"])
+    for site, rows in (("a", records[:50]), ("b", records[50:])):
+        alone = evaluate(write_table(tmp_path / f"{site}.jsonl", rows), tmp_path / site, scorer)
+        for name, each in numbers_of(alone).items():
+            found = groups.loc[(site, name)]
+            assert found["n"] == each["n"] == len(rows)
+            assert found["mean"] == pytest.approx(each["mean"], nan_ok=True)
+
+
 def test_own_columns_that_cannot_be_used_are_refused(tmp_path):
     table, _ = make_table(tmp_path, 2)
     with pytest.raises(InvalidTable, match="no column sex; found: id, image"):

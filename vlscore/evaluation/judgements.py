@@ -17,6 +17,7 @@ from vlscore.data import (
     open_studies,
 )
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.findings import language_notes
 from vlscore.metrics import (
     SEVERITIES,
     AnswerCounts,
@@ -124,11 +125,24 @@ def judge(
             {TOTALS: totals},
             work.failures,
             {"judge": judge.name},
+            _language_notes(table, judge),
             facts={"table": str(table.path.resolve()), "reports": len(totals)},
         )
 
     notes = _notes(table.notes, judge, prices)
     return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+
+
+def _language_notes(table: StudyTable, judge: RuleJudge | ModelJudge) -> list[str]:
+    """Return a note where the rules read few sentences of the table's reports."""
+    if isinstance(judge, ModelJudge):
+        return []
+    studies = [row for row in table if isinstance(row, Study)]
+    texts = {
+        "references": [study.reference for study in studies],
+        "candidates": [study.candidate for study in studies],
+    }
+    return language_notes(texts, ["judge"])
 
 
 def _notes(

@@ -134,6 +134,23 @@ class Scorer:
         uses_published_C = any(m.settings.get("C", 0.0) is None for m in self.plan.steps)
         return (*notes, *constant_notes(self.embedder)) if uses_published_C else notes
 
+    def language_notes(self, texts: Mapping[str, Iterable[str | None]]) -> list[str]:
+        """Return a note where metrics read few sentences of some texts, as of other languages.
+
+        Args: texts: role, as in "candidates", -> texts.
+        """
+        readers = [
+            str(metric)
+            for metric in self.plan.steps
+            # A judge by a language model reads by no rules.
+            if metric.uses_findings and not metric.settings.get("model")
+        ]
+        if not readers:
+            return []
+        from vlscore.findings import language_notes
+
+        return language_notes(texts, readers)
+
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)

@@ -227,6 +227,16 @@ def test_a_finished_comparison_is_not_computed_again_and_another_is_refused(
         compare(paths, out, scorer, **QUICK)
 
 
+def test_a_finished_evaluation_of_images_that_were_replaced_is_refused(write, images, tmp_path):
+    """Its numbers are of the former images; the tables next to it would be scored with the new."""
+    scorer = Scorer(HashEncoder(), metrics="vlscore")
+    good, bad = write("good", GOOD, image=images), write("bad", BAD, image=images)
+    evaluate(good, tmp_path / "scored", scorer)
+    (tmp_path / "3.png").write_bytes((tmp_path / "4.png").read_bytes())
+    with pytest.raises(InvalidSetting, match=r"3\.png has been replaced since .*scored"):
+        compare([tmp_path / "scored", bad], tmp_path / "out", scorer, **QUICK)
+
+
 def test_values_of_single_studies_and_the_printed_tables_are_files(write, tmp_path):
     paths = [write("good", GOOD), write("bad", BAD)]
     run = compare(paths, tmp_path / "out", Scorer(metrics=TEXT), **QUICK)

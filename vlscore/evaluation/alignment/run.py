@@ -121,7 +121,8 @@ def align(
         measured = Measured()
         if scorer is not None:
             measured, further = _measure(scorer, pairs, named, shown, workers, on_progress)
-            notes += further
+            texts = {"references": pairs.references or (), "candidates": pairs.texts or ()}
+            notes += [*further, *scorer.language_notes(texts)]
         if read:
             measured.add(read)
             notes += read.notes

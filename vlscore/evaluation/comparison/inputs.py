@@ -93,6 +93,9 @@ class Inputs:
                 f"the column {settings.patient_column}, not the studies"
             )
         if scorer is not None:
+            texts = {f"candidates of {name}": own for name, own in systems.candidates.items()}
+            references = [study.reference for study in systems.studies]
+            notes += scorer.language_notes({"references": references, **texts})
             notes += scorer.notes if image_table is not None else ()
             notes += headings_note(count_headings(systems.studies, scorer), len(ids))
         notes += precomputed.notes if precomputed is not None else ()

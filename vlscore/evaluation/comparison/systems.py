@@ -18,7 +18,7 @@ from vlscore.data import (
 )
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.scoring.scored_rows import ScoredRows
+from vlscore.evaluation.scoring.scored_rows import ScoredRows, require_same_images
 from vlscore.metrics import Metric
 
 _TEXTS = {"reference", "candidate"}
@@ -266,6 +266,7 @@ def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
             f"{path / 'run.json'} is not that of `vlscore evaluate`: give the folder of a finished "
             "evaluation, or a table"
         )
+    require_same_images(path)
     table = str(run.record["table"])
     if not Path(table).is_file():
         raise InvalidTable(

@@ -146,6 +146,7 @@ def evaluate(
         facts = {
             "table": str(studies.path.resolve()),
             "image_root": str(studies.root.resolve()),
+            "language": scorer.language_notes(_texts(rows)),
             **_encoder_facts(scorer.embedder),
             "work": {name: n - work[name] for name, n in _work(scorer).items()} or None,
             "seconds": round(time.monotonic() - began, 3),
@@ -228,7 +229,10 @@ def join_parts(
         counts = counts.groupby("what", sort=False)["n"].sum().reset_index()
         own = keys[0]["own_columns"] or {}
         facts = {
-            **{name: runs[0].record[name] for name in ("table", "image_root", "encoder")},
+            **{
+                name: runs[0].record[name]
+                for name in ("table", "image_root", "encoder", "language")
+            },
             "parts": [str(run.folder.resolve()) for run in runs],
         }
         return _content(joined, counts.to_dict("records"), own, files, facts)
@@ -257,7 +261,7 @@ def _content(
     scores, metrics = scored.scores, list(scored.metrics)
     patients = None
     headings = sum(int(each["n"]) for each in counts if each["what"] == HEADINGS)
-    notes = [*headings_note(headings, len(scores)), *_guessed_note(scored)]
+    notes = [*facts["language"], *headings_note(headings, len(scores)), *_guessed_note(scored)]
     if own.get("patient"):
         column = scores[own["patient"]]
         # A row without a patient is a patient of its own.
@@ -307,6 +311,14 @@ def _opened(
             f"the metrics look at {', '.join(sorted(lacking))}, which the table was opened without"
         )
     return table
+
+
+def _texts(rows: Sequence[Study | BadRow]) -> dict[str, list[str | None]]:
+    studies = [row for row in rows if isinstance(row, Study)]
+    return {
+        "references": [study.reference for study in studies],
+        "candidates": [study.candidate for study in studies],
+    }
 
 
 def _root(studies: StudyTable) -> str | None:

@@ -148,7 +148,11 @@ def sensitivity(
             {f"values.{format}": _values_frame(pairs, scored)},
             [Failure(k + 1, pairs["study_id"][k], why) for k, why in scored.reasons.items()],
             scored.signatures,
-            [*notes, *(read.notes if read else ())],
+            [
+                *notes,
+                *scorer.language_notes({"original reports": pairs["original"]}),
+                *(read.notes if read else ()),
+            ],
             {
                 "perturbations": str(Path(perturbations).resolve()),
                 "studies": studies and str(studies.path.resolve()),
