@@ -1,8 +1,8 @@
-"""The picture of README.md: the triangle of one study, true to scale, over its film.
+"""The picture of README.md: the triangle of one study, true to scale, over its image.
 
     python docs/picture.py    # writes docs/triangle.svg
 
-The film, the reports and the encoder are the bundled, synthetic ones.
+Image, reports and encoder are the bundled, synthetic ones; the candidate is of `fluent`.
 """
 
 import base64
@@ -20,16 +20,16 @@ from vlscore.errors import DemonstrationEncoderWarning
 
 DEMO = Path(__file__).resolve().parents[1] / "weights" / "phantom" / "demo"
 PICTURE = Path(__file__).with_name("triangle.svg")
-STUDY = 1
-# Pixels: width and height of the picture, side of the film, length of the base.
-WIDTH, HEIGHT, FILM, BASE = 860, 330, 330, 300
-IMAGE_AT = (165, 262)
+STUDY = 17
+# Pixels: width and height of the picture, side of the image, length of the base.
+WIDTH, HEIGHT, SIDE, BASE = 860, 330, 330, 300
+IMAGE_AT = (165, 248)
 
 
 def draw() -> str:
     """Return the picture as SVG."""
-    row = json.loads((DEMO / "studies.jsonl").read_text(encoding="utf-8").splitlines()[STUDY])
-    film = vlscore.read_image(DEMO / row["image"])
+    row = json.loads((DEMO / "fluent.jsonl").read_text(encoding="utf-8").splitlines()[STUDY])
+    image = vlscore.read_image(DEMO / row["image"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemonstrationEncoderWarning)
         score = vlscore.score(DEMO / row["image"], row["candidate"], row["reference"])
@@ -40,7 +40,7 @@ def draw() -> str:
     top = round(y - height * BASE)
     end = x + BASE
     shapes = f"""\
-<image href="data:image/jpeg;base64,{_jpeg(film.to_uint8())}" width="{FILM}" height="{FILM}"/>
+<image href="data:image/jpeg;base64,{_jpeg(image.to_uint8())}" width="{SIDE}" height="{SIDE}"/>
 <polygon points="{x},{y} {end},{y} {foot},{top}" fill="#e69f00" fill-opacity="0.35" \
 stroke="#e69f00" stroke-width="3" stroke-linejoin="round"/>
 <path d="M{end} {y}H{foot}M{foot} {top}V{y}" stroke="#555" stroke-width="2" \
@@ -51,8 +51,8 @@ stroke-dasharray="5 5"/>
 """
     words = [
         _text(x - 14, y + 5, ["image"], "#fff", anchor="end", bold=True),
-        _text(end - 60, y + 26, ["reference", *_lines(row["reference"], 58)], "#00734f"),
-        _text(foot + 16, top - 2, ["candidate", *_lines(row["candidate"], 34)], "#b04a00"),
+        _text(end - 60, y + 26, ["reference", *textwrap.wrap(row["reference"], 58)], "#00734f"),
+        _text(foot + 16, top - 2, ["candidate", *textwrap.wrap(row["candidate"], 44)], "#b04a00"),
         _text(foot + 8, y - 8, [f"foot {score.foot:.3f}"], "#555"),
         _text(x + 176, y - 40, [f"area T = {score.area:.3f}"], "#222", bold=True),
         _text(
@@ -67,7 +67,7 @@ stroke-dasharray="5 5"/>
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'font-family="system-ui, sans-serif" font-size="14" role="img">\n'
-        f"<title>The triangle of image, reference and candidate, over the film</title>\n"
+        f"<title>The triangle of image, reference and candidate, over the image</title>\n"
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>\n'
         f"{shapes}{''.join(words)}</svg>\n"
     )
@@ -77,12 +77,6 @@ def _jpeg(pixels: np.ndarray) -> str:
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "JPEG", quality=75)
     return base64.b64encode(stream.getvalue()).decode()
-
-
-def _lines(report: str, width: int) -> list[str]:
-    """Return the first three lines of a report."""
-    lines = textwrap.wrap(report, width)
-    return lines if len(lines) <= 3 else [*lines[:2], f"{lines[2]} …"]
 
 
 def _text(

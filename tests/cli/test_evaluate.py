@@ -11,11 +11,9 @@ import pytest
 
 from tests import forked
 from tests.cli.conftest import write_jsonl
+from tests.demonstration import demo_rows
 from tests.evaluation.samples import results_of
-from vlscore.core import resource_path
 from vlscore.errors import InvalidSetting, InvalidTable, UnknownName, VLScoreError
-
-DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 
 
 def vlscore(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -26,9 +24,7 @@ def vlscore(*arguments: str | Path, **environment: str) -> subprocess.CompletedP
 @pytest.fixture
 def table(tmp_path):
     """Three demo studies, the second with an image that is not there."""
-    records = [json.loads(line) for line in DEMO.read_text().splitlines()[:3]]
-    for record in records:
-        record["image"] = str(DEMO.parent / record["image"])
+    records = demo_rows(3)
     records[1]["image"] = "absent.dcm"
     return write_jsonl(tmp_path / "studies.jsonl", records)
 

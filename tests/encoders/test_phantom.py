@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests import forked
+from tests.demonstration import demo_rows
 from tests.encoders.goldens import DATA, row_error
 from vlscore.core import resource_path
 from vlscore.encoders import encoder_card, load_encoder
 from vlscore.errors import ChecksumMismatch
 
-DEMO = resource_path("weights", "phantom", "demo")
 GOLDENS = {"phantom": "demo.npz", "phantom-judging": "demo_judging.npz"}
 
 
@@ -63,12 +63,11 @@ SAME = 1e-5
 
 def test_the_demonstration_has_the_embeddings_it_had(name, encoder):
     """Stored when they were right; regenerate with tests/encoders/data/make_demo.py."""
-    rows = (DEMO / "studies.jsonl").read_text(encoding="utf-8").splitlines()
-    studies = [json.loads(row) for row in rows]
+    studies = demo_rows()
     with np.load(DATA / GOLDENS[name]) as stored:
         assert str(stored["checksum"]) == encoder.checksum
         found = {
-            "image": encoder.encode_images([DEMO / study["image"] for study in studies]),
+            "image": encoder.encode_images([study["image"] for study in studies]),
             "reference": encoder.encode_reports([study["reference"] for study in studies]),
             "candidate": encoder.encode_reports([study["candidate"] for study in studies]),
         }

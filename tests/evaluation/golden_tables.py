@@ -1,12 +1,13 @@
 """Tables of studies from which the stored values in data/values_*.json were computed."""
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
 
-DEMO = Path(__file__).resolve().parents[2] / "weights" / "phantom" / "demo"
+from tests.demonstration import demo_rows
+from vlscore.data import sample_studies
+
 SYSTEMS = ("ours", "theirs", "third")
 TEXT_METRICS = "bleu-1,bleu-4(smoothing=exp),rouge-l,chrf,cider-d,findings-f1"
 IMAGE_METRICS = "vlscore,cosine,image-gain-cosine,bleu-4"
@@ -22,8 +23,8 @@ def _write(path: Path, rows: list[dict]) -> Path:
 
 def text_tables(folder: Path) -> dict[str, Path]:
     """Write tables of 70 studies of 30 patients for three systems; one has an empty report."""
-    demo = [json.loads(line) for line in (DEMO / "studies.jsonl").read_text().splitlines()]
-    sentences = sorted({s for row in demo for s in row["reference"].split(". ")})
+    references = [study.reference for study in sample_studies(2026, 12)]
+    sentences = sorted({s for reference in references for s in reference.split(". ")})
     rng = np.random.default_rng(0)
     rows = []
     for _ in range(70):
@@ -54,14 +55,14 @@ def text_tables(folder: Path) -> dict[str, Path]:
 
 
 def image_tables(folder: Path) -> dict[str, Path]:
-    """Write tables of the demonstration's 12 studies for two systems; one image is missing."""
-    demo = [json.loads(line) for line in (DEMO / "studies.jsonl").read_text().splitlines()]
+    """Write tables of 12 demonstration studies for two systems; one image is missing."""
+    demo = demo_rows()
     tables = {}
     for number, name in enumerate(SYSTEMS[:2]):
         records = [
             {
                 "id": row["id"],
-                "image": "missing.dcm" if k == 4 else str(DEMO / row["image"]),
+                "image": "missing.dcm" if k == 4 else row["image"],
                 "reference": row["reference"],
                 "candidate": row["candidate"] if number == 0 else demo[k - 1]["reference"],
             }

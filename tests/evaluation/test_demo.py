@@ -1,6 +1,6 @@
 """The demonstration table scores with the bundled encoder what it scored when values were kept.
 
-`data/demo.json` holds every number of the twelve studies. A changed encoder, image reader,
+`data/demo.json` holds every number of twelve studies. A changed encoder, image reader,
 tokenizer or kernel shows here.
 """
 
@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.demonstration import demo_table
 from tests.evaluation.samples import numbers_of, read_scores
 from tests.tolerances import TEXT, of_triangle
-from vlscore.core import resource_path
 from vlscore.data import open_studies
 from vlscore.embedding import StudyViews
 from vlscore.evaluation import evaluate
 from vlscore.metrics import Scorer
 
-DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 KEPT = json.loads((Path(__file__).parent / "data" / "demo.json").read_text())
 METRICS = [name for name in KEPT if "." not in name and "_" not in name]
 METRICS = [name for name in METRICS if name not in ("area", "foot")]
@@ -28,19 +27,24 @@ SIDES = ("image_candidate", "image_reference", "candidate_reference", "foot")
 
 
 @pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return demo_table(tmp_path_factory.mktemp("studies"))
+
+
+@pytest.fixture(scope="module")
 def scorer():
     return Scorer("phantom-judging", metrics=METRICS, device="cpu")
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory, scorer):
-    return evaluate(DEMO, tmp_path_factory.mktemp("demo"), scorer)
+def result(tmp_path_factory, table, scorer):
+    return evaluate(table, tmp_path_factory.mktemp("demo"), scorer)
 
 
 @pytest.fixture(scope="module")
-def tolerances(scorer):
+def tolerances(table, scorer):
     """Name of a number -> how far each study's may be from the kept one."""
-    studies = list(open_studies(DEMO))
+    studies = list(open_studies(table))
     embedder = scorer.embedder
     vectors = [
         embedder.embed_studies([StudyViews(study.images) for study in studies]).vectors,
@@ -68,8 +72,6 @@ def test_every_number_is_the_kept_one(result, tolerances):
 
 def test_the_means_are_those_of_the_kept_numbers(result, tolerances):
     found = numbers_of(result)
-    assert f"{found['vlscore']['mean']:.4f}" == "0.5660"
-    assert f"{KEPT['vlscore'][0]:.4f}" == "0.3972"
     shown = "".join(table.text() for table in result.tables)
     for name in METRICS:
         mean = float(np.mean(KEPT[name]))

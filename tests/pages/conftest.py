@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.conftest import REPOSITORY
+from tests.demonstration import demo_table
 from vlscore.cli.command_line import app
 from vlscore.pages import report
 
@@ -76,11 +76,6 @@ def page(scored: Path) -> Path:
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an evaluation of three phantoms with an encoder that has local vectors."""
     place = tmp_path_factory.mktemp("phantoms")
-    demo = REPOSITORY / "weights" / "phantom" / "demo"
-    rows = [json.loads(line) for line in (demo / "studies.jsonl").read_text().splitlines()[:3]]
-    for row in rows:
-        row["image"] = str(demo / row["image"])
-    table = place / "studies.jsonl"
-    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    table = demo_table(place, 3)
     command("evaluate", table, "-e", "phantom", "-o", place / "scored")
     return place / "scored"

@@ -3,20 +3,17 @@
 python -m tests.encoders.data.make_demo [phantom-judging], after its weights were trained again.
 """
 
-import json
 import sys
 
 import numpy as np
 
+from tests.demonstration import demo_rows
 from tests.encoders.goldens import DATA
-from vlscore.core import resource_path
 from vlscore.encoders import load_encoder
 
 
 def main() -> None:
-    folder = resource_path("weights", "phantom") / "demo"
-    rows = (folder / "studies.jsonl").read_text(encoding="utf-8").splitlines()
-    studies = [json.loads(row) for row in rows]
+    studies = demo_rows()
     name = sys.argv[1] if len(sys.argv) > 1 else "phantom"
     encoder = load_encoder(name)
     np.savez_compressed(
@@ -26,7 +23,7 @@ def main() -> None:
             "phantom-judging": "demo_judging.npz",
         }[name],
         checksum=np.array(encoder.checksum),
-        image=encoder.encode_images([folder / study["image"] for study in studies]).numpy(),
+        image=encoder.encode_images([study["image"] for study in studies]).numpy(),
         reference=encoder.encode_reports([study["reference"] for study in studies]).numpy(),
         candidate=encoder.encode_reports([study["candidate"] for study in studies]).numpy(),
     )

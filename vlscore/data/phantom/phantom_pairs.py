@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,26 +95,31 @@ def write_dataset(
     for position, study in enumerate(sample_studies(seed, count, split=split)):
         name = f"phantom-{seed}-{position:05d}"
         write(folder / f"{name}{suffix}", render(study.scene, size))
-        record = {
-            "id": name,
-            "image": f"{name}{suffix}",
-            "reference": study.reference,
-            "candidate": study.candidate,
-            "errors": study.errors.to_dict(),
-        }
-        lines.append(json.dumps(record) + "\n")
+        lines.append(json.dumps(study_record(name, f"{name}{suffix}", study)) + "\n")
     table = folder / "studies.jsonl"
     with atomic_write(table) as stream:
         stream.writelines(lines)
     return table
 
 
-def write_png(path: Path, picture: NDArray[np.uint16]) -> None:
-    """Write a 12-bit picture as a 16-bit PNG, its values in the high bits."""
+def study_record(id: str, image: str, study: PhantomStudy) -> dict[str, Any]:
+    """Return the row of a study in a table; `errors` has one number a ReXVal category."""
+    return {
+        "id": id,
+        "image": image,
+        "reference": study.reference,
+        "candidate": study.candidate,
+        "errors": study.errors.to_dict(),
+    }
+
+
+def write_png(path: Path, picture: NDArray[np.uint16] | NDArray[np.uint8]) -> None:
+    """Write a picture of 8 bits as it is, one of 12 bits with its values in the high ones of 16."""
     from PIL import Image  # reports alone need no pictures
 
+    grey = picture if picture.dtype == np.uint8 else picture << 4
     with atomic_write(path, "wb") as stream:
-        Image.fromarray(picture << 4).save(stream, format="PNG")
+        Image.fromarray(grey).save(stream, format="PNG", optimize=picture.dtype == np.uint8)
 
 
 def write_dicom(path: Path, picture: NDArray[np.uint16]) -> None:
