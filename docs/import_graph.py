@@ -22,6 +22,7 @@ ROOMS = [
     "stats",
     "data",
     "findings",
+    "claims",
     "perturb",
     "encoders",
     "embedding",

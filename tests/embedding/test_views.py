@@ -1,13 +1,19 @@
 """Which images of a study enter, and how they are joined."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from tests.data.images.writing import chest, save
 from tests.doubles import HashEncoder
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder, StudyViews, choose_views
-from vlscore.errors import InvalidStudy
+from vlscore.errors import InvalidSetting, InvalidStudy
+from vlscore.evaluation import evaluate
+from vlscore.metrics import Scorer
 
 
 class TwoTowers(HashEncoder):
@@ -98,3 +104,60 @@ def test_mean_and_lateral_embeddings():
     torch.testing.assert_close(both, (a + 3 * b) / 2)
     missing = embed("frontal+lateral", [frontal], ["PA"])
     torch.testing.assert_close(missing, a / 2)
+
+
+class WithPrior(HashEncoder):
+    """Adds three times the difference to the earlier image."""
+
+    takes_prior = True
+    cache_version = "1"
+
+    def embed_images_with_prior(self, pixels, prior):
+        return self.embed_images(pixels) + 3 * (pixels - prior).flatten(1)
+
+
+def _table(folder, with_prior):
+    now, before = folder / "now.png", folder / "before.png"
+    for k, path in enumerate((now, before)):
+        levels = np.random.default_rng(k).integers(0, 255, (16, 12), np.uint8)
+        Image.fromarray(levels).save(path)
+    row = {"id": "s", "image": now.name, "reference": "Clear lungs.", "candidate": "Effusion."}
+    rows = [row | {"prior": before.name}, row | {"id": "t", "prior": None}]
+    if not with_prior:
+        rows = [row]
+    table = folder / "t.jsonl"
+    table.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    return table, now, before
+
+
+def test_the_column_prior_gives_the_earlier_image(tmp_path):
+    table, now, before = _table(tmp_path, with_prior=True)
+    encoder = WithPrior()
+    result = evaluate(table, tmp_path / "out", Scorer(encoder, metrics="clipscore"))
+    assert "views:first-frontal+prior" in str(result.signatures["clipscore"])
+    embedder = StudyEmbedder(encoder).for_table(open_studies(table))
+    (one, other) = encoder.encode_images([now, before])
+
+    def studies():
+        return [StudyViews((now,), None, before), StudyViews((now,))]
+
+    found = embedder.embed_studies(studies()).vectors
+    torch.testing.assert_close(found, torch.stack([one + 3 * (one - other), one]))
+    # Without the views that ask for it, the earlier image changes nothing.
+    plain = StudyEmbedder(encoder).embed_studies(studies()).vectors
+    torch.testing.assert_close(plain, torch.stack([one, one]))
+
+
+def test_without_the_column_prior_nothing_changes(tmp_path):
+    table, *_ = _table(tmp_path, with_prior=False)
+    embedder = StudyEmbedder(WithPrior())
+    assert embedder.for_table(open_studies(table)) is embedder
+    with pytest.raises(InvalidSetting, match="does not take an earlier image"):
+        StudyEmbedder(HashEncoder(), views="first-frontal+prior")
+
+
+def test_an_earlier_image_that_is_absent_fails_its_study(tmp_path):
+    _, now, _ = _table(tmp_path, with_prior=True)
+    embedder = StudyEmbedder(WithPrior(), views="first-frontal+prior")
+    found = embedder.embed_studies([StudyViews((now,), None, tmp_path / "no.png")])
+    assert "no.png" in str(found.failures[0])

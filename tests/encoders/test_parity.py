@@ -173,6 +173,16 @@ def test_frontal_and_lateral_mean(whole: Built) -> None:
     assert row_error(both, whole.golden["img_global_lateral"]) <= TOLERANCE
 
 
+@only("biovil-t")
+def test_earlier_image(whole: Built) -> None:
+    pixels, golden = whole.pixels(), whole.golden
+    prior = pixels[torch.from_numpy(golden["previous_index"])]
+    with torch.inference_mode():
+        found = whole.encoder.embed_images_with_prior(pixels, prior)
+    expected = torch.from_numpy(golden["img_global_raw_with_previous"])
+    assert row_error(found, normalize(expected, dim=-1)) <= TOLERANCE
+
+
 @only("limitr")
 def test_report_without_words(built: Built) -> None:
     tokens = built.encoder.tokenize(["", " 1. ", "."])

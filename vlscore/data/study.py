@@ -24,6 +24,7 @@ class Study:
         parts: "findings" and "impression" of the reference, if they are separate columns;
             `reference` is then both, joined by a blank.
         extra: further columns that were requested, unchanged.
+        prior: path of the patient's earlier frontal image; None without one.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Study:
     row: int = 0
     parts: Mapping[str, str] | None = field(default=None, hash=False)
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    prior: Any | None = None
 
     @property
     def suspicious(self) -> tuple[str, ...]:

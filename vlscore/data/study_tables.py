@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from vlscore.core import file_digest
-from vlscore.data.cells import check_encodable, id_of, paths_of, text_of, views_of
+from vlscore.data.cells import check_encodable, id_of, is_missing, paths_of, text_of, views_of
 from vlscore.data.rows import Record, columns_of, count_rows, read_rows
 from vlscore.data.study import BadRow, ColumnNames, Report, Study
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 ROLES = ("image", "reference", "candidate")
+# Column with the path of the patient's earlier image.
+PRIOR = "prior"
 
 # Names of a report's column, of which the first that exists counts; else the columns to join.
 REPORT_COLUMNS = ("report", "text", "reference")
@@ -123,10 +125,15 @@ class StudyTable(Table[Study]):
         """Those of image, reference and candidate that are read."""
         return self.needs | self.wants
 
+    @property
+    def has_priors(self) -> bool:
+        """Return whether the table has the column "prior", of earlier images."""
+        return PRIOR in self.found
+
     def _wanted(self) -> set[str]:
         names = {getattr(self.columns, role) for role in self.roles} | {self.columns.id}
         if "image" in self.roles:
-            names.add(self.columns.view)
+            names |= {self.columns.view, PRIOR}
         return names | set(self.also) | (set(self.parts) if "reference" in self.roles else set())
 
     def _may_lack(self, role: str) -> contextlib.AbstractContextManager[None]:
@@ -136,12 +143,14 @@ class StudyTable(Table[Study]):
     def _made(self, id: str, number: int, record: Record) -> Study:
         names, roles = self.columns, self.roles
         images: tuple[Path, ...] = ()
-        views = reference = candidate = parts = None
+        views = reference = candidate = parts = prior = None
         if "image" in roles:
             with self._may_lack("image"):
                 found = paths_of(record.get(names.image), names.image, self.root)
                 views = views_of(record.get(names.view), len(found), names.view)
                 images = found
+                if not is_missing(record.get(PRIOR)):
+                    prior = paths_of(record[PRIOR], PRIOR, self.root)[0]
         if "reference" in roles:
             with self._may_lack("reference"):
                 if self.parts:
@@ -155,7 +164,7 @@ class StudyTable(Table[Study]):
         extra = {name: record[name] for name in self.also if name in record}
         for name, value in extra.items():
             check_encodable([value], name)
-        return Study(id, images, views, reference, candidate, number, parts, extra)
+        return Study(id, images, views, reference, candidate, number, parts, extra, prior)
 
 
 @dataclass(frozen=True)

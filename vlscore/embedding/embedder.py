@@ -6,6 +6,7 @@ All code that needs embeddings of studies (scores, benchmarks, indexes, oracles)
 
 import copy
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -16,10 +17,10 @@ import torch
 from torch import Tensor
 
 from vlscore.core import Cache, Signature, open_cache, warn_caller
-from vlscore.data import ImagePolicy, Provenance, Radiograph
+from vlscore.data import ImagePolicy, Provenance, Radiograph, StudyTable
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
-from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine
-from vlscore.embedding.views import check_view_policy, choose_views, view_notes
+from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine, Tower
+from vlscore.embedding.views import WITH_PRIOR, check_view_policy, choose_views, view_notes
 from vlscore.encoders import (
     ImagePipeline,
     JointEncoder,
@@ -48,6 +49,7 @@ class StudyViews:
     Attributes:
         images: paths, arrays, ... of the study.
         views: view position of each image, if known.
+        prior: the patient's earlier frontal image; used by the views "first-frontal+prior" alone.
         frontal, lateral: the chosen images, once decoding has begun.
         guessed: True if the view of the image that is used as frontal is unknown.
         error: why the study has no embedding.
@@ -56,6 +58,7 @@ class StudyViews:
 
     images: Sequence[Any]
     views: Sequence[str | None] | None = None
+    prior: Any | None = None
     frontal: list[PendingPixels] = field(default_factory=list)
     lateral: list[PendingPixels] = field(default_factory=list)
     guessed: bool = False
@@ -76,7 +79,7 @@ class StudyEmbedder:
         batch_size: images per forward pass, at least 1; default: 16 on a CPU, on a GPU as its
             memory allows.
         image_policy: how image files are read; see ImagePolicy.
-        views: "first-frontal", "mean" or "frontal+lateral".
+        views: "first-frontal", "mean", "frontal+lateral" or "first-frontal+prior".
         weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
         cache: True: embeddings are stored in the user's cache (docs/caching.md), unless
             VLSCORE_CACHE=off; False: nothing is stored; or another folder.
@@ -147,6 +150,20 @@ class StudyEmbedder:
         """Notes for the user of image embeddings, one sentence each; see `view_notes`."""
         return view_notes(self.encoder, self.views)
 
+    def for_table(self, table: StudyTable) -> "StudyEmbedder":
+        """Return the embedder for the studies of a table: with their earlier images, if it can.
+
+        That is where the table has the column "prior", the encoder takes one, and the views are
+        "first-frontal"; the signature then has views:first-frontal+prior.
+        """
+        is_plain = self.views == "first-frontal"
+        if not (is_plain and self.encoder.takes_prior and table.has_priors):
+            return self
+        other = copy.copy(self)
+        vars(other).pop("signature", None)
+        other.views = WITH_PRIOR
+        return other
+
     def decoder(self, workers: int = 0) -> ImageDecoder:
         """Return a decoder of images for this embedder, with `workers` processes."""
         return self.engine.decoder(workers)
@@ -162,9 +179,16 @@ class StudyEmbedder:
             return study
         study.guessed = chosen.guessed
         begin = self.engine.begin
-        study.frontal = [begin(image, decoder) for image in chosen.frontal]
-        study.lateral = [begin(image, decoder, lateral=True) for image in chosen.lateral]
+        if self._takes_prior(study):
+            pair = (chosen.frontal[0], study.prior)
+            study.frontal = [begin(pair, decoder, tower="images with prior")]
+        else:
+            study.frontal = [begin(image, decoder) for image in chosen.frontal]
+        study.lateral = [begin(image, decoder, tower="lateral images") for image in chosen.lateral]
         return study
+
+    def _takes_prior(self, study: StudyViews) -> bool:
+        return self.views == WITH_PRIOR and study.prior is not None
 
     def embed_studies(self, studies: Sequence[StudyViews]) -> EmbeddedRows:
         """Embed the images of each study to one vector; failures are listed and not raised.
@@ -178,15 +202,16 @@ class StudyEmbedder:
         failures = {row: study.error for row, study in enumerate(studies) if study.error}
         usable = [row for row in range(len(studies)) if row not in failures]
         vectors = torch.zeros(len(studies), self.dim)
-        for lateral in (False, True):
-            pending = [
-                (row, image)
-                for row in usable
-                for image in (studies[row].lateral if lateral else studies[row].frontal)
-            ]
+        shown: dict[Tower, list[tuple[int, PendingPixels]]] = defaultdict(list)
+        for row in usable:
+            with_prior = self._takes_prior(studies[row])
+            tower: Tower = "images with prior" if with_prior else "images"
+            shown[tower] += [(row, image) for image in studies[row].frontal]
+            shown["lateral images"] += [(row, image) for image in studies[row].lateral]
+        for tower, pending in shown.items():
             if not pending:
                 continue
-            embedded = self.engine.embed_pending([image for _, image in pending], lateral=lateral)
+            embedded = self.engine.embed_pending([image for _, image in pending], tower=tower)
             for k, (row, _) in enumerate(pending):
                 vectors[row] += embedded.vectors[k]
                 if k in embedded.failures:

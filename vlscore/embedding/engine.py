@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -26,6 +26,9 @@ _REMEMBERED_REPORTS = 10_000
 _BATCHES_AT_ONCE = 16
 # Number of reports that are sorted together: enough to make padding rare, with still few tokens.
 _REPORTS_AT_ONCE = 4096
+
+#: The method of an encoder that embeds images: what its vectors are of, as the cache names it.
+Tower = Literal["images", "lateral images", "images with prior"]
 
 # float32 (d + 1,): an embedding, and 1 if the tail of the text was cut.
 _ReportRow = NDArray[np.float32]
@@ -141,20 +144,22 @@ class EmbeddingEngine:
         return str(view) if view is not None else None
 
     def begin(
-        self, image: Any, decoder: ImageDecoder | None = None, *, lateral: bool = False
+        self, image: Any, decoder: ImageDecoder | None = None, *, tower: Tower = "images"
     ) -> PendingPixels:
         """Begin to decode an image, unless its embedding is known.
 
         Args:
-            image: path, array, ...
+            image: path, array, ...; with the tower "images with prior" (image, earlier image).
             decoder: a decoder from `decoder`; None decodes in this process when asked.
-            lateral: whether the lateral views' tower will embed it.
+            tower: what will embed it.
         """
         digest = _digest_of(image)
-        if digest is not None and (known := self._known([digest], lateral)):
+        if digest is not None and (known := self._known([digest], tower)):
             self.work.add(images_from_cache=1)
             return PendingPixels(image, digest=digest, embedding=known[digest])
         decoder = decoder or self.decoder()
+        if tower == "images with prior":
+            return _stacked_pair(image, digest, [decoder.submit(each) for each in image])
         if digest is None:
             return decoder.submit(image)
         # A table of several systems has the same image in consecutive rows.
@@ -165,16 +170,15 @@ class EmbeddingEngine:
         return pending
 
     def embed_images(
-        self, images: Sequence[Any], *, lateral: bool = False, decoder: ImageDecoder | None = None
+        self, images: Sequence[Any], *, decoder: ImageDecoder | None = None
     ) -> EmbeddedRows:
         """Embed images (paths, arrays, ...), decoded by `decoder` or in this process."""
-        begun = [self.begin(image, decoder, lateral=lateral) for image in images]
-        return self.embed_pending(begun, lateral=lateral)
+        return self.embed_pending([self.begin(image, decoder) for image in images])
 
     def embed_pending(
-        self, pending: Sequence[PendingPixels], *, lateral: bool = False
+        self, pending: Sequence[PendingPixels], *, tower: Tower = "images"
     ) -> EmbeddedRows:
-        """Embed images whose decoding has begun; `lateral` uses the lateral views' tower.
+        """Embed images whose decoding has begun for this tower.
 
         Raises: BrokenContract if the encoder is in training mode.
         """
@@ -187,7 +191,7 @@ class EmbeddingEngine:
             else:
                 missing.setdefault(item.digest or position, []).append(position)
         if missing:
-            self._embed_missing_images(pending, missing, embedded, lateral)
+            self._embed_missing_images(pending, missing, embedded, tower)
         return embedded
 
     def _embed_missing_images(
@@ -195,14 +199,13 @@ class EmbeddingEngine:
         pending: Sequence[PendingPixels],
         missing: dict[str | int, list[int]],
         embedded: EmbeddedRows,
-        lateral: bool,
+        tower: Tower,
     ) -> None:
-        tower = self.encoder.embed_lateral_images if lateral else self.encoder.embed_images
-        names = self._namespace("lateral images" if lateral else "images")
-        decoded = self._decoded(pending, missing, embedded, lateral)
+        names = self._namespace(tower)
+        decoded = self._decoded(pending, missing, embedded, tower)
         for group in in_batches(decoded, lambda: self._forward.images):
             pixels = stacked([stored for _, stored in group], self.encoder.device)
-            vectors = self._forward(lambda batch: tower(self._pixels(batch)), pixels)
+            vectors = self._forward(lambda batch: self._embedded(batch, tower), pixels)
             self.work.add(images_embedded=len(group))
             new: dict[str, NDArray[np.float32]] = {}
             for (positions, _), vector in zip(group, vectors, strict=True):
@@ -223,13 +226,13 @@ class EmbeddingEngine:
         pending: Sequence[PendingPixels],
         missing: dict[str | int, list[int]],
         embedded: EmbeddedRows,
-        lateral: bool,
+        tower: Tower,
     ) -> Iterator[tuple[list[int], Tensor]]:
         """Yield positions and pixels of each distinct image that must be embedded.
 
         Vectors that were computed meanwhile, and failures, are put at their positions.
         """
-        known = self._known([key for key in missing if isinstance(key, str)], lateral)
+        known = self._known([key for key in missing if isinstance(key, str)], tower)
         for key, positions in missing.items():
             if isinstance(key, str) and key in known:
                 self.work.add(images_from_cache=len(positions))
@@ -244,6 +247,15 @@ class EmbeddingEngine:
                     continue
                 yield positions[number:], stored
                 break
+
+    def _embedded(self, stored: Tensor, tower: Tower) -> Tensor:
+        if tower == "images with prior":
+            current, prior = (self._pixels(each.contiguous()) for each in stored.unbind(1))
+            return self.encoder.embed_images_with_prior(current, prior)
+        pixels = self._pixels(stored)
+        if tower == "lateral images":
+            return self.encoder.embed_lateral_images(pixels)
+        return self.encoder.embed_images(pixels)
 
     def _pixels(self, stored: Tensor) -> Tensor:
         pixels = self.encoder.image_pipeline.from_stored(stored)
@@ -332,9 +344,9 @@ class EmbeddingEngine:
             self._namespaces[name] = None if facts is None else self.cache.namespace(facts)
         return self._namespaces[name]
 
-    def _known(self, digests: list[str], lateral: bool) -> dict[str, Tensor]:
+    def _known(self, digests: list[str], tower: Tower) -> dict[str, Tensor]:
         """Return digest -> embedding (d,) of the images whose embedding is in the cache."""
-        names = self._namespace("lateral images" if lateral else "images")
+        names = self._namespace(tower)
         found = names.get(digests) if names is not None else {}
         return {digest: torch.from_numpy(vector) for digest, vector in found.items()}
 
@@ -348,8 +360,23 @@ def _stored(names: Namespace, new: dict[str, _ReportRow]) -> dict[str, _ReportRo
     return new | names.put({key: row for key, row in new.items() if np.isfinite(row).all()})
 
 
+def _stacked_pair(
+    images: Any, digest: str | None, pending: Sequence[PendingPixels]
+) -> PendingPixels:
+    """Return the pixels of an image and of the earlier one, stacked (2, channels, h, w)."""
+    return PendingPixels(
+        images, lambda: np.stack([each.stored().numpy() for each in pending]), digest=digest
+    )
+
+
 def _digest_of(image: Any) -> str | None:
-    """Return the sha256 of an image file; None if it is none, or cannot be read."""
+    """Return the sha256 of an image file; None if it is none, or cannot be read.
+
+    That of an image with an earlier one is both, joined.
+    """
+    if isinstance(image, tuple):
+        digests = [_digest_of(each) for each in image]
+        return None if None in digests else "+".join(map(str, digests))
     try:
         if isinstance(image, str | os.PathLike) and os.path.isfile(image):
             return file_digest(image)

@@ -7,7 +7,9 @@ from vlscore.data import is_lateral, projection, stored_view
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidSetting, InvalidStudy
 
-VIEW_POLICIES = ("first-frontal", "mean", "frontal+lateral")
+# The first frontal image, compared with the patient's earlier one where the study has one.
+WITH_PRIOR = "first-frontal+prior"
+VIEW_POLICIES = ("first-frontal", "mean", "frontal+lateral", WITH_PRIOR)
 
 
 class ChosenViews(NamedTuple):
@@ -32,6 +34,10 @@ def check_view_policy(policy: str, encoder: JointEncoder) -> str:
             f"{encoder.card.name} has no tower for lateral views; "
             'use views="first-frontal" or views="mean"'
         )
+    if policy == WITH_PRIOR and not encoder.takes_prior:
+        raise InvalidSetting(
+            f'{encoder.card.name} does not take an earlier image; use views="first-frontal"'
+        )
     return policy
 
 
@@ -46,8 +52,9 @@ def choose_views(
     Args:
         images: at least one.
         views: view positions, if known; None reads DICOM headers. Unknown counts as frontal.
-        policy: "first-frontal": the first frontal image. "mean": all images, as frontal ones.
-            "frontal+lateral": the first of each; the lateral may be missing.
+        policy: "first-frontal" and "first-frontal+prior": the first frontal image. "mean": all
+            images, as frontal ones. "frontal+lateral": the first of each; the lateral may be
+            missing.
         view_of: reads the view position of an image; None if it is unknown.
 
     Raises: InvalidStudy if no image is left, or `views` are not as many as the images.
@@ -81,7 +88,7 @@ def choose_views(
 def view_notes(encoder: JointEncoder, views: str) -> tuple[str, ...]:
     """Return a note if an encoder reads lateral views, but the view policy uses none; else nothing.
 
-    Args: views: "first-frontal", "mean" or "frontal+lateral".
+    Args: views: a view policy.
     """
     if views == "frontal+lateral" or not encoder.has_lateral_tower:
         return ()

@@ -158,6 +158,8 @@ class JointEncoder(nn.Module, ABC):
         checksum: hexadecimal sha256 of all that its embeddings depend on: weights, vocabulary,
             cleaning of texts, preprocessing of images. Signatures show its first digits.
         image_policy: how files become radiographs; only `load_encoder` sets it.
+        has_lateral_tower: whether `embed_lateral_images` can be called.
+        takes_prior: whether `embed_images_with_prior` can be called.
         variants: possible suffixes of the name, as in "mgca-vit:raw"; None for any suffix.
         takes_tokenizer: whether `load` uses a vocabulary.
         cache_version: version of this code's embeddings in the cache. An encoder outside vlscore
@@ -170,6 +172,7 @@ class JointEncoder(nn.Module, ABC):
     image_pipeline: ImagePipeline
     image_policy: ImagePolicy = ImagePolicy()
     has_lateral_tower: bool = False
+    takes_prior: bool = False
     variants: ClassVar[tuple[str, ...] | None] = ()
     takes_tokenizer: ClassVar[bool] = True
     cache_version: ClassVar[str | None] = None
@@ -190,6 +193,10 @@ class JointEncoder(nn.Module, ABC):
     def embed_lateral_images(self, pixels: Tensor) -> Tensor:
         """Embed lateral views -> (n, d), by a separate tower if `has_lateral_tower`."""
         raise InvalidSetting(f"{self.card.name} has no tower for lateral views")
+
+    def embed_images_with_prior(self, pixels: Tensor, prior: Tensor) -> Tensor:
+        """Embed current images with the patients' earlier ones -> (n, d), if `takes_prior`."""
+        raise InvalidSetting(f"{self.card.name} does not take an earlier image")
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:
         """Return features for training: `embed_images`, and a vector for each place, if any.

@@ -25,6 +25,8 @@ from .calibration import calibrate as calibrate
 from .calibration import calibrate_vectors as calibrate_vectors
 from .calibration import read_card as read_card
 from .calibration import write_constant as write_constant
+from .claim_table import EvidenceSettings as EvidenceSettings
+from .claim_table import claims as claims
 from .command_settings import AlignmentSettings as AlignmentSettings
 from .command_settings import ComparisonSettings as ComparisonSettings
 from .command_settings import Sampling as Sampling

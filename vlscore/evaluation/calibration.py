@@ -140,6 +140,7 @@ def calibrate(
     policy = TextPolicy.named(text_policy)
     needs = {"image", "reference"} | (set() if others else {"candidate"})
     table = open_studies(studies, needs=needs, columns=columns, image_root=image_root)
+    embedder = embedder.for_table(table)
     found = embed_table(table, embedder, policy, workers=workers, on_progress=on_progress)
     candidates = found.vectors.get("candidate")
     measured = calibrate_vectors(

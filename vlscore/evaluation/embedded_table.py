@@ -53,7 +53,10 @@ def embed_table(
         while batch := list(islice(rows, embedder.engine.rows_at_once)):
             done += len(batch)
             used = [study for row in batch if (study := _selected(row, policy, failed))]
-            shown = [embedder.begin(StudyViews(each.images, each.views), decoder) for each in used]
+            shown = [
+                embedder.begin(StudyViews(each.images, each.views, each.prior), decoder)
+                for each in used
+            ]
             found = {
                 "image": embedder.embed_studies(shown),
                 "reference": embedder.embed_texts([each.reference or "" for each in used]),

@@ -50,6 +50,7 @@ def retrieval(
     table = open_studies(
         studies, needs={"image", "reference"}, image_root=image_root, columns=columns
     )
+    embedder = embedder.for_table(table)
     signature = _signature(embedder, policy)
     key = {
         "command": "retrieval",

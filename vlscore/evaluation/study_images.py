@@ -43,6 +43,10 @@ def images_by_study(
     def shown(study: str) -> "StudyViews | None":
         from vlscore.embedding import StudyViews  # loads torch
 
-        return StudyViews(rows[study].images, rows[study].views) if study in rows else None
+        return (
+            StudyViews(rows[study].images, rows[study].views, rows[study].prior)
+            if study in rows
+            else None
+        )
 
     return shown, notes

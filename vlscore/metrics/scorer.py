@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 from numpy.typing import NDArray
 
 from vlscore.core import Cache, Signature, open_cache, warn_caller
-from vlscore.data import ImagePolicy, TextPolicy, select, select_from_parts
+from vlscore.data import ImagePolicy, StudyTable, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.metrics.arguments import items_of
 from vlscore.metrics.batch import Batch, EmbeddingTriples, Fit, spread
@@ -156,6 +156,15 @@ class Scorer:
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
         other.plan.annotations = self.plan.annotations
         return other._with_plan(other.plan.fitted_as(self.plan.fits))
+
+    def for_table(self, table: StudyTable) -> "Scorer":
+        """Return the scorer with `StudyEmbedder.for_table`: earlier images are used if possible."""
+        if self.embedder is None or not self.plan.needs.images:
+            return self
+        other = copy(self)
+        other.embedder = self.embedder.for_table(table)
+        other.signatures = other._signatures()
+        return other
 
     def fit(self, references: Iterable[str | Item]) -> "Scorer":
         """Return the scorer with its metrics fitted to the references of a whole run.

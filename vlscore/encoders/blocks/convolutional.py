@@ -127,6 +127,8 @@ class EfficientNetLite(nn.Module):
         self._norms = [each for each in self.modules() if isinstance(each, nn.BatchNorm2d)]
         for norm in self._norms:
             norm.num_batches_tracked = None
+            # Otherwise PyTorch adds the counts again to tensors that were read from a file.
+            norm.track_running_stats = False
         self.train()
 
     def train(self, mode: bool = True) -> Self:

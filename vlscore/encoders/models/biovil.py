@@ -1,10 +1,9 @@
 """BioViL (Boecking et al., ECCV 2022) and BioViL-T (Bannur et al., CVPR 2023).
 
-BioViL-T can also compare with the patient's previous image. A study here has none, as in its
-authors' zero-shot use, so that part of its network is left out.
+BioViL-T has a transformer over the places of a current and a previous image (`TemporalPooler`).
 """
 
-from dataclasses import replace
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +30,10 @@ from vlscore.encoders.published import Part, PublishedEncoder
 DIM = 128
 _BERT_WIDTH = 768
 _TEMPORAL_WIDTH = 256
+_HEADS = 8
+_BLOCKS = 3
+_EPSILON = 1e-6
+_TEMPERATURE = 10_000
 _RESIZED = 512
 _LONGEST = 1000 * _RESIZED
 
@@ -105,8 +108,93 @@ class Backbone(nn.Module):
         return feature_maps(self.encoder, pixels)[1]
 
 
+class TemporalPooler(nn.Module):
+    """Change at each place between two images (Bannur et al. 2023, section 3.1).
+
+    Args:
+        width: channels of both feature maps.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(_TransformerBlock(width) for _ in range(_BLOCKS))
+        self.norm_post = nn.LayerNorm(width, eps=_EPSILON)
+        self.type_embed = nn.Parameter(torch.zeros(2, 1, width))
+
+    def forward(self, current: Tensor, previous: Tensor) -> Tensor:
+        """Compare feature maps (n, width, h, w) twice -> (n, width, h, w)."""
+        _, width, height, columns = current.shape
+        tokens = torch.cat([as_places(current), as_places(previous)], dim=1)
+        places = sine_positions(height, columns, width).to(tokens)
+        offsets = torch.cat([places + kind for kind in self.type_embed])
+        for block in self.blocks:
+            tokens = block(tokens, offsets)
+        changed = self.norm_post(tokens)[:, : height * columns]
+        found: Tensor = changed.transpose(1, 2).unflatten(2, (height, columns))
+        return found
+
+
+class _TokenAttention(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.proj_q, self.proj_k, self.proj_v = (
+            nn.Linear(width, width, bias=False) for _ in range(3)
+        )
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        q, k, v = (
+            projection(tokens).unflatten(2, (_HEADS, -1)).transpose(1, 2)
+            for projection in (self.proj_q, self.proj_k, self.proj_v)
+        )
+        mixed = functional.scaled_dot_product_attention(q, k, v)
+        found: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
+        return found
+
+
+class _Mlp(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(width, width)
+        self.fc2 = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found: Tensor = self.fc2(functional.gelu(self.fc1(tokens)))
+        return found
+
+
+class _TransformerBlock(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width, eps=_EPSILON)
+        self.attn = _TokenAttention(width)
+        self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
+        self.mlp = _Mlp(width)
+
+    def forward(self, tokens: Tensor, offsets: Tensor) -> Tensor:
+        # Positions enter queries, keys and values alike, in every block.
+        tokens = tokens + self.attn(self.norm1(tokens) + offsets)
+        found: Tensor = tokens + self.mlp(self.norm2(tokens))
+        return found
+
+
+def sine_positions(height: int, width: int, channels: int) -> Tensor:
+    """Return DETR's sine embedding of places (height * width, channels), rows first."""
+    half = channels // 2
+    powers = _TEMPERATURE ** (2 * torch.div(torch.arange(half), 2, rounding_mode="floor") / half)
+    rows = _waves(height, powers)[:, None].expand(-1, width, -1)
+    columns = _waves(width, powers)[None].expand(height, -1, -1)
+    return torch.cat([rows, columns], dim=-1).flatten(0, 1)
+
+
+def _waves(count: int, powers: Tensor) -> Tensor:
+    steps = torch.arange(1, count + 1, dtype=torch.float32)
+    angles = (steps / (steps[-1] + 1e-6) * (2 * math.pi))[:, None] / powers
+    return torch.stack([angles[:, 0::2].sin(), angles[:, 1::2].cos()], dim=-1).flatten(1)
+
+
 class TemporalBackbone(nn.Module):
-    """ResNet-50's last feature map, reduced, joined with a vector for "no previous image"."""
+    """ResNet-50's last feature map, reduced, joined with the change since the previous image."""
 
     width = 2 * _TEMPORAL_WIDTH
 
@@ -114,12 +202,20 @@ class TemporalBackbone(nn.Module):
         super().__init__()
         self.encoder = ResNet50()
         self.backbone_to_vit = nn.Conv2d(POOLED_WIDTH, _TEMPORAL_WIDTH, kernel_size=1, bias=False)
+        self.vit_pooler = TemporalPooler(_TEMPORAL_WIDTH)
         self.missing_previous_emb = nn.Parameter(torch.zeros(1, _TEMPORAL_WIDTH, 1, 1))
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        current = self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
-        change = self.missing_previous_emb.expand_as(current)
+    def forward(self, pixels: Tensor, previous: Tensor | None = None) -> Tensor:
+        current = self._places(pixels)
+        if previous is None:
+            change = self.missing_previous_emb.expand_as(current)
+        else:
+            change = self.vit_pooler(current, self._places(previous))
         return torch.cat([current, change.to(current.dtype)], dim=1)
+
+    def _places(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
+        return found
 
 
 class BiovilImageTower(nn.Module):
@@ -130,9 +226,9 @@ class BiovilImageTower(nn.Module):
         self.encoder = backbone
         self.projector = Projector(backbone.width)
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Return projected places (n, 128, h/32, w/32)."""
-        found: Tensor = self.projector(self.encoder(pixels))
+    def forward(self, *pixels: Tensor) -> Tensor:
+        """Return projected places (n, 128, h/32, w/32); BioViL-T also takes previous images."""
+        found: Tensor = self.projector(self.encoder(*pixels))
         return found
 
 
@@ -205,14 +301,13 @@ class BiovilEncoder(PublishedEncoder):
 
 
 class BiovilTEncoder(BiovilEncoder):
-    """BioViL-T, for a study without a previous image."""
+    """BioViL-T: as BioViL, but the image tower may also take the patient's previous image."""
 
     name = "biovil-t"
-    parts = (
-        replace(
-            BiovilEncoder.parts[0],
-            unused=(*BiovilEncoder.parts[0].unused, "encoder.vit_pooler.*"),
-        ),
-        BiovilEncoder.parts[1],
-    )
     backbone = TemporalBackbone
+    takes_prior = True
+
+    def embed_images_with_prior(self, pixels: Tensor, prior: Tensor) -> Tensor:
+        """Embed current and previous images, each (n, 3, 448, 448) -> (n, 128), unit length."""
+        patches = self.image_tower(pixels, prior)
+        return functional.normalize(patches.mean(dim=(2, 3)).float(), dim=-1)

@@ -93,6 +93,8 @@ def align(
     if figure is not None:
         check_drawable(figure)
     shown, image_notes = _shown(pairs, studies)
+    if scorer is not None and studies is not None:
+        scorer = scorer.for_table(studies)
     named = columns_named(scorer.metrics, columns) if scorer is not None else []
     if scorer is not None:
         _check_inputs(scorer, pairs, shown is not None)
@@ -226,7 +228,7 @@ def _shown(pairs: RatedPairs, studies: StudyTable | None) -> tuple[Shown | None,
         from vlscore.embedding import StudyViews  # loads torch
 
         found = images[study]
-        return None if found is None else StudyViews(found.images, found.views)
+        return None if found is None else StudyViews(found.images, found.views, found.prior)
 
     return shown, []
 

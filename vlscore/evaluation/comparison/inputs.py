@@ -68,6 +68,8 @@ class Inputs:
         """Read and join all tables. Raises as `compare`."""
         image_table = _image_table(sources, scorer, settings, image_root)
         systems = join(sources, image_table, ignores_blanks=settings.ignore_blanks)
+        if scorer is not None and image_table is not None:
+            scorer = scorer.for_table(image_table)
         if scorer is not None and scorer.plan.needs_fit:
             scorer = scorer.fit(
                 Item("", study.reference, None, study.parts) for study in systems.studies

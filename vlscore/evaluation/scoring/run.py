@@ -95,7 +95,7 @@ def evaluate(
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
     studies = _opened(table, scorer, image_root, columns)
-    scorer = scorer if scorer is not None else Scorer()
+    scorer = (scorer if scorer is not None else Scorer()).for_table(studies)
     number, count = part_of(part)
     if format not in FORMATS:
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")

@@ -147,7 +147,9 @@ def item_of(row: Study | BadRow, scorer: Scorer) -> Row:
 
     from vlscore.embedding import StudyViews  # loads torch
 
-    return Item(row.candidate or "", row.reference, StudyViews(row.images, row.views), row.parts)
+    return Item(
+        row.candidate or "", row.reference, StudyViews(row.images, row.views, row.prior), row.parts
+    )
 
 
 def counts_of(

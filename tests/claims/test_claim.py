@@ -1,0 +1,59 @@
+"""Claims of reports, and labels of findings for probes."""
+
+import pytest
+
+from vlscore.claims import claims_of, finding_of_label, labels_of
+
+
+@pytest.mark.parametrize(
+    ("report", "claims"),
+    [
+        ("Bilateral pleural effusions.", "pleural effusion+ / left+ / right+"),
+        ("Heart size is normal. No pneumothorax.", "cardiomegaly- / pneumothorax-"),
+        ("Possible pneumonia.", ""),
+        ("Edema has increased since the prior study.", "edema+ / increased+"),
+        ("Small right pleural effusion. Right effusion.", "pleural effusion+ / right+"),
+        ("History of pneumonia.", ""),
+    ],
+)
+def test_claims(report, claims):
+    found = [
+        f"{each.finding.split(', ')[-1]}{'+' if each.stated else '-'}" for each in claims_of(report)
+    ]
+    assert " / ".join(found) == claims
+    assert [c.needs_prior for c in claims_of(report)] == ["increased" in c for c in found]
+
+
+def test_spans_are_the_words():
+    report = "Heart size is normal. Small left pleural effusion."
+    words = [each.span.of(report) for each in claims_of(report)]
+    assert words[1:] == ["pleural effusion"] * 2
+
+
+def test_labels():
+    found = labels_of("Left pleural effusion. Possible edema. No pneumothorax. Cardiomegaly.")
+    assert found["pleural effusion"] == found["pleural effusion, left"] == 1
+    assert found["edema"] is None
+    assert found["cardiomegaly"] == 1
+    # Absent from the labels means 0.
+    assert "pneumothorax" not in found
+    assert "pleural effusion, right" not in found
+    # An effusion without a side may be on either.
+    assert labels_of("Pleural effusion.")["pleural effusion, left"] is None
+
+
+def test_labels_of_tables():
+    names = [
+        "Pleural Effusion",
+        "Effusion",
+        "Infiltration",
+        "Pleural_Thickening",
+        "Support Devices",
+    ]
+    assert [finding_of_label(name) for name in names] == [
+        "pleural effusion",
+        "pleural effusion",
+        "lung opacity",
+        "pleural other",
+        "support devices",
+    ]

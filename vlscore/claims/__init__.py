@@ -1,0 +1,5 @@
+"""Verdicts of the image on claims of reports: supported, contradicted, cannot tell."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

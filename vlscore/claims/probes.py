@@ -1,0 +1,113 @@
+"""Probes: logistic regressions from image vectors to findings, and Platt's calibration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Probes:
+    """Logistic regressions of k findings on standardised vectors of d numbers.
+
+    Where an encoder reads words, a finding's regression has one more input: how much nearer the
+    image is to words that state the finding than to words that deny it (zero-shot). A finding with
+    too few cases for a regression has this number alone.
+
+    Attributes:
+        mean, spread: (d,) of the vectors that they were fitted to.
+        weights, bias: (d, k) and (k,); zeros for a finding that was not fitted.
+        directions: (d, k) vector of words that state a finding, less that of words that deny it;
+            zeros without words.
+        shift, scale, share: (k,) the zero-shot number is shifted, scaled, and has this weight.
+    """
+
+    mean: Values
+    spread: Values
+    weights: Values
+    bias: Values
+    directions: Values
+    shift: Values
+    scale: Values
+    share: Values
+
+    def __call__(self, vectors: Values) -> Values:
+        """Return scores (n, k) of vectors (n, d): log odds, where a regression was fitted."""
+        scores = (vectors - self.mean) / self.spread @ self.weights + self.bias
+        zero_shot = (_unit(vectors) @ self.directions - self.shift) * self.scale
+        found: Values = scores + zero_shot * self.share
+        return found
+
+
+def fit_probes(
+    vectors: Values, labels: Values, directions: Values | None, penalty: float, least: int
+) -> Probes:
+    """Fit a logistic regression with an L2 penalty for each finding.
+
+    The loss is the mean over cases plus penalty / 2 times the squared length of the weights.
+
+    Args:
+        vectors: (n, d).
+        labels: (n, k): 1, 0, or nan for cases that do not count.
+        directions: (d, k) of words; None without zero-shot.
+        least: a finding with fewer cases of either kind has no regression.
+    """
+    (_, d), k = vectors.shape, labels.shape[1]
+    mean, spread = vectors.mean(0), vectors.std(0) + 1e-9
+    inputs = (vectors - mean) / spread
+    ways = np.zeros((d, k)) if directions is None else directions
+    near = _unit(vectors) @ ways
+    shift, scale = near.mean(0), 1 / (near.std(0) + 1e-9)
+    weights, bias, share = np.zeros((d, k)), np.zeros(k), np.ones(k)
+    for column in range(k):
+        known = ~np.isnan(labels[:, column])
+        truth = labels[known, column]
+        if min(truth.sum(), len(truth) - truth.sum()) < least:
+            continue
+        own = inputs[known]
+        if directions is not None:
+            own = np.column_stack([own, (near[known, column] - shift[column]) * scale[column]])
+        found = _regression(own, truth, penalty)
+        weights[:, column], bias[column] = found[:d], found[-1]
+        share[column] = 0.0 if directions is None else found[d]
+    return Probes(mean, spread, weights, bias, ways, shift, scale, share)
+
+
+def _unit(vectors: Values) -> Values:
+    found: Values = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return found
+
+
+def _regression(inputs: Values, targets: Values, penalty: float) -> Values:
+    """Return weights and bias (d + 1,) of a logistic regression on targets in [0, 1]."""
+    from scipy.optimize import minimize  # takes a while to import
+    from scipy.special import expit
+
+    def loss(weights: Values) -> tuple[float, Values]:
+        odds = inputs @ weights[:-1] + weights[-1]
+        error = (expit(odds) - targets) / len(targets)
+        slope = np.append(inputs.T @ error + penalty * weights[:-1], error.sum())
+        square = weights[:-1] @ weights[:-1]
+        return float((np.logaddexp(0, odds) - targets * odds).mean() + penalty / 2 * square), slope
+
+    start = np.zeros(inputs.shape[1] + 1)
+    found: Values = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return found
+
+
+def platt(scores: Values, truth: Values) -> tuple[float, float]:
+    """Return slope and offset of the log odds of being true, from scores of calibration cases.
+
+    Targets are (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), after Platt 1999. A score that is larger for
+    false cases says nothing: the slope is then 0.
+    """
+    positive = truth.sum()
+    targets = np.where(truth == 1, (positive + 1) / (positive + 2), 1 / (len(truth) - positive + 2))
+    middle, width = scores.mean(), scores.std() + 1e-12
+    slope, offset = _regression(((scores - middle) / width)[:, None], targets, 0.0)
+    if slope <= 0:
+        share = targets.mean()
+        return 0.0, float(np.log(share / (1 - share)))
+    return float(slope / width), float(offset - slope * middle / width)

@@ -1,0 +1,111 @@
+"""Verdicts of images on claims, at a false discovery rate."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from vlscore.claims.claim import Claim
+from vlscore.claims.conformal import decided
+from vlscore.claims.evidence import ImageEvidence
+from vlscore.claims.probes import Values
+
+if TYPE_CHECKING:
+    import pandas
+
+SUPPORTED, CONTRADICTED, CANNOT_TELL = VERDICTS = ("supported", "contradicted", "cannot tell")
+
+
+class ClaimOfImage(NamedTuple):
+    """A claim about one image.
+
+    Attributes:
+        image: number of the image.
+        report: what made the claim ("candidate", "reference").
+        claim: the claim.
+    """
+
+    image: int
+    report: str
+    claim: Claim
+
+
+def verdicts_of(
+    evidence: ImageEvidence,
+    vectors: Values,
+    claims: Sequence[ClaimOfImage],
+    *,
+    rate: float,
+    has_prior: Sequence[bool] = (),
+) -> "pandas.DataFrame":
+    """Return the verdict on each claim.
+
+    A claim is *supported* where the image shows what it says at the rate, *contradicted* where it
+    shows the opposite, else *cannot tell*. Claims of one report role, finding and polarity are one
+    family: it has one claim an image, so its claims depend on each other only by the calibration
+    cases, and among its supported claims, and among its contradicted ones, an expected share of at
+    most `rate` is wrong (`decided`).
+
+    A finding without evidence of its own is judged by its group, and only where the group is
+    absent: then so is the finding. A claim of change needs an earlier image.
+
+    Args:
+        vectors: (n, d) of the images.
+        rate: false discovery rate.
+        has_prior: (n,) whether an image's vector also shows an earlier image; empty: none does.
+
+    Returns: a row for each claim: image, report, finding, claim ("stated", "denied"), start and
+        end of its words, judged_by (finding whose evidence was used, None without any), verdict,
+        probability that the claim is true (where findings are as frequent as in the calibration
+        cases; nan without evidence), p_supported and p_contradicted.
+    Raises: InvalidSetting for a rate outside (0, 1).
+    """
+    import pandas
+
+    scores = evidence.probes(vectors)
+    present, absent = evidence.p_values(scores)
+    chance = 1 / (1 + np.exp(-evidence.log_odds(scores)))
+    rows = np.array([each.image for each in claims], int)
+    stated = np.array([each.claim.stated for each in claims], bool)
+    judged = [_judge_of(evidence, each, has_prior) for each in claims]
+    columns = np.array([-1 if each is None else evidence.column[each] for each in judged], int)
+    known = columns >= 0
+    own = np.array([j == each.claim.finding for j, each in zip(judged, claims, strict=True)], bool)
+    # A group may be there without the finding.
+    p_present = np.where(known & own, present[rows, columns], 1.0) if len(claims) else np.ones(0)
+    p_absent = np.where(known, absent[rows, columns], 1.0) if len(claims) else np.ones(0)
+    p_true, p_false = (
+        np.where(stated, one, other)
+        for one, other in ((p_present, p_absent), (p_absent, p_present))
+    )
+    families = [(each.report, each.claim.finding, each.claim.stated) for each in claims]
+    supports, contradicts = (decided(p, families, rate) for p in (p_true, p_false))
+    verdict = np.select(
+        [supports & ~contradicts, contradicts & ~supports], VERDICTS[:2], CANNOT_TELL
+    )
+    p_there = np.where(known, chance[rows, columns], np.nan) if len(claims) else np.ones(0)
+    return pandas.DataFrame(
+        {
+            "image": rows,
+            "report": [each.report for each in claims],
+            "finding": [each.claim.finding for each in claims],
+            "claim": np.where(stated, "stated", "denied"),
+            "start": [each.claim.span.start for each in claims],
+            "end": [each.claim.span.end for each in claims],
+            "judged_by": pandas.Series(judged, dtype=object),
+            "verdict": verdict,
+            "probability": np.where(stated, p_there, 1 - p_there),
+            "p_supported": p_true,
+            "p_contradicted": p_false,
+        }
+    )
+
+
+def _judge_of(evidence: ImageEvidence, each: ClaimOfImage, has_prior: Sequence[bool]) -> str | None:
+    """Return the finding by whose evidence a claim is judged; None without any."""
+    claim = each.claim
+    if claim.needs_prior and not (len(has_prior) and has_prior[each.image]):
+        return None
+    if claim.finding in evidence.column:
+        return claim.finding
+    return claim.group if claim.group in evidence.column else None

@@ -1,0 +1,442 @@
+"""Verdicts of images on the claims of a table's reports: `vlscore claims`."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vlscore.claims import (
+    CANNOT_TELL,
+    KNOWN_LABELS,
+    VERDICTS,
+    Cases,
+    ClaimOfImage,
+    ImageEvidence,
+    check_rate,
+    claims_of,
+    evidence_digest,
+    finding_of_label,
+    fit_evidence,
+    labels_of,
+    read_evidence,
+    verdicts_of,
+)
+from vlscore.core import (
+    OnProgress,
+    __version__,
+    check_settings,
+    described,
+    file_digest,
+    frame,
+    no_progress,
+    setting,
+)
+from vlscore.data import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies, read_rows
+from vlscore.embedding import WITH_PRIOR, StudyEmbedder, StudyViews, training_notes
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation.label_agreement import read_labels
+from vlscore.stats import Content, Failure, Result, grouped_auc, text_table, with_mark
+
+if TYPE_CHECKING:
+    import pandas
+
+EVIDENCE, CLAIMS = "evidence.npz", "claims.csv"
+_NIH_COLUMNS = ("Finding Labels", "labels")
+_NIH_IDS = ("Image Index", "id")
+_CAPTION = (
+    "AUC: area under the ROC curve on the calibration images, 95 % bootstrap intervals over "
+    "patients. Decided: share of the claims with a verdict; the others are: cannot tell."
+)
+
+
+@described
+@dataclass(frozen=True)
+class EvidenceSettings:
+    """How evidence is fitted and calibrated.
+
+    Raises: InvalidSetting for a value out of its range.
+    """
+
+    calibration_share: float = setting(
+        0.5,
+        "Share of the patients of --fit that calibrate, where there is no --calibrate.",
+        "SHARE",
+    )
+    penalty: float = setting(0.1, "L2 penalty of the probes, for each case.", "NUMBER", least=0.0)
+    zero_shot: bool = setting(
+        True, "Also compare images with words of a finding, where the encoder reads words."
+    )
+    group_column: str | None = setting(
+        None,
+        "Column with the patient of each study in --fit and --calibrate. Default: the study.",
+        "NAME",
+    )
+    seed: int = setting(0, "Seed of the split.", "N", least=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if not 0 < self.calibration_share < 1:
+            raise InvalidSetting(
+                f"calibration_share lies between 0 and 1, not {self.calibration_share!r}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTable:
+    """The n studies of a table whose images could be embedded: vectors (n, d) float64."""
+
+    studies: Sequence[Study]
+    vectors: "np.ndarray[Any, np.dtype[np.float64]]"
+    failed: Sequence[BadRow] = field(default=())
+
+    @property
+    def has_prior(self) -> list[bool]:
+        """Return (n,) whether a study has an earlier image."""
+        return [study.prior is not None for study in self.studies]
+
+
+def embed_images_of(
+    table: StudyTable, embedder: StudyEmbedder, workers: int, on_progress: OnProgress
+) -> ImageTable:
+    """Embed the images of a table; rows that fail are listed.
+
+    Raises: InvalidTable where no row can be embedded.
+    """
+    studies: list[Study] = []
+    vectors: list[Any] = []
+    failed: list[BadRow] = []
+    rows, done = iter(table), 0
+    with embedder.decoder(workers) as decoder:
+        while batch := list(islice(rows, embedder.engine.rows_at_once)):
+            done += len(batch)
+            failed += [row for row in batch if isinstance(row, BadRow)]
+            used = [row for row in batch if isinstance(row, Study)]
+            views = [StudyViews(each.images, each.views, each.prior) for each in used]
+            found = embedder.embed_studies([embedder.begin(each, decoder) for each in views])
+            for k, study in enumerate(used):
+                if k in found.failures:
+                    failed.append(BadRow(study.row, study.id, str(found.failures[k])))
+                else:
+                    studies.append(study)
+                    vectors.append(found.vectors[k].double().numpy())
+            on_progress(done, len(failed))
+    if not studies:
+        raise InvalidTable(
+            f"{table.path}: no image can be embedded; row {failed[0].row}: {failed[0].reason}"
+        )
+    return ImageTable(studies, np.stack(vectors), sorted(failed, key=lambda row: row.row))
+
+
+def claims(
+    studies: str | Path,
+    out: str | Path,
+    embedder: StudyEmbedder | None = None,
+    *,
+    fit: str | Path | None = None,
+    calibrate: str | Path | None = None,
+    labels: Sequence[str | Path] = (),
+    evidence: str | Path | None = None,
+    rate: float = 0.1,
+    settings: EvidenceSettings | None = None,
+    columns: ColumnNames | None = None,
+    image_root: str | Path | None = None,
+    workers: int = 0,
+    overwrite: bool = False,
+    on_progress: OnProgress = no_progress,
+) -> Result:
+    """Judge every claim of the reports of a table by the images, at a false discovery rate.
+
+    Args:
+        studies: table with id, image, candidate, and reference if it has one.
+        out: folder for the results: claims.csv, evidence.npz, tables.
+        embedder: encoder and policies; default: the default encoder.
+        fit: table of studies to fit probes on, with references, unless `labels` has their labels.
+        calibrate: another table to calibrate on, of the hospital whose images are judged; default:
+            a share of the patients of `fit`.
+        labels: tables of labels of the studies in `fit` and `calibrate`: as CheXpert and MIMIC have
+            them, or NIH's. A study without a row there is labelled by its report.
+        evidence: evidence.npz of an earlier call in place of `fit`.
+        rate: false discovery rate.
+        settings: how evidence is fitted.
+
+    Returns: the result with the frame "findings", one row a finding.
+    Raises: InvalidTable, InvalidSetting: an input cannot be used; `out` holds another run.
+    """
+    check_rate(rate)
+    if (fit is None) is (evidence is None):
+        raise InvalidSetting("give a table to fit on (--fit), or evidence that was fitted earlier")
+    settings, embedder = settings or EvidenceSettings(), embedder or StudyEmbedder()
+    has_candidate = (columns or ColumnNames()).candidate in columns_of(studies)
+    roles = {"image", "candidate"} if has_candidate else {"image", "reference"}
+    table = open_studies(
+        studies,
+        needs=roles,
+        wants={"reference"} if has_candidate else (),
+        columns=columns,
+        image_root=image_root,
+    )
+    embedder = embedder.for_table(table)
+    key = {
+        "command": "claims",
+        "vlscore": __version__,
+        "table_sha256": table.sha256,
+        "columns": table.columns.to_dict(),
+        "image_root": str(Path(image_root).resolve()) if image_root is not None else None,
+        "signature": str(embedder.signature),
+        "rate": rate,
+        "settings": asdict(settings),
+        **{
+            name: None if path is None else file_digest(Path(path))
+            for name, path in (("fit", fit), ("calibrate", calibrate), ("evidence", evidence))
+        },
+        "labels": [file_digest(Path(path)) for path in labels],
+    }
+
+    def compute(path: Path) -> Content:
+        if evidence is not None:
+            found = read_evidence(evidence)
+            check_encoder(found, str(embedder.signature), evidence)
+            failed: list[Failure] = []
+        else:
+            assert fit is not None
+            found, failed = _fitted(
+                embedder, fit, calibrate, labels, settings, columns, workers, on_progress
+            )
+        found.save(path / EVIDENCE)
+        began = time.monotonic()
+        images = embed_images_of(table, embedder, workers, on_progress)
+        seconds = time.monotonic() - began
+        rows = claim_rows(found, images, rate)
+        content = _content(found, rows, images, rate)
+        return Content(
+            content.frames,
+            with_mark(content.tables, [embedder.signature]),
+            {CLAIMS: rows},
+            [*failed, *(Failure(row.row, row.id or "", row.reason) for row in images.failed)],
+            {"claims": embedder.signature},
+            content.notes,
+            {
+                "table": str(table.path.resolve()),
+                "encoder": embedder.encoder.card.to_dict(),
+                "evidence": evidence_digest(path / EVIDENCE),
+                "seconds_embedding": round(seconds, 3),
+                "seconds": round(time.monotonic() - began, 3),
+            },
+        )
+
+    notes = (*table.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+
+
+def check_encoder(evidence: ImageEvidence, signature: str, path: str | Path) -> None:
+    """Raise InvalidSetting where evidence was fitted to the vectors of another encoder."""
+    if evidence.signature != signature:
+        raise InvalidSetting(
+            f"{path} was fitted to vectors of {evidence.signature}, and these are of {signature}: "
+            "take the same encoder, weights and views, or fit again (--fit)"
+        )
+
+
+def claim_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pandas.DataFrame":
+    """Return the verdict on each claim of candidates and references, with the studies' ids."""
+    found = [
+        ClaimOfImage(number, role, claim)
+        for number, study in enumerate(images.studies)
+        for role, text in (("candidate", study.candidate), ("reference", study.reference))
+        if text
+        for claim in claims_of(text)
+    ]
+    rows = verdicts_of(evidence, images.vectors, found, rate=rate, has_prior=images.has_prior)
+    ids = [images.studies[number].id for number in rows.pop("image")]
+    rows.insert(0, "id", ids)
+    return rows
+
+
+def cases_of(
+    images: ImageTable,
+    labels: Mapping[str, Mapping[str, int | None]],
+    group_column: str | None,
+    with_prior: bool,
+) -> Cases:
+    """Return labelled cases: labels of a table, else those that a study's report states.
+
+    Args:
+        labels: id -> finding -> 1, 0, or None where it is unknown; of some studies.
+        with_prior: whether vectors show earlier images, where there are some.
+    Raises: InvalidTable where a study has neither labels nor a report.
+    """
+    lacking = [s.id for s in images.studies if s.id not in labels and not s.reference]
+    if lacking:
+        raise InvalidTable(
+            f"{len(lacking)} studies have neither a report nor labels, such as {lacking[0]!r}"
+        )
+    each = [labels.get(s.id) or labels_of(s.reference or "") for s in images.studies]
+    # A table of labels says nothing about findings that it has no column of.
+    known = [set(labels[s.id]) if s.id in labels else None for s in images.studies]
+    names = sorted({finding for found in each for finding in found})
+    columns = {}
+    for name in names:
+        values = [
+            np.nan if own is not None and name not in own else found.get(name, 0)
+            for found, own in zip(each, known, strict=True)
+        ]
+        columns[name] = np.array([np.nan if v is None else v for v in values], float)
+        if name.rpartition(", ")[2] in _CHANGES:
+            seen = np.array(images.has_prior) & with_prior
+            columns[name][~seen] = np.nan
+    groups = [
+        str(study.extra.get(group_column) or study.id) if group_column else study.id
+        for study in images.studies
+    ]
+    return Cases(images.vectors, columns, groups)
+
+
+_CHANGES = ("new", "increased", "decreased")
+
+
+def read_claim_labels(path: str | Path) -> dict[str, dict[str, int | None]]:
+    """Read study id -> finding -> label from a table of CheXpert, MIMIC or NIH ChestX-ray14.
+
+    NIH's table has the column "Finding Labels" (or "labels"), with all labels of an image in one
+    cell, and "Image Index" (or "id"); a label that is not in the cell is 0.
+
+    Raises: InvalidTable as `read_labels`.
+    """
+    found = columns_of(path)
+    column = next((name for name in _NIH_COLUMNS if name in found), None)
+    if column is None:
+        return {
+            study: {finding_of_label(name): value for name, value in labels.items()}
+            for study, labels in read_labels(path).items()
+        }
+    ids = next((name for name in _NIH_IDS if name in found), None)
+    if ids is None:
+        raise InvalidTable(f"{path}: has no column {' or '.join(_NIH_IDS)}")
+    every = {finding_of_label(name) for name in KNOWN_LABELS[14:]}
+    every |= {"lung lesion", "pleural effusion"}
+    labels = {}
+    for row, record in read_rows(path, {ids, column}):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {row}: {record}")
+        cell = record.get(column) or ""
+        stated = cell if isinstance(cell, list) else str(cell).split("|")
+        present = {finding_of_label(name) for name in stated}
+        labels[str(record.get(ids))] = {name: int(name in present) for name in every | present}
+    return labels
+
+
+def _fitted(
+    embedder: StudyEmbedder,
+    fit: str | Path,
+    calibrate: str | Path | None,
+    labels: Iterable[str | Path],
+    settings: EvidenceSettings,
+    columns: ColumnNames | None,
+    workers: int,
+    on_progress: OnProgress,
+) -> tuple[ImageEvidence, list[Failure]]:
+    """Return the evidence of the tables to fit and to calibrate, and their failed rows."""
+    known: dict[str, dict[str, int | None]] = {}
+    for path in labels:
+        known |= read_claim_labels(path)
+    failed: list[Failure] = []
+
+    def cases(path: str | Path) -> Cases:
+        also = [settings.group_column] if settings.group_column else []
+        table = open_studies(
+            path, needs={"image"}, wants={"reference"}, columns=columns, also=also, unique=False
+        )
+        images = embed_images_of(table, embedder, workers, on_progress)
+        failed.extend(Failure(str(path), row.id or "", row.reason) for row in images.failed)
+        return cases_of(images, known, settings.group_column, embedder.views == WITH_PRIOR)
+
+    whole = cases(fit)
+    if calibrate is None:
+        fitting, calibrating = whole.split(settings.calibration_share, settings.seed)
+    else:
+        fitting, calibrating = whole, cases(calibrate)
+    directions = None
+    if settings.zero_shot:
+        directions = directions_of(embedder, sorted(calibrating.labels))
+    found = fit_evidence(
+        fitting,
+        calibrating,
+        directions=directions,
+        penalty=settings.penalty,
+        signature=str(embedder.signature),
+        seed=settings.seed,
+    )
+    return found, failed
+
+
+def directions_of(embedder: StudyEmbedder, findings: Sequence[str]) -> dict[str, Any]:
+    """Return finding -> (d,) vector of words that state it, less that of words that deny it."""
+    texts = [
+        sentence.format(", ".join(reversed(finding.split(", "))).replace(",", ""))
+        for finding in findings
+        for sentence in ("There is {}.", "There is no {}.")
+    ]
+    vectors = embedder.embed_texts(texts).vectors.double().numpy()
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.nan_to_num(vectors / np.maximum(lengths, 1e-12))
+    return dict(zip(findings, unit[::2] - unit[1::2], strict=True))
+
+
+def _content(
+    evidence: ImageEvidence, rows: "pandas.DataFrame", images: ImageTable, rate: float
+) -> Content:
+    """Return the table of findings, that of verdicts, and notes."""
+    findings = [_finding_row(evidence, name, rows) for name in _in_order(evidence, rows)]
+    shown = [row for row in findings if row["claims"]]
+    counts = Counter(zip(rows["report"], rows["verdict"], strict=True))
+    totals = [
+        {
+            "report": role,
+            "claims": sum(counts[role, verdict] for verdict in VERDICTS),
+            **{verdict: counts[role, verdict] for verdict in VERDICTS},
+        }
+        for role in dict.fromkeys(rows["report"])
+    ]
+    frames = {"findings": frame(findings), "verdicts": frame(totals)}
+    tables = [
+        text_table(f"Verdicts on the claims of {len(images.studies)} studies", frames["verdicts"]),
+        text_table("Findings that are claimed", frame(shown), _CAPTION),
+    ]
+    notes = [
+        f"at most {rate:.0%} of the supported claims, and of the contradicted ones, are expected "
+        "to be wrong, for each finding: on images like those that calibrated, with labels like "
+        "theirs. It is no promise for another hospital or machine (docs/claims.md)"
+    ]
+    return Content(frames, tables, notes=notes)
+
+
+def _in_order(evidence: ImageEvidence, rows: "pandas.DataFrame") -> list[str]:
+    claimed = [name for name, _ in Counter(rows["finding"]).most_common()]
+    return list(dict.fromkeys((*claimed, *evidence.findings)))
+
+
+def _finding_row(evidence: ImageEvidence, name: str, rows: "pandas.DataFrame") -> dict[str, Any]:
+    mine = rows[rows["finding"] == name]
+    found: dict[str, Any] = {"finding": name, "with": 0, "without": 0, "AUC": None, "fitted": 0}
+    if name in evidence.column:
+        k = evidence.column[name]
+        with_it, without = evidence.calibration(k)
+        scores = np.concatenate([with_it, without])
+        truth = np.repeat([True, False], [len(with_it), len(without)])
+        groups = [str(number) for number in range(len(scores))]
+        area = grouped_auc(scores, truth, groups, resamples=500)
+        found |= {"with": len(with_it), "without": len(without), "AUC": area}
+        found["fitted"] = int(evidence.fitted[k])
+    decided = mine["verdict"] != CANNOT_TELL
+    found |= {
+        "claims": len(mine),
+        "decided": float(decided.mean()) if len(mine) else None,
+        "supported": int((mine["verdict"] == "supported").sum()),
+        "contradicted": int((mine["verdict"] == "contradicted").sum()),
+    }
+    return found
