@@ -1,5 +1,5 @@
 from .claim import CHANGES as CHANGES
-from .claim import KNOWN_LABELS as KNOWN_LABELS
+from .claim import NIH_LABELS as NIH_LABELS
 from .claim import Claim as Claim
 from .claim import claims_of as claims_of
 from .claim import finding_of_label as finding_of_label

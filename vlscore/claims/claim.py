@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vlscore.findings import (
-    CHEXPERT_LABELS,
     Finding,
     Polarity,
     ReportFindings,
@@ -146,6 +145,3 @@ def finding_of_label(label: str) -> str:
     """
     plain = label.replace("_", " ").strip().lower()
     return ALIASES.get(plain, plain)
-
-
-KNOWN_LABELS = tuple(dict.fromkeys((*CHEXPERT_LABELS, *NIH_LABELS)))

@@ -27,6 +27,7 @@ from .calibration import read_card as read_card
 from .calibration import write_constant as write_constant
 from .claim_table import EvidenceSettings as EvidenceSettings
 from .claim_table import claims as claims
+from .claim_table import read_claim_labels as read_claim_labels
 from .command_settings import AlignmentSettings as AlignmentSettings
 from .command_settings import ComparisonSettings as ComparisonSettings
 from .command_settings import Sampling as Sampling

@@ -12,7 +12,8 @@ import numpy as np
 
 from vlscore.claims import (
     CANNOT_TELL,
-    KNOWN_LABELS,
+    CHANGES,
+    NIH_LABELS,
     VERDICTS,
     Cases,
     ClaimOfImage,
@@ -39,7 +40,7 @@ from vlscore.core import (
 from vlscore.data import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies, read_rows
 from vlscore.embedding import WITH_PRIOR, StudyEmbedder, StudyViews, training_notes
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation.label_agreement import read_labels
+from vlscore.evaluation.label_tables import read_labels
 from vlscore.stats import Content, Failure, Result, grouped_auc, text_table, with_mark
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class EvidenceSettings:
         "Share of the patients of --fit that calibrate, where there is no --calibrate.",
         "SHARE",
     )
-    penalty: float = setting(0.1, "L2 penalty of the probes, for each case.", "NUMBER", least=0.0)
+    penalty: float = setting(0.3, "L2 penalty of the probes, for each case.", "NUMBER", least=0.0)
     zero_shot: bool = setting(
         True, "Also compare images with words of a finding, where the encoder reads words."
     )
@@ -286,7 +287,7 @@ def cases_of(
             for found, own in zip(each, known, strict=True)
         ]
         columns[name] = np.array([np.nan if v is None else v for v in values], float)
-        if name.rpartition(", ")[2] in _CHANGES:
+        if name.rpartition(", ")[2] in CHANGES:
             seen = np.array(images.has_prior) & with_prior
             columns[name][~seen] = np.nan
     groups = [
@@ -294,9 +295,6 @@ def cases_of(
         for study in images.studies
     ]
     return Cases(images.vectors, columns, groups)
-
-
-_CHANGES = ("new", "increased", "decreased")
 
 
 def read_claim_labels(path: str | Path) -> dict[str, dict[str, int | None]]:
@@ -317,16 +315,15 @@ def read_claim_labels(path: str | Path) -> dict[str, dict[str, int | None]]:
     ids = next((name for name in _NIH_IDS if name in found), None)
     if ids is None:
         raise InvalidTable(f"{path}: has no column {' or '.join(_NIH_IDS)}")
-    every = {finding_of_label(name) for name in KNOWN_LABELS[14:]}
-    every |= {"lung lesion", "pleural effusion"}
-    labels = {}
+    every = {finding_of_label(name) for name in NIH_LABELS}
+    labels: dict[str, dict[str, int | None]] = {}
     for row, record in read_rows(path, {ids, column}):
         if isinstance(record, str):
             raise InvalidTable(f"{path}, row {row}: {record}")
         cell = record.get(column) or ""
         stated = cell if isinstance(cell, list) else str(cell).split("|")
         present = {finding_of_label(name) for name in stated}
-        labels[str(record.get(ids))] = {name: int(name in present) for name in every | present}
+        labels[str(record.get(ids))] = {name: int(name in present) for name in every}
     return labels
 
 

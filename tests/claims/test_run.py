@@ -1,0 +1,152 @@
+"""`vlscore claims` on phantoms: their pixels show the findings that their reports state.
+
+Phantoms show no change over time, so claims of change are not among these tests.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from tests.doubles import HashEncoder
+from vlscore.claims import CANNOT_TELL, CONTRADICTED, SUPPORTED, read_evidence
+from vlscore.embedding import StudyEmbedder
+from vlscore.encoders import EncoderCard, ImagePipeline
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation import EvidenceSettings, claims, read_claim_labels
+
+SENTENCES = {"cardiomegaly": "cardiomegaly", "pneumothorax": "pneumothorax"}
+
+
+class Eyes(ImagePipeline):
+    """The two numbers that the tests write into an image."""
+
+    cache_version = "1"
+
+    def __call__(self, radiograph):
+        return torch.from_numpy(radiograph.pixels[:1, :2].copy())[None]
+
+
+class SeeingEncoder(HashEncoder):
+    """Its vector of an image is what the image shows; words say nothing."""
+
+    image_pipeline = Eyes()
+    checksum = "5" * 64
+    card = EncoderCard(**{**vars(HashEncoder.card), "dim": 8})
+
+    def embed_images(self, pixels):
+        return torch.nn.functional.pad(self.scale * pixels.flatten(1), (0, 6))
+
+
+def write(folder, seed, count, candidates=False):
+    """Write a table of studies whose images show cardiomegaly well and pneumothorax not at all."""
+    from PIL import Image
+
+    rng = np.random.default_rng(seed)
+    rows = []
+    for k in range(count):
+        there = rng.random(2) < 0.4
+        level = np.clip(rng.normal(0.3 + 0.4 * there[0], 0.07), 0, 1)
+        pixels = np.zeros((4, 4), np.uint8)
+        pixels[0, :2] = [255 * level, rng.integers(0, 255)]
+        Image.fromarray(pixels).save(folder / f"{seed}-{k}.png")
+        report = ". ".join(
+            f"There is {name}" if each else f"No {name}"
+            for name, each in zip(SENTENCES, there, strict=True)
+        )
+        row = {"id": f"{seed}-{k}", "image": f"{seed}-{k}.png", "reference": f"{report}."}
+        row["patient"] = f"{seed}-{k // 2}"
+        if candidates:
+            row["candidate"] = "There is cardiomegaly. There is pneumothorax. Rib fracture."
+        rows.append(row)
+    table = folder / f"{seed}.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return table, rows
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("claims")
+    return write(folder, 1, 240), write(folder, 2, 60, candidates=True)
+
+
+@pytest.fixture(scope="module")
+def result(tables, tmp_path_factory):
+    (fit, _), (studies, _) = tables
+    out = tmp_path_factory.mktemp("out") / "claims"
+    settings = EvidenceSettings(group_column="patient")
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    return claims(studies, out, embedder, fit=fit, rate=0.1, settings=settings)
+
+
+def test_the_image_judges_every_claim(tables, result):
+    rows = result.rows("claims.csv")
+    truth = {row["id"]: "There is cardiomegaly" in row["reference"] for row in tables[1][1]}
+    heart = rows[(rows.finding == "cardiomegaly") & (rows.report == "candidate")]
+    assert len(heart) == 60
+    told = heart[heart.verdict != CANNOT_TELL]
+    assert len(told) > 40
+    wrong = (told.verdict == SUPPORTED) != told["id"].map(truth)
+    assert wrong.mean() <= 0.1
+    # The images do not show it, and no study to fit has it.
+    other = rows[rows.finding.isin(["pneumothorax", "fracture"])]
+    assert set(other.verdict) <= {CANNOT_TELL, SUPPORTED, CONTRADICTED}
+    assert (other.verdict == CANNOT_TELL).mean() > 0.9
+    assert rows.judged_by[rows.finding == "fracture"].isna().all()
+
+
+def test_the_findings_are_described(result):
+    findings = result.frame("findings").set_index("finding")
+    assert findings.loc["cardiomegaly", "AUC"] > 0.95
+    assert 0.3 < findings.loc["pneumothorax", "AUC"] < 0.7
+    assert findings.loc["fracture", "with"] == 0
+    # One image of each of the 60 patients that calibrate.
+    assert findings.loc["cardiomegaly", ["with", "without"]].sum() == 60
+    totals = result.frame("verdicts").set_index("report")
+    assert totals.loc["candidate", "claims"] == 180
+    assert any("no promise for another hospital" in note for note in result.notes)
+
+
+def test_evidence_is_used_again_by_the_same_encoder_alone(tables, result, tmp_path):
+    studies, evidence = tables[1][0], result.folder / "evidence.npz"
+    again = claims(
+        studies, tmp_path / "a", StudyEmbedder(SeeingEncoder(), cache=False), evidence=evidence
+    )
+    first, second = (each.rows("claims.csv") for each in (result, again))
+    assert first.equals(second)
+    with pytest.raises(InvalidSetting, match="was fitted to vectors of"):
+        claims(studies, tmp_path / "b", StudyEmbedder(HashEncoder()), evidence=evidence)
+    with pytest.raises(InvalidSetting, match="give a table to fit on"):
+        claims(studies, tmp_path / "c", StudyEmbedder(HashEncoder()))
+
+
+def test_labels_of_a_table_replace_reports(tables, tmp_path):
+    (fit, rows), (studies, _) = tables
+    labels = tmp_path / "labels.csv"
+    lines = ["id,Cardiomegaly,Pneumothorax"]
+    lines += [f"{r['id']},{int('is cardio' in r['reference'])}," for r in rows]
+    labels.write_text("\n".join(lines) + "\n")
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    result = claims(studies, tmp_path / "out", embedder, fit=fit, labels=[labels])
+    found = read_evidence(result.folder / "evidence.npz")
+    assert found.findings == ("cardiomegaly",)
+
+
+def test_nih_labels(tmp_path):
+    table = tmp_path / "nih.csv"
+    table.write_text("Image Index,Finding Labels\na.png,Effusion|Mass\nb.png,No Finding\n")
+    found = read_claim_labels(table)
+    assert {name for name, value in found["a.png"].items() if value} == {
+        "pleural effusion",
+        "lung lesion",
+    }
+    assert not any(found["b.png"].values())
+
+
+def test_a_study_without_report_and_labels_is_named(tables, tmp_path):
+    (_, rows), (studies, _) = tables
+    bare = studies.with_name("bare.jsonl")
+    bare.write_text("".join(json.dumps({"id": r["id"], "image": r["image"]}) + "\n" for r in rows))
+    with pytest.raises(InvalidTable, match="neither a report nor labels, such as '1-0'"):
+        claims(studies, tmp_path / "x", StudyEmbedder(SeeingEncoder(), cache=False), fit=bare)
