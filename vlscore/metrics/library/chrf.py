@@ -83,5 +83,5 @@ def _values(statistics: Values, beta: float) -> Values:
     precision = np.divide(both, candidate, out=np.zeros_like(both), where=counts).sum(1) / orders
     recall = np.divide(both, reference, out=np.zeros_like(both), where=counts).sum(1) / orders
     below = beta**2 * precision + recall
-    found = (1 + beta**2) * precision * recall / np.where(below > 0, below, 1)
-    return np.minimum(found, 1.0)
+    found: Values = (1 + beta**2) * precision * recall / np.where(below > 0, below, 1)
+    return found.clip(max=1.0)
