@@ -52,6 +52,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         row["image"] = image.name
         for place in (folder, files):
             shutil.copyfile(image, place / image.name)
+    demo = folder / DEMO.relative_to(REPOSITORY)
+    demo.mkdir(parents=True)
+    shutil.copy(DEMO / "phantom-2026-00017.png", demo)
     write_dicom(folder / "chest.dcm", render(scene_at(1, 1)))
     write_png(folder / "chest.png", render(scene_at(1, 0)))
 

@@ -91,12 +91,12 @@ def texts_table(texts: Sequence[Record]) -> TextTable:
         cells.append(str(each["empty"]))
         if lacking:
             cells.append(each["without_value"] or "0")
-        rows.append((each["system"], *cells, str(each["n"])))
-    columns = ["system", "mean words", "distinct", "verbatim", "unfinished"]
-    columns += ["truncated"] * has_encoder + ["empty"] + ["without a value"] * lacking + ["n"]
+        rows.append((each["system"], *cells))
+    columns = ["system", "words", "distinct", "verbatim", "unfinished"]
+    columns += ["truncated"] * has_encoder + ["empty"] + ["without a value"] * lacking
     caption = (
-        "Shares of the candidates: different ones; equal to some reference of the table or report "
-        "of the training table; not ending a sentence"
+        f"Mean words of the {texts[0]['n']} candidates, and the shares that are different; equal "
+        "to some reference of the table or report of the training table; not ending a sentence"
     )
     caption += "; cut by the encoder." if has_encoder else "."
     return TextTable("Candidates as texts", tuple(columns), tuple(rows), caption)
