@@ -1,3 +1,6 @@
+from .changes import EXAMINATION as EXAMINATION
+from .changes import FindingChange as FindingChange
+from .changes import changes_of as changes_of
 from .extraction import assert_span as assert_span
 from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract

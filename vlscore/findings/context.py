@@ -310,7 +310,7 @@ def pattern_category(
 ) -> tuple[Category, Rule] | None:
     """Return the non-clinical category whose pattern matches, and the rule with its words."""
     opening = _first_word(tokens)
-    speaks_of_chest = "subject" in found and ("change" in found or "reporting" in found)
+    speaks_of_chest = "subject" in found and (bool(found.get("change")) or "reporting" in found)
     applicable: list[Match] = []
     for layer in _PATTERN_LAYERS:
         for match in found.get(layer, ()):

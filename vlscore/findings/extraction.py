@@ -13,6 +13,7 @@ from vlscore.data import split_sentences
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
+from vlscore.findings.change_words import find_changes
 from vlscore.findings.context import Sections, find_denials
 from vlscore.findings.layout import PLAIN, Setting, divide, ends_block, is_detail, with_details
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
@@ -121,6 +122,7 @@ class _Piece(NamedTuple):
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     found = lexicon.trie.find(tokens)
+    found["change"] = find_changes(tokens, found, lexicon.changes)
     modifiers = find_modifiers(tokens, found)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
@@ -131,9 +133,9 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     if "lookalike" in found:
         scopes = [*scopes, *context.lookalikes(found, triggers)]
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
-    changes = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
+    compared = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
     denials = find_denials(tokens, found, scopes, well, lexicon)
-    return _Piece(tokens, found, findings, changes, denials)
+    return _Piece(tokens, found, findings, compared, denials)
 
 
 def _category(

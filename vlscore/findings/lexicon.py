@@ -160,6 +160,28 @@ class SentencePattern(NamedTuple):
     always: bool
 
 
+@dataclass(frozen=True)
+class ChangeWords:
+    """Words with which phrases of change are composed; see `change.toml`.
+
+    `earlier` name an earlier time only behind one of `before`. `wishes` precede a change that has
+    not happened, `denials` (with `after_denials` between) one that is none. `moving` are degrees
+    of a change. `more_topics` and `more_observations` are better with more of them, if the change
+    is stated in `amounts`.
+    """
+
+    diseases: frozenset[str]
+    before: frozenset[str]
+    earlier: frozenset[str]
+    wishes: frozenset[str]
+    denials: frozenset[str]
+    after_denials: frozenset[str]
+    moving: frozenset[str]
+    more_topics: frozenset[str]
+    more_observations: frozenset[str]
+    amounts: frozenset[str]
+
+
 @dataclass(frozen=True, eq=False)
 class Lexicon:
     """Lexicons of all axes. Compared and hashed by identity: `load_lexicon` loads a folder once.
@@ -176,6 +198,7 @@ class Lexicon:
     breaks_before_hedge: frozenset[str]
     grammar: Mapping[str, frozenset[str]]
     coverage: Coverage
+    changes: ChangeWords
     trie: PhraseTrie = field(repr=False)
 
 
@@ -295,6 +318,30 @@ def _load_scales(data: dict[str, Any], trie: PhraseTrie) -> dict[str, tuple[Seve
     return scales
 
 
+def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> ChangeWords:
+    for layer in ("change", "comparative", "event", "disease"):
+        for entry in data[layer]:
+            _add(trie, layer, entry["phrases"], str(TemporalChange(entry["value"])))
+    _add(trie, "change", data["neutral"]["phrases"], None)
+    for layer in ("earlier", "unseen"):
+        _add(trie, layer, data[layer]["phrases"], layer)
+    for name, phrases in data["topic"].items():
+        _add(trie, "topic", phrases, name)
+    more = data["more"]
+    return ChangeWords(
+        diseases=frozenset(name for each in data["disease"] for name in each["observations"]),
+        before=frozenset(data["earlier"]["before"]),
+        earlier=frozenset(data["earlier"]["after"]),
+        wishes=frozenset(data["wish"]["words"]),
+        denials=frozenset(data["denial"]["words"]),
+        after_denials=frozenset(data["denial"]["between"]),
+        moving=frozenset(data["moving"]["words"]),
+        more_topics=frozenset(more["topics"]),
+        more_observations=frozenset(more["observations"]),
+        amounts=frozenset(more["words"]),
+    )
+
+
 def _load_sentences(
     data: dict[str, Any], trie: PhraseTrie
 ) -> tuple[dict[str, Category], dict[Category, int]]:
@@ -349,10 +396,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             _add(trie, layer, context[layer]["phrases"], layer)
         _load_places(read("location"), trie)
         scales = _load_scales(read("severity"), trie)
-        changes = read("change")
-        for entry in changes["change"]:
-            _add(trie, "change", entry["phrases"], str(TemporalChange(entry["value"])))
-        _add(trie, "change", changes["neutral"]["phrases"], None)
+        changes = _load_changes(read("change"), trie)
         headings, priority = _load_sentences(read("sentences"), trie)
         grammar = {name: frozenset(words) for name, words in read("grammar").items()}
         if missing := _GRAMMAR - grammar.keys():
@@ -373,6 +417,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
             grammar=grammar,
             coverage=coverage,
+            changes=changes,
             trie=trie,
         )
     except (KeyError, TypeError) as error:

@@ -62,11 +62,11 @@ class Side(StrEnum):
 
 
 class TemporalChange(StrEnum):
-    """Change of the finding since a prior examination."""
+    """Change of the finding since an earlier examination."""
 
     UNCHANGED = "unchanged"
-    INCREASED = "increased"
-    DECREASED = "decreased"
+    WORSE = "worse"
+    IMPROVED = "improved"
     NEW = "new"
     RESOLVED = "resolved"
 
@@ -194,8 +194,10 @@ class Finding:
 
     @property
     def change(self) -> TemporalChange | None:
-        """Return the first comparison with a prior, if any."""
-        return next((TemporalChange(a.value) for a in self.on(Axis.CHANGE)), None)
+        """Return the first comparison with an earlier examination; "unchanged" if nothing else."""
+        values = [TemporalChange(a.value) for a in self.on(Axis.CHANGE)]
+        real = (v for v in values if v is not TemporalChange.UNCHANGED)
+        return next(real, values[0] if values else None)
 
     @property
     def is_present(self) -> bool:

@@ -25,7 +25,7 @@ from torch import Tensor
 from vlscore.data import split_sentences
 from vlscore.encoders.base import Tokens
 from vlscore.errors import IncompatibleCheckpoint
-from vlscore.findings import Finding, Status, extract, severity_level
+from vlscore.findings import Finding, Status, TemporalChange, extract, severity_level
 
 PAD, STOP, UNKNOWN = 0, 1, 2
 MAX_TOKENS = 384
@@ -153,6 +153,10 @@ def _read(sentence: str) -> tuple[tuple[str, ...], ...]:
     return (tuple(token for token in pretokenize(sentence) if token not in STOPS),)
 
 
+#: Tokens of changes in the vocabularies of bundled encoders, where they are not the change's name.
+_CHANGES = {TemporalChange.WORSE: "increased", TemporalChange.IMPROVED: "decreased"}
+
+
 def _tokens_of(finding: Finding) -> tuple[str, ...]:
     side, change = finding.side, finding.change
     level = severity_level(finding.severity) if finding.severity else None
@@ -163,7 +167,7 @@ def _tokens_of(finding: Finding) -> tuple[str, ...]:
     if level is not None:
         tokens.append(f"severity {level.rank}")
     if change is not None:
-        tokens.append(f"change {change.value}")
+        tokens.append(f"change {_CHANGES.get(change, change.value)}")
     if finding.status is not Status.CURRENT:
         tokens.append(finding.status.value)
     return tuple(_MARK + token for token in tokens)

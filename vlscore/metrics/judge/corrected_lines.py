@@ -12,8 +12,8 @@ Part = Literal["name", "place", "severity", "change", "line"]
 #: Changes as adjectives that the extraction reads again.
 _CHANGES = {
     "unchanged": "unchanged",
-    "increased": "worsening",
-    "decreased": "improving",
+    "worse": "worsening",
+    "improved": "improving",
     "new": "new",
     "resolved": "resolving",
 }
@@ -38,6 +38,11 @@ class LineCorrector:
     def without(self, statement: Statement) -> tuple[Span, str]:
         """Return the candidate's line, and the line without the statement."""
         return statement.line, self._rewritten(statement, None)
+
+    def restated(self, line: Span) -> str:
+        """Return all statements of a candidate's line in plain words."""
+        stated = [s for s in self._candidate.statements if s.line == line]
+        return self._joined(map(self._described, stated), line)
 
     def stating(self, statement: Statement) -> str:
         """Return a sentence that states only this finding of the reference."""
@@ -84,7 +89,7 @@ class LineCorrector:
 
     def _change_edits(self, pair: StatementPair) -> list[tuple[Span, str]] | None:
         own = _first(pair.candidate.finding, Axis.CHANGE)
-        words = _CHANGES[pair.reference.change] if pair.reference.change else ""
+        words = _change_words(pair.reference)
         if own is not None:
             return [(own.span, words)]
         if pair.candidate.change is not None or not words:
@@ -102,7 +107,11 @@ class LineCorrector:
                 chosen = right if statement is wrong else statement
                 if chosen is not None:
                     described.append(self._described(chosen))
-        denied = _denied_in(self._candidate, wrong.line)
+        return self._joined(described, wrong.line)
+
+    def _joined(self, described: Iterable[str], line: Span) -> str:
+        """Return sentences, and one for each finding that the line denies."""
+        denied = _denied_in(self._candidate, line)
         names = dict.fromkeys(f.observation.replace("_", " ") for f in denied)
         return " ".join([*described, *(f"No {name}." for name in names)])
 
@@ -120,7 +129,7 @@ class LineCorrector:
         sides = "bilateral" if len(statement.sides) == 2 else "".join(statement.sides)
         zones = " and ".join(finding.zones)
         words = [
-            _CHANGES[statement.change] if statement.change else "",
+            _change_words(statement),
             "possible" if statement.doubtful else "",
             f"{statement.sizes[0]:g} mm" if statement.sizes else "",
             statement.grade or "",
@@ -129,6 +138,10 @@ class LineCorrector:
             finding.observation.replace("_", " "),
         ]
         return _sentence(" ".join(word for word in words if word))
+
+
+def _change_words(statement: Statement) -> str:
+    return _CHANGES[statement.change.change] if statement.change else ""
 
 
 def _first(finding: Finding, axis: Axis) -> Attribute | None:

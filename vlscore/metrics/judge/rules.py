@@ -1,13 +1,20 @@
 """Rule judge: errors of a candidate report, finding by finding, without a model."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
 from vlscore.findings import Category, Span
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
+from vlscore.metrics.judge.judged_changes import (
+    change_error,
+    change_reason,
+    change_severity,
+    compared_quote,
+    lone_change_errors,
+)
 from vlscore.metrics.judge.judgement import (
     UNKNOWN,
     ErrorItem,
@@ -116,6 +123,8 @@ class _ReportComparison:
         self._candidate, self._reference = candidate, reference
         self._patient, self._tables = patient, tables
         self._lines = LineCorrector(candidate, reference, tables)
+        #: Words of change that are an error already: 0 or 1 (candidate, reference), and their span.
+        self._compared: set[tuple[int, Span]] = set()
 
     def judgement(self) -> Judgement:
         """Return errors in the order of the candidate, then omissions, and correct findings."""
@@ -131,8 +140,14 @@ class _ReportComparison:
             if lost < full or pair.naming is Naming.SAME:
                 found.append(max(full - lost, 1))
         errors += self._false(matching)
+        false = [e.candidate for e in errors if e.category is ErrorCategory.FALSE_FINDING]
+        named = [s for s in matching.false if _quote(self._candidate.text, s) not in false]
+        errors += lone_change_errors(
+            self._candidate, self._reference, named, tables, self._lines.restated
+        )
         errors.sort(key=lambda e: e.candidate.span if e.candidate else Span(0, 0))
         omitted, covered = self._omitted(matching)
+        omitted += lone_change_errors(self._reference, self._candidate, matching.omitted, tables)
         omitted += self._silence()
         return Judgement((*errors, *omitted), (*found, *covered))
 
@@ -213,16 +228,29 @@ class _ReportComparison:
 
     def _comparison(self, pair: StatementPair) -> Iterable[ErrorItem]:
         stated, true = pair.candidate.change, pair.reference.change
-        if stated == true:
+        category = change_error(stated, true)
+        if category is None or self._is_counted(pair):
             return
-        # A clinician acts on what is new or has increased.
-        severity = 1 if {"new", "increased"}.isdisjoint({stated, true}) else 2
-        if stated is None:
-            category, reason = ErrorCategory.OMITTED_COMPARISON, f"does not say: {true}"
-        else:
-            category = ErrorCategory.FALSE_COMPARISON
-            reason = f"says: {stated}; the reference {f'says: {true}' if true else 'does not'}"
-        yield self._paired(category, severity, pair, "change", reason)
+        wrong = stated if stated is not None and stated.is_real else true
+        assert wrong is not None
+        severity = change_severity(wrong, self._grade(pair.reference).severity)
+        item = self._paired(category, severity, pair, "change", change_reason(stated, true))
+        yield replace(
+            item,
+            candidate=compared_quote(self._candidate.text, pair.candidate),
+            reference=compared_quote(self._reference.text, pair.reference),
+        )
+
+    def _is_counted(self, pair: StatementPair) -> bool:
+        """Return whether the same words are an error already: "A and B have increased"."""
+        changes = {
+            (k, c.span)
+            for k, c in enumerate((pair.candidate.change, pair.reference.change))
+            if c is not None and c.is_real
+        }
+        known = bool(changes & self._compared)
+        self._compared |= changes
+        return known
 
     # -- without a partner ------------------------------------------------------------------------
 
@@ -310,7 +338,7 @@ class _ReportComparison:
 
 def _speaks(report: ReportStatements) -> bool:
     """Return whether any sentence is about the chest."""
-    return any(
+    return bool(report.changes) or any(
         s.findings or s.denials or s.category is Category.CLINICAL
         for s in report.findings.sentences
     )

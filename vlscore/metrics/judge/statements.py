@@ -11,18 +11,19 @@ from enum import StrEnum
 from vlscore.findings import (
     Axis,
     Finding,
+    FindingChange,
     Polarity,
     ReportFindings,
     Sentence,
     Span,
     Status,
+    TemporalChange,
+    changes_of,
     extract,
     severity_level,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
-#: A sentence without a finding that begins like this refers to the finding before it.
-_BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "findings ", "the finding")
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
 _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
@@ -60,7 +61,7 @@ class Statement:
         rank: rank of the severity word on its scale, 1 to 7; None without such a word.
         grade: that word's value.
         sizes: millimetres, largest first.
-        change: change since a prior examination; None without a comparison.
+        change: change since an earlier examination; None without a comparison.
         doubtful: whether the report states it as uncertain.
         position: position of a device.
         old: whether its words mark it as old.
@@ -76,7 +77,7 @@ class Statement:
     rank: int | None
     grade: str | None
     sizes: tuple[float, ...]
-    change: str | None
+    change: FindingChange | None
     doubtful: bool
     position: Position | None
     old: bool
@@ -96,38 +97,33 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class ReportStatements:
-    """Statements of one report, and its findings as extracted."""
+    """Statements of one report, its findings as extracted, and their changes."""
 
     text: str
     statements: tuple[Statement, ...]
     findings: ReportFindings
+    changes: tuple[FindingChange, ...]
 
 
 def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     """Return the statements of a report about this patient now, each finding and place once."""
     found = extract(report, tables.lexicon)
+    changes = changes_of(found, tables.lexicon)
+    changed = {change.finding: change for change in changes if change.finding is not None}
     stated: list[Statement] = []
     for sentence in found.sentences:
         own = [
-            _statement(report, found, sentence, finding, tables)
+            _statement(report, found, sentence, finding, changed.get(finding), tables)
             for finding in sentence.findings
-            if _is_stated(finding, tables)
+            if _is_stated(finding, tables) and not _has_resolved(changed.get(finding))
         ]
-        if not sentence.findings and sentence.changes and stated:
-            _compare_before(report, found, sentence, stated)
         for statement in _exact_ones(own, tables):
             _add(stated, statement)
-    return ReportStatements(report, tuple(stated), found)
+    return ReportStatements(report, tuple(stated), found, changes)
 
 
-def _compare_before(
-    text: str, found: ReportFindings, sentence: Sentence, stated: list[Statement]
-) -> None:
-    """Set the comparison of the statement before a sentence such as "This is new"."""
-    opening = sentence.span.of(text)[:12].lower()
-    last, before = stated[-1], found.sentences[sentence.index - 1]
-    if opening.startswith(_BACK) and last.line == before.span and last.change is None:
-        stated[-1] = replace(last, change=sentence.changes[0].value)
+def _has_resolved(change: FindingChange | None) -> bool:
+    return change is not None and change.change is TemporalChange.RESOLVED
 
 
 def _is_stated(finding: Finding, tables: JudgeTables) -> bool:
@@ -140,7 +136,12 @@ def _is_stated(finding: Finding, tables: JudgeTables) -> bool:
 
 
 def _statement(
-    text: str, found: ReportFindings, sentence: Sentence, finding: Finding, tables: JudgeTables
+    text: str,
+    found: ReportFindings,
+    sentence: Sentence,
+    finding: Finding,
+    change: FindingChange | None,
+    tables: JudgeTables,
 ) -> Statement:
     concept = _concept_of(text, sentence, finding, tables)
     level = severity_level(finding.severity, tables.lexicon) if finding.severity else None
@@ -154,7 +155,7 @@ def _statement(
         rank=None if level is None else level.rank,
         grade=finding.severity,
         sizes=() if device else _sizes(text, finding),
-        change=None if finding.change is None else str(finding.change),
+        change=change,
         doubtful=not finding.is_likely and finding.status is Status.CURRENT,
         position=_position(text, found, sentence, tables) if device else None,
         old=old is not None and bool(old.search(text, *sentence.span)),
@@ -257,11 +258,16 @@ def _merged(old: Statement, new: Statement) -> Statement:
         rank=new.rank if old.rank is None else old.rank,
         grade=old.grade or new.grade,
         sizes=old.sizes or new.sizes,
-        change=old.change or new.change,
+        change=max(old.change, new.change, key=_weight_of),
         doubtful=old.doubtful and new.doubtful,
         position=old.position or new.position,
         observations=old.observations | new.observations,
     )
+
+
+def _weight_of(change: FindingChange | None) -> int:
+    """Return which of two comparisons counts: a change before "unchanged", that before none."""
+    return 0 if change is None else 1 + change.is_real
 
 
 class Naming(StrEnum):

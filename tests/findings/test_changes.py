@@ -1,0 +1,96 @@
+"""Changes since an earlier examination, by finding."""
+
+import pytest
+
+from vlscore.findings import changes_of, extract, load_lexicon
+
+
+def said(report: str) -> list[tuple[str, str]]:
+    return [(c.topic, str(c.change)) for c in changes_of(extract(report))]
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        # Words that compare only beside an earlier examination.
+        ("The nodule is larger than on the previous image.", [("nodule", "worse")]),
+        (
+            "Since the prior study the effusion has become smaller.",
+            [("pleural_effusion", "improved")],
+        ),
+        ("Nodule, bigger vs prior.", [("nodule", "worse")]),
+        ("Consolidation less dense than before.", [("consolidation", "improved")]),
+        ("Effusions, right larger than left.", []),
+        ("Opacities, more prominent on the right.", []),
+        ("Edema is worse in the right lung base.", []),
+        ("The mass is better seen on the prior CT.", []),
+        ("The heart is enlarged, with no prior study for comparison.", []),
+        # Verbs in the perfect tense.
+        ("A right effusion has appeared.", [("pleural_effusion", "new")]),
+        ("The atelectasis has not progressed.", [("atelectasis", "unchanged")]),
+        ("The heart is large and has grown since the last film.", [("cardiomegaly", "worse")]),
+        # New: it was not there before.
+        ("Left nodule, which cannot be found on earlier images.", [("nodule", "new")]),
+        ("Opacity at the left base. This was not present before.", [("opacity", "new")]),
+        ("Opacity at the left base. Not present on the prior study.", [("opacity", "new")]),
+        # What is denied, hoped for or supposed has no change.
+        ("No new effusion.", []),
+        ("No effusion has developed.", []),
+        ("Follow-up to ensure complete resolution of the pneumonia.", []),
+        ("This may be developing pneumonia.", []),
+        ("No progression of the nodule.", [("nodule", "unchanged")]),
+        # A finding that is gone.
+        ("The left effusion has resolved.", [("pleural_effusion", "resolved")]),
+        ("Interval removal of the right catheter.", [("catheter", "resolved")]),
+        ("The heart, previously enlarged, is now normal.", [("heart", "resolved")]),
+        # Of one finding in several, of several in one.
+        (
+            "Cardiomegaly and edema have improved.",
+            [("edema", "improved"), ("cardiomegaly", "improved")],
+        ),
+        ("Again apical scarring, thicker than before.", [("scar", "worse")]),
+        # What is better with more of it.
+        ("Aeration of the left base has improved.", [("aeration", "improved")]),
+        ("Aeration has decreased since the prior study.", [("aeration", "worse")]),
+        ("Heart size is normal, unchanged.", [("cardiomegaly", "unchanged")]),
+        ("No interval change.", [("examination", "unchanged")]),
+        # States that look like changes.
+        ("Increased interstitial markings.", []),
+        ("Increased right basilar atelectasis.", [("atelectasis", "worse")]),
+    ],
+)
+def test_changes(report: str, expected: list[tuple[str, str]]) -> None:
+    assert sorted(said(report)) == sorted(expected)
+
+
+def test_the_words_and_the_finding_are_those_of_the_report() -> None:
+    report = "No pneumothorax. The left effusion is slightly larger than on the previous study."
+    (change,) = changes_of(extract(report))
+    assert change.span.of(report) == "larger than on the previous study"
+    assert change.finding is not None
+    assert change.finding.span.of(report) == "effusion"
+    assert (change.sentence, change.is_real) == (1, True)
+    # "slightly" is a degree of the change, not of the effusion.
+    assert change.finding.severity is None
+
+
+def test_a_report_of_any_words_has_changes_or_none() -> None:
+    words = [
+        "than",
+        "before",
+        "prior",
+        "has",
+        "larger",
+        "no",
+        "the",
+        "effusion",
+        ",",
+        ".",
+        "previously",
+        "normal",
+        "now",
+    ]
+    for start in range(len(words)):
+        text = " ".join((words * 3)[start:])
+        for change in changes_of(extract(text), load_lexicon()):
+            assert text[slice(*change.span)]

@@ -1,0 +1,263 @@
+"""Words that state a change since an earlier examination, composed from the parts in `change.toml`.
+
+"larger" alone may compare two sides; "larger than on the previous image" compares two examinations.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from vlscore.findings.lexicon import ChangeWords
+from vlscore.findings.tokens import Match, Token
+from vlscore.findings.types import TemporalChange
+
+_STOPS = frozenset((".", ";", ":"))
+_HAVE = frozenset(("has", "have", "had", "having"))
+#: Verbs that are also the state of a finding: "the enlarged heart", "spread through both lungs".
+_STATES = frozenset(
+    (
+        *("increased", "enlarged", "elevated", "thickened", "expanded", "spread", "extended"),
+        *("widened", "retracted", "removed", "gone", "advanced", "occurred", "decreased"),
+        *("reduced", "diminished"),
+    )
+)
+_VERBS = frozenset(("is", "are", "appear", "appears", "seem", "seems", "look", "looks"))
+#: Changes of amount.
+ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
+_BECOME = frozenset(("become", "becoming", "became", "grown", "now", "further", "interval"))
+#: Words that may stand between "has" and the verb, besides adverbs in -ly.
+_BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never", "there", "again"))
+#: Tokens between a word of change and the earlier examination after it, or before it.
+_REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
+_WISHED = 4
+
+
+def find_changes(
+    tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
+) -> list[Match]:
+    """Return the phrases of one sentence that compare, in text order, without overlaps.
+
+    Args: found: matches of the lexicon by layer; severity words of a change ("slightly larger") are
+        removed from it.
+    """
+    simple = found.get("change", [])
+    if not simple and not _LAYERS & found.keys():
+        return []
+    composed = list(_composed(tokens, found, words)) if _LAYERS & found.keys() else []
+    known = {(s.first, s.entry) for s in simple}
+    composed = [c for c in composed if (c.first, c.entry) not in known]
+    composed.sort(key=lambda m: (m.first, -m.last))
+    kept: list[Match] = []
+    for match in composed:
+        if not kept or match.first >= kept[-1].last:
+            kept.append(match)
+    kept += [s for s in simple if not any(s.first < c.last and c.first < s.last for c in kept)]
+    kept = [_denied(tokens, m, words) for m in kept if not _is_wished(tokens, m, words)]
+    kept.sort(key=lambda m: m.first)
+    unseen = [c for c in composed if c.entry == TemporalChange.NEW]
+    for layer, covering in (("trigger", unseen), ("state", composed)):
+        _uncover(found, layer, covering)
+    if "severity" in found:
+        found["severity"] = [s for s in found["severity"] if not _moves(tokens, s, kept, words)]
+    return kept
+
+
+def _uncover(found: dict[str, list[Match]], layer: str, changes: Sequence[Match]) -> None:
+    """Remove the matches that are parts of a change: in "not seen before" nothing is denied.
+
+    The only state of a sentence stays: "the heart has increased in size" mentions a large heart.
+    """
+    own = found.get(layer, [])
+    free = [m for m in own if not any(c.first <= m.first and m.last <= c.last for c in changes)]
+    if own and (free or layer == "trigger"):
+        found[layer] = free
+
+
+_LAYERS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
+
+
+def _composed(
+    tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
+) -> Iterator[Match]:
+    earlier = _earlier(tokens, found.get("earlier", ()), words)
+    simple = found.get("change", ())
+    for word in found.get("unseen", ()):
+        time = _after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
+        if time is not None:
+            yield _made(word.first, time.last, TemporalChange.NEW)
+    for word in found.get("comparative", ()):
+        if any(s.first <= word.first < s.last for s in simple):
+            continue
+        time = _after(tokens, word, earlier, simple, _REACH)
+        adjective = tokens[word.last - 1].form in _STATES
+        if time is not None and (not adjective or time.first - word.last < _REACH_OF_EVENT):
+            yield _made(word.first, time.last, word.entry)
+        elif tokens[word.last - 1].form == "than" or adjective:
+            continue
+        elif (
+            _begins_before(tokens, word, _BECOME)
+            or _before(tokens, word, earlier, simple)
+            or _is_predicate(tokens, word)
+        ):
+            yield _made(word.first, word.last, word.entry)
+    for word in found.get("event", ()):
+        time = _after(tokens, word, earlier, simple, _REACH_OF_EVENT)
+        last = word.last if time is None else time.last
+        have = _perfect(tokens, word)
+        if have is not None:
+            denied = any(tokens[p].form in ("not", "never") for p in range(have, word.first))
+            yield _made(have, last, TemporalChange.UNCHANGED if denied else word.entry)
+        elif time is not None or (
+            tokens[word.first].form not in _STATES and _before(tokens, word, earlier, simple)
+        ):
+            yield _made(word.first, last, word.entry)
+    diseases = [m for m in found.get("mention", ()) if m.entry in words.diseases]
+    for word in found.get("disease", ()):
+        ends = word.last == len(tokens) or tokens[word.last].form in (*_STOPS, ",")
+        if any(0 <= m.first - word.last < 3 or (ends and m.last == word.first) for m in diseases):
+            yield word._replace(layer="change")
+    yield from _now_normal(tokens, found, earlier)
+
+
+def _made(first: int, last: int, value: str) -> Match:
+    return Match(first, last, "change", str(value))
+
+
+def _earlier(
+    tokens: Sequence[Token], named: Sequence[Match], words: ChangeWords
+) -> list[tuple[int, int]]:
+    """Return the token ranges that name an earlier examination or time."""
+    ranges = [
+        (m.first, m.last)
+        for m in named
+        if words.denials.isdisjoint(t.form for t in tokens[max(0, m.first - 2) : m.first])
+    ]
+    for position in range(1, len(tokens)):
+        if tokens[position].form in words.earlier and tokens[position - 1].form in words.before:
+            ranges.append((position - 1, position + 1))
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first < merged[-1][1]:
+            first, last = merged[-1][0], max(last, merged.pop()[1])
+        merged.append((first, last))
+    return merged
+
+
+class _Time(NamedTuple):
+    first: int
+    last: int
+
+
+def _after(
+    tokens: Sequence[Token],
+    word: Match,
+    earlier: Sequence[tuple[int, int]],
+    simple: Sequence[Match],
+    reach: int,
+) -> _Time | None:
+    """Return the next earlier time after a word, unless another statement begins before it."""
+    for first, last in earlier:
+        if last <= word.last or first - word.last > reach:
+            continue
+        between = range(word.last, max(first, word.last))
+        if any(tokens[p].form in _STOPS for p in between):
+            return None
+        if any(word.last <= s.first < first for s in simple):
+            return None
+        return _Time(first, last)
+    return None
+
+
+def _before(
+    tokens: Sequence[Token],
+    word: Match,
+    earlier: Sequence[tuple[int, int]],
+    simple: Sequence[Match],
+) -> bool:
+    """Return whether an earlier time precedes the word: "Since the previous image, ... larger"."""
+    if any(t.form == "than" for t in tokens[word.last : word.last + 2]):
+        return False
+    for first, last in earlier:
+        if last > word.first or word.first - last > _REACH_BACK:
+            continue
+        between = range(last, word.first)
+        if any(tokens[p].form in (".", ";") for p in between):
+            continue
+        # "unchanged since the prior study, the right side is larger": that time belongs to another.
+        if not any(s.first < first and first - s.last <= 3 for s in simple):
+            return True
+    return False
+
+
+def _is_predicate(tokens: Sequence[Token], word: Match) -> bool:
+    """Return whether the word ends a clause: "the effusion is larger.", "effusion, larger."."""
+    ends = word.last == len(tokens) or tokens[word.last].form in (*_STOPS, ",")
+    apart = word.first > 1 and tokens[word.first - 1].form == ","
+    return ends and (apart or _begins_before(tokens, word, _VERBS))
+
+
+def _denied(tokens: Sequence[Token], match: Match, words: ChangeWords) -> Match:
+    """Return "unchanged" for a change that is denied: "no significant worsening"."""
+    position = match.first - 1
+    while position >= 0 and tokens[position].form in words.after_denials:
+        position -= 1
+    if match.entry not in ENLARGING or position < 0 or tokens[position].form not in words.denials:
+        return match
+    return _made(position, match.last, TemporalChange.UNCHANGED)
+
+
+def _begins_before(tokens: Sequence[Token], word: Match, openers: frozenset[str]) -> bool:
+    return any(t.form in openers for t in tokens[max(0, word.first - 4) : word.first])
+
+
+def _perfect(tokens: Sequence[Token], word: Match) -> int | None:
+    """Return the position of the "has" of a verb, or None."""
+    position = word.first - 1
+    while position >= 0 and word.first - position <= 5:
+        form = tokens[position].form
+        if form in _HAVE:
+            return position
+        if form not in _BETWEEN and not form.endswith("ly"):
+            return None
+        position -= 1
+    return None
+
+
+def _now_normal(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    earlier: Sequence[tuple[int, int]],
+) -> Iterator[Match]:
+    """Find "previously enlarged, is now normal"."""
+    for first, last in earlier:
+        if tokens[first].form not in ("previously", "formerly"):
+            continue
+        for normal in found.get("normal", ()):
+            between = [tokens[p].form for p in range(last, max(last, normal.first))]
+            if "now" in between and _STOPS.isdisjoint(between):
+                yield _made(first, normal.last, TemporalChange.RESOLVED)
+
+
+def _is_wished(tokens: Sequence[Token], match: Match, words: ChangeWords) -> bool:
+    """Return whether the change is only hoped for: "to document clearing"."""
+    before = tokens[max(0, match.first - _WISHED) : match.first]
+    return any(t.form in words.wishes for t in before)
+
+
+def _moves(
+    tokens: Sequence[Token], degree: Match, changes: Sequence[Match], words: ChangeWords
+) -> bool:
+    """Return whether a degree belongs to a change: "slightly larger", "increased slightly"."""
+    if tokens[degree.first].form not in words.moving:
+        return False
+    is_adverb = (
+        tokens[degree.last - 1].form.endswith("ly") or tokens[degree.first].form == "somewhat"
+    )
+    return any(
+        (c.first <= degree.first and degree.last <= c.last)
+        or (
+            is_adverb
+            and c.entry in ENLARGING
+            and (degree.last == c.first or degree.first == c.last)
+        )
+        for c in changes
+    )

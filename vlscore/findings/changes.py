@@ -1,0 +1,217 @@
+"""Changes of a report since an earlier examination, by finding.
+
+Also of parts of the chest without a finding ("aeration has improved"), and of a finding that the
+sentence before names ("This was not present before").
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from vlscore.findings.change_words import ENLARGING
+from vlscore.findings.lexicon import ChangeWords, Lexicon, load_lexicon
+from vlscore.findings.tokens import tokenize
+from vlscore.findings.types import (
+    Attribute,
+    Axis,
+    Category,
+    Finding,
+    Polarity,
+    ReportFindings,
+    Sentence,
+    Span,
+    Status,
+    TemporalChange,
+)
+
+
+class FindingChange(NamedTuple):
+    """Change of one finding, or part of the chest, since an earlier examination.
+
+    Attributes:
+        topic: the observation ("pleural_effusion"); without a finding the part ("heart", "lungs",
+            "aeration"), or "examination" for the whole.
+        change: the change; what is better with more of it is worse when it decreases.
+        span: the words that state it.
+        sentence: number of the sentence with these words.
+        finding: the finding; None where the report mentions none.
+    """
+
+    topic: str
+    change: TemporalChange
+    span: Span
+    sentence: int
+    finding: Finding | None = None
+
+    @property
+    def is_real(self) -> bool:
+        """Return whether anything has changed."""
+        return self.change is not TemporalChange.UNCHANGED
+
+
+#: The topic of a statement about the whole examination: "no interval change".
+EXAMINATION = "examination"
+#: The topic of a finding that the lexicon does not have.
+OTHER = "other"
+_JOINTS = frozenset(("and", ",", "the", "a", "an", "adjacent", "associated", "adjoining", "also"))
+_SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
+_BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "finding", "the finding", "not ")
+_LONGEST_BACK, _LONGEST_AROUND = 6, 3
+
+
+def changes_of(report: ReportFindings, lexicon: Lexicon | None = None) -> tuple[FindingChange, ...]:
+    """Return the changes that a report states since an earlier examination, in text order.
+
+    A finding has one change. A denied finding has none, unless it has resolved or its denial is a
+    statement of normality ("the heart is normal and unchanged").
+
+    >>> from vlscore.findings import extract
+    >>> found = changes_of(extract("The effusion is larger than before. No new nodule."))
+    >>> [(c.topic, str(c.change)) for c in found]
+    [('pleural_effusion', 'worse')]
+    """
+    lexicon = lexicon or load_lexicon()
+    found: list[FindingChange] = []
+    for sentence in report.sentences:
+        if sentence.changes and sentence.category not in _SILENT:
+            found += _of_sentence(report, sentence, lexicon)
+    return tuple(sorted(found, key=lambda c: c.span))
+
+
+def _of_sentence(
+    report: ReportFindings, sentence: Sentence, lexicon: Lexicon
+) -> Iterator[FindingChange]:
+    text, index = report.text, sentence.index
+    free = dict.fromkeys(a for a in sentence.changes if not _refers_back(text, sentence, a))
+    for attribute in sentence.changes:
+        if attribute not in free:
+            yield from _of_antecedent(report, sentence, attribute)
+    for finding in sentence.findings:
+        change = finding.change
+        own = [a for a in finding.on(Axis.CHANGE) if a.value == change]
+        own = [a for a in own if not _refers_back(text, sentence, a)]
+        if change is None or not own or _is_of_part(text, sentence, finding, own[0], lexicon):
+            continue
+        for attribute in finding.on(Axis.CHANGE):
+            free.pop(attribute._replace(inherited=False), None)
+        if finding.status is not Status.CURRENT or _is_denied(finding, change):
+            continue
+        if finding.polarity is Polarity.UNCERTAIN and own[0].span.end <= finding.span.start:
+            continue  # "could be developing pneumonia" compares nothing
+        span = max((a.span for a in own), key=lambda s: s.end - s.start)
+        if finding.observation in lexicon.changes.more_observations:
+            change = _turned(change, span.of(text), lexicon.changes)
+        yield FindingChange(finding.observation, change, span, index, finding)
+    yield from _shared(text, sentence, lexicon)
+    for attribute in free:
+        stating = [f for f in sentence.findings if attribute.span.overlaps(f.cue)]
+        if not stating:
+            yield from _without_finding(report, sentence, attribute, lexicon)
+        elif len(attribute.span.of(text).split()) > 1:  # not of "heart size is increased"
+            change = TemporalChange(attribute.value)
+            yield FindingChange(stating[0].observation, change, attribute.span, index, stating[0])
+
+
+def _shared(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[FindingChange]:
+    """Find the changes of findings before another: "effusion and atelectasis are unchanged"."""
+    for one, other in reversed(list(pairwise(sentence.findings))):
+        change = other.change
+        stated = [a for a in other.on(Axis.CHANGE) if a.span.start > other.span.end]
+        if one.change is not None or not one.is_likely or change is None or not stated:
+            continue
+        qualified = [a.span for f in (one, other) for a in f.attributes]
+        between = [
+            t.form
+            for t in tokenize(text[one.span.end : other.span.start])
+            if not any(s.start <= one.span.end + t.start < s.end for s in qualified)
+        ]
+        if "and" in between and _JOINTS.issuperset(between):
+            yield FindingChange(one.observation, change, stated[0].span, sentence.index, one)
+
+
+def _is_denied(finding: Finding, change: TemporalChange) -> bool:
+    """Return whether the finding has no change because it is denied: "no new nodule"."""
+    if finding.normal:
+        return change is TemporalChange.NEW
+    return finding.polarity is Polarity.NEGATIVE and change is not TemporalChange.RESOLVED
+
+
+def _is_of_part(
+    text: str, sentence: Sentence, finding: Finding, change: Attribute, lexicon: Lexicon
+) -> bool:
+    """Return whether the change is of a part named before it: "aeration has improved, no edema"."""
+    if finding.polarity is not Polarity.NEGATIVE or finding.normal or change.value == "unchanged":
+        return False
+    denial = [r.span.start for r in finding.rules if r.name == "context:negated"]
+    if not denial or change.span.start > min(denial) or finding.span.start < change.span.start:
+        return False
+    return _part_of(text, sentence, change, lexicon) is not None
+
+
+def _refers_back(text: str, sentence: Sentence, change: Attribute) -> bool:
+    """Return whether it is of the sentence before: "This was not seen before, and ..."."""
+    before = text[sentence.span.start : change.span.start].lower()
+    is_first = all(change.span.start < f.span.start for f in sentence.findings)
+    return is_first and before.startswith(_BACK) and len(before.split()) <= _LONGEST_BACK
+
+
+def _without_finding(
+    report: ReportFindings, sentence: Sentence, attribute: Attribute, lexicon: Lexicon
+) -> Iterator[FindingChange]:
+    """Find what a change is about that belongs to no finding of its sentence."""
+    text, change = report.text, TemporalChange(attribute.value)
+    part = _part_of(text, sentence, attribute, lexicon)
+    if part is None and change is not TemporalChange.UNCHANGED:
+        if not sentence.findings and _is_fragment(text, sentence, attribute):
+            yield from _of_antecedent(report, sentence, attribute)
+        elif change in ENLARGING:
+            yield FindingChange(OTHER, change, attribute.span, sentence.index)
+        return  # "no new abnormality": of what, nobody says
+    if part in lexicon.changes.more_topics:
+        change = _turned(change, attribute.span.of(text), lexicon.changes)
+    yield FindingChange(part or EXAMINATION, change, attribute.span, sentence.index)
+
+
+def _of_antecedent(
+    report: ReportFindings, sentence: Sentence, attribute: Attribute
+) -> Iterator[FindingChange]:
+    """Find the last finding of the sentence before; if that compares it, another of its kind."""
+    before = report.sentences[sentence.index - 1] if sentence.index else None
+    meant = [f for f in before.findings if f.is_likely] if before else []
+    if meant:
+        last, change = meant[-1], TemporalChange(attribute.value)
+        same = last if last.change is None else None
+        yield FindingChange(last.observation, change, attribute.span, sentence.index, same)
+
+
+def _is_fragment(text: str, sentence: Sentence, change: Attribute) -> bool:
+    """Return whether a sentence is little more than a change: "Not present on the prior study."."""
+    span = sentence.span
+    around = text[span.start : change.span.start] + " " + text[change.span.end : span.end]
+    return len(around.split()) <= _LONGEST_AROUND
+
+
+def _part_of(text: str, sentence: Sentence, attribute: Attribute, lexicon: Lexicon) -> str | None:
+    """Return the part of the chest in the sentence that is nearest to the words of change."""
+    tokens = tokenize(sentence.span.of(text))
+    found = lexicon.trie.find(tokens)
+    at = attribute.span.start - sentence.span.start
+    parts = [*found.get("topic", ()), *found.get("subject", ())]
+    parts = [m for m in parts if tokens[m.first].start < at] or parts
+    nearest = min(
+        parts, key=lambda m: (m.layer != "topic", abs(tokens[m.first].start - at)), default=None
+    )
+    return None if nearest is None else str(nearest.entry)
+
+
+def _turned(change: TemporalChange, words: str, of: ChangeWords) -> TemporalChange:
+    """Return the change of something that is better with more of it."""
+    if change not in ENLARGING or not any(w in of.amounts for w in _phrases(words)):
+        return change
+    worse = change is TemporalChange.WORSE
+    return TemporalChange.IMPROVED if worse else TemporalChange.WORSE
+
+
+def _phrases(words: str) -> list[str]:
+    forms = [t.form for t in tokenize(words)]
+    return [*forms, *(" ".join(forms[i : i + 2]) for i in range(len(forms) - 1))]

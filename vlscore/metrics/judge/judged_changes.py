@@ -1,0 +1,143 @@
+"""Comparison of two reports' changes since an earlier examination.
+
+After ReXVal's two categories: a false comparison states a change that the reference does not state,
+an omitted one leaves out, or contradicts, a change that the reference states. "Unchanged" is no
+change: a report that says so where the other is silent has no error.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from vlscore.findings import FindingChange, Polarity, Span, TemporalChange
+from vlscore.metrics.judge.judge_tables import JudgeTables
+from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem, Quote
+from vlscore.metrics.judge.statements import ReportStatements, Statement
+from vlscore.perturb import ErrorCategory
+
+#: A change that a clinician acts on, as far as the finding itself is acted on; others count less.
+_GROWING = (TemporalChange.NEW, TemporalChange.WORSE)
+_MOST = {True: 3, False: 2}
+
+
+def change_error(stated: FindingChange | None, true: FindingChange | None) -> ErrorCategory | None:
+    """Return the error of a change that a candidate states of a finding; None without one."""
+    if stated is not None and stated.is_real:
+        same = true is not None and _agree(stated, true)
+        return None if same else ErrorCategory.FALSE_COMPARISON
+    if true is not None and true.is_real:
+        return ErrorCategory.OMITTED_COMPARISON
+    return None
+
+
+def change_severity(change: FindingChange, grade: int) -> int:
+    """Return the severity of an error about a change of a finding whose omission has `grade`."""
+    return min(grade, _MOST[change.change in _GROWING])
+
+
+def change_reason(stated: FindingChange | None, true: FindingChange | None) -> str:
+    """Return the reason of an error, a sentence."""
+    if stated is None:
+        return f"does not say: {true and true.change}"
+    says = f"says: {true.change}" if true else "does not"
+    return f"says: {stated.change}; the reference {says}"
+
+
+def _agree(one: FindingChange, other: FindingChange) -> bool:
+    """Return whether two changes have one direction: "resolved" is the end of "improved"."""
+    growing = (one.change in _GROWING) == (other.change in _GROWING)
+    return one.is_real and other.is_real and growing
+
+
+def compared_quote(text: str, statement: Statement) -> Quote:
+    """Return the words of a finding with those of its change, or these where they stand apart."""
+    span = statement.quote(text)
+    if statement.change is not None:
+        own = statement.change.span
+        apart = not statement.line.covers(own)
+        span = own if apart else Span(min(span.start, own.start), max(span.end, own.end))
+    return Quote(span.of(text), span)
+
+
+def lone_change_errors(
+    report: ReportStatements,
+    other: ReportStatements,
+    alone: Iterable[Statement],
+    tables: JudgeTables,
+    restated: Callable[[Span], str] | None = None,
+) -> Iterator[ErrorItem]:
+    """Find changes of parts, of what has resolved, and of statements without a partner.
+
+    Args:
+        report: whose changes the other report does not state.
+        alone: statements of `report` without a partner that are no false finding.
+        restated: for a candidate: its line in plain words, without the change; None: `report` is
+            the reference.
+    """
+    own = [s.change for s in alone if s.change is not None and s.change.is_real]
+    lone = _without_partner([*_lone(report.changes), *own], other.changes, tables)
+    for change in {c.span: c for c in lone}.values():
+        line = report.findings.sentences[change.sentence].span
+        quote = Quote(change.span.of(report.text), change.span)
+        concept = tables.of_observation.get(change.topic)
+        severity = change_severity(
+            change, tables.concepts[concept].severity[1] if concept else SIGNIFICANT
+        )
+        name = (concept or change.topic).replace("_", " ")
+        if restated is not None:
+            yield ErrorItem(
+                ErrorCategory.FALSE_COMPARISON,
+                severity,
+                name,
+                quote,
+                None,
+                line,
+                restated(line),
+                change_reason(change, None),
+            )
+        elif all(s.concept != concept for s in other.statements):
+            # Otherwise the finding that has resolved is an invented one already.
+            yield ErrorItem(
+                ErrorCategory.OMITTED_COMPARISON,
+                severity,
+                name,
+                None,
+                quote,
+                None,
+                line.of(report.text),
+                change_reason(None, change),
+            )
+
+
+def _lone(changes: Iterable[FindingChange]) -> list[FindingChange]:
+    """Return the changes of what a report does not state as a finding: parts, what has resolved."""
+    return [
+        c
+        for c in changes
+        if c.is_real
+        and (
+            c.finding is None
+            or c.finding.polarity is Polarity.NEGATIVE
+            or c.change is TemporalChange.RESOLVED
+        )
+    ]
+
+
+def _without_partner(
+    lone: Sequence[FindingChange], others: Sequence[FindingChange], tables: JudgeTables
+) -> list[FindingChange]:
+    """Return the changes of one report that the other does not state of the same part."""
+    left = []
+    for change in lone:
+        own = _concepts_of(change, tables)
+        if not any(_agree(change, o) and own & _concepts_of(o, tables) for o in others):
+            left.append(change)
+    return left
+
+
+def _concepts_of(change: FindingChange, tables: JudgeTables) -> frozenset[str]:
+    """Return the concepts that a change is about: of a part, all that its normality denies."""
+    known = tables.of_observation
+    if change.topic in known:
+        return frozenset((known[change.topic],))
+    part = "lungs" if change.topic == "aeration" else change.topic
+    denied = tables.lexicon.normal_of["normal"].get(part, ())
+    return frozenset(known[name] for name in denied) | {part}
