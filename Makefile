@@ -24,7 +24,8 @@ What it shows: BLEU-4 and ROUGE-L prefer `fluent`, which repeats most words of
 the references, with errors. VLScore and the judge prefer `right`, which states
 every finding in other words. The errors, counted in the drawn scenes, agree.
 What it does not show: how scores do on real radiographs. All studies are
-synthetic; the encoder was trained on such, and the judge knows their words.
+synthetic. The encoder knows this world, because it was trained on such studies,
+and it reads findings by the same rules as the judge.
 endef
 export SHOWN
 
@@ -110,6 +111,7 @@ wheel: $(VENV)/bin/python
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "vlscore needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "setting up $(VENV): some five minutes, and 2 to 6.5 GB"
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.torch: | $(VENV)/bin/python
