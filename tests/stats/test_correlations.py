@@ -50,10 +50,10 @@ def test_samples_equal_scipy(y, random):
         assert kendall_tau_b(x, y) == pytest.approx(tau_b_by_counting(x, y))
 
 
-@pytest.mark.parametrize("weighed", [True, False])
-def test_resamples_equal_scipy_on_repeated_rows(monkeypatch, weighed):
-    if not weighed:
-        monkeypatch.setattr(correlations, "_WEIGHED", 5)
+def test_resamples_equal_scipy_on_repeated_rows(monkeypatch):
+    # A few resamples at once, and counts by both ways.
+    monkeypatch.setattr(correlations, "_CELLS", 400)
+    monkeypatch.setattr(correlations, "_FEW_VALUES", 6)
     rng = np.random.default_rng(4)
     n = 40
     x = np.round(rng.normal(size=n), 1) + 1e3
@@ -68,6 +68,21 @@ def test_resamples_equal_scipy_on_repeated_rows(monkeypatch, weighed):
         for kind, of_scipy in OF_SCIPY.items():
             assert found[kind][0, 0, b] == pytest.approx(of_scipy(x[rows], y[rows]), abs=1e-12)
             assert found[kind][1, 0, b] == pytest.approx(of_scipy(gaps[there], y[there]), abs=1e-12)
+
+
+@pytest.mark.parametrize(("many", "few"), [(500, 2), (500, 37), (500, 500), (3, 3)])
+def test_concordance_of_any_number_of_values_equals_scipy(many, few):
+    """Codes of one bit and of nine, with and without ties."""
+    rng = np.random.default_rng(many + few)
+    x, y = (rng.integers(0, size, 500) + (0.5 * rng.random(500) if size == 500 else 0)
+            for size in (many, few))  # fmt: skip
+    weights = drawn_weights(500, resamples=7, seed=2)
+    for one, other in ((x, y), (y, x)):
+        found = resampled_correlations([one], [other], weights, ["tau_b"])["tau_b"][0, 0]
+        for b, weight in enumerate(weights):
+            rows = np.repeat(np.arange(500), weight.astype(int))
+            expected = scipy_stats.kendalltau(one[rows], other[rows]).statistic
+            assert found[b] == pytest.approx(expected, abs=1e-12)
 
 
 def test_whole_groups_are_drawn():

@@ -176,7 +176,7 @@ def align(
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
     """
-    from vlscore.cli.progress import row_progress
+    from vlscore.cli.progress import phase_progress
     from vlscore.evaluation import align as compute_alignment
     from vlscore.evaluation import read_ratings
 
@@ -194,9 +194,7 @@ def align(
     embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),
-        row_progress(
-            len(pairs), "pairs", quiet=printing.is_silent, also=cache_hits(embedder)
-        ) as on_progress,
+        phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
     ):
         run = compute_alignment(
             pairs,
@@ -207,7 +205,7 @@ def align(
             studies=table,
             figure=figure,
             overwrite=running.overwrite,
-            on_progress=on_progress,
+            on_phase=on_phase,
         )
     print_encoder_warning(embedder)
     many, one = "rows or values are missing", "row or value is missing"

@@ -5,7 +5,7 @@ of times it was drawn. Every correlation is computed from the weights exactly, a
 repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +17,10 @@ from vlscore.stats.intervals import Interval, checked, checked_pairs, percentile
 
 CORRELATIONS = ("tau_b", "tau_c", "spearman", "pearson")
 
-# Up to this many rows the concordance of all resamples is one product of matrices, with n x n signs
-# of comparisons; beyond, it is counted again for each resample.
-_WEIGHED = 3000
+# Weights that are counted at once: they stay in the processor's cache.
+_CELLS = 2**19
+# Up to this many distinct values, counts are a product of matrices.
+_FEW_VALUES = 64
 
 Array = NDArray[np.float64]
 
@@ -144,6 +145,8 @@ def resampled_correlations(
     ys: Sequence[ArrayLike],
     weights: Array,
     kinds: Sequence[str] = CORRELATIONS,
+    *,
+    on_pair: Callable[[], None] = lambda: None,
 ) -> dict[str, Array]:
     """Compute the correlations of each of `xs` with each of `ys` in every resample.
 
@@ -151,6 +154,7 @@ def resampled_correlations(
         xs, ys: variables (n,); a row where either of two is nan does not count for them.
         weights: (B, n) from `drawn_weights`.
         kinds: names in CORRELATIONS.
+        on_pair: called after each of the len(xs) * len(ys) pairs of variables.
 
     Returns: kind -> (len(xs), len(ys), B); nan where a resample leaves a variable constant.
     """
@@ -178,6 +182,7 @@ def resampled_correlations(
             if rows.any():
                 for kind, values in _correlate(drawn(0, k, rows), drawn(1, j, rows), kinds).items():
                     found[kind][k, j] = values
+            on_pair()
         memory.pop((0, k), None)
     return found
 
@@ -225,7 +230,7 @@ def _correlate(x: _Drawn, y: _Drawn, kinds: Sequence[str]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     if "tau_b" in kinds or "tau_c" in kinds:
         scale = np.sqrt(x.untied * y.untied)
-        concordance = _concordance((x.codes, y.codes), x.weights, scale, defined)
+        concordance = _concordance((x.codes, y.codes), x.weights)
         found["tau_b"] = _ratio(concordance, scale, defined)
         most = x.sizes**2 * (fewer - 1) / np.maximum(fewer, 1)
         found["tau_c"] = _ratio(concordance, most, defined)
@@ -239,27 +244,61 @@ def _correlate(x: _Drawn, y: _Drawn, kinds: Sequence[str]) -> dict[str, Array]:
 
 def _counted(codes: NDArray[np.intp], weights: Array) -> Array:
     """Count how often each of v distinct values appears in each resample, (B, v)."""
+    distinct = int(codes.max()) + 1
+    if distinct <= _FEW_VALUES:
+        counted: Array = weights @ np.eye(distinct)[codes]
+        return counted
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     return np.add.reduceat(weights[:, order], starts, axis=1)
 
 
-def _concordance(
-    codes: Sequence[NDArray[np.intp]], weights: Array, scale: Array, defined: NDArray[np.bool_]
-) -> Array:
-    """Count ordered pairs of rows in the same order minus those in opposite order, (B,)."""
-    x, y = codes
-    if len(x) > _WEIGHED:
-        found = np.zeros(len(weights))
-        for b in np.flatnonzero(defined):
-            rows = np.repeat(np.arange(len(x)), weights[b].astype(np.intp))
-            tau = scipy.stats.kendalltau(x[rows], y[rows], variant="b").statistic
-            found[b] = np.rint(tau * scale[b])
-        return found
-    # Entries of the product are integers far below 2^24, so float32 holds them exactly.
-    signs = [np.sign(each[:, None] - each).astype(np.float32) for each in codes]
-    summed = weights.astype(np.float32) @ (signs[0] * signs[1])
-    return np.asarray(np.einsum("bn,bn->b", summed, weights))
+def _concordance(codes: Sequence[NDArray[np.intp]], weights: Array) -> Array:
+    """Count ordered pairs of rows in the same order minus those in opposite order, (B,).
+
+    Knight's sort-based count (1966), for all resamples at once: two values differ first at some bit
+    of their codes. For each bit of y, rows that agree in the higher bits are ordered by x; sums of
+    weights up to a row then count the rows with a 0 that are before and after a row with a 1.
+    """
+    x, y = sorted(codes, key=lambda each: -int(each.max()))
+    steps = [_of_bit(x, y, bit) for bit in range(int(y.max()).bit_length())]
+    found = np.zeros(len(weights))
+    size = max(_CELLS // len(x), 1)
+    for start in range(0, len(weights), size):
+        # Weights are whole numbers. Rows come first, so that those of one row are copied at once.
+        part = np.ascontiguousarray(weights[start : start + size].T).astype(np.int32)
+        for zeros, ones, (below, up_to, first, last) in steps:
+            sums = np.zeros((len(zeros) + 1, part.shape[1]), np.int32)
+            np.cumsum(part[zeros], axis=0, out=sums[1:])
+            before_less_after = sums[below]
+            before_less_after += sums[up_to]
+            before_less_after -= sums[first]
+            before_less_after -= sums[last]
+            found[start : start + size] += 2 * np.einsum(
+                "nb,nb->b", part[ones], before_less_after, dtype=np.float64
+            )
+    return found
+
+
+def _of_bit(
+    x: NDArray[np.intp], y: NDArray[np.intp], bit: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], list[NDArray[np.intp]]]:
+    """Return the rows with a 0 and those with a 1 in a bit of y, and what the latter compare with.
+
+    Returns: zeros in the order of their group (the higher bits of y) and x; ones; and for each of
+        these how many zeros have a smaller x or group, at most this x, a smaller group, at most
+        this group.
+    """
+    group, width = y >> (bit + 1), int(x.max()) + 1
+    key = group * width + x
+    is_one = (y >> bit) & 1 == 1
+    zeros, ones = (rows[np.argsort(key[rows])] for rows in map(np.flatnonzero, (~is_one, is_one)))
+    starts = group[ones] * width
+    below, first, last = (
+        np.searchsorted(key[zeros], each) for each in (key[ones], starts, starts + width)
+    )
+    up_to = np.searchsorted(key[zeros], key[ones], "right")
+    return zeros, ones, [below, up_to, first, last]
 
 
 def _ratio(above: Array, below: Array, defined: NDArray[np.bool_]) -> Array:

@@ -203,3 +203,19 @@ def test_the_size_of_rexval_takes_seconds():
     begin = time.process_time()
     assert len(rows_of(values, pairs, resamples=1000)) == 60
     assert time.process_time() - begin < 30
+
+
+@pytest.mark.parametrize("raters", [1, 3])
+def test_the_progress_of_the_resampling_ends_at_its_total(raters):
+    pairs, good, poor = _set(raters=raters)
+    calls = []
+
+    def on_phase(what, total):
+        assert what == "resampling"
+        calls.append(total)
+        return lambda done, failed: calls.append(done)
+
+    poor[3] = np.nan
+    rows_of({"good": good, "poor": poor}, pairs, on_phase=on_phase)
+    total, *done = calls
+    assert done == list(range(1, total + 1))

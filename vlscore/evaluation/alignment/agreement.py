@@ -6,14 +6,14 @@ are there too. All metrics and ratings use the same draws. A pair without a valu
 counts for the other metrics.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations, permutations
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, count, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import frame
+from vlscore.core import OnPhase, frame, no_phase
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, mean_of_raters
 from vlscore.stats import (
@@ -46,6 +46,7 @@ def compare_with_raters(
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
+    on_phase: OnPhase = no_phase,
 ) -> "dict[str, DataFrame]":
     """Compare metrics with raters.
 
@@ -56,6 +57,7 @@ def compare_with_raters(
         values: name of a metric -> (n,) values, nan where there is none.
         higher_is_better: name -> direction; default: larger is better.
         level, resamples, seed: of the bootstrap.
+        on_phase: called at the beginning of the resampling, which takes most of the time.
 
     Returns:
         "agreements": of a metric with the raters' mean of a rating: n, studies, and each of
@@ -82,19 +84,48 @@ def compare_with_raters(
     found: dict[str, list[Record]] = {
         name: [] for name in ("agreements", "differences", "raters", "ceilings")
     }
+    advance = on_phase("resampling", _steps(len(values), pairs))
+    steps = count(1)
+
+    def step() -> None:
+        advance(next(steps), 0)
+
     if pairs.meaning != "ranks":
-        draws = _Draws(pairs, level, resamples, seed)
+        draws = _Draws(pairs, level, resamples, seed, step)
         found["agreements"], found["differences"] = _of_means(oriented, pairs, draws)
         found["raters"] = _per_rater(oriented, pairs, draws)
         found["ceilings"] = [_ceiling(name, each, draws) for name, each in pairs.ratings.items()]
-    found["rankings"] = _rankings(oriented, pairs, options)
+    found["rankings"] = _rankings(oriented, pairs, options, step)
     return {name: frame(rows) for name, rows in found.items()}
 
 
-class _Draws:
-    """Resamples that all numbers use; the first of them is the sample itself."""
+def _steps(metrics: int, pairs: RatedPairs) -> int:
+    """Return how many times `step` is called: once for each correlation or ranking."""
+    raters, ratings = len(pairs.raters), len(pairs.ratings)
+    rankings = ratings * (metrics + (raters > 1))
+    if pairs.meaning == "ranks":
+        return rankings
+    alone = metrics * raters * len(pairs.primary) if raters > 1 else 0
+    own = [int((~np.isnan(each)).any(axis=1).sum()) for each in pairs.ratings.values()]
+    ceilings = sum(k * (k - 1) // 2 + k for k in own if k > 1)
+    return 2 * metrics * ratings + alone + ceilings + rankings
 
-    def __init__(self, pairs: RatedPairs, level: float, resamples: int, seed: int) -> None:
+
+class _Draws:
+    """Resamples that all numbers use; the first of them is the sample itself.
+
+    Args: step: called after each correlation.
+    """
+
+    def __init__(
+        self,
+        pairs: RatedPairs,
+        level: float,
+        resamples: int,
+        seed: int,
+        step: Callable[[], None],
+    ) -> None:
+        self._step = step
         names = np.asarray(pairs.studies, dtype=str)
         self._studies = np.unique(names, return_inverse=True)[1].reshape(-1)
         self._level = level
@@ -118,8 +149,15 @@ class _Draws:
 
     def tau_b(self, xs: Sequence[Array], ys: Sequence[Array]) -> Array:
         """Return (len(xs), len(ys), B) tau_b in the sample and in the resamples of studies."""
-        found: Array = resampled_correlations(xs, ys, self.by_study, [_MAIN])[_MAIN]
-        return found
+        found = resampled_correlations(xs, ys, self.by_study, [_MAIN], on_pair=self._step)
+        return found[_MAIN]
+
+    def correlations(self, xs: Sequence[Array], ys: Sequence[Array]) -> list[dict[str, Array]]:
+        """Return all correlations in the resamples of studies, and in those of pairs."""
+        return [
+            resampled_correlations(xs, ys, weights, on_pair=self._step)
+            for weights in (self.by_study, self.by_pair)
+        ]
 
 
 def _there(*columns: Array) -> NDArray[np.bool_]:
@@ -132,8 +170,7 @@ def _of_means(
 ) -> tuple[list[Record], list[Record]]:
     names, xs = list(pairs.ratings), list(metrics.values())
     ys = [pairs.sign_of(name) * pairs.means[name] for name in names]
-    by_study = resampled_correlations(xs, ys, draws.by_study)
-    by_pair = resampled_correlations(xs, ys, draws.by_pair)
+    by_study, by_pair = draws.correlations(xs, ys)
     found = []
     for j, rating in enumerate(names):
         for k, metric in enumerate(metrics):
@@ -162,12 +199,11 @@ def _differences(
         first, second = drawn[k], drawn[m]
         if (np.isnan(x) != np.isnan(z)).any():
             both = _there(x, z)
-            first, second = draws.tau_b([np.where(both, each, np.nan) for each in (x, z)], [y])[
-                :, 0
-            ]
+            known = [np.where(both, each, np.nan) for each in (x, z)]
+            first, second = resampled_correlations(known, [y], draws.by_study, [_MAIN])[_MAIN][:, 0]
         present = _there(x, z, y)
         difference = draws.interval(first - second, draws.units(present))
-        known = np.isfinite(difference.low)
+        is_known = np.isfinite(difference.low)
         rows.append(
             {
                 "metric": name,
@@ -175,7 +211,7 @@ def _differences(
                 "rating": rating,
                 "n": int(present.sum()),
                 "difference": difference,
-                "p_value": bootstrap_p_value((first - second)[1:]) if known else float("nan"),
+                "p_value": bootstrap_p_value((first - second)[1:]) if is_known else float("nan"),
             }
         )
     adjusted = adjusted_p_values([row["p_value"] for row in rows])
@@ -228,7 +264,10 @@ def _mean(drawn: Array) -> Array:
 
 
 def _rankings(
-    metrics: Mapping[str, Array], pairs: RatedPairs, options: Mapping[str, Any]
+    metrics: Mapping[str, Array],
+    pairs: RatedPairs,
+    options: Mapping[str, Any],
+    step: Callable[[], None],
 ) -> list[Record]:
     """Compare metrics, and other raters, with single raters on every two candidates of a study.
 
@@ -252,11 +291,13 @@ def _rankings(
             found.append(
                 {"metric": metric, "rating": rating, **_ranked(ordered, rated, studies, options)}
             )
+            step()
         others = list(permutations(range(len(pairs.raters)), 2))
         if others:
             ones, twos = (list(each) for each in zip(*others, strict=True))
             row = _ranked(rated[ones], rated[twos], studies, options)
             found.append({"metric": ANOTHER_RATER, "rating": rating, **row})
+            step()
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vlscore.core import OnProgress, file_digest, no_progress
+from vlscore.core import OnPhase, OnProgress, file_digest, no_phase
 from vlscore.data import BadRow, Study, StudyTable, columns_of
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
 from vlscore.evaluation.alignment.agreement import compare_with_raters
@@ -60,7 +60,7 @@ def align(
     figure: str | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    on_progress: OnProgress = no_progress,
+    on_phase: OnPhase = no_phase,
 ) -> Result:
     """Compare metrics with raters, and write tables, values and all numbers.
 
@@ -80,7 +80,7 @@ def align(
             and the best metric against the raters' mean. `draw` draws a run that has ended.
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
-        on_progress: called with (pairs done, how many of them failed).
+        on_phase: called at the beginning of each phase: pairs, resampling.
 
     Returns: frames "agreements", "differences", "raters", "ceilings", "rankings" (see
         `compare_with_raters`), "metrics" (name, higher_is_better, n), with `fit` "composite"; and
@@ -122,7 +122,8 @@ def align(
         notes = [*pairs.notes, *image_notes, *(scorer.notes if scorer else ())]
         measured = Measured()
         if scorer is not None:
-            measured, further = _measure(scorer, pairs, named, shown, workers, on_progress)
+            scoring = on_phase("pairs", len(pairs))
+            measured, further = _measure(scorer, pairs, named, shown, workers, scoring)
             texts = {"references": pairs.references or (), "candidates": pairs.texts or ()}
             notes += [*further, *scorer.language_notes(texts)]
         if read:
@@ -130,7 +131,7 @@ def align(
             notes += read.notes
         frames = compare_with_raters(
             measured.values, pairs, higher_is_better=measured.higher_is_better,
-            level=level, resamples=resamples, seed=seed,
+            level=level, resamples=resamples, seed=seed, on_phase=on_phase,
         )  # fmt: skip
         frames["metrics"] = measured.metrics()
         notes += _reversed_notes(frames, pairs, list(read.higher_is_better) if read else [])
