@@ -1,12 +1,14 @@
 """The encoder `ensemble`: its cosine is the mean of its members' cosines."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from tests.encoders.contract import check_encoder
 from vlscore.encoders import SmallEncoder, load_encoder
-from vlscore.errors import InvalidSetting, WeightsNotFound
+from vlscore.errors import InvalidSetting, VLScoreError, WeightsNotFound
 
 VOCABULARIES = {"words": ["clear", "lungs", "effusion"], "findings": ["=effusion", "=positive"]}
 TEXTS = ["clear lungs", "effusion", "lungs"]
@@ -43,6 +45,19 @@ def test_members_that_differ_are_refused(folder, name, changed):
     words = VOCABULARIES["words"]
     SmallEncoder.new(words, **{"style": "convirt", "side": 32} | changed).save(folder / "z")
     with pytest.raises(InvalidSetting, match=f"differ in --{name}"):
+        load_encoder("ensemble", weights=folder)
+
+
+def test_a_link_to_nothing_is_not_left_out_in_silence(folder):
+    (folder / "gone").symlink_to("/nowhere")
+    with pytest.raises(WeightsNotFound, match="gone is a link to nothing"):
+        load_encoder("ensemble", weights=folder)
+
+
+def test_a_truth_value_is_no_size(folder):
+    card = folder / "words" / "card.json"
+    card.write_text(re.sub(r'"dim": \d+', '"dim": true', card.read_text()))
+    with pytest.raises(VLScoreError, match="whole numbers from 1"):
         load_encoder("ensemble", weights=folder)
 
 

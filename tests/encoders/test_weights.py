@@ -164,6 +164,46 @@ def test_fetch_stops_at_a_wrong_checksum(monkeypatch, tmp_path):
         fetch("biovil")
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_fetch_asks_again_after_a_wrong_checksum(links, monkeypatch, tmp_path):
+    """A hub that sends a damaged file first, and its cache with and without links."""
+    entry = weights_of("biovil")
+    file = PublishedFile("x.pt", md5=hashlib.md5(b"whole").hexdigest())
+    entry = replace(entry, hub="a/b", revision=None, files=(file,), vocabulary=None)
+    monkeypatch.setattr(module, "published_weights", lambda: {"biovil": entry})
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(module, "_is_reachable", lambda endpoint: True)
+    sent = []
+
+    def hub(hub_id, name, revision):
+        content = b"damaged" if len(sent) < 2 else b"whole"
+        sent.append(content)
+        folder = tmp_path / "hub" / "models--a--b"
+        write(folder / "refs" / "main", b"0")
+        path = folder / "snapshots" / "0" / name
+        if links:
+            write(folder / "blobs" / content.decode(), content)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(folder / "blobs" / content.decode())
+        else:
+            write(path, content)
+        return str(path)
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", hub)
+    for count in (1, 2):
+        with pytest.raises(ChecksumMismatch, match=r"x\.pt"):
+            fetch("biovil")
+        assert len(sent) == count
+        assert not [path for path in (tmp_path / "hub").rglob("*") if "damaged" in path.name]
+    assert fetch("biovil").paths[0].read_bytes() == b"whole"
+    assert fetch("biovil").paths[0].read_bytes() == b"whole"
+    assert len(sent) == 3
+    # A file that was damaged in the cache is asked for in the same call.
+    fetch("biovil").paths[0].resolve().write_bytes(b"damaged")
+    assert fetch("biovil").paths[0].read_bytes() == b"whole"
+    assert len(sent) == 4
+
+
 def test_verify(tmp_path):
     torch.save({"state_dict": {"w": torch.ones(2, 3)}}, tmp_path / "a.ckpt")
     (checked,) = verify(tmp_path)

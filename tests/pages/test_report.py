@@ -14,7 +14,8 @@ from PIL import Image
 from tests.pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
 from vlscore.core import ResultFolder
 from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
-from vlscore.metrics import RuleJudge
+from vlscore.evaluation import evaluate
+from vlscore.metrics import RuleJudge, Scorer
 from vlscore.pages import report
 from vlscore.pages.sentence_maps import _scorer_of
 from vlscore.stats import Content, Result, TextTable
@@ -144,6 +145,20 @@ def test_a_missing_or_changed_table_is_named_and_the_numbers_remain(tmp_path):
     moved = report(tmp_path / "out", table=tmp_path / "moved.jsonl")
     assert moved.notes == ()
     assert cases_of(moved.path)["cases"] is not None
+
+
+def test_a_table_that_run_json_names_without_its_digest_is_not_shown(tmp_path):
+    """A folder from elsewhere could name any table of this machine."""
+    rows = [{"id": "a", "reference": "PRIVATE effusion.", "candidate": "PRIVATE."}]
+    table = tmp_path / "t.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = evaluate(table, tmp_path / "e", Scorer(metrics="bleu-1"))
+    record = json.loads((run.folder / "run.json").read_text())
+    record["key"]["table_sha256"] = None
+    (run.folder / "run.json").write_text(json.dumps(record))
+    assert "PRIVATE" not in str(payload_of(report(run.folder).path))
+    assert "name the table with --table" in report(run.folder).notes[0]
+    assert "PRIVATE" in str(payload_of(report(run.folder, table=table).path))
 
 
 def test_folders_without_a_finished_run_and_changed_results_are_refused(tmp_path):

@@ -207,3 +207,13 @@ def test_no_difference_is_rarely_called_one():
 def test_constants_have_no_tau():
     assert np.isnan(kendall_tau_b([1, 1], [1, 2]))
     assert np.isnan(largest_tau_b([2, 2]))
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_pearson_of_huge_and_tiny_numbers_is_that_of_their_multiples(scale):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 12))
+    plain = correlation_interval(x, y, "pearson", resamples=200)
+    scaled = correlation_interval(x * scale, y, "pearson", resamples=200)
+    assert scaled.estimate == pytest.approx(scipy_stats.pearsonr(x, y).statistic, abs=1e-12)
+    assert (scaled.low, scaled.high) == pytest.approx((plain.low, plain.high), abs=1e-12)

@@ -74,6 +74,8 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 
 def _belongs_to(path: Path, other: Path) -> bool:
+    # Names of temporary files are absolute in the system's errors.
+    path, other = path.absolute(), other.absolute()
     is_temporary = other.parent == path.parent and other.name.startswith(f".{path.name}.")
     return is_temporary or other == path or other in path.parents
 

@@ -24,6 +24,8 @@ _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|None|nan"""
 # A list of texts as Python prints it, which pandas writes into a csv. Commas are required: numpy
 # prints none, and Python would join two texts that are separated by a blank alone.
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*,?\s*)?\]", re.DOTALL)
+# Characters of a report: 150,000 words. Of much longer texts, metrics need gigabytes.
+_LONGEST_TEXT = 1 << 20
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 # A name of this form counts as a file's without a look at the disk.
 _HAS_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
@@ -97,12 +99,20 @@ def number_of(value: Any, column: str) -> float | None:
 
 
 def text_of(value: Any, column: str) -> str | None:
-    """Return a report unchanged; None if the cell is empty or blank."""
+    """Return a report unchanged; None if the cell is empty or blank.
+
+    Raises: InvalidStudy for a value that is no text, or longer than any report.
+    """
     value = _decoded(value, column)
     if is_missing(value):
         return None
     if not isinstance(value, str):
         raise InvalidStudy(f"{_holds(value, column)}, not a text")
+    if len(value) > _LONGEST_TEXT:
+        raise InvalidStudy(
+            f'column "{column}" holds a text of {len(value)} characters; a report has at most '
+            f"{_LONGEST_TEXT}"
+        )
     return value
 
 

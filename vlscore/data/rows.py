@@ -83,6 +83,8 @@ Wanted = Collection[str] | None
 
 # Limit of a cell; it holds a report of 10,000 words many times over.
 _LONGEST_FIELD = 16 * 1024 * 1024
+# Characters of a line that are read; the rest of a longer one, such as an unpacked bomb, is not.
+_LONGEST_LINE = 64 * 1024 * 1024
 # A .json table is one value, so it is read whole.
 _LARGEST_JSON = 256 * 1024 * 1024
 # Number of rows from which the columns of a table without a header are taken.
@@ -170,8 +172,12 @@ def _open_text(path: Path) -> IO[str]:
 
 
 def _lines(stream: IO[str], path: Path) -> Iterator[str]:
+    """Yield the lines; of a line that is too long its beginning, with one character too many."""
     try:
-        yield from stream
+        while line := stream.readline(_LONGEST_LINE + 1):
+            yield line
+            while len(line) > _LONGEST_LINE and not line.endswith(("\n", "\r")):
+                line = stream.readline(_LONGEST_LINE + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
 
@@ -202,6 +208,9 @@ def _read_jsonl(path: Path, wanted: Wanted, checks: bool = True) -> Iterator[Raw
     """Yield the rows; without `checks` a row may hold bytes that are no text."""
     with _open_text(path) as stream:
         for number, line in enumerate(_lines(stream, path), start=1):
+            if len(line) > _LONGEST_LINE:
+                yield number, f"the line has more than {_LONGEST_LINE} characters"
+                continue
             if not line.strip():
                 continue
             # If columns are named, the code that reads a cell checks it.
@@ -337,8 +346,12 @@ def _opened_parquet(path: Path) -> Any:
 
     try:
         # Row groups may hold a million rows: read their columns through a buffer, not at once.
-        file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-        names = file.schema_arrow.names
+        # A text that is in many rows is read once: a few kilobytes can repeat one for gigabytes.
+        options: dict[str, Any] = {"buffer_size": 1 << 20, "pre_buffer": False}
+        schema = pq.read_schema(path)
+        names = list(schema.names)
+        texts = [each.name for each in schema if pa.types.is_string(each.type)]
+        file = pq.ParquetFile(path, read_dictionary=texts, **options)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
     _require_unique(names, path)
@@ -347,9 +360,27 @@ def _opened_parquet(path: Path) -> Any:
 
 def _parquet_records(batch: Any) -> list[Record | str]:
     try:
-        return list(batch.to_pylist())
+        columns = {
+            name: _parquet_values(column)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        return [
+            {name: values[row] for name, values in columns.items()} for row in range(batch.num_rows)
+        ]
     except Exception:  # some value, of any type, that Python cannot hold: find its row
         return [_parquet_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
+
+
+def _parquet_values(column: Any) -> list[Any]:
+    """Return the values of a column; equal texts of a dictionary are one object."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    used = column.indices.unique()
+    values = column.dictionary.take(used).to_pylist()
+    found = dict(zip(used.to_pylist(), values, strict=True))
+    return [found[index] for index in column.indices.to_pylist()]
 
 
 def _parquet_record(row: Any) -> Record | str:
@@ -358,7 +389,8 @@ def _parquet_record(row: Any) -> Record | str:
         try:
             record[name] = column[0].as_py()
         except Exception as error:
-            return f'column "{name}" cannot be read: {column.type} ({type(error).__name__})'
+            kind = getattr(column.type, "value_type", column.type)
+            return f'column "{name}" cannot be read: {kind} ({type(error).__name__})'
     return record
 
 

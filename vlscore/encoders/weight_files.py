@@ -346,9 +346,7 @@ def fetch(name: str) -> Fetched:
         return Fetched((), "")
     if entry.hub:
         for file in entry.files:
-            path = download(entry.hub, file.name, revision=entry.revision)
-            check_published(entry.name, path)
-            paths.append(path)
+            paths.append(_fetched(entry.name, entry.hub, file.name, entry.revision))
     if entry.vocabulary:
         vocabulary = download_vocabulary(entry.vocabulary)
         if vocabulary is None:
@@ -359,6 +357,26 @@ def fetch(name: str) -> Fetched:
             )
         paths.append(vocabulary)
     return Fetched(tuple(paths), "" if entry.hub else _by_hand(entry))
+
+
+def _fetched(encoder: str, hub_id: str, name: str, revision: str | None) -> Path:
+    """Download a file and check it; a damaged one leaves the hub's cache, and is asked for again.
+
+    Raises: ChecksumMismatch if the hub itself sends another file.
+    """
+    was_cached = cached_file(hub_id, name, revision=revision) is not None
+    path = download(hub_id, name, revision=revision)
+    try:
+        check_published(encoder, path)
+    except ChecksumMismatch:
+        # In the cache a name is a link to the content; otherwise no request would be made again.
+        content = path.resolve()
+        path.unlink()
+        content.unlink(missing_ok=True)
+        if not was_cached:
+            raise
+        return _fetched(encoder, hub_id, name, revision)
+    return path
 
 
 def verify(path: str | Path) -> list[Verified]:

@@ -72,6 +72,7 @@ from .scoring.engines import OnRay as OnRay
 from .scoring.run import evaluate as evaluate
 from .scoring.run import join_parts as join_parts
 from .sensitivities.changed_pairs import ScoredPairs as ScoredPairs
+from .sensitivities.changed_pairs import pairs_file as pairs_file
 from .sensitivities.changed_pairs import read_pairs as read_pairs
 from .sensitivities.changed_pairs import score_pairs as score_pairs
 from .sensitivities.kinds_noticed import COMPARISONS as COMPARISONS

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vlscore.core import file_digest
 from vlscore.data import BadRow, Study, open_reports
 from vlscore.errors import VLScoreError
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Column, Forest, RunView
@@ -266,7 +267,7 @@ def _common(files: Sequence[str]) -> str:
 
 def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a sensitivity test: each change, with its words marked."""
-    from vlscore.evaluation import read_pairs
+    from vlscore.evaluation import pairs_file, read_pairs
 
     view.lead = f"{run.record['pairs']:,} changed reports."
     kinds: dict[str, list[Mapping[str, Any]]] = {}
@@ -294,6 +295,8 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[S
 
     def read() -> dict[Any, Study]:
         path = run.record["perturbations"] if options.table is None else options.table
+        if file_digest(pairs_file(path)) != run.key["perturbations_sha256"]:
+            raise VLScoreError(f"{path} holds other changes than the run read")
         for pair in read_pairs(path).itertuples():
             block = changed_block(pair.original, pair.perturbed)
             blocks.setdefault((pair.study_id, pair.kind), []).append(block)
@@ -321,12 +324,11 @@ def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     texts: dict[str, str] = {}
 
     def read() -> dict[Any, Study]:
-        if options.table is None:
-            raise VLScoreError("run.json does not name a table of reports")
+        path = options.table or run.record["table"]
         id_column, text_column = run.key["columns"]
-        table = open_reports(options.table, id_column=id_column, text_column=text_column)
+        table = open_reports(path, id_column=id_column, text_column=text_column)
         if table.sha256 != run.key["table_sha256"]:
-            raise VLScoreError(f"{options.table} is not the table that the run read")
+            raise VLScoreError(f"{path} is not the table that the run read")
         texts.update({row.id: row.text for row in table if not isinstance(row, BadRow)})
         return {}
 

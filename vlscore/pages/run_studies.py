@@ -27,6 +27,9 @@ def table_of(
 ) -> StudyTable:
     """Open the table of a run.
 
+    A table that run.json names is opened only if its digest is there, too: a folder from elsewhere
+    could name any table of this machine, and its reports would become part of a page.
+
     Args:
         needs: "reference", "candidate", "image": what its rows must have.
         table: where it is now; default: where run.json says.
@@ -41,6 +44,7 @@ def table_of(
         columns if isinstance(columns, Mapping) else {},
         needs,
         image_root or run.key.get("image_root"),
+        is_chosen=table is not None,
     )
 
 
@@ -50,8 +54,12 @@ def open_table(
     columns: Mapping[str, Any],
     needs: Sequence[str],
     image_root: str | Path | None = None,
+    *,
+    is_chosen: bool = False,
 ) -> StudyTable:
     """Open a table whose content has this digest; the arguments are entries of run.json.
+
+    Args: is_chosen: the user named the table, not run.json; then it may lack a digest.
 
     Raises: InvalidTable where the file is absent, or its content is another one.
     """
@@ -59,6 +67,10 @@ def open_table(
         raise InvalidTable("run.json does not name a table of reports")
     if not Path(path).is_file():
         raise InvalidTable(f"the table {path} does not exist")
+    if sha256 is None and not is_chosen:
+        raise InvalidTable(
+            f"run.json names the table {path} without its digest; name the table with --table"
+        )
     if sha256 is not None and file_digest(Path(path)) != sha256:
         raise InvalidTable(f"the table {path} is not the one that the run read")
     root = image_root if image_root and Path(image_root).is_dir() else None

@@ -214,8 +214,10 @@ class _Drawn:
     @cached_property
     def centred(self) -> tuple[Array, Array]:
         """Values minus their mean in each resample (B, n), and their norms (B,)."""
+        # A power of two changes no digit, and squares of very large numbers stay finite.
+        values = np.ldexp(self._values, -int(np.frexp(np.abs(self._values).max())[1]))
         # The overall mean is subtracted first, so that a large mean costs no digits.
-        values = self._values - self._values.mean()
+        values = values - values.mean()
         means = (self.weights @ values) / np.maximum(self.sizes, 1)
         return self._normed(values[None, :] - means[:, None])
 

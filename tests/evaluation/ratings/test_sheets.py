@@ -156,6 +156,8 @@ def test_what_cannot_be_judged_side_by_side_is_refused(made, tmp_path):
         ratings_make([made], out)
     with pytest.raises(InvalidSetting, match="name of a file"):
         ratings_make([made / "bleu-1"], out, raters=["../ann"])
+    with pytest.raises(InvalidSetting, match="1 to 60 letters"):
+        ratings_make([made / "bleu-1"], out, raters=["a" * 300])
     with pytest.raises(InvalidSetting, match="different names"):
         ratings_make([made / "bleu-1"], out, raters=["ann", "ann"])
     other = write_csv(tmp_path / "other.csv", [{"id": "a", "reference": "FINDINGS: None."}])

@@ -1,14 +1,18 @@
 """Files of a data set, in folders, zip and tar archives, and the studies that are left out."""
 
+import gzip
 import json
 import os
+import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vlscore.core import printable
 from vlscore.data.cells import is_missing
 from vlscore.data.rows import columns_of, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 
 # A report is a few kilobytes; a larger file is no report, or a decompression bomb.
 _LARGEST_TEXT = 16 * 1024 * 1024
+# Sides of an image in pixels; a larger number is damaged.
+_LARGEST_SIDE = 1_000_000
 
 # Reasons why a study or an image is left out: the same words for all rows, so that they can be
 # counted. Those of FAULTS mean that something is wrong with the files.
@@ -89,9 +95,8 @@ class DatasetFiles:
         self, file: str, row: int, id: Any, what: str, reason: str, detail: str = ""
     ) -> None:
         """Note that a study or an image is left out; see `Omission`."""
-        self.left_out.append(
-            Omission(file, row, None if id is None else str(id), what, reason, detail)
-        )
+        named = None if id is None else _shown(id)
+        self.left_out.append(Omission(_shown(file), row, named, what, reason, _shown(detail)))
 
     def relative(self, path: Path) -> str:
         """Return a file's path relative to the folder, with "/"; its name if it is elsewhere."""
@@ -173,8 +178,8 @@ class DatasetFiles:
 
         It is looked for in each of `folders`, first under its name, then with each of `suffixes`.
         """
-        plain = PurePosixPath(name.replace("\\", "/").lstrip("/"))
-        if ".." in plain.parts or not plain.parts:
+        plain = path_inside(name)
+        if plain is None:
             return None
         names = (plain.name, *(f"{plain.stem}{suffix}" for suffix in suffixes))
         for folder in folders:
@@ -195,8 +200,37 @@ def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> 
 def _names_in(root: Path, folder: str) -> frozenset[str]:
     try:
         return frozenset(os.listdir(root / folder))
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in the name
         return frozenset()
+
+
+def _shown(value: Any) -> str:
+    """Return a value as one line that every file and terminal can hold."""
+    return printable(str(value), one_line=True)
+
+
+def path_inside(name: str) -> PurePosixPath | None:
+    """Return a published path relative to the folder of images; None if it leads out of it.
+
+    >>> str(path_inside("/files\\\\p10/a.png")), path_inside("../a.png"), path_inside("/")
+    ('files/p10/a.png', None, None)
+    """
+    path = PurePosixPath(name.replace("\\", "/").lstrip("/"))
+    return None if ".." in path.parts or not path.parts else path
+
+
+def content_of(path: Path) -> bytes:
+    """Return the content of a small file.
+
+    Raises: ValueError if it is no ordinary file (a pipe would never end), or larger than a report;
+        OSError.
+    """
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("no ordinary file")
+    if status.st_size > _LARGEST_TEXT:
+        raise ValueError("larger than a report")
+    return path.read_bytes()
 
 
 def _as_text(value: Any) -> str | None:
@@ -219,7 +253,7 @@ class ReportTexts:
         if place.is_file():
             try:
                 self._archive = zipfile.ZipFile(place)
-            except (OSError, zipfile.BadZipFile) as error:
+            except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
                 raise InvalidTable(
                     f"{place}: is no zip archive ({type(error).__name__}); give the folder of the "
                     "reports, or their .zip"
@@ -230,8 +264,10 @@ class ReportTexts:
         """Return the text of a report, None if there is no such file.
 
         Args: name: path in the data set, as in "files/p10/p10000032/s50414267.txt".
-        Raises: OSError, ValueError if it exists and cannot be read.
+        Raises: OSError, ValueError if it exists and cannot be read, or leads out of the folder.
         """
+        if ".." in PurePosixPath(name).parts:
+            raise ValueError("leads out of the folder")
         content = self._packed(self._archive, name) if self._archive else self._unpacked(name)
         return None if content is None else content.decode("utf-8")
 
@@ -240,16 +276,19 @@ class ReportTexts:
         if stored is None:
             return None
         try:
-            if archive.getinfo(stored).file_size > _LARGEST_TEXT:
+            # Its own size may be wrong: no more is unpacked than a report may have.
+            with archive.open(stored) as stream:
+                content = stream.read(_LARGEST_TEXT + 1)
+            if len(content) > _LARGEST_TEXT:
                 raise ValueError("larger than a report")
-            return archive.read(stored)
+            return content
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
             raise ValueError(type(error).__name__) from None
 
     def _unpacked(self, name: str) -> bytes | None:
         for path in (self._place / name, self._place / _from_files(name)):
             try:
-                return path.read_bytes()
+                return content_of(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue
         return None
@@ -270,20 +309,41 @@ def packed_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
 
     Raises: InvalidTable if the rest of the archive cannot be read.
     """
+    opener = gzip.open if path.suffix in (".tgz", ".gz") else open
     try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                if member.isfile() and member.name.endswith(suffix) and member.size < _LARGEST_TEXT:
-                    stream = archive.extractfile(member)
-                    assert stream is not None
-                    yield PurePosixPath(member.name).name, stream.read()
-    except (tarfile.TarError, OSError, EOFError) as error:
+        with opener(path, "rb") as stream:
+            limited: Any = _ReadsOfLimitedSize(stream)
+            with tarfile.open(fileobj=limited, mode="r:") as archive:
+                for member in archive:
+                    is_small = member.isfile() and member.size <= _LARGEST_TEXT
+                    if is_small and member.name.endswith(suffix):
+                        content = archive.extractfile(member)
+                        assert content is not None
+                        yield PurePosixPath(member.name).name, content.read()
+    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
         raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
+
+
+class _ReadsOfLimitedSize:
+    """Stream of an archive, whose headers may claim to have gigabytes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.seek, self.tell = stream.seek, stream.tell
+
+    def read(self, size: int) -> bytes:
+        """Read some bytes. Raises: tarfile.ReadError for more than a report may have."""
+        if size > _LARGEST_TEXT:
+            raise tarfile.ReadError("a part of it is larger than a report")
+        content: bytes = self._stream.read(size)
+        return content
 
 
 def read_json(path: Path) -> Any:
     """Read the content of a json file. Raises: InvalidTable if it is absent or not json."""
     try:
+        if path.exists() and not path.is_file():
+            raise InvalidTable(f"{path}: is no ordinary file")
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InvalidTable(f"{path}: no such file") from None
@@ -292,13 +352,13 @@ def read_json(path: Path) -> Any:
 
 
 def whole_number(text: str | None) -> int | None:
-    """Read a positive whole number; None for any other text.
+    """Read the side of an image in pixels, a positive whole number; None for any other text.
 
-    >>> whole_number("2991"), whole_number("2991.0"), whole_number("x"), whole_number(None)
+    >>> whole_number("2991"), whole_number("2991.0"), whole_number("1e30"), whole_number(None)
     (2991, 2991, None, None)
     """
     try:
         number = float(text or "")
     except ValueError:
         return None
-    return int(number) if number > 0 and number == int(number) else None
+    return int(number) if 0 < number <= _LARGEST_SIDE and number.is_integer() else None

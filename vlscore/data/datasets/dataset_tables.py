@@ -8,15 +8,17 @@ reads a data set's folder: the studies that can be used, and what is left out, w
 import csv
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import Registry, atomic_write, write_json
+from vlscore.core import Registry, atomic_write, cells, write_json
+from vlscore.data.cells import is_encodable
 from vlscore.data.datasets.dataset_base import IMAGE_COLUMNS, SPLITS, Dataset, split_named, stripped
 from vlscore.data.datasets.dataset_files import (
     ALL_ABSENT,
+    DAMAGED,
     FAULTS,
     IMAGE_ABSENT,
     NO_IMAGE,
@@ -25,6 +27,7 @@ from vlscore.data.datasets.dataset_files import (
     DatasetFiles,
     Omission,
     frame_of,
+    path_inside,
 )
 from vlscore.data.table_writing import check_format, write_table
 from vlscore.errors import InvalidSetting, InvalidTable
@@ -154,7 +157,8 @@ class DatasetTable:
                 default: paths from the table's own folder.
 
         Returns: itself, with `tables` and `rows_file`.
-        Raises: InvalidSetting for an unknown format; OutputFailed.
+        Raises: InvalidSetting for an unknown format, or where two parts would have one file;
+            OutputFailed.
         """
         out = Path(out)
         check_format(out)
@@ -164,18 +168,28 @@ class DatasetTable:
                 row["image"] = [_from_folder(self.image_root / path, out) for path in row["image"]]
             part = (row["split"] or _NO_SPLIT) if SPLIT_FIELD in out.name else ""
             by_part.setdefault(part, []).append(row)
+        tables = {
+            part: out.with_name(out.name.replace(SPLIT_FIELD, _safe(part))) for part in by_part
+        }
+        named: dict[str, str] = {}
+        for part, path in tables.items():
+            # Disks of some systems do not distinguish "Train" from "train".
+            other = named.setdefault(path.name.casefold(), part)
+            if other != part:
+                raise InvalidSetting(
+                    f"the parts {other!r} and {part!r} would have one file, {path}: leave "
+                    f"{SPLIT_FIELD} out of the table's name"
+                )
         for part, rows in by_part.items():
-            # The name of a part becomes a file's name, so it may hold no separator.
-            safe = "".join(letter if letter.isalnum() else "-" for letter in part)
-            self.tables[part] = out.with_name(out.name.replace(SPLIT_FIELD, safe))
-            write_table(self.tables[part], rows, self.dataset.columns, IMAGE_COLUMNS[2:])
+            write_table(tables[part], rows, self.dataset.columns, IMAGE_COLUMNS[2:])
+        self.tables = tables
         plain = out.name.removesuffix(out.suffix).replace(SPLIT_FIELD, "").strip("-_.")
         stem = plain or self.dataset.name
         self.rows_file = out.with_name(f"{stem}.rows.csv")
         with atomic_write(self.rows_file) as stream:
             table = csv.writer(stream)
             table.writerow(Omission._fields)
-            table.writerows(self.left_out.itertuples(index=False))
+            table.writerows(map(cells, self.left_out.itertuples(index=False)))
         write_json(out.with_name(f"{stem}.json"), self.content())
         return self
 
@@ -242,6 +256,11 @@ def read_dataset(
     return table
 
 
+def _safe(part: str) -> str:
+    """Return the name of a part for a file's name, which may hold no separator."""
+    return "".join(letter if letter.isalnum() else "-" for letter in part)
+
+
 def _place(omission: Omission) -> tuple[str, int]:
     return omission.file, omission.row
 
@@ -270,6 +289,9 @@ def _is_usable(
     """Return False, and leave the study out, if it cannot be used; absent images are removed."""
     place = (study["in_file"], study["in_row"], study["id"])
     published = study["image"]
+    if (column := _unwritable(study)) is not None:
+        files.leave_out(*place, "study", DAMAGED, f"{column}: not valid UTF-8, or a NUL in a name")
+        return False
     if study["id"] in known:
         reason = TWICE
     elif not (study.get("findings") or study.get("impression")):
@@ -278,8 +300,8 @@ def _is_usable(
         paths = [
             files.image(path, dataset.image_folders, dataset.image_suffixes)
             if check_files
-            else path
-            for path in published
+            else inside and str(inside)
+            for path, inside in zip(published, map(path_inside, published), strict=True)
         ]
         for path, own in zip(published, paths, strict=True):
             if own is None:
@@ -292,6 +314,17 @@ def _is_usable(
         reason = ALL_ABSENT if published else NO_IMAGE
     files.leave_out(*place, "study", reason)
     return False
+
+
+def _unwritable(study: Mapping[str, Any]) -> str | None:
+    """Return the first column that no table can hold, None if there is none."""
+    for name, value in study.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, str) and not is_encodable(each):
+                return name
+            if isinstance(each, str) and "\0" in each and name in ("id", "patient", "image"):
+                return name
+    return None
 
 
 def _from_folder(path: Path, out: Path) -> str:

@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from vlscore.data.datasets.dataset_base import Dataset, by_study
-from vlscore.data.datasets.dataset_files import DAMAGED, DatasetFiles, frame_of, packed_members
+from vlscore.data.datasets.dataset_files import (
+    DAMAGED,
+    DatasetFiles,
+    content_of,
+    frame_of,
+    packed_members,
+)
 from vlscore.errors import InvalidTable
 
 if TYPE_CHECKING:
@@ -59,12 +65,12 @@ class IuOpenI(Dataset):
         for name, content in _reports(files):
             try:
                 rows.append({**_study_of_xml(name, content, views), "in_file": name, "in_row": 0})
-            except (ElementTree.ParseError, ValueError, OSError) as error:
+            except (ElementTree.ParseError, ValueError, LookupError, OSError) as error:
                 files.leave_out(name, 0, None, "study", DAMAGED, type(error).__name__)
         return frame_of(rows)
 
 
-def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | OSError]]:
+def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | Exception]]:
     for folder in _FOLDERS:
         found = sorted((files.folder / folder).glob("*.xml"), key=_order)
         if found:
@@ -81,10 +87,10 @@ def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | OSError]]:
     )
 
 
-def _content(path: Path) -> bytes | OSError:
+def _content(path: Path) -> bytes | Exception:
     try:
-        return path.read_bytes()
-    except OSError as error:
+        return content_of(path)
+    except (OSError, ValueError) as error:
         return error
 
 
@@ -93,9 +99,12 @@ def _order(path: Path) -> tuple[int, str]:
     return (int(number[0]) if number else 0, path.stem)
 
 
-def _study_of_xml(name: str, content: bytes | OSError, views: dict[str, str]) -> dict[str, Any]:
-    """Return the row of a study. Raises: ParseError, ValueError or OSError if it is damaged."""
-    if isinstance(content, OSError):
+def _study_of_xml(name: str, content: bytes | Exception, views: dict[str, str]) -> dict[str, Any]:
+    """Return the row of a study.
+
+    Raises: ParseError, ValueError, LookupError or OSError if it is damaged.
+    """
+    if isinstance(content, Exception):
         raise content
     # Entities can expand a small file to gigabytes, and no report defines one.
     if b"<!ENTITY" in content:

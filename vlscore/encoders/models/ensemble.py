@@ -80,7 +80,13 @@ class EnsembleEncoder(JointEncoder):
         """
         if weights is None:
             raise WeightsNotFound(f"name the folder of the ensemble: {cls.card.name} has {_HOLDS}")
-        found = sorted(Path(weights).glob(f"*/{CARD}"))
+        folder = Path(weights)
+        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+            if path.is_symlink() and not path.exists():
+                raise WeightsNotFound(
+                    f"{path} is a link to nothing; remove it, or restore the encoder it leads to"
+                )
+        found = sorted(folder.glob(f"*/{CARD}"))
         if not found:
             raise WeightsNotFound(f"{weights} is no folder of an ensemble, which has {_HOLDS}")
         return cls([SmallEncoder.load(path.parent) for path in found]).eval()

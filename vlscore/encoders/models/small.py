@@ -120,7 +120,7 @@ class SmallSettings:
             raise InvalidSetting(f"style is one of {', '.join(STYLES)}, not {self.style!r}")
         sizes = (self.side, self.dim, self.local_dim, self.width, *self.channels)
         if len(self.channels) != 3 or not all(
-            isinstance(size, int) and 0 < size <= _LARGEST for size in sizes
+            type(size) is int and 0 < size <= _LARGEST for size in sizes
         ):
             raise InvalidSetting(f"sizes are whole numbers from 1 to {_LARGEST}, not {sizes}")
         if self.trunk not in TRUNKS:

@@ -37,7 +37,7 @@ from vlscore.evaluation.ratings.sheet_files import (
 )
 
 INSTRUCTIONS = "instructions.md"
-_RATER = re.compile(r"\w[\w.-]*")
+_RATER = re.compile(r"\w[\w.-]{0,59}")
 _WAYS = {
     "csv": "fill in the table `sheet-NAME.csv`",
     "html": "open the page `sheet-NAME.html` in a browser, and give back the file that it saves",
@@ -201,7 +201,8 @@ def _check(
     for rater in raters:
         if not _RATER.fullmatch(rater):
             raise InvalidSetting(
-                f"{rater!r} cannot be in the name of a file; name raters by letters, digits, -, _"
+                f"{rater!r} cannot be in the name of a file; name raters by 1 to 60 letters, "
+                "digits, -, _"
             )
     if not raters or len(set(raters)) < len(raters):
         raise InvalidSetting(f"raters need different names, these are {', '.join(raters)}")
