@@ -9,8 +9,8 @@ from vlscore.data import KINDS, render, split_sentences
 from vlscore.data.phantom.demonstration import sample_generators, write_demonstration
 from vlscore.metrics import Scorer
 
-# The bundled studies have seed 2026.
-OTHER_SEEDS = (1, 2)
+# The bundled studies have seed 2026; the encoders learned from the scenes of seeds 1 to 3.
+OTHER_SEEDS = (2027, 2028)
 
 
 @pytest.mark.parametrize("seed", OTHER_SEEDS)
