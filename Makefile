@@ -94,7 +94,7 @@ lowest: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv venv --clear --python $(BIN)/python out/lowest
 	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra dev \
-		--constraint .github/lowest.txt pyproject.toml --output-file out/lowest.txt
+		pyproject.toml --output-file out/lowest.txt
 	$(BIN)/uv pip install --python out/lowest -r out/lowest.txt
 	PYTHONPATH=$(CURDIR) OMP_NUM_THREADS=1 out/lowest/bin/python -m pytest -n auto \
 		--maxprocesses 4 --dist loadfile

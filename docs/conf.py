@@ -9,7 +9,10 @@ Some pages are made from code when the site is built. Git ignores them:
 """
 
 import ast
+import contextlib
+import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -112,23 +115,28 @@ def _as_sphinx_reads_it(
     lines[:] = [line.replace("|", "\\|") if "`" not in line else line for line in found]
 
 
+def _printed(*words: str) -> str:
+    """Return what a command prints."""
+    from vlscore.cli import command_line
+
+    os.environ["COLUMNS"] = "100"
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        command_line(words)
+    return f"```text\n{printed.getvalue().rstrip()}\n```"
+
+
 def _commands() -> str:
-    import typer
-    from typer.cli import get_docs_for_click
+    """Return the help of every command."""
+    from vlscore.cli import commands
 
-    from vlscore.cli.command_line import app
-
-    command = typer.main.get_command(app)
-    with typer.Context(command, info_name="vlscore") as context:
-        text = get_docs_for_click(obj=command, ctx=context, name="vlscore")
-    return text.replace("# `vlscore`", "# Commands", 1)
+    parts = ["# Commands", _printed("--help")]
+    for name in commands():
+        parts += [f"## {name}", _printed(*name.split(), "--help")]
+    return "\n\n".join(parts) + "\n"
 
 
 def _lists() -> str:
     """Return what commands print that list the members of a family."""
-    from typer.testing import CliRunner
-
-    from vlscore.cli.command_line import app
     from vlscore.encoders import encoder_cards
 
     commands = {
@@ -141,9 +149,7 @@ def _lists() -> str:
     parts = ["# Lists\n\nPrinted by the commands that are named above each list."]
     for title, lines in commands.items():
         parts.append(f"## {title}")
-        for line in lines:
-            done = CliRunner().invoke(app, line, env={"COLUMNS": "100"})
-            parts.append(f"`vlscore {' '.join(line)}`\n\n```text\n{done.output.rstrip()}\n```")
+        parts += [f"`vlscore {' '.join(line)}`\n\n{_printed(*line)}" for line in lines]
     return "\n\n".join(parts) + "\n"
 
 

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 # What nearly every forked process imports.
 _PRELOADED = (
     *("torch", "torch.distributed", "torchvision", "scipy.stats", "pyarrow.parquet", "pydicom"),
-    *("sacrebleu", "pytest", "hypothesis", "tests.conftest", "vlscore.cli.command_line"),
+    *("sacrebleu", "pytest", "hypothesis", "tests.conftest", "vlscore.cli.app"),
     *("vlscore.cli.evaluate", "vlscore.evaluation.scoring.run", "vlscore.encoders.models.small"),
     *("vlscore.metrics.scorer", "vlscore.data.images.read"),
 )

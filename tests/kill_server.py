@@ -10,7 +10,6 @@ sound.
 
 import builtins
 import contextlib
-import functools
 import gc
 import hashlib
 import importlib
@@ -172,6 +171,7 @@ def inodes(path: Path) -> dict[int, str]:
 
 def _work(job: dict[str, Any], answer: int) -> None:
     """Run the command of a job; never returns."""
+    from vlscore.cli import app
     from vlscore.errors import VLScoreError
 
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -193,7 +193,7 @@ def _work(job: dict[str, Any], answer: int) -> None:
         if job["argv"][0] == "python":
             exec(job["argv"][1])
         else:
-            command_line()(job["argv"])
+            app(job["argv"])
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except VLScoreError as refused:
@@ -241,7 +241,7 @@ def _done(job: dict[str, Any]) -> dict[str, Any]:
 # Libraries that some command needs: without them the first fork to need one would import it, too.
 _FIRST = (
     *("numpy", "pydantic", "scipy.stats", "torch", "torch._dynamo", "torchvision", "timm", "faiss"),
-    *("cv2", "pyarrow.parquet", "matplotlib.figure", "sacrebleu", "vlscore.cli.command_line"),
+    *("cv2", "pyarrow.parquet", "matplotlib.figure", "sacrebleu", "vlscore.cli.app"),
 )
 # What a process reads once: module -> its function, which remembers the result.
 _READ_ONCE = {
@@ -258,24 +258,12 @@ def _import(names: list[str]) -> None:
     for name, function in _READ_ONCE.items():
         if name in sys.modules:
             getattr(sys.modules[name], function)()
-    command_line()
+    # A forked command imports nothing.
+    commands = importlib.import_module("vlscore.cli").commands
+    commands()
     # The collector would write into pages that forks share.
     gc.collect()
     gc.freeze()
-
-
-@functools.cache
-def command_line() -> Any:
-    """Return the command line's parser, which takes a tenth of a second to make."""
-    import typer
-
-    from vlscore.cli.command_line import app
-
-    command: Any = typer.main.get_command(app)
-    # A forked command imports nothing.
-    for name in command.commands:
-        command.commands[name]
-    return command
 
 
 def main() -> None:

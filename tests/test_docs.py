@@ -19,13 +19,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.command import run_command
 from tests.conftest import REPOSITORY
 from tests.demonstration import DEMO, demo_rows
 from tests.example_blocks import PAGES, Block, blocks
 from tests.tolerances import same_print
-from vlscore.cli.command_line import app
 
 # What the words under the demonstration's table say.
 PREFERRED = {
@@ -165,8 +164,8 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def _run_commands(block: Block) -> None:
     for command in block.commands():
-        done = CliRunner().invoke(app, command, env={"COLUMNS": "100"})
-        assert done.exit_code == 0, (block.place, command, done.output, done.exception)
+        done = run_command(*command, columns=100)
+        assert done.exit_code == 0, (block.place, command, done.output)
 
 
 def _run_python(block: Block, names: dict[str, Any]) -> None:
@@ -267,7 +266,7 @@ def _printed(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """The lines that a command on the demonstration prints."""
     shutil.copytree(DEMO, folder / "weights" / "phantom" / "demo")
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(app, command, env={"COLUMNS": "80"})
+    done = run_command(*command, columns=80)
     assert done.exit_code == 0, done.output
     return _lines(done.stdout)
 

@@ -34,7 +34,7 @@ def ran(program, *arguments, **names):
     )
 
 
-@pytest.mark.parametrize("name", ["vlscore.cli.command_line", "vlscore.cli.weights"])
+@pytest.mark.parametrize("name", ["vlscore.cli.app", "vlscore.cli.weights"])
 def test_while_the_command_line_is_imported(name):
     done = ran(INTERRUPT_AT_IMPORT + RUN, "weights", "path", NAME=name)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nstopped\n")
@@ -42,7 +42,7 @@ def test_while_the_command_line_is_imported(name):
 
 def test_who_ignores_ctrl_c_still_does():
     ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    done = ran(ignored + INTERRUPT_AT_IMPORT + RUN, "--version", NAME="vlscore.cli.command_line")
+    done = ran(ignored + INTERRUPT_AT_IMPORT + RUN, "--version", NAME="vlscore.cli.app")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
 from PIL import Image
-from typer.testing import CliRunner
 
+from tests.command import Done, run_command
 from tests.doubles import HashEncoder
-from vlscore.cli.command_line import app
 from vlscore.encoders import ENCODERS
 
 
@@ -29,13 +27,9 @@ def hash_encoder(monkeypatch):
 
 
 @pytest.fixture
-def command() -> Callable[..., Result]:
+def command() -> Callable[..., Done]:
     """Run a command in this process; stdout and stderr are kept apart."""
-
-    def run(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "250"})
-
-    return run
+    return run_command
 
 
 def write_jsonl(path: Path, rows: list[dict]) -> Path:

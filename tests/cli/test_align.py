@@ -134,16 +134,16 @@ def test_images_by_study_and_missing_ones_set_the_status(command, studies, tmp_p
 
 
 def test_a_wrong_column_is_one_line_that_names_the_way_out(command, ratings, tmp_path):
-    done = command("align", ratings, "-o", tmp_path / "out", "--rating-columns", "score")
+    done = command("align", ratings, "-o", tmp_path / "out", "--rename", "rating=score")
     assert done.exit_code != 0
-    assert "no column score" in str(done.exception)
+    assert "no column score" in done.stderr
 
 
 def test_columns_of_other_names_are_renamed(command, ratings, tmp_path):
     text = ratings.read_text(encoding="utf-8").replace("study_id", "ID").replace("rater,", "who,")
     ratings.write_text(text, encoding="utf-8")
     options = ("-m", "bleu-1", "-o", tmp_path / "out", "--resamples", 20)
-    assert "no column study_id" in str(command("align", ratings, *options).exception)
+    assert "no column study_id" in command("align", ratings, *options).stderr
     done = command("align", ratings, *options, "--rename", "study_id=ID,rater=who")
     assert done.exit_code == 0, done.output
     assert "Agreement with single raters" in done.stdout
@@ -179,7 +179,7 @@ def test_any_number_of_a_metric_is_compared(command, ratings, tmp_path):
     assert of["findings-f1.recall"] == {1.0}
     assert list(of["findings-f1"]) == pytest.approx([2 / 3])
     wrong = command("align", ratings, "-m", "bleu-1.recall", "-o", out)
-    assert "no metric has the value bleu-1.recall; there are bleu-1" in str(wrong.exception)
+    assert "no metric has the value bleu-1.recall; there are bleu-1" in wrong.stderr
 
 
 def test_figures_are_drawn_by_the_suffix(command, ratings, tmp_path):
@@ -191,7 +191,7 @@ def test_figures_are_drawn_by_the_suffix(command, ratings, tmp_path):
         assert done.exit_code == 0, done.output
         assert (out / f"agreement.{suffix}").read_bytes().startswith(begins)
     wrong = command("align", ratings, "-m", "bleu-1", "-o", tmp_path / "o", "--figure", "gif")
-    assert "figure must be one of png, svg, pdf" in str(wrong.exception)
+    assert "figure must be one of png, svg, pdf" in wrong.stderr
 
 
 def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, tmp_path):
@@ -216,7 +216,7 @@ def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, 
     assert done.exit_code == 0, done.output
     assert f"file:given@{read_composite(file).digest}" in done.stdout
     refused = command("align", ratings, "-o", tmp_path / "x", *options, "--fit", "errors")
-    assert "it has: rating" in str(refused.exception)
+    assert "it has: rating" in refused.stderr
 
 
 def test_ratings_beside_a_manifest_and_a_table(command, tmp_path):
@@ -239,7 +239,7 @@ def test_ratings_beside_a_manifest_and_a_table(command, tmp_path):
     ]
     ratings, out = write_csv(tmp_path / "only.csv", rated), tmp_path / "out"
     options = ["-m", "rouge-l", "-o", out, "--resamples", 20]
-    assert "--reports NAME=TABLE" in str(command("align", ratings, *options).exception)
+    assert "--reports NAME=TABLE" in command("align", ratings, *options).stderr
     given = ["--reports", f"ours={tmp_path / 'ours.json'}", "--reports", f"theirs={theirs}"]
     done = command("align", ratings, *given, *options)
     assert done.exit_code == 1, done.output
@@ -248,7 +248,7 @@ def test_ratings_beside_a_manifest_and_a_table(command, tmp_path):
     assert agreement["n"] == 5
     assert agreement["tau_b by pair"] == pytest.approx(1.0)
     wrong = command("align", ratings, "--reports", "ours.json", *options)
-    assert "write NAME=TABLE" in str(wrong.exception)
+    assert "write NAME=TABLE" in wrong.stderr
 
 
 def test_a_figure_is_drawn_from_finished_numbers(command, ratings, tmp_path):

@@ -101,7 +101,7 @@ def test_text_only_leaves_out_the_metrics_of_embeddings_of_a_finished_run(
     assert list(content["signatures"]) == ["rouge-l"]
     command("evaluate", shown, "-m", "cosine", "-o", tmp_path / "vectors")
     refused = command("compare", tmp_path / "vectors", *arguments)
-    assert "no metric of texts alone" in str(refused.exception)
+    assert "no metric of texts alone" in refused.stderr
 
 
 def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, tables, tmp_path):
@@ -118,8 +118,8 @@ def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, 
         written = (tmp_path / "out" / f"table.{suffix}").read_text(encoding="utf-8")
         assert "BLEU-2 (mean)" in written or r"BLEU-2\\(mean)" in written
     wrong = command(*arguments, "--columns", "bleu-3")
-    assert "no number 'bleu-3'" in str(wrong.exception)
-    assert "bleu-2" in str(wrong.exception)
+    assert "no number 'bleu-3'" in wrong.stderr
+    assert "bleu-2" in wrong.stderr
     fresh = ("compare", *tables, "-m", "bleu-2", "-o", tmp_path / "fresh", *QUICK)
     assert command(*fresh, "--columns", "rouge-l").exit_code != 0
     assert not (tmp_path / "fresh").exists()
@@ -136,5 +136,5 @@ def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, 
 def test_what_cannot_be_honoured_is_refused(command, tables, tmp_path, hash_encoder, more, message):
     done = command("compare", *tables, "-o", tmp_path / "out", *more)
     assert done.exit_code != 0
-    assert message in str(done.exception)
+    assert message in done.stderr
     assert not (tmp_path / "out" / "run.json").exists()

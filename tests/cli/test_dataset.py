@@ -39,7 +39,7 @@ def test_what_the_data_set_itself_lacks_is_no_failure(command, tmp_path):
         "the report has neither findings nor an impression",
     }
     both = command(
-        "dataset", "iu-kaggle", sample.folder, "-o", tmp_path / "iu.csv", "--json", "--texts-only"
+        "dataset", "iu-kaggle", sample.folder, "-o", tmp_path / "iu.csv", "--json", "--text-only"
     )
     assert json.loads(both.stdout)["studies"] == {"none": 2}
 

@@ -1,13 +1,12 @@
 """`vlscore doctor`, and shell completion."""
 
 import json
-import os
-import subprocess
 import sys
 from importlib import metadata
 
 import pytest
 
+from vlscore.cli import app
 from vlscore.evaluation import doctor
 from vlscore.evaluation import installation as examined
 
@@ -32,7 +31,7 @@ def test_everything_that_commands_need_is_found_here(command):
     done = command("doctor")
     assert done.exit_code == 0, done.output
     libraries = _checks("Libraries")[0].fact
-    for name in ("numpy", "torch", "typer"):
+    for name in ("numpy", "torch", "cyclopts"):
         assert f"{name} {metadata.version(name)}" in libraries
     assert "Every command can run." in done.stdout
     assert "bundled: phantom-judging, phantom" in done.stdout
@@ -117,29 +116,7 @@ def test_a_cache_that_cannot_be_used_has_advice(tmp_path, monkeypatch):
     assert _checks("Cache")[0].advice == ""
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
-        ("vlscore ev", ["evaluate"]),
-        ("vlscore weights ve", ["verify"]),
-        ("vlscore score --can", ["--candidate", "--candidate-section"]),
-    ],
-)
-def test_the_shell_completes_commands_and_options(typed, found):
-    words = typed.split()
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; sys.argv = ['vlscore']; import vlscore.cli as c; c.main()",
-        ],
-        env={
-            **os.environ,
-            "_VLSCORE_COMPLETE": "complete_bash",
-            "COMP_WORDS": typed,
-            "COMP_CWORD": str(len(words) - 1),
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.split() == found, done.stderr
+def test_the_shell_completes_commands_and_options():
+    script = app.generate_completion(shell="bash")
+    for word in ("evaluate", "verify", "--candidate", "--keep-going"):
+        assert word in script

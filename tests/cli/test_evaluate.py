@@ -13,7 +13,6 @@ from tests import forked
 from tests.cli.conftest import write_jsonl
 from tests.demonstration import demo_rows
 from tests.evaluation.samples import results_of
-from vlscore.errors import InvalidSetting, InvalidTable, UnknownName, VLScoreError
 
 
 def vlscore(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -39,10 +38,10 @@ def evaluate(command, table, tmp_path):
     return run
 
 
-def refused(done, kind=VLScoreError):
-    """The message of a command that ended with an error of ours; `main` prints it in one line."""
-    assert isinstance(done.exception, kind), done.output
-    return str(done.exception)
+def refused(done):
+    """The message of a command that ended with an error of ours, in one line."""
+    assert done.exit_code == 2, done.output
+    return done.stderr
 
 
 def test_a_real_process_prints_writes_and_reports_the_bad_row(table, tmp_path):
@@ -98,7 +97,7 @@ class TestInThisProcess:
         table = write_jsonl(tmp_path / "own.jsonl", rows)
         done = command(
             *("evaluate", table, "-m", "rouge-l", "-o", tmp_path / "o"),
-            *("--keep", "view,p", "--by", "view", "--patient-column", "p"),
+            *("--keep", "view,p", "--by", "view", "--rename", "patient=p"),
         )
         assert done.exit_code == 0, done.output
         assert "rouge-l by view" in done.stdout
@@ -159,7 +158,7 @@ class TestInThisProcess:
         both = command(*run, "-o", tmp_path / "both", "--section", "findings")
         assert both.exit_code == 1
         assert "the candidate has no section for 'findings'" in both.stderr
-        one = command(*run, "-o", tmp_path / "one", "--reference-section", "findings")
+        one = command(*run, "-o", tmp_path / "one", "--section", "reference=findings")
         assert one.exit_code == 0, one.output
         found = json.loads(one.stdout)
         assert found["frames"]["summary"][0]["mean"] == 1.0
@@ -169,12 +168,12 @@ class TestInThisProcess:
         rows = [{"study": "a", "truth": "clear", "said": "clear"}]
         table = write_jsonl(tmp_path / "renamed.jsonl", rows)
         run = ("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out")
-        names = ("--id-column", "study", "--reference-column", "truth")
-        assert "--candidate-column" in refused(command(*run, *names), InvalidTable)
-        done = command(*run, *names, "--candidate-column", "said", "--show", 1)
+        names = ("--rename", "id=study", "--rename", "reference=truth")
+        assert "--rename candidate=NAME" in refused(command(*run, *names))
+        done = command(*run, *names, "--rename", "candidate=said", "--show", 1)
         assert done.exit_code == 0, done.output
         assert done.stdout.splitlines()[1].split()[:2] == ["1", "a"]
-        without = command(*run[:-1], tmp_path / "o2", *names[2:], "--candidate-column", "said")
+        without = command(*run[:-1], tmp_path / "o2", *names[2:], "--rename", "candidate=said")
         assert 'no column "id", so row numbers stand for the ids' in without.stderr
 
     def test_ctrl_c_ends_with_one_line_and_no_results(self, evaluate, monkeypatch, tmp_path):
@@ -201,29 +200,29 @@ def no_encoder(monkeypatch):
 
 @pytest.mark.usefixtures("no_encoder")
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "message"),
     [
-        (("--image-column", "picture"), InvalidTable, "picture"),
-        (("--id-column", "study_id"), InvalidTable, "study_id"),
-        (("--image-root", "/no/such/folder"), InvalidSetting, "no such folder"),
-        (("--metrics", "vlscor"), UnknownName, "did you mean vlscore"),
-        (("--metrics", "vlscore(C=0)"), InvalidSetting, "greater than 0"),
-        (("--C", "0"), InvalidSetting, "greater than 0"),
-        (("--metrics", "cosine", "--C", "5"), InvalidSetting, "none of these metrics uses it"),
-        (("--section", "conclusion"), InvalidSetting, "impression"),
-        (("--metrics", "tests.metrics.own:nothing"), UnknownName, "cannot be imported"),
+        (("--rename", "image=picture"), "picture"),
+        (("--rename", "id=study_id"), "study_id"),
+        (("--image-root", "/no/such/folder"), "no such folder"),
+        (("--metrics", "vlscor"), "did you mean vlscore"),
+        (("--metrics", "vlscore(C=0)"), "greater than 0"),
+        (("--C", "0"), "greater than 0"),
+        (("--metrics", "cosine", "--C", "5"), "none of these metrics uses it"),
+        (("--section", "conclusion"), "impression"),
+        (("--metrics", "tests.metrics.own:nothing"), "cannot be imported"),
     ],
 )
-def test_slips_are_found_before_an_encoder_is_loaded(evaluate, tmp_path, options, kind, message):
-    assert message in refused(evaluate(*options), kind)
+def test_slips_are_found_before_an_encoder_is_loaded(evaluate, tmp_path, options, message):
+    assert message in refused(evaluate(*options))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.usefixtures("no_encoder")
 def test_an_absent_or_empty_table_is_found_before_an_encoder_is_loaded(evaluate, tmp_path):
-    assert "no such file" in refused(evaluate(studies=tmp_path / "absent.csv"), InvalidTable)
+    assert "no such file" in refused(evaluate(studies=tmp_path / "absent.csv"))
     empty = write_jsonl(tmp_path / "empty.jsonl", [])
-    assert "holds no rows" in refused(evaluate(studies=empty), InvalidTable)
+    assert "holds no rows" in refused(evaluate(studies=empty))
 
 
 @pytest.mark.parametrize(

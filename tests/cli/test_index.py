@@ -8,7 +8,6 @@ from PIL import Image
 
 from tests.cli.conftest import write_jsonl
 from tests.doubles import HashEncoder, KeptEncoder
-from vlscore.errors import InvalidIndex, InvalidSetting, UnknownName
 from vlscore.retrieval import load_index
 
 pytestmark = pytest.mark.usefixtures("hash_encoder")
@@ -28,7 +27,7 @@ def test_build_and_info(command, corpus, tmp_path):
     assert again.exit_code == 1  # the two failed rows still fail
     assert "holds this corpus already" in again.stderr
     refused = command("index", "build", corpus, "--out", out, "--section", "auto")
-    assert isinstance(refused.exception, InvalidSetting)
+    assert refused.exit_code == 2
     shown = command("index", "info", out).stdout
     for line in (
         f"checksum    {HashEncoder.checksum}",
@@ -39,7 +38,7 @@ def test_build_and_info(command, corpus, tmp_path):
     ):
         assert line in shown
     missing = command("index", "info", tmp_path / "x")
-    assert isinstance(missing.exception, InvalidIndex)
+    assert missing.exit_code == 2
 
 
 @pytest.mark.usefixtures("cache_folder")
@@ -85,7 +84,7 @@ def test_an_index_of_radiographs(command, studies, tmp_path):
     assert "|img:" in done.stdout
     (tmp_path / "elsewhere").mkdir()
     table = write_jsonl(tmp_path / "elsewhere" / "t.jsonl", [{"id": 1, "picture": "z.png"}])
-    options = ("--images", "--image-root", tmp_path, "--image-column", "picture")
+    options = ("--images", "--image-root", tmp_path, "--rename", "image=picture")
     done = command("index", "build", table, "--out", tmp_path / "second", *options)
     assert done.exit_code == 0, done.output
     assert load_index(tmp_path / "second").text(0) == str(tmp_path / "z.png")
@@ -101,7 +100,6 @@ def test_an_image_file_whose_name_is_no_utf8_costs_its_own_row(command, tmp_path
         rows.append({"id": study, "image": study})
     table = write_jsonl(tmp_path / "studies.jsonl", rows)
     done = command("index", "build", table, "--out", tmp_path / "index", "--images")
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     index = load_index(tmp_path / "index")
     assert [failure.id for failure in index.failures] == ["s1"]
     assert index.all_ids() == [["s2"]]
@@ -111,4 +109,4 @@ def test_an_image_file_whose_name_is_no_utf8_costs_its_own_row(command, tmp_path
 def test_an_unknown_encoder_is_named(command, corpus, tmp_path, monkeypatch):
     monkeypatch.undo()
     done = command("index", "build", corpus, "-o", tmp_path / "x", "--encoder", "no-such")
-    assert isinstance(done.exception, UnknownName)
+    assert done.exit_code == 2

@@ -62,5 +62,5 @@ def test_wrong_settings_of_a_model_are_explained(command, tmp_path):
     ):
         done = command(*start, *more)
         assert done.exit_code != 0
-        assert reason in f"{done.stderr} {done.exception}"
+        assert reason in done.stderr
     assert not (tmp_path / "o").exists()

@@ -5,7 +5,6 @@ import sys
 import time
 
 import pytest
-import typer
 
 from vlscore.cli import progress
 from vlscore.cli.output import print_bad_rows, print_failures
@@ -65,7 +64,7 @@ def test_a_phase_counts_what_it_names(clock, capsys):
 )
 def test_ctrl_c_tells_what_is_in_the_folder(tmp_path, capsys, name, said):
     (tmp_path / name).touch()
-    with pytest.raises(typer.Exit), stopping(tmp_path, "finished rows are"):
+    with pytest.raises(SystemExit), stopping(tmp_path, "finished rows are"):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == f"\nstopped; {said.format(tmp_path)}\n"
 

@@ -36,7 +36,7 @@ def test_sheets_are_made_filled_in_and_read(command, oracles, tmp_path):
     assert "reports of 4 studies to be judged" in first.stdout
     again = command(*asked, "--raters", "ann,bob")
     assert "nothing was made" in again.stderr
-    assert "no rating" in str(command("failure-modes", out, "-o", tmp_path / "f").exception)
+    assert "no rating" in command("failure-modes", out, "-o", tmp_path / "f").stderr
     for path in sorted(out.glob("sheet-*.csv")):
         with path.open(encoding="utf-8", newline="") as stream:
             rows = list(csv.DictReader(stream))
@@ -83,12 +83,12 @@ def test_systems_are_compared_and_ranked(command, tmp_path):
     assert "Systems by preferred: lay" in read.stdout
     rows = json.loads((tmp_path / "r" / "result.json").read_text())["frames"]["systems"]
     assert [r["system"] for r in rows if r["group"] == "all"] == ["ours", "theirs", "third"]
-    options = ["--rating-columns", "preference rank", "--ratings-are", "ranks", "-m", "bleu-1"]
+    options = ["--rename", "rating=preference rank", "--ratings-are", "ranks", "-m", "bleu-1"]
     ranks = tmp_path / "r" / "ranks.csv"
     aligned = command("align", ranks, *options, "-o", tmp_path / "a", "--resamples", 20)
     assert aligned.exit_code == 0, aligned.output
     assert "no rater" not in read.stderr
     wrong = command("ratings", "read", out, "--group", "lay", "-o", tmp_path / "w")
-    assert "write NAME=RATERS" in str(wrong.exception)
+    assert "write NAME=RATERS" in wrong.stderr
     wrong = command("ratings", "read", out, "--group", "lay=zoe", "-o", tmp_path / "w")
-    assert "zoe, who rated nothing" in str(wrong.exception)
+    assert "zoe, who rated nothing" in wrong.stderr

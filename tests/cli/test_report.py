@@ -2,15 +2,13 @@
 
 import json
 
-from typer.testing import CliRunner
-
-from vlscore.cli.command_line import app
+from tests.command import run_command
 
 STUDY = {"id": "1", "reference": "Mild edema. No effusion.", "candidate": "Clear lungs."}
 
 
 def run(*words):
-    return CliRunner().invoke(app, [*map(str, words)])
+    return run_command(*words)
 
 
 def test_report_of_a_command_and_after_it(tmp_path):

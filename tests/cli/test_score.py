@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, UnknownName, UnreadableImage
 from vlscore.metrics import Scorer
 
 CANDIDATE, REFERENCE = "Small left effusion.", "Left pleural effusion."
@@ -69,22 +68,21 @@ def test_the_demonstration_is_said_with_the_result_and_in_it(score, image):
 
 @pytest.mark.usefixtures("hash_encoder")
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "message"),
     [
-        (("-r", REFERENCE), InvalidStudy, "needs the image"),
-        (("-i", "absent.png", "-r", REFERENCE), UnreadableImage, "absent.png: no such file"),
+        (("-r", REFERENCE), "needs the image"),
+        (("-i", "absent.png", "-r", REFERENCE), "absent.png: no such file"),
         (
             ("-i", "x.png", "-r", REFERENCE, "-m", "euclid"),
-            UnknownName,
             "`vlscore metrics` lists all",
         ),
-        (("-i", "x.png", "-r", REFERENCE, "--C", "0"), InvalidSetting, "greater than 0"),
-        (("-i", "x.png", "-r", REFERENCE, "--section", "findings"), InvalidReport, "no section"),
-        (("-i", "x.png"), InvalidStudy, "needs the reference"),
+        (("-i", "x.png", "-r", REFERENCE, "--C", "0"), "greater than 0"),
+        (("-i", "x.png", "-r", REFERENCE, "--section", "findings"), "no section"),
+        (("-i", "x.png"), "needs the reference"),
     ],
 )
-def test_slips_are_errors_of_ours_without_the_demonstrations_warning(score, options, kind, message):
+def test_slips_are_errors_of_ours_without_the_demonstrations_warning(score, options, message):
     done = score(*options)
-    assert isinstance(done.exception, kind), done.output
-    assert message in str(done.exception)
-    assert done.output == ""
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert done.output.count("\n") == 1

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from vlscore.cli.command_line import app
+from tests.command import run_command
 from vlscore.encoders import (
     encoder_cards,
     fetch,
@@ -218,20 +217,16 @@ def test_verify(tmp_path):
 
 def test_commands(tmp_path):
     torch.save({"w": torch.ones(2, 3)}, tmp_path / "a.pt")
-    run = CliRunner().invoke
-    shown = run(app, ["weights", "verify", str(tmp_path / "a.pt")])
+    shown = run_command("weights", "verify", tmp_path / "a.pt")
     assert shown.exit_code == 0
-    converted = run(
-        app, ["weights", "convert", str(tmp_path / "a.pt"), f"{tmp_path}/b.safetensors"]
-    )
+    convert = ("weights", "convert", tmp_path / "a.pt", tmp_path / "b.safetensors")
+    converted = run_command(*convert)
     digest = converted.output.split("digest")[1].strip()
     assert digest in shown.output
-    assert run(app, ["weights", "path", "gloria"]).output.strip() == str(
-        weights_folder() / "gloria"
-    )
-    listed = run(app, ["weights", "list"]).output
+    path = run_command("weights", "path", "gloria").output.strip()
+    assert path == str(weights_folder() / "gloria")
+    listed = run_command("weights", "list").output
     assert all(name in listed for name in published_weights())
     assert "890 (largest triangle area over ReXVal" in listed
-    assert "ships with vlscore" in run(app, ["weights", "fetch", "phantom"]).output
-    refused = run(app, ["weights", "convert", f"{tmp_path}/a.pt", f"{tmp_path}/b.safetensors"])
-    assert "--overwrite" in str(refused.exception)
+    assert "ships with vlscore" in run_command("weights", "fetch", "phantom").output
+    assert "--overwrite" in run_command(*convert).stderr

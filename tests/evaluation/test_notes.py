@@ -41,7 +41,7 @@ def test_references_with_headings_that_are_scored_whole_are_counted_in_one_note(
     result = evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
     (note,) = _about_headings(result.notes)
     assert note.startswith("3 of 5 references have headings")
-    assert "--reference-section findings" in note
+    assert "--section reference=findings" in note
     again = evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
     assert _about_headings(again.notes) == [note]
     (same,) = _about_headings(compare([table], tmp_path / "c", Scorer(metrics="bleu-1")).notes)

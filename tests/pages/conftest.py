@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.command import run_command
 from tests.demonstration import demo_table
-from vlscore.cli.command_line import app
 from vlscore.pages import report
 
 # What a table may hold to make a browser run it, and to end the elements of a page.
@@ -27,9 +26,8 @@ COUNT = 48
 
 def command(*words: object) -> None:
     """Run a command; rows may fail."""
-    done = CliRunner().invoke(app, [*map(str, words), "-q"])
+    done = run_command(*words, "-q")
     assert done.exit_code in (0, 1), done.output
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
 
 
 def write_table(path: Path, count: int = COUNT) -> Path:

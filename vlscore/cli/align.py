@@ -2,41 +2,23 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RatingOptions,
-    RunOptions,
-    ScorerOptions,
-    grouped,
-)
-from vlscore.cli.options import (
-    RATINGS_HELP,
+from vlscore.cli.output import check_figure, print_encoder_warning, show, without_intervals
+from vlscore.cli.progress import cache_hits, phase_progress, stopping
+from vlscore.cli.shared import (
     TABLE,
-    CandidateColumnOption,
-    FigureOption,
-    IdColumnOption,
-    ImageColumnOption,
-    ImageRootOption,
-    LayoutOption,
-    OutOption,
-    ReferenceColumnOption,
-    ViewColumnOption,
-    column_names,
-    named_path,
-    names_of,
-    option,
+    EncoderOptions,
+    Figure,
+    ImageRoot,
+    Names,
+    Out,
+    OutputOptions,
+    RatingOptions,
+    Ratings,
+    named_values,
+    options,
 )
-from vlscore.cli.output import (
-    exit_if_failed,
-    print_encoder_warning,
-    print_result,
-    without_intervals,
-)
-from vlscore.cli.progress import cache_hits, stopping
 from vlscore.evaluation import AlignmentSettings
 
 if TYPE_CHECKING:
@@ -45,126 +27,59 @@ if TYPE_CHECKING:
     from vlscore.stats import TextTable
 
 
-MeaningOption = Annotated[
-    str,
-    option(
-        "--ratings-are",
-        "What a table's ratings say: errors (more is worse), quality (more is better), "
-        "ranks (1 is the best candidate of its study).",
-        "NAME",
-    ),
-]
-CandidatesOption = Annotated[
-    str,
-    option(
-        "--candidates",
-        "Candidates to use, with commas between them, such as one generator. Default: all.",
-        "NAMES",
-    ),
-]
-
-
+@options(TABLE)
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AlignedOptions:
-    """Metrics that are computed."""
+class RatedTextOptions(RatingOptions):
+    """Tables with reports and images of rated candidates.
 
-    metrics: Annotated[
-        list[str] | None,
-        option(
-            "--metrics -m",
-            "Metrics to compute, with commas between them; repeatable. "
-            "text, image and bleu are groups; `vlscore metrics` lists all. "
-            "name.value is another of a metric's numbers, as findings-f1.recall. Default: "
-            "vlscore, or none with --values.",
-            "NAMES",
-        ),
-    ] = None
+    Attributes:
+        studies: Table with the studies' ids and images, where RATINGS names no images.
+        reports: NAME=TABLE: table, or ReXrank's manifest, with the reports of the candidate NAME
+            and their references, where RATINGS has no reports. Repeat it for each candidate.
+    """
 
-    def wanted(self) -> tuple[list[str] | None, list[str]]:
-        """Return the metrics to compute, None for the default, and their columns."""
-        from vlscore.core import split_names
-        from vlscore.evaluation import split_values
-
-        if self.metrics is None:
-            return None, []
-        computed, columns = split_values(split_names(",".join(self.metrics)))
-        return list(computed), columns
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RatedTextOptions:
-    """Tables with reports and images of rated candidates, and their columns."""
-
-    reference_column: ReferenceColumnOption = "reference"
-    candidate_column: CandidateColumnOption = "candidate"
-    image_column: ImageColumnOption = "image"
-    image_root: ImageRootOption = None
-    studies: Annotated[
-        Path | None,
-        option(
-            "--studies",
-            "Table with the studies' ids and images, where RATINGS names no images.",
-            "STUDIES",
-            TABLE,
-        ),
-    ] = None
-    reports: Annotated[
-        list[str] | None,
-        option(
-            "--reports",
-            "Table, or ReXrank's manifest, with the reports of the candidate NAME and their "
-            "references, where RATINGS has no reports. Repeat it for each candidate.",
-            "NAME=TABLE",
-            TABLE,
-        ),
-    ] = None
-    id_column: IdColumnOption = "id"
-    view_column: ViewColumnOption = "view"
+    image_root: ImageRoot = None
+    studies: Path | None = None
+    reports: list[str] | None = None
 
     def with_reports(self, pairs: "RatedPairs") -> "RatedPairs":
         """Return the pairs with the reports of --reports, where it was used."""
-        from vlscore.data import open_studies
         from vlscore.evaluation import with_reports
 
         if not self.reports:
             return pairs
-        texts = column_names(
-            id=self.id_column, reference=self.reference_column, candidate=self.candidate_column
-        )
-        tables = {
-            name: open_studies(path, needs={"reference", "candidate"}, columns=texts)
-            for name, path in map(named_path, self.reports)
-        }
-        return with_reports(pairs, tables)
+        named = named_values(self.reports, "NAME=TABLE, as in ours=ours.jsonl")
+        needs = {"reference", "candidate"}
+        return with_reports(pairs, {name: self._read(path, needs) for name, path in named})
 
     def table(self) -> "StudyTable | None":
         """Return the table of --studies; None without it."""
-        from vlscore.data import open_studies
+        return None if self.studies is None else self._read(self.studies, {"image"})
 
-        if self.studies is None:
-            return None
-        names = column_names(id=self.id_column, image=self.image_column, view=self.view_column)
+    def _read(self, path: str | Path, needs: set[str]) -> "StudyTable":
+        """Return a table whose columns are renamed like those of RATINGS."""
+        from vlscore.data import ColumnNames, open_studies
+
+        pairs = (each.partition("=") for each in self.rename)
+        names = {role: name for role, _, name in pairs if role in {"id", "view", *needs}}
         return open_studies(
-            self.studies, needs={"image"}, image_root=self.image_root, columns=names
+            path, needs=needs, image_root=self.image_root, columns=ColumnNames(**names)
         )
 
 
-@grouped("workers", after={"meaning": "lower_is_better", "layout": "fit", "candidates": "layout"})
 def align(
+    ratings: Ratings,
+    /,
     *,
-    ratings: Annotated[Path, typer.Argument(help=RATINGS_HELP, metavar="RATINGS")],
-    out: OutOption,
-    aligned: AlignedOptions,
-    settings: AlignmentSettings,
-    meaning: MeaningOption = "errors",
-    layout: LayoutOption = None,
-    candidates: CandidatesOption = "",
-    rating: RatingOptions,
-    texts: RatedTextOptions,
-    encoding: ScorerOptions,
-    figure: FigureOption = None,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Out,
+    metrics: Names | None = None,
+    settings: Annotated[AlignmentSettings, options(without=("level",))] = AlignmentSettings(),
+    ratings_are: Literal["errors", "quality", "ranks"] = "errors",
+    candidates: Names = (),
+    texts: RatedTextOptions = RatedTextOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("workers",))] = EncoderOptions(),
+    figure: Figure = None,
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Measure how well metrics agree with radiologists' ratings.
 
@@ -175,26 +90,35 @@ def align(
     Stop with Ctrl-C; the same command resumes.
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
-    """
-    from vlscore.cli.progress import phase_progress
-    from vlscore.evaluation import align as compute_alignment
-    from vlscore.evaluation import read_ratings
 
+    Args:
+        metrics: Metrics to compute, with commas between them; `vlscore metrics` lists all; text,
+            image and bleu are groups. name.value is another of a metric's numbers, as
+            findings-f1.recall. Default: vlscore, or none with --values.
+        ratings_are: What a table's ratings say: errors (more is worse), quality (more is better),
+            ranks (1 is the best candidate of its study).
+        candidates: Candidates to use, with commas between them, such as one generator. Default:
+            all.
+    """
+    from vlscore.evaluation import align as compute_alignment
+    from vlscore.evaluation import read_ratings, split_values
+
+    check_figure(figure)
     pairs = read_ratings(
-        ratings, layout, **rating.named(), meaning=meaning, image_root=texts.image_root
+        ratings, **texts.columns(), meaning=ratings_are, image_root=texts.image_root
     )
-    if only := names_of(candidates):
-        pairs = pairs.only(only)
+    if candidates:
+        pairs = pairs.only(candidates)
     pairs = texts.with_reports(pairs)
     table = texts.table()
-    metrics, wanted = aligned.wanted()
+    computed, wanted = (None, []) if metrics is None else split_values(metrics)
     scorer = None
     if metrics is not None or settings.values is None:
-        scorer = encoding.scorer(metrics)
+        scorer = encoding.scorer(None if computed is None else list(computed))
     embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),
-        phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
+        phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase,
     ):
         run = compute_alignment(
             pairs,
@@ -203,14 +127,12 @@ def align(
             columns=wanted,
             **vars(settings),
             studies=table,
-            figure=figure,
-            overwrite=running.overwrite,
+            overwrite=output.overwrite,
             on_phase=on_phase,
         )
     print_encoder_warning(embedder)
     many, one = "rows or values are missing", "row or value is missing"
-    print_result(run, printing, many, one, tables=map(_shorter, run.tables))
-    exit_if_failed(run.failures, running.keep_going)
+    show(run, output, many, one, tables=map(_shorter, run.tables), figure=figure)
 
 
 def _shorter(table: "TextTable") -> "TextTable":

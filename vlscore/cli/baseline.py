@@ -3,44 +3,25 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import exit_if_failed, print_encoder_warning, print_result
-from vlscore.cli.progress import stopping
+from vlscore.cli.output import print_encoder_warning, show
+from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.shared import EncoderOptions, Out, OutputOptions, Table, TableOptions, options
 from vlscore.evaluation import BaselineSettings
 
-TrainOption = Annotated[
-    Path | None,
-    option(
-        "--train",
-        "Table of other studies that the baseline learns from: reports, and images where it "
-        "needs them.",
-        "REPORTS",
-        TABLE,
-    ),
-]
 
-
-@grouped("candidate_column", "C", "reference_section", "candidate_section", "as_json")
 def baseline(
+    name: str,
+    studies: Table,
+    /,
     *,
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="constant, normal, random, top-words, top-sentences, nearest-image or templates.",
-            metavar="NAME",
-        ),
-    ],
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    out: OutOption,
-    train: TrainOption = None,
-    settings: BaselineSettings,
-    table: TableOptions,
-    encoding: ScorerOptions,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Out,
+    train: Path | None = None,
+    settings: Annotated[
+        BaselineSettings, options(without=("first", "by_section", "threshold"))
+    ] = BaselineSettings(),
+    table: TableOptions = TableOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C",))] = EncoderOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Write candidates of a generator that every model should beat.
 
@@ -55,8 +36,12 @@ def baseline(
     baseline's signature.
 
     Example: vlscore baseline top-sentences test.csv --train train.csv --out sentences
+
+    Args:
+        name: constant, normal, random, top-words, top-sentences, nearest-image or templates.
+        train: Table of other studies that the baseline learns from: reports, and images where it
+            needs them.
     """
-    from vlscore.cli.progress import cache_hits, row_progress
     from vlscore.data import count_rows
     from vlscore.evaluation import baseline as write_baseline
     from vlscore.evaluation import find_baseline
@@ -68,9 +53,10 @@ def baseline(
     if "train images" in needs and train is not None and total is not None:
         others = count_rows(train)
         total = None if others is None else total + others
+    also = cache_hits(embedder)
     with (
         stopping(out, stored=None),
-        row_progress(total, "writing", quiet=printing.quiet, also=cache_hits(embedder)) as progress,
+        row_progress(total, "writing", quiet=output.is_silent, also=also) as on_progress,
     ):
         result = write_baseline(
             name,
@@ -83,10 +69,8 @@ def baseline(
             columns=table.columns("id", "image", "reference", "view"),
             image_root=table.image_root,
             workers=encoding.decoders() if has_images else 0,
-            overwrite=running.overwrite,
-            on_progress=progress,
+            overwrite=output.overwrite,
+            on_progress=on_progress,
         )
     print_encoder_warning(embedder)
-    many, one = "rows could not be given a candidate", "row could not be given a candidate"
-    print_result(result, printing, many, one)
-    exit_if_failed(result.failures, running.keep_going)
+    show(result, output, "rows could not be given a candidate")

@@ -2,23 +2,21 @@
 
 import sqlite3
 
-import typer
+from cyclopts import App
 
-from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.output import echo
 
-cache = typer.Typer(
+cache = App(
     name="cache",
-    cls=GroupedCommands,
+    group_commands="Commands",
     help="Show and delete what is stored between runs.\n\n"
     "These are embeddings, what networks read in reports, and answers of language models.",
-    no_args_is_help=True,
 )
 
 _GIB, _MIB = 1 << 30, 1 << 20
 
 
-@cache.command(cls=GroupedCommand)
+@cache.command
 def info() -> None:
     """Print where the cache is, how large it is, and how many values it holds.
 
@@ -34,12 +32,12 @@ def info() -> None:
         count, used = cache.size()
     except (sqlite3.Error, OSError) as error:
         echo(f"{cache.path} cannot be read ({error}); `vlscore cache clear` deletes it", err=True)
-        raise typer.Exit(1) from None
+        raise SystemExit(1) from None
     echo(f"folder {cache.folder}")
     echo(f"{count:,} values, {used / _MIB:.1f} MiB of {cache.most_bytes / _GIB:.1f} GiB")
 
 
-@cache.command(cls=GroupedCommand)
+@cache.command
 def clear() -> None:
     """Delete all that is stored; use it while no run is using the cache."""
     from vlscore.core import open_cache

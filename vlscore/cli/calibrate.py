@@ -3,57 +3,35 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts.types import NonNegativeInt
 
-from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import OUTPUT, TABLE_HELP, option
 from vlscore.cli.output import (
     echo,
-    exit_if_failed,
+    end_with,
     print_bad_rows,
     print_encoder_warning,
     print_json,
     print_notes,
     terminal_width,
 )
-from vlscore.cli.progress import stopping
+from vlscore.cli.progress import row_progress, stopping
+from vlscore.cli.shared import EncoderOptions, OutputOptions, Table, TableOptions, options
+from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.evaluation import Calibration
 
-OthersOption = Annotated[
-    int,
-    option(
-        "--others",
-        "Use N references of other studies, drawn at random, as the candidates of each study, "
-        "instead of the column of candidates.",
-        "N",
-        min=0,
-    ),
-]
-WriteCardOption = Annotated[
-    bool,
-    option(
-        "--write-card",
-        "Write C into card.json of the encoder's folder, the one that --weights names.",
-        panel=OUTPUT,
-    ),
-]
 
-
-@grouped("C", "overwrite", "report")
 def calibrate(
+    studies: Table,
+    /,
     *,
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    others: OthersOption = 0,
-    seed: Annotated[
-        int, option("--seed", "Seed of the draw for --others, and of the bootstrap.", "N")
-    ] = 0,
-    table: TableOptions,
-    encoding: ScorerOptions,
-    write_card: WriteCardOption = False,
-    running: RunOptions,
-    printing: PrintOptions,
+    others: NonNegativeInt = 0,
+    seed: int = 0,
+    write_card: bool = False,
+    table: TableOptions = TableOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C",))] = EncoderOptions(),
+    output: Annotated[OutputOptions, options(without=("overwrite", "report"))] = OutputOptions(),
 ) -> None:
     """Measure C, the area at which VLScore is 0, for an encoder.
 
@@ -62,10 +40,14 @@ def calibrate(
     can be compared only if C is the same.
 
     Example: vlscore calibrate studies.jsonl --encoder small --weights trained --write-card
+
+    Args:
+        others: Use N references of other studies, drawn at random, as the candidates of each study,
+            instead of the column of candidates.
+        seed: Seed of the draw for --others, and of the bootstrap.
+        write_card: Write C into card.json of the encoder's folder, the one that --weights names.
     """
-    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
-    from vlscore.errors import InvalidSetting
     from vlscore.evaluation import calibrate, read_card, write_constant
 
     weights = encoding.weights if write_card else None
@@ -77,7 +59,7 @@ def calibrate(
     embedder = encoding.embedder()
     with (
         stopping(None, stored=None),
-        row_progress(total, "embedding", quiet=printing.is_silent) as on_progress,
+        row_progress(total, "embedding", quiet=output.is_silent) as on_progress,
     ):
         found = calibrate(
             embedder,
@@ -92,16 +74,16 @@ def calibrate(
         )
     card = write_constant(weights, found) if weights is not None else None
     print_encoder_warning(embedder)
-    _print(found, card, printing)
-    exit_if_failed(found.failed, running.keep_going)
+    _print(found, card, output)
+    end_with(found.failed, output.keep_going)
 
 
-def _print(found: "Calibration", card: Path | None, printing: PrintOptions) -> None:
+def _print(found: "Calibration", card: Path | None, output: OutputOptions) -> None:
     """Print C with its quantiles, and the rows that could not be used."""
     print_notes(found.notes)
-    if printing.as_json:
+    if output.as_json:
         print_json(found.to_dict())
-    elif not printing.quiet:
+    elif not output.quiet:
         echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
         if card is not None:
             echo(f"wrote {card}")

@@ -1,21 +1,27 @@
 """`vlscore compare`: several systems, every metric, one table."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import TABLE, FigureOption, OutOption, option
-from vlscore.cli.output import (
-    echo,
-    exit_if_failed,
-    print_encoder_warning,
-    print_left_out,
-    print_result,
+from vlscore.cli.output import check_figure, print_encoder_warning, print_left_out, show
+from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.shared import (
+    RESULTS,
+    STUDY,
+    EncoderOptions,
+    Figure,
+    Names,
+    Out,
+    OutputOptions,
+    Several,
+    TableOptions,
+    column_names,
+    options,
+    renamed,
 )
-from vlscore.cli.progress import cache_hits, stopping
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
@@ -24,58 +30,20 @@ if TYPE_CHECKING:
     from vlscore.metrics import Scorer
 
 
-SystemsArgument = Annotated[
-    list[str],
-    typer.Argument(
-        help="Tables of studies with candidates, one a system, or folders of finished "
-        "`vlscore evaluate` runs; name=path gives a system another name than its file's.",
-        metavar="SYSTEMS",
-    ),
-]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ComparedOptions:
-    """Metrics that are computed, and training reports of the baselines."""
-
-    metrics: Annotated[
-        list[str] | None,
-        option(
-            "--metrics -m",
-            "Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists "
-            "all; text, image and bleu are groups. Default: all that need no model file; where a "
-            "folder of a finished run is among the systems, those of the first folder.",
-            "NAMES",
-        ),
-    ] = None
-    text_only: Annotated[
-        bool, option("--text-only", "Use metrics of texts only: no encoder, no images.")
-    ] = False
-    train: Annotated[
-        Path | None,
-        option(
-            "--train",
-            "Table of training reports: baselines use them, and verbatim copies of them are "
-            "counted.",
-            "REPORTS",
-            TABLE,
-        ),
-    ] = None
-
-
-@grouped()
 def compare(
-    *,
-    systems: SystemsArgument,
-    out: OutOption,
-    compared: ComparedOptions,
-    settings: ComparisonSettings,
-    table: TableOptions,
-    encoding: ScorerOptions,
-    paper: TableSettings,
-    figure: FigureOption = None,
-    running: RunOptions,
-    printing: PrintOptions,
+    *systems: Several[str],
+    out: Out,
+    metrics: Names | None = None,
+    text_only: bool = False,
+    train: Path | None = None,
+    settings: Annotated[
+        ComparisonSettings, options(without=("train", "patient_column"))
+    ] = ComparisonSettings(),
+    table: TableOptions = TableOptions(),
+    encoding: EncoderOptions = EncoderOptions(),
+    paper: Annotated[TableSettings, options(RESULTS)] = TableSettings(),
+    figure: Figure = None,
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Compare systems that wrote reports for the same studies.
 
@@ -84,61 +52,79 @@ def compare(
     numbers, intervals and paired tests. Repeat the command with --columns, --digits and the like to
     print the table in another way; nothing is computed again.
 
-    Tables are joined by id. They need the same studies and the same references.
+    Tables are joined by id. They need the same studies and the same references. --rename
+    patient=COLUMN has intervals and tests resample patients, not studies.
 
     Example: vlscore compare ours.csv theirs.csv --text-only --out compared
+
+    Args:
+        systems: Tables of studies with candidates, one a system, or folders of finished
+            `vlscore evaluate` runs; name=path gives a system another name than its file's.
+        metrics: Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists
+            all; text, image and bleu are groups. Default: all that need no model file; where a
+            folder of a finished run is among the systems, those of the first folder.
+        text_only: Use metrics of texts only: no encoder, no images.
+        train: Table of training reports: baselines use them, and verbatim copies of them are
+            counted.
     """
-    from vlscore.cli.progress import row_progress
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
     from vlscore.evaluation import has_images, open_sources, paper_table
 
-    sources = open_sources(systems, table.columns())
-    reports = open_reports(compared.train) if compared.train is not None else None
+    check_figure(figure)
+    columns = renamed(table.rename, *STUDY, "patient")
+    settings = dataclasses.replace(
+        settings,
+        train=None if train is None else open_reports(train),
+        patient_column=columns.pop("patient", None),
+    )
+    sources = open_sources(systems, column_names(**columns))
     scorer: Scorer | None = None
-    if compared.metrics is not None:
-        if compared.text_only:
-            _refuse_embeddings(compared.metrics)
-        scorer = encoding.scorer(compared.metrics)
+    if metrics is not None:
+        if text_only:
+            _refuse_embeddings(metrics)
+        scorer = encoding.scorer(metrics)
     elif finished := [source for source in sources if source.run is not None]:
         if settings.baselines or len(finished) < len(sources):
             # A folder has no other metrics than its own: tables and baselines get these.
-            scorer = _metrics_of(finished[0], encoding, text_only=compared.text_only)
+            scorer = _metrics_of(finished[0], encoding, text_only=text_only)
     else:
         embedder = None
-        if not compared.text_only and any(map(has_images, sources)):
+        if not text_only and any(map(has_images, sources)):
             embedder = encoding.embedder()
-        scorer = _every_metric(embedder, encoding, quiet=printing.quiet)
+        scorer = _every_metric(embedder, encoding, quiet=output.quiet)
     embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out, stored=None),
-        row_progress(None, quiet=printing.is_silent, also=cache_hits(embedder)) as on_progress,
+        row_progress(None, quiet=output.is_silent, also=cache_hits(embedder)) as on_progress,
     ):
         result = run(
             sources,
             out,
             scorer,
             image_root=table.image_root,
-            **{**vars(settings), "train": reports},
+            **vars(settings),
             table=paper,
-            figure=figure,
             workers=encoding.decoders(),
-            overwrite=running.overwrite,
+            overwrite=output.overwrite,
             on_progress=on_progress,
         )
     print_encoder_warning(embedder)
-    tables = [paper_table(result, paper), *result.tables]
-    print_result(result, printing, "values are missing", "value is missing", tables=tables)
-    if not printing.is_silent:
-        folder = result.folder
-        echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
-    exit_if_failed(result.failures, running.keep_going)
+    folder = result.folder
+    show(
+        result,
+        output,
+        "values are missing",
+        "value is missing",
+        tables=[paper_table(result, paper), *result.tables],
+        last=[f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}"],
+        figure=figure,
+        columns=paper.columns,
+    )
 
 
-def _metrics_of(source: "Source", encoding: ScorerOptions, *, text_only: bool) -> "Scorer":
+def _metrics_of(source: "Source", encoding: EncoderOptions, *, text_only: bool) -> "Scorer":
     """Return a scorer of the metrics of a finished run, of those of texts alone if `text_only`."""
-    from vlscore.errors import InvalidSetting
-
     metrics = [each for each in source.metrics if not (text_only and each.uses_embeddings)]
     if not metrics:
         raise InvalidSetting(
@@ -149,10 +135,9 @@ def _metrics_of(source: "Source", encoding: ScorerOptions, *, text_only: bool) -
 
 
 def _every_metric(
-    embedder: "StudyEmbedder | None", encoding: ScorerOptions, *, quiet: bool
+    embedder: "StudyEmbedder | None", encoding: EncoderOptions, *, quiet: bool
 ) -> "Scorer":
     """Return a scorer of every free metric that can run, of texts alone without an embedder."""
-    from vlscore.errors import InvalidSetting
     from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
 
     C, example = None, None
@@ -174,8 +159,7 @@ def _every_metric(
     return Scorer(embedder, metrics=found, text_policy=encoding.policy(), C=C)
 
 
-def _refuse_embeddings(metrics: list[str]) -> None:
-    from vlscore.errors import InvalidSetting
+def _refuse_embeddings(metrics: Sequence[str]) -> None:
     from vlscore.metrics import Plan
 
     if unlike := [str(metric) for metric in Plan(metrics).steps if metric.uses_embeddings]:

@@ -1,21 +1,12 @@
 """`vlscore doctor`: what is installed, what was found, and what to do about the rest."""
 
-from typing import Annotated
-
-import typer
-
-from vlscore.cli.options import option
 from vlscore.cli.output import echo, print_json, terminal_width
+from vlscore.cli.shared import AsJson
 
 _NOT_READY = 1
 
 
-def doctor(
-    *,
-    as_json: Annotated[
-        bool, option("--json", "Print the results as json, and nothing else.")
-    ] = False,
-) -> None:
+def doctor(*, as_json: AsJson = False) -> None:
     """Check the installation: libraries, device, encoders, metrics.
 
     Prints what is installed with its version, the device that would compute, which encoders and
@@ -32,4 +23,4 @@ def doctor(
     else:
         echo(found.text(terminal_width()))
     if not found.is_ready:
-        raise typer.Exit(_NOT_READY)
+        raise SystemExit(_NOT_READY)

@@ -1,36 +1,12 @@
 """`vlscore draw`: the figures of a finished folder."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from vlscore.cli.options import OUTPUT, option
 from vlscore.cli.output import echo
+from vlscore.cli.shared import Names, Several
 
 
-def draw(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Folders of finished evaluate, compare, align, sensitivity or train runs.",
-            metavar="FOLDERS",
-        ),
-    ],
-    figure: Annotated[
-        str, option("--figure", "Format of the figures: pdf, svg or png.", "NAME", OUTPUT)
-    ] = "pdf",
-    columns: Annotated[
-        str,
-        option(
-            "--columns",
-            "For a comparison: numbers to draw, with commas, as in bleu-4,rouge-l. Default: "
-            "the headline of every metric.",
-            "NAMES",
-            OUTPUT,
-        ),
-    ] = "",
-) -> None:
+def draw(*folders: Several[Path], figure: str = "pdf", columns: Names = ()) -> None:
     """Draw the figures of finished folders.
 
     They are drawn from the numbers in the folders; nothing is computed again.
@@ -39,10 +15,15 @@ def draw(
     that colour-blind readers tell apart.
 
     Example: vlscore draw compared --figure pdf
+
+    Args:
+        folders: Folders of finished evaluate, compare, align, sensitivity or train runs.
+        figure: Format of the figures: pdf, svg or png.
+        columns: For a comparison: numbers to draw, with commas, as in bleu-4,rouge-l. Default: the
+            primary number of every metric.
     """
-    from vlscore.core import split_names
     from vlscore.evaluation import draw as run
 
     for folder in folders:
-        for path in run(folder, figure, columns=split_names(columns)):
+        for path in run(folder, figure, columns=columns):
             echo(f"wrote {path}")

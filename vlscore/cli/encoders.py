@@ -6,12 +6,10 @@
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from vlscore.cli.options import option
 from vlscore.cli.output import echo
+from vlscore.cli.shared import AsJson
 
 if TYPE_CHECKING:
     from vlscore.encoders import EncoderCard, PublishedWeights
@@ -109,12 +107,7 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def encoders(
-    name: Annotated[
-        str | None, typer.Argument(help="Show everything about this encoder.", show_default=False)
-    ] = None,
-    as_json: Annotated[bool, option("--json", "Print as json.")] = False,
-) -> None:
+def encoders(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     """List the encoders, or show everything about one.
 
     C is the triangle area that scores 0; "-" means that nobody published one, and --C must be
@@ -122,6 +115,9 @@ def encoders(
     are found in any spelling; one of your own is written package.module:Class.
 
     Example: vlscore encoders limitr
+
+    Args:
+        name: Show everything about this encoder.
     """
     import json
 

@@ -1,114 +1,50 @@
 """`vlscore evaluate`: a table of studies."""
 
-import dataclasses
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from cyclopts import Parameter
+from cyclopts.types import NonNegativeInt
 
-from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import (
-    ENCODER,
-    OUTPUT,
-    ByOption,
-    FigureOption,
-    FormatOption,
-    KeepOption,
-    OutOption,
-    PatientColumnOption,
-    names_in,
-    option,
+from vlscore.cli.output import check_figure, echo, print_encoder_warning, show, terminal_width
+from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.shared import (
+    RESULTS,
+    STUDY,
+    EncoderOptions,
+    Figure,
+    Format,
+    Metrics,
+    Names,
+    Out,
+    OutputOptions,
+    Several,
+    TableOptions,
+    column_names,
+    renamed,
 )
-from vlscore.cli.output import (
-    check_figure,
-    draw_figures,
-    echo,
-    exit_if_failed,
-    print_encoder_warning,
-    print_result,
-    terminal_width,
-)
-from vlscore.cli.progress import cache_hits, stopping
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.stats import Result, TextTable
 
 
-ENGINES = ("local", "ray")
-
-
-MetricsOption = Annotated[
-    list[str] | None,
-    option(
-        "--metrics -m",
-        "Metrics with commas between them, as in vlscore,cosine,bleu-4; repeatable. text, "
-        "image and bleu are groups; `vlscore metrics` lists all.",
-        "NAMES",
-        show_default="vlscore",
-    ),
-]
-EngineOption = Annotated[
-    str,
-    option(
-        "--engine",
-        "Where to compute: local, on this machine; or ray, on the Ray cluster that RAY_ADDRESS "
-        "names, else one on this machine (pip install 'vlscore[ray]').",
-        "NAME",
-        ENCODER,
-    ),
-]
-PartOption = Annotated[
-    str | None,
-    option(
-        "--part",
-        "Compute only the K-th of N parts of the rows, as a job of a batch system; --join makes "
-        "the results of all parts.",
-        "K/N",
-    ),
-]
-JoinOption = Annotated[
-    bool, option("--join", "Join the folders of all parts, named in place of the table.")
-]
-ShowOption = Annotated[
-    int, option("--show", "Print the values of the first N rows.", "N", OUTPUT, min=0)
-]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ComputedOptions:
-    """What is computed, and for which of the table's own columns."""
-
-    metrics: MetricsOption = None
-    keep: KeepOption = None
-    by: ByOption = None
-    patient_column: PatientColumnOption = None
-
-
-@grouped()
 def evaluate(
-    *,
-    studies: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Table: .jsonl, .json, .csv, .tsv or .parquet; with --join, the folders of all "
-            "parts.",
-            metavar="STUDIES",
-        ),
-    ],
-    out: OutOption,
-    computed: ComputedOptions,
-    part: PartOption = None,
-    join: JoinOption = False,
-    columns: TableOptions,
-    encoding: ScorerOptions,
-    engine: EngineOption = "local",
-    format: FormatOption = "parquet",
-    figure: FigureOption = None,
-    running: RunOptions,
-    show: ShowOption = 0,
-    printing: PrintOptions,
+    *studies: Several[Path],
+    out: Out,
+    metrics: Metrics = None,
+    keep: Names = (),
+    by: Names = (),
+    part: str | None = None,
+    join: bool = False,
+    engine: Literal["local", "ray"] = "local",
+    table: TableOptions = TableOptions(),
+    encoding: EncoderOptions = EncoderOptions(),
+    format: Format = "parquet",
+    figure: Figure = None,
+    show_rows: Annotated[NonNegativeInt, Parameter(name="--show", group=RESULTS)] = 0,
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Compute metrics for every study of a table.
 
@@ -116,58 +52,74 @@ def evaluate(
     of texts need no image. If references and candidates are in two files, join them with `vlscore
     pair`. A row without a value is listed in failures.csv with the reason, and the exit status is 1
     unless --keep-going is used. If the first hundred rows fail for one reason, the run ends.
+    --rename patient=COLUMN has intervals resample patients, not studies.
 
     Stop with Ctrl-C; the same command computes again, what is slow from the cache.
 
     Example: vlscore evaluate studies.csv -m bleu-4,rouge-l --out scored
+
+    Args:
+        studies: Table: .jsonl, .json, .csv, .tsv or .parquet; with --join, the folders of all
+            parts.
+        keep: Columns of the table to copy into the scores, with commas between them.
+        by: Columns of the table, such as view or sex: prints results for each value, too.
+        part: Compute only the K-th of N parts of the rows, as in 2/8, as a job of a batch system;
+            --join makes the results of all parts.
+        join: Join the folders of all parts, named in place of the table.
+        engine: Where to compute: local, on this machine; or ray, on the Ray cluster that
+            RAY_ADDRESS names, else one on this machine (pip install 'vlscore[ray]').
+        show_rows: Print the values of the first N rows.
     """
-    from vlscore.cli.progress import row_progress
+    from vlscore.data import open_studies
     from vlscore.evaluation import OnRay, join_parts
     from vlscore.evaluation import evaluate as run
     from vlscore.metrics import Plan
 
-    if engine not in ENGINES:
-        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
     check_figure(figure)
     embedder = None
     if join:
-        result = join_parts(studies, out, format=format, overwrite=running.overwrite)
+        result = join_parts(studies, out, format=format, overwrite=output.overwrite)
     elif len(studies) != 1:
         raise InvalidSetting("name one table; several folders are for --join")
     else:
-        metrics = computed.metrics or ["vlscore"]
+        chosen = metrics or ("vlscore",)
+        columns = renamed(table.rename, *STUDY, "patient")
+        patient = columns.pop("patient", None)
         # The table first: a slip in it is found before seconds go into loading an encoder.
-        table = columns.studies(studies[0], Plan(metrics).needs.roles)
-        scorer = encoding.scorer(metrics)
+        opened = open_studies(
+            studies[0],
+            needs=Plan(chosen).needs.roles,
+            image_root=table.image_root,
+            columns=column_names(**columns),
+        )
+        scorer = encoding.scorer(chosen)
         embedder = scorer.embedder
-        recipe = partial(encoding.absolute().scorer, metrics, quiet=True)
+        recipe = partial(encoding.absolute().scorer, chosen, quiet=True)
         with (
             stopping(out, stored=None),
             row_progress(
-                table.count(), quiet=printing.is_silent, also=cache_hits(embedder)
+                opened.count(), quiet=output.is_silent, also=cache_hits(embedder)
             ) as on_progress,
         ):
             result = run(
-                table,
+                opened,
                 out,
                 scorer,
                 format=format,
-                keep=names_in(computed.keep),
-                by=names_in(computed.by),
-                patient=computed.patient_column,
+                keep=keep,
+                by=by,
+                patient=patient,
                 part=part,
                 engine=OnRay(recipe, workers=encoding.workers) if engine == "ray" else None,
                 workers=encoding.decoders(),
-                overwrite=running.overwrite,
-                keep_going=running.keep_going,
+                overwrite=output.overwrite,
+                keep_going=output.keep_going,
                 on_progress=on_progress,
             )
-    draw_figures(result.folder, figure)
     print_encoder_warning(embedder)
-    if show and not printing.is_silent:
-        echo(_first_rows(result, show).text(terminal_width()) + "\n")
-    print_result(result, printing, "rows lack a value", "row lacks a value")
-    exit_if_failed(result.failures, running.keep_going)
+    if show_rows and not output.is_silent:
+        echo(_first_rows(result, show_rows).text(terminal_width()) + "\n")
+    show(result, output, "rows lack a value", "row lacks a value", figure=figure)
 
 
 def _first_rows(result: "Result", count: int) -> "TextTable":

@@ -5,40 +5,23 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.option_groups import PrintOptions, ScorerOptions, grouped
-from vlscore.cli.options import OUTPUT, option
 from vlscore.cli.output import echo, print_encoder_warning
+from vlscore.cli.shared import AsJson, EncoderOptions, Text, options
 
 
-@grouped("batch_size", "workers", "quiet")
 def explain(
     *,
-    candidate: Annotated[str, option("--candidate -g", "Generated report.", "TEXT")],
-    reference: Annotated[str, option("--reference -r", "Reference report.", "TEXT")],
-    image: Annotated[
-        list[Path] | None, option("--image -i", "Image; repeat for several views.", "PATH")
-    ] = None,
-    metric: Annotated[
-        str, option("--metric -m", "Metric; `vlscore metrics` lists all.", "NAME")
-    ] = "vlscore",
-    page: Annotated[
-        Path | None,
-        option("--page", "Also write an HTML page, which holds both reports.", "FILE", OUTPUT),
-    ] = None,
-    films: Annotated[
-        bool, option("--films", "Show the films on the page, too, shrunk.", panel=OUTPUT)
-    ] = False,
-    maps: Annotated[
-        bool,
-        option(
-            "--maps",
-            "Compute for each sentence a map of the image: where the two agree. Needs an encoder "
-            "with local vectors, such as phantom; each map has a check by deletion. --page shows "
-            "maps with --films.",
-        ),
-    ] = False,
-    encoding: ScorerOptions,
-    printing: PrintOptions,
+    candidate: Text,
+    reference: Text,
+    image: tuple[Path, ...] = (),
+    metric: str = "vlscore",
+    page: Path | None = None,
+    images: bool = False,
+    maps: bool = False,
+    encoding: Annotated[
+        EncoderOptions, options(without=("batch_size", "workers"))
+    ] = EncoderOptions(),
+    as_json: AsJson = False,
 ) -> None:
     """Explain the score of one report: its errors and sentences.
 
@@ -46,18 +29,29 @@ def explain(
     costs as much as the score is better without it; below 0, it helps.
 
     Example: vlscore explain -i chest.dcm -g "Left effusion." -r "Clear lungs."
+
+    Args:
+        candidate: Generated report.
+        reference: Reference report.
+        image: Image; repeat for several views.
+        metric: Metric; `vlscore metrics` lists all.
+        page: Also write an HTML page to this file; it holds both reports.
+        images: Show the images on the page, too, shrunk.
+        maps: Compute for each sentence a map of the image: where the two agree. Needs an encoder
+            with local vectors, such as phantom; each map has a check by deletion. --page shows maps
+            with --images.
     """
     from vlscore.pages import explain_study
 
     scorer = encoding.scorer(metric)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        found = explain_study(scorer, tuple(image or ()), candidate, reference, maps=maps)
+        found = explain_study(scorer, image, candidate, reference, maps=maps)
     print_encoder_warning(scorer.embedder)
     for each in caught:
         echo(f"warning: {each.message}", err=True)
     if maps and found.maps is None:
         echo("note: no map: the encoder has no local vectors, or no image was given", err=True)
-    echo(json.dumps(found.to_dict(), indent=2) if printing.as_json else str(found))
+    echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
     if page is not None:
-        echo(f"wrote {found.write(page, films=films).path}", err=True)
+        echo(f"wrote {found.write(page, films=images).path}", err=True)

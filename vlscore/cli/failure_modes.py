@@ -1,32 +1,19 @@
 """`vlscore failure-modes`: which errors the reports have that a metric takes for the best."""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from vlscore.cli.option_groups import (
-    BootstrapOptions,
-    PrintOptions,
-    RatingOptions,
-    RunOptions,
-    grouped,
-)
-from vlscore.cli.options import RATINGS_HELP, LayoutOption, OutOption, option
-from vlscore.cli.output import exit_if_failed, print_result
+from vlscore.cli.output import show
+from vlscore.cli.shared import Out, OutputOptions, RatingOptions, Ratings, Resamples, Seed
 
 
-@grouped()
 def failure_modes(
+    ratings: Ratings,
+    /,
     *,
-    ratings: Annotated[Path, typer.Argument(help=RATINGS_HELP, metavar="RATINGS")],
-    out: OutOption,
-    rate: Annotated[float, option("--rate", "False discovery rate of the tests.", "NUMBER")] = 0.01,
-    layout: LayoutOption = None,
-    bootstrap: BootstrapOptions,
-    rating: RatingOptions,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Out,
+    rate: float = 0.01,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    rating: RatingOptions = RatingOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Show the errors of the reports that each metric prefers.
 
@@ -37,19 +24,19 @@ def failure_modes(
     one-sided paired tests at a false discovery rate of 1 % (Yu et al. 2023).
 
     Example: vlscore failure-modes counted.csv --out failure-modes
-    """
 
+    Args:
+        rate: False discovery rate of the tests.
+    """
     from vlscore.evaluation import failure_modes as compute_failure_modes
     from vlscore.evaluation import read_ratings
 
-    pairs = read_ratings(ratings, layout, **rating.named())
     run = compute_failure_modes(
-        pairs,
+        read_ratings(ratings, **rating.columns()),
         out,
         rate=rate,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
-        overwrite=running.overwrite,
+        resamples=resamples,
+        seed=seed,
+        overwrite=output.overwrite,
     )
-    print_result(run, printing, "rows could not be used", "row could not be used")
-    exit_if_failed(run.failures, running.keep_going)
+    show(run, output)

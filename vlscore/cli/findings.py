@@ -1,47 +1,23 @@
 """`vlscore findings`: CheXpert's labels of reports, and each finding."""
 
-import dataclasses
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
-
-from vlscore.cli.option_groups import PrintOptions, RunOptions, SectionOptions, grouped
-from vlscore.cli.options import (
-    TABLE_HELP,
-    IdColumnOption,
-    OutOption,
-    TextColumnOption,
-    option,
-)
-from vlscore.cli.output import exit_if_failed, print_result
-from vlscore.cli.progress import stopping
+from vlscore.cli.output import show
+from vlscore.cli.progress import row_progress, stopping
+from vlscore.cli.shared import Out, OutputOptions, Rename, Section, Table, options, renamed
 from vlscore.findings import LabelPolicy
 
-FormatOption = Annotated[
-    str, option("--format", "Format of labels and findings: csv or jsonl.", "NAME")
-]
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelColumnOptions:
-    """Columns of the reports."""
-
-    id_column: IdColumnOption = "id"
-    text_column: TextColumnOption = None
-
-
-@grouped("reference_section", "candidate_section", "as_json")
 def findings(
+    reports: Table,
+    /,
     *,
-    reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
-    out: OutOption,
-    policy: LabelPolicy,
-    format: FormatOption = "csv",
-    columns: LabelColumnOptions,
-    sections: SectionOptions,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Out,
+    policy: Annotated[LabelPolicy, options()] = LabelPolicy(),
+    format: Literal["csv", "jsonl"] = "csv",
+    rename: Rename = (),
+    section: Section = "all",
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Label reports with CheXpert's fourteen observations.
 
@@ -53,25 +29,27 @@ def findings(
     findings-f1 of `vlscore evaluate` or `vlscore compare`.
 
     Example: vlscore findings reports.csv --out labelled
+
+    Args:
+        format: Format of labels and findings: csv or jsonl.
     """
-    from vlscore.cli.progress import row_progress
-    from vlscore.data import count_rows
+    from vlscore.data import TextPolicy, count_rows
     from vlscore.evaluation import findings as write_findings
 
+    names = renamed(rename, "id", "report")
     with (
         stopping(out, stored=None),
-        row_progress(count_rows(reports), "labelling", quiet=printing.quiet) as on_progress,
+        row_progress(count_rows(reports), "labelling", quiet=output.is_silent) as on_progress,
     ):
         result = write_findings(
             reports,
             out,
             policy=policy,
             format=format,
-            text_policy=None if sections.section == "all" else sections.policy(),
-            id_column=columns.id_column,
-            text_column=columns.text_column,
-            overwrite=running.overwrite,
+            text_policy=None if section == "all" else TextPolicy.named(section),
+            id_column=names.get("id", "id"),
+            text_column=names.get("report"),
+            overwrite=output.overwrite,
             on_progress=on_progress,
         )
-    print_result(result, printing, "rows could not be used", "row could not be used")
-    exit_if_failed(result.failures, running.keep_going)
+    show(result, output, studies=reports)

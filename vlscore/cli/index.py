@@ -1,61 +1,41 @@
 """`vlscore index`: corpora of reports for the oracle."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import App
 
-from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
-from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, grouped
-from vlscore.cli.options import TABLE_HELP, OutOption, option
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    echo,
-    exit_if_failed,
-    print_encoder_warning,
-    print_failures,
-)
+from vlscore.cli.output import echo, end_with, print_encoder_warning, print_failures
 from vlscore.cli.progress import cache_hits, row_progress, stopping
-from vlscore.retrieval import SourceSettings
+from vlscore.cli.shared import (
+    EncoderOptions,
+    Out,
+    OutputOptions,
+    Table,
+    TableOptions,
+    options,
+    renamed,
+)
 
-index = typer.Typer(
+index = App(
     name="index",
-    cls=GroupedCommands,
+    group_commands="Commands",
     help="Build a searchable corpus of reports.\n\n"
     "Its reports are embedded once; `vlscore oracle` searches them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 
-@index.command(cls=GroupedCommand)
-@grouped("C", "views", "reference_section", "candidate_section", "as_json", "report")
+@index.command
 def build(
+    corpus: Table,
+    /,
     *,
-    corpus: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
-    out: OutOption,
-    images: Annotated[
-        bool,
-        option(
-            "--images",
-            "Index the table's radiographs (the first of each study), not its reports; for "
-            "`vlscore oracle --metric text-to-image`.",
-        ),
-    ] = False,
-    approximate: Annotated[
-        str | None,
-        option(
-            "--approximate",
-            'FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ384x4fs" '
-            'or "HNSW32"; worth it beyond a million reports.',
-            "FACTORY",
-        ),
-    ] = None,
-    source: SourceSettings,
-    encoding: ScorerOptions,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Out,
+    images: bool = False,
+    approximate: str | None = None,
+    source: TableOptions = TableOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C", "views"))] = EncoderOptions(),
+    output: Annotated[OutputOptions, options(without=("report", "as_json"))] = OutputOptions(),
 ) -> None:
     """Embed a corpus into an index; equal texts are embedded once, with all their ids.
 
@@ -65,18 +45,30 @@ def build(
 
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
     train-index
+
+    Args:
+        images: Index the table's radiographs (the first of each study), not its reports; for
+            `vlscore oracle --metric text-to-image`.
+        approximate: FAISS index for approximate search, such as "IVF1024,Flat",
+            "IVF1024,PQ384x4fs" or "HNSW32"; worth it beyond a million reports.
     """
     from vlscore.data import count_rows
-    from vlscore.retrieval import index_build
+    from vlscore.retrieval import SourceSettings, index_build
 
+    names = renamed(source.rename, "id", "report", "image")
+    settings = SourceSettings(
+        "image" if images else "report",
+        encoding.section,
+        id_column=names.get("id", "id"),
+        text_column=names.get("report"),
+        image_column=names.get("image", "image"),
+        image_root=source.image_root,
+    )
     embedder = encoding.embedder()
-    kind = "image" if images else "report"
-    settings = dataclasses.replace(source, kind=kind, text_policy=encoding.section)
+    also = cache_hits(embedder)
     with (
         stopping(out, "what was embedded is"),
-        row_progress(
-            count_rows(corpus), "embedding", quiet=printing.quiet, also=cache_hits(embedder)
-        ) as on_progress,
+        row_progress(count_rows(corpus), "embedding", quiet=output.quiet, also=also) as on_progress,
     ):
         result = index_build(
             corpus,
@@ -84,37 +76,32 @@ def build(
             embedder,
             settings,
             approximate=approximate,
-            overwrite=running.overwrite,
+            overwrite=output.overwrite,
             workers=encoding.decoders(),
             on_progress=on_progress,
         )
     print_encoder_warning(embedder)
     if result.unchanged:
         echo(f"{out} holds this corpus already; nothing was done", err=True)
-    if not printing.quiet:
+    if not output.quiet:
         facts = result.facts
         echo(f"{facts.items} {facts.kind}s, {facts.rows} distinct")
         echo(result.signature)
         echo(f"wrote {out}")
     failures = result.failures
-    rest = f"of {corpus} could not be used"
-    print_failures(
-        failures[:GROUPED_FAILURES],
-        len(failures),
-        f"rows {rest}",
-        f"row {rest}",
-        listed_in=out / "failures.csv",
-    )
-    exit_if_failed(failures, running.keep_going)
+    many, listed = f"rows of {corpus} could not be used", out / "failures.csv"
+    print_failures(failures, len(failures), many, many.replace("rows", "row", 1), listed)
+    end_with(failures, output.keep_going)
 
 
-@index.command(cls=GroupedCommand)
-def info(
-    path: Annotated[Path, typer.Argument(help="Folder of the index.", metavar="INDEX")],
-) -> None:
+@index.command
+def info(path: Path, /) -> None:
     """Print what is in an index and what it was made with; its files must be unchanged.
 
     Example: vlscore index info train-index
+
+    Args:
+        path: Folder of the index.
     """
     from vlscore.retrieval import load_index
 

@@ -1,124 +1,60 @@
 """`vlscore judge`: each error of generated reports, with its severity and correction."""
 
 import dataclasses
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Group, Parameter
+from cyclopts.types import PositiveInt
 
-from vlscore.cli.option_groups import (
-    PrintOptions,
-    RunOptions,
-    SectionOptions,
-    TableOptions,
-    grouped,
+from vlscore.cli.output import echo, show
+from vlscore.cli.progress import row_progress, stopping
+from vlscore.cli.shared import (
+    Out,
+    OutputOptions,
+    Rename,
+    Section,
+    Table,
+    column_names,
+    options,
+    renamed,
 )
-from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import echo, exit_if_failed, print_result
-from vlscore.cli.progress import stopping
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.evaluation import TokenPrices
     from vlscore.metrics import ModelJudge
 
-MODEL = "Language model"
 
-AgeColumnOption = Annotated[
-    str,
-    option(
-        "--age-column",
-        "Column with the age, in years or as DICOM writes it; used where there is one.",
-        "NAME",
-        TABLE,
-    ),
-]
-IndicationColumnOption = Annotated[
-    str,
-    option(
-        "--indication-column", "Column with the indication; used where there is one.", "NAME", TABLE
-    ),
-]
-
-
+@options(Group("Language model", sort_key=1))
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LanguageModelOptions:
-    """A language model that judges in place of the rules."""
+    """A language model that judges in place of the rules.
 
-    model: Annotated[
-        str | None,
-        option(
-            "--model",
-            "Judge by a language model: its name at --endpoint. Default: by rules.",
-            "NAME",
-            MODEL,
-        ),
-    ] = None
+    Attributes:
+        model: Judge by a language model: its name at --endpoint. Default: by rules.
+        endpoint: Address of an OpenAI-compatible service, such as http://localhost:8000/v1. It
+            receives both reports, age and indication of every study. Its key is read from
+            VLSCORE_JUDGE_KEY. Default: VLSCORE_JUDGE_ENDPOINT.
+        send_to: Hosts on other machines that may receive the reports; needed unless the endpoint is
+            on this machine. Default: VLSCORE_JUDGE_SEND_TO.
+        prompt: few-shot, zero-shot, or a .toml file of your own.
+        in_flight: Largest number of requests at once.
+        prices: IN,OUT: prices of a million tokens of questions and of answers; the results then
+            have the cost.
+        no_cache: Ask the model anew, and store no answers for later runs.
+    """
+
+    model: str | None = None
     endpoint: Annotated[
-        str | None,
-        option(
-            "--endpoint",
-            "Address of an OpenAI-compatible service, such as http://localhost:8000/v1. It "
-            "receives both reports, age and indication of every study. Its key is read from "
-            "VLSCORE_JUDGE_KEY. Default: VLSCORE_JUDGE_ENDPOINT.",
-            "URL",
-            MODEL,
-            envvar="VLSCORE_JUDGE_ENDPOINT",
-            show_envvar=False,
-        ),
+        str | None, Parameter(env_var="VLSCORE_JUDGE_ENDPOINT", show_env_var=False)
     ] = None
-    send_to: Annotated[
-        str,
-        option(
-            "--send-to",
-            "Host on another machine that may receive the reports; needed unless the endpoint is "
-            "on this machine. Default: VLSCORE_JUDGE_SEND_TO.",
-            "HOST",
-            MODEL,
-            envvar="VLSCORE_JUDGE_SEND_TO",
-            show_envvar=False,
-        ),
-    ] = ""
-    prompt: Annotated[
-        str, option("--prompt", "few-shot, zero-shot, or a .toml file of your own.", "NAME", MODEL)
-    ] = "few-shot"
-    order: Annotated[
-        str,
-        option(
-            "--order",
-            "Which report the question shows first: candidate-first or reference-first.",
-            "NAME",
-            MODEL,
-        ),
-    ] = "candidate-first"
+    send_to: Annotated[str, Parameter(env_var="VLSCORE_JUDGE_SEND_TO", show_env_var=False)] = ""
+    prompt: str = "few-shot"
     in_flight: Annotated[
-        int,
-        option(
-            "--in-flight",
-            "Largest number of requests at once.",
-            "N",
-            MODEL,
-            min=1,
-            envvar="VLSCORE_JUDGE_IN_FLIGHT",
-            show_envvar=False,
-        ),
+        PositiveInt, Parameter(env_var="VLSCORE_JUDGE_IN_FLIGHT", show_env_var=False)
     ] = 8
-    prices: Annotated[
-        str | None,
-        option(
-            "--prices",
-            "Prices of a million tokens of questions and of answers; the results then have the "
-            "cost.",
-            "IN,OUT",
-            MODEL,
-        ),
-    ] = None
-    no_cache: Annotated[
-        bool,
-        option(
-            "--no-cache", "Ask the model anew, and store no answers for later runs.", panel=MODEL
-        ),
-    ] = False
+    prices: str | None = None
+    no_cache: bool = False
 
     def judge(self) -> "ModelJudge | None":
         """Return the judge; None for the rules."""
@@ -132,7 +68,7 @@ class LanguageModelOptions:
             send_to=self.send_to.split(","),
             in_flight=self.in_flight,
         )
-        return ModelJudge(model, prompt=self.prompt, order=self.order, cache=not self.no_cache)
+        return ModelJudge(model, prompt=self.prompt, cache=not self.no_cache)
 
     def token_prices(self) -> "TokenPrices | None":
         """Return the prices; raise InvalidSetting for anything but two numbers."""
@@ -149,24 +85,20 @@ class LanguageModelOptions:
         return TokenPrices(tokens_in, tokens_out)
 
 
-@grouped(
-    "image_root", "image_column", "view_column", "reference_section", "candidate_section", "as_json"
-)
 def judge(
+    studies: Table,
+    /,
     *,
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    out: OutOption,
-    table: TableOptions,
-    age_column: AgeColumnOption = "age",
-    indication_column: IndicationColumnOption = "indication",
-    sections: SectionOptions,
-    language_model: LanguageModelOptions,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Out,
+    rename: Rename = (),
+    section: Section = "all",
+    language_model: LanguageModelOptions = LanguageModelOptions(),
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Name each error of a report, how severe it is, and why.
 
-    The judge works by rules, without a model or a network, or with --model by a language model.
+    The judge works by rules, without a model or a network, or with --model by a language model. It
+    reads the columns reference, candidate, and where the table has them age and indication.
     Writes judgements.jsonl (each error of each study) and totals.csv (one row a study: scores, and
     errors by category). Answers of a model are stored as they come: after a stop, the same command
     asks only what is missing.
@@ -179,28 +111,28 @@ def judge(
     With a service on this machine: vlscore judge studies.csv --out judged --model llama3.1
     --endpoint http://localhost:11434/v1
     """
-    from vlscore.cli.progress import row_progress
-    from vlscore.data import count_rows
+    from vlscore.data import TextPolicy, count_rows
     from vlscore.evaluation import judge as compute_judgements
 
+    columns = renamed(rename, "id", "reference", "candidate", "age", "indication")
+    age, indication = columns.pop("age", "age"), columns.pop("indication", "indication")
     judged_by, prices = language_model.judge(), language_model.token_prices()
     if judged_by is not None:
         echo(f"reports go to {judged_by.model}", err=True)
     with (
         stopping(out, stored=None),
-        row_progress(count_rows(studies), "judging", quiet=printing.quiet) as on_progress,
+        row_progress(count_rows(studies), "judging", quiet=output.is_silent) as on_progress,
     ):
         result = compute_judgements(
             studies,
             out,
             judge=judged_by,
             prices=prices,
-            columns=table.columns("id", "reference", "candidate"),
-            age_column=age_column,
-            indication_column=indication_column,
-            text_policy=None if sections.section == "all" else sections.policy(),
-            overwrite=running.overwrite,
+            columns=column_names(**columns),
+            age_column=age,
+            indication_column=indication,
+            text_policy=None if section == "all" else TextPolicy.named(section),
+            overwrite=output.overwrite,
             on_progress=on_progress,
         )
-    print_result(result, printing, "rows could not be judged", "row could not be judged")
-    exit_if_failed(result.failures, running.keep_going)
+    show(result, output, "rows could not be judged", studies=studies)

@@ -5,9 +5,7 @@
 
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from vlscore.cli.output import echo
 
@@ -125,11 +123,7 @@ def _bounds(bounds: tuple[float | None, float | None]) -> str:
     return f"from {low} to {high}"
 
 
-def metrics(
-    name: Annotated[
-        str | None, typer.Argument(help="Show everything about this metric.", metavar="NAME")
-    ] = None,
-) -> None:
+def metrics(name: str | None = None, /) -> None:
     """List the metrics, or show everything about one.
 
     Several are named with commas between them, parameters in parentheses:
@@ -137,6 +131,9 @@ def metrics(
     package.module:METRIC.
 
     Example: vlscore metrics findings-f1
+
+    Args:
+        name: Show everything about this metric.
     """
     from vlscore.metrics import METRICS, find_metric
 

@@ -4,54 +4,53 @@ import contextlib
 import dataclasses
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
-import typer
+from cyclopts import Group
 
-from vlscore.cli.option_groups import (
-    IndexEncoderOptions,
-    PrintOptions,
-    RunOptions,
-    TableOptions,
-    grouped,
-)
-from vlscore.cli.options import TABLE_HELP, OptionalOutOption, option
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    echo,
-    exit_if_failed,
-    print_encoder_warning,
-    print_failures,
-    print_json,
-    print_run_notes,
-    print_tables,
-)
+from vlscore.cli.output import print_encoder_warning, show
 from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.shared import (
+    EncoderOptions,
+    OptionalOut,
+    OutputOptions,
+    Table,
+    TableOptions,
+    options,
+)
 from vlscore.retrieval import OracleSettings
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
+    from vlscore.retrieval import Index
 
 
-@grouped("candidate_column", "reference_section", "candidate_section", after={"effort": "mode"})
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IndexEncoderOptions(EncoderOptions):
+    """The encoder of an index.
+
+    Attributes:
+        encoder: Encoder of the index. Default: the one that the index names, not VLSCORE_ENCODER.
+    """
+
+    encoder: str | None = None
+
+    def of_index(self, index: "Index") -> Self:
+        """Return the same options with the encoder that the index names, unless one was chosen."""
+        return dataclasses.replace(self, encoder=self.encoder or index.encoder_name())
+
+
 def oracle(
+    studies: Table,
+    /,
     *,
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    index: Annotated[Path, option("--index -i", "Folder of the index.", "FOLDER")],
-    search: OracleSettings,
-    check: Annotated[
-        bool,
-        option(
-            "--check/--no-check",
-            "First compare the index with its sha256s, which reads all of it.",
-            panel="Search",
-        ),
-    ] = True,
-    table: TableOptions,
-    encoding: IndexEncoderOptions,
-    out: OptionalOutOption = None,
-    running: RunOptions,
-    printing: PrintOptions,
+    index: Path,
+    no_check: bool = False,
+    search: Annotated[OracleSettings, options(Group("Search", sort_key=1))] = OracleSettings(),
+    table: TableOptions = TableOptions(),
+    encoding: IndexEncoderOptions = IndexEncoderOptions(),
+    out: OptionalOut = None,
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Find the reports of a corpus that score best for a study.
 
@@ -67,6 +66,10 @@ def oracle(
     was built.
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
+
+    Args:
+        index: Folder of the index.
+        no_check: Do not compare the index with its sha256s, which reads all of it.
     """
     from vlscore.data import count_rows
     from vlscore.retrieval import load_index
@@ -74,20 +77,16 @@ def oracle(
 
     if encoding.C is not None:
         search = dataclasses.replace(search, metric=search.scored(C=encoding.C))
-    opened = load_index(index, check=check)
+    opened = load_index(index, check=not no_check)
     embedder: StudyEmbedder | None = None
     if search.uses_embeddings:
         embedder = encoding.of_index(opened).embedder()
+    quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
             stopping(out, "what was found is"),
-            row_progress(
-                count_rows(studies),
-                "searching",
-                quiet=printing.is_silent,
-                also=cache_hits(embedder),
-            ) as on_progress,
+            row_progress(count_rows(studies), "searching", quiet=quiet, also=also) as on_progress,
         ):
             result = run(
                 studies,
@@ -99,19 +98,9 @@ def oracle(
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
                 workers=encoding.decoders(),
-                overwrite=running.overwrite,
+                overwrite=output.overwrite,
                 device=str(embedder.encoder.device) if embedder is not None else "cpu",
                 on_progress=on_progress,
             )
         print_encoder_warning(embedder)
-        print_run_notes(result, "searched for")
-        if printing.as_json:
-            print_json(result.content)
-        elif not printing.quiet:
-            print_tables(result.tables)
-            echo("\n".join(result.signatures.values()))
-            if out is not None:
-                echo(f"wrote {out}")
-        failures = result.failures
-    print_failures(failures[:GROUPED_FAILURES], len(failures), "studies failed", "study failed")
-    exit_if_failed(failures, running.keep_going)
+        show(result, output, "studies failed", "study failed", done="searched for", kept=bool(out))

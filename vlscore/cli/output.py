@@ -3,11 +3,10 @@
 import dataclasses
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-
-import typer
 
 from vlscore.core import printable
 
@@ -24,13 +23,13 @@ _NAMES_OF_A_GROUP = 3
 SCREEN = 40
 
 
-def echo(text: object = "", *, err: bool = False, fg: str | None = None, nl: bool = True) -> None:
+def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:
     """Print a text; every output of a command goes through this function.
 
     Control sequences in it are written out, so that an id or a report of a table cannot set the
     terminal's title, clear the screen, or hide a line.
     """
-    typer.secho(printable(str(text)), err=err, fg=fg, nl=nl)
+    print(printable(str(text)), file=sys.stderr if err else sys.stdout, end=end, flush=True)
 
 
 def terminal_width() -> int:
@@ -51,14 +50,6 @@ def check_figure(format: str | None) -> None:
         check_drawable(format)
 
 
-def draw_figures(folder: Path, format: str | None) -> None:
-    """Draw the figures of a finished folder into it; none without a format."""
-    if format is not None:
-        from vlscore.evaluation import draw
-
-        draw(folder, format)
-
-
 def print_encoder_warning(embedder: "StudyEmbedder | None") -> None:
     """Warn of the demonstration encoder, once the command has something to show."""
     if embedder is not None and embedder.encoder.card.demonstration:
@@ -66,7 +57,6 @@ def print_encoder_warning(embedder: "StudyEmbedder | None") -> None:
             "warning: the bundled encoder was trained on synthetic phantoms, for demonstration and "
             "tests: its scores of real radiographs mean nothing. Name a real one with --encoder; "
             "`vlscore encoders` lists them",
-            fg="yellow",
             err=True,
         )
 
@@ -108,12 +98,6 @@ def print_run_notes(run: "Result", done: str = "computed") -> None:
         echo(f"{run.folder} holds these results already; nothing was {done}", err=True)
 
 
-def exit_if_failed(failed: object, keep_going: bool) -> None:
-    """Raise typer.Exit with status 1 where rows failed, unless `keep_going`."""
-    if failed and not keep_going:
-        raise typer.Exit(1)
-
-
 def print_failures(
     shown: Sequence[tuple[int | str | None, str, str]],
     count: int,
@@ -133,7 +117,7 @@ def print_failures(
     """
     if not count:
         return
-    echo(f"{count} {one if one is not None and count == 1 else many}:", fg="red", err=True)
+    echo(f"{count} {one if one is not None and count == 1 else many}:", err=True)
     reasons: dict[str, dict[tuple[int | str | None, str], None]] = {}
     for row, study_id, reason in shown[:GROUPED_FAILURES]:
         reasons.setdefault(reason, {})[row, study_id] = None
@@ -198,41 +182,36 @@ def _row_name(row: int | str | None, study_id: str) -> str:
 
 
 def show_tables(
-    tables: "Iterable[TextTable]", signatures: Iterable[str], folder: Path, rest: str
+    tables: "Iterable[TextTable]", signatures: Iterable[str], rest: Path | None
 ) -> None:
     """Print the first table, and what else fits on a screen; name the file with the rest.
 
     Args:
         tables: the most important one first.
         signatures: what the numbers depend on.
-        rest: file in the folder with all tables and signatures.
+        rest: file with all tables and signatures, in the folder with the results; None where
+            there is none: then everything is printed.
     """
     texts = [table.text(terminal_width()) + "\n" for table in tables]
     signed = "\n".join(signatures)
-    shown, room = 0, SCREEN
+    shown, left = 0, SCREEN
     for text in texts:
-        room -= text.count("\n") + 1
-        if shown and room < 0:
+        left -= text.count("\n") + 1
+        if shown and left < 0 and rest is not None:
             break
         echo(text)
         shown += 1
     more = []
-    if left := len(texts) - shown:
-        more.append(f"{left} more {'tables' if left > 1 else 'table'}")
-    if signed and room > signed.count("\n"):
+    if hidden := len(texts) - shown:
+        more.append(f"{hidden} more {'tables' if hidden > 1 else 'table'}")
+    if signed and (rest is None or left > signed.count("\n")):
         echo(signed)
     elif signed:
         more.append("the signatures")
-    echo(f"wrote {folder}")
-    if more:
-        echo(f"{' and '.join(more)}: {folder / rest}")
-
-
-def named_as_in_papers(table: "TextTable") -> "TextTable":
-    """Return the table with the papers' names of metrics, as tables.md has it."""
-    from vlscore.metrics import named_as_in_papers as named  # loads the registry of metrics
-
-    return named(table)
+    if rest is not None:
+        echo(f"wrote {rest.parent}")
+        if more:
+            echo(f"{' and '.join(more)}: {rest}")
 
 
 def without_intervals(table: "TextTable", but: str = "") -> "TextTable":
@@ -250,54 +229,82 @@ def without_intervals(table: "TextTable", but: str = "") -> "TextTable":
     return dataclasses.replace(table, rows=rows)
 
 
-def fitting(table: "TextTable") -> "TextTable":
-    """Return the table with rows and columns exchanged where only that fits the terminal."""
-    columns = [table.columns, *table.rows]
-    widths = [max(map(len, cells)) + 2 for cells in zip(*columns, strict=True)]
-    if sum(widths) <= terminal_width() or len(table.rows) >= len(table.columns):
-        return table
-    (first, *names), *rows = zip(*columns, strict=True)
-    return dataclasses.replace(table, columns=(first, *names), rows=tuple(rows), best=(), signs=())
+class Asked(Protocol):
+    """What `show` needs of `OutputOptions`."""
 
-
-class Printing(Protocol):
-    """What a command prints.
-
-    Attributes:
-        quiet: no tables.
-        as_json: the content as json instead of tables.
-    """
-
+    @property
+    def report(self) -> bool: ...
+    @property
+    def keep_going(self) -> bool: ...
     @property
     def quiet(self) -> bool: ...
     @property
     def as_json(self) -> bool: ...
 
 
-def print_result(
+def show(
     result: "Result",
-    printing: Printing,
-    many: str,
+    asked: Asked,
+    many: str = "rows could not be used",
     one: str | None = None,
     *,
+    done: str = "computed",
     tables: "Iterable[TextTable] | None" = None,
+    last: Sequence[str] = (),
+    figure: str | None = None,
+    columns: Sequence[str] = (),
+    kept: bool = True,
+    studies: Path | None = None,
 ) -> None:
-    """Print the notes of a result, its tables or its content as json, and failed rows.
+    """Print a result, write its page and figures, and end the command.
+
+    That is: notes; tables, or the content as json; failed rows.
 
     Args:
-        many, one: what failed, as of `print_failures`.
+        many, one: what failed, as of `print_failures`; default: one row instead of several.
+        done: what an unchanged run did not do again, as in "embedded".
         tables: as they are printed; default: those of the result.
+        last: lines behind the tables.
+        figure: format of figures to draw from the result; None for none.
+        columns: of a comparison, the numbers that are drawn.
+        kept: False where the folder is a temporary one, which is not named.
+        studies: table of the reports, for the page of a folder that does not name it.
+
+    Raises: SystemExit with status 1 where rows failed, unless --keep-going was used.
     """
-    print_run_notes(result)
-    if printing.as_json:
+    if figure is not None:
+        from vlscore.evaluation import draw
+
+        draw(result.folder, figure, columns=columns)
+    print_run_notes(result, done)
+    if asked.as_json:
         print_json(result.content)
-    elif not printing.quiet:
+    elif not asked.quiet:
         shown = result.tables if tables is None else tables
-        show_tables(shown, result.signatures.values(), result.folder, "tables.md")
-    listed = result.folder / "failures.csv"
+        show_tables(
+            shown, result.signatures.values(), result.folder / "tables.md" if kept else None
+        )
+        for line in last:
+            echo(line)
     # A failure of a comparison names a system instead of a row.
-    failures = [
+    failed = [
         (None, f"{row}, {id}", reason) if isinstance(row, str) else (row, id, reason)
         for row, id, reason in result.failures
     ]
-    print_failures(failures, len(failures), many, one, listed)
+    listed = result.folder / "failures.csv"
+    one = many.replace("rows", "row", 1) if one is None else one
+    print_failures(failed, len(failed), many, one, listed if kept and listed.is_file() else None)
+    if asked.report:
+        from vlscore.pages import report
+
+        page = report(result.folder, table=studies)
+        print_notes(page.notes)
+        if not (asked.quiet or asked.as_json):
+            echo(f"wrote {page.path}")
+    end_with(failed, asked.keep_going)
+
+
+def end_with(failed: object, keep_going: bool) -> None:
+    """End the command with status 1 where something failed, unless `keep_going`."""
+    if failed and not keep_going:
+        raise SystemExit(1)

@@ -1,105 +1,58 @@
 """`vlscore pair`: a file of references and a file of generated reports as one table."""
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
-from vlscore.cli.options import OUTPUT, TABLE, option
-from vlscore.cli.output import echo, print_json, print_notes
+from vlscore.cli.output import echo, end_with, print_json, print_notes
+from vlscore.cli.shared import OutputOptions, Rename, options, renamed
 
 if TYPE_CHECKING:
     from vlscore.data import PairedReports
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PairColumnOptions:
-    """Columns of both files."""
-
-    id_column: Annotated[
-        str | None,
-        option("--id-column", "Column with the id. Default: id or study_id.", "NAME", TABLE),
-    ] = None
-    reference_column: Annotated[
-        str | None,
-        option(
-            "--reference-column",
-            "Column with the reference. Default: reference, report, text; or findings and "
-            "impression.",
-            "NAME",
-            TABLE,
-        ),
-    ] = None
-    candidate_column: Annotated[
-        str | None,
-        option(
-            "--candidate-column",
-            "Column with the generated report. Default: candidate, report, text, prediction, "
-            "model_prediction or hypothesis.",
-            "NAME",
-            TABLE,
-        ),
-    ] = None
-
-
-@grouped("overwrite")
 def pair(
+    references: Path,
+    candidates: Path,
+    /,
     *,
-    references: Annotated[
-        Path,
-        typer.Argument(
-            help="References: a table, a manifest of ReXrank, or a text file with one report a "
-            "line.",
-            metavar="REFERENCES",
-        ),
-    ],
-    candidates: Annotated[
-        Path,
-        typer.Argument(
-            help="Generated reports: a table, or a text file with one report a line.",
-            metavar="CANDIDATES",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        option(
-            "--out -o",
-            "Table to write: .csv, .jsonl or .parquet; .json is ReXrank's file of predictions.",
-            "TABLE",
-            OUTPUT,
-        ),
-    ],
-    columns: PairColumnOptions,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Path,
+    rename: Rename = (),
+    output: Annotated[OutputOptions, options(without=("overwrite", "report"))] = OutputOptions(),
 ) -> None:
     """Join references and candidates of two files to one table.
 
     Rows are joined by id or study_id, else by their order. Rows without a partner are listed in
-    NAME.rows.csv, and the exit status is then 1.
+    NAME.rows.csv, and the exit status is then 1. References are in the column reference, report or
+    text, or in findings and impression; generated reports in candidate, report, text, prediction,
+    model_prediction or hypothesis; for others use --rename.
 
     Also reads the files of CXR-Report-Metric, RadEval (one report a line; or lists "references" and
     "hypotheses" in one json file, which is then both arguments) and ReXrank as they are.
 
     Example: vlscore pair references.csv generated.csv --out studies.csv
-    """
 
+    Args:
+        references: References: a table, a manifest of ReXrank, or a text file with one report a
+            line.
+        candidates: Generated reports: a table, or a text file with one report a line.
+        out: Table to write: .csv, .jsonl or .parquet; .json is ReXrank's file of predictions.
+    """
     from vlscore.data import pair as run
 
-    found = run(references, candidates, out, **vars(columns))
+    names = renamed(rename, "id", "reference", "candidate")
+    columns = {f"{role}_column": name for role, name in names.items()}
+    found = run(references, candidates, out, **columns)
     print_notes(found.notes)
-    if printing.as_json:
+    if output.as_json:
         print_json(_content(found))
-    elif not printing.quiet:
+    elif not output.quiet:
         echo(f"{found.pairs} studies")
         for reason, count in found.left_out.most_common():
             echo(f"{count} left out: {reason}")
         echo(f"wrote {found.out}\nwrote {found.rows_file}")
-    if found.left_out and not running.keep_going:
+    if found.left_out and not output.keep_going:
         echo(f"{found.left_out.total()} rows are left out: {found.rows_file}", err=True)
-        raise typer.Exit(1)
+    end_with(found.left_out, output.keep_going)
 
 
 def _content(found: "PairedReports") -> dict[str, object]:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from vlscore.cli.output import echo
 from vlscore.core import INTERRUPTED
 
@@ -261,4 +259,4 @@ def stopping(out: Path | None, stored: str | None = "what was done is") -> Itera
         else:
             text = f"{stored} stored in {out}. The same command resumes"
         echo(f"\nstopped; {text}.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None

@@ -1,95 +1,46 @@
 """`vlscore ratings`: sheets and pages for raters, and what they say of systems."""
 
-import dataclasses
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from cyclopts import App
+from cyclopts.types import NonNegativeInt, PositiveInt
 
-from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
-from vlscore.cli.option_groups import BootstrapOptions, PrintOptions, RunOptions, grouped
-from vlscore.cli.options import TABLE, ImageRootOption, OutOption, QuietOption, option
-from vlscore.cli.output import (
-    echo,
-    exit_if_failed,
-    print_notes,
-    print_result,
+from vlscore.cli.output import echo, print_notes, show
+from vlscore.cli.shared import (
+    ImageRoot,
+    Names,
+    Out,
+    OutputOptions,
+    Quiet,
+    Resamples,
+    Seed,
+    Several,
+    named_values,
 )
+from vlscore.core import split_names
 
-ratings = typer.Typer(
+ratings = App(
     name="ratings",
-    cls=GroupedCommands,
+    group_commands="Commands",
     help="Make blinded sheets for raters, and read their answers.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
-RatersOption = Annotated[str, option("--raters", "Names of the raters, with commas.", "NAMES")]
-SampleOption = Annotated[
-    int | None, option("--sample", "Draw so many studies. Default: all.", "N", min=1)
-]
-StudiesOption = Annotated[
-    Path | None,
-    option(
-        "--studies",
-        "Table with the images of the studies; for oracles, the table that `vlscore oracle` read, "
-        "if it was moved.",
-        "STUDIES",
-        TABLE,
-    ),
-]
-SeedOption = Annotated[int, option("--seed", "Seed of the draw and of every order.", "N", min=0)]
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AskedOptions:
-    """What raters are asked, and in which form."""
-
-    ask: Annotated[
-        str,
-        option(
-            "--ask",
-            "errors (numbers by category), dimensions (ratings 1 to 5), both with a comma; or "
-            "preferences (which of two reports is better).",
-            "NAMES",
-        ),
-    ] = "errors"
-    format: Annotated[
-        str, option("--format", "Formats of the sheets: html, csv, with commas.", "NAMES")
-    ] = "html"
-    raters_per_study: Annotated[
-        int | None,
-        option("--raters-per-study", "Number of raters for each study. Default: all.", "N"),
-    ] = None
-    images: Annotated[bool, option("--images", "Embed the images, shrunk, in the HTML pages.")] = (
-        False
-    )
-    dimensions: Annotated[
-        Path | None,
-        option("--dimensions", "File of your own dimensions. Default: the bundled one.", "PATH"),
-    ] = None
-
-
-@ratings.command("make", cls=GroupedCommand)
-@grouped()
+@ratings.command
 def make(
-    *,
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Tables of studies with candidates, one a system; or folders of `vlscore oracle "
-            "--out`, one a metric. NAME=PATH names one.",
-            metavar="SYSTEMS",
-        ),
-    ],
-    out: OutOption,
-    raters: RatersOption = "rater-1",
-    asked: AskedOptions,
-    sample: SampleOption = None,
-    studies: StudiesOption = None,
-    image_root: ImageRootOption = None,
-    seed: SeedOption = 0,
-    quiet: QuietOption = False,
+    *systems: Several[Path],
+    out: Out,
+    raters: Names = ("rater-1",),
+    ask: Names = ("errors",),
+    format: Names = ("html",),
+    raters_per_study: PositiveInt | None = None,
+    images: bool = False,
+    dimensions: Path | None = None,
+    sample: PositiveInt | None = None,
+    studies: Path | None = None,
+    image_root: ImageRoot = None,
+    seed: NonNegativeInt = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Make blinded sheets on which raters judge the reports of systems.
 
@@ -104,27 +55,43 @@ def make(
     sheets are filled in. A folder that has sheets is never overwritten.
 
     Example: vlscore ratings make ours.csv theirs.csv --raters ann,bob --sample 50 --out sheets
+
+    Args:
+        systems: Tables of studies with candidates, one a system; or folders of `vlscore oracle
+            --out`, one a metric. NAME=PATH names one.
+        raters: Names of the raters, with commas.
+        ask: errors (numbers by category), dimensions (ratings 1 to 5), both with a comma; or
+            preferences (which of two reports is better).
+        format: Formats of the sheets: html, csv, with commas.
+        raters_per_study: Number of raters for each study. Default: all.
+        images: Embed the images, shrunk, in the HTML pages.
+        dimensions: File of your own dimensions. Default: the bundled one.
+        sample: Draw so many studies. Default: all.
+        studies: Table with the images of the studies; for oracles, the table that `vlscore oracle`
+            read, if it was moved.
+        seed: Seed of the draw and of every order.
     """
-    from vlscore.cli.options import names_of
-
-    options = dataclasses.asdict(asked)
-    options |= {"ask": names_of(asked.ask), "formats": names_of(options.pop("format"))}
-    options |= {"raters": names_of(raters), "sample": sample, "studies": studies, "seed": seed}
-    _make(sources, out, quiet, image_root=image_root, **options)
-
-
-def _make(sources: list[Path], out: Path, quiet: bool, **options: object) -> None:
-    """Make sheets, and print where they are."""
-    from typing import Any, cast
-
     from vlscore.evaluation import ratings_make
 
-    made = ratings_make(sources, out, **cast(Any, options))
+    made = ratings_make(
+        systems,
+        out,
+        raters=raters,
+        ask=ask,
+        formats=format,
+        raters_per_study=raters_per_study,
+        images=images,
+        dimensions=dimensions,
+        sample=sample,
+        studies=studies,
+        image_root=image_root,
+        seed=seed,
+    )
     print_notes(made.notes)
     if made.unchanged:
         echo(f"{out} holds these results already; nothing was made", err=True)
     if not quiet:
-        compares = options.get("ask") == ("preferences",)
+        compares = ask == ("preferences",)
         what = "comparisons" if compares else "reports"
         verb = "made" if compares else "judged"
         echo(f"{made.items} {what} of {made.studies} studies to be {verb}")
@@ -132,29 +99,16 @@ def _make(sources: list[Path], out: Path, quiet: bool, **options: object) -> Non
             echo(f"wrote {sheet}")
 
 
-@ratings.command("read", cls=GroupedCommand)
-@grouped()
+@ratings.command
 def read(
+    sheets: Path,
+    /,
     *,
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder of `vlscore ratings make`, sheets filled in.", metavar="SHEETS"
-        ),
-    ],
-    out: OutOption,
-    groups: Annotated[
-        list[str] | None,
-        option(
-            "--group",
-            "Raters whose numbers are shown separately, such as clinicians=ann,bob. Repeat it for "
-            "each group.",
-            "NAME=RATERS",
-        ),
-    ] = None,
-    bootstrap: BootstrapOptions,
-    running: RunOptions,
-    printing: PrintOptions,
+    out: Out,
+    group: list[str] | None = None,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Check filled-in sheets, and show how raters agree and which systems they prefer.
 
@@ -165,29 +119,26 @@ def read(
     are derived from the ratings of the same rater.
 
     Example: vlscore ratings read sheets --group clinicians=ann,bob --group lay=carl --out read
+
+    Args:
+        sheets: Folder of `vlscore ratings make`, sheets filled in.
+        group: NAME=RATERS: raters whose numbers are shown separately, such as clinicians=ann,bob.
+            Repeat it for each group.
     """
-    from vlscore.cli.options import names_of
-    from vlscore.errors import InvalidSetting
     from vlscore.evaluation import ratings_read
 
-    chosen: dict[str, tuple[str, ...]] = {}
-    for each in groups or ():
-        name, equals, members = each.partition("=")
-        if not (equals and name.strip() and members.strip()):
-            raise InvalidSetting(f"write NAME=RATERS, as in clinicians=ann,bob, not {each!r}")
-        chosen[name.strip()] = names_of(members)
+    groups = named_values(group or (), "NAME=RATERS, as in clinicians=ann,bob")
     run = ratings_read(
-        folder,
+        sheets,
         out,
-        groups=chosen,
-        resamples=bootstrap.resamples,
-        seed=bootstrap.seed,
-        overwrite=running.overwrite,
+        groups={name: tuple(split_names(members)) for name, members in groups},
+        resamples=resamples,
+        seed=seed,
+        overwrite=output.overwrite,
     )
-    print_result(
-        run, printing, "rows of sheets could not be used", "row of a sheet could not be used"
-    )
-    if not printing.is_silent:
-        for line in run.record["align_with"]:
-            echo(f"to compare metrics with these ratings: {line} --out aligned")
-    exit_if_failed(run.failures, running.keep_going)
+    many, one = "rows of sheets could not be used", "row of a sheet could not be used"
+    hints = [
+        f"to compare metrics with these ratings: {line} --out aligned"
+        for line in run.record["align_with"]
+    ]
+    show(run, output, many, one, last=hints)

@@ -1,76 +1,24 @@
 """`vlscore report`: result folders as one HTML page."""
 
-import dataclasses
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from cyclopts.types import NonNegativeInt
 
-from vlscore.cli.option_groups import grouped
-from vlscore.cli.options import OUTPUT, ImageRootOption, QuietOption, option
 from vlscore.cli.output import echo, print_notes
+from vlscore.cli.progress import row_progress
+from vlscore.cli.shared import ImageRoot, Quiet, Several
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ReportPageOptions:
-    """What the page shows, and where it is read."""
-
-    no_texts: Annotated[
-        bool,
-        option(
-            "--no-texts",
-            "Leave out reports, ids, paths and notes: numbers alone, by row.",
-            panel=OUTPUT,
-        ),
-    ] = False
-    films: Annotated[
-        bool,
-        option("--films", "Show the films too, shrunk. They are patients' data.", panel=OUTPUT),
-    ] = False
-    sentences: Annotated[
-        int,
-        option(
-            "--sentences",
-            "Show what each sentence costs in the N studies with the worst score; with --films "
-            "also maps of the film.",
-            "N",
-            OUTPUT,
-            min=0,
-        ),
-    ] = 0
-    weights: Annotated[
-        Path | None,
-        option("--weights", "Checkpoint of the run's encoder, for --sentences.", "PATH"),
-    ] = None
-    table: Annotated[
-        Path | None,
-        option(
-            "--table",
-            "Table of the reports, where it was moved or run.json does not name it.",
-            "PATH",
-        ),
-    ] = None
-    image_root: ImageRootOption = None
-
-
-@grouped()
 def report(
-    *,
-    folders: Annotated[
-        list[Path], typer.Argument(help="Folders that finished commands wrote.", metavar="FOLDER")
-    ],
-    out: Annotated[
-        Path | None,
-        option(
-            "--out -o",
-            "File for the page. Default: report.html in the first folder.",
-            "FILE",
-            OUTPUT,
-            show_default=False,
-        ),
-    ] = None,
-    contents: ReportPageOptions,
-    quiet: QuietOption = False,
+    *folders: Several[Path],
+    out: Path | None = None,
+    no_texts: bool = False,
+    images: bool = False,
+    sentences: NonNegativeInt = 0,
+    weights: Path | None = None,
+    studies: Path | None = None,
+    image_root: ImageRoot = None,
+    quiet: Quiet = False,
 ) -> None:
     """Make an HTML page that shows which studies are bad, and why.
 
@@ -82,20 +30,29 @@ def report(
     patients' data, unless --no-texts is given.
 
     Example: vlscore report scored compared --out page.html
+
+    Args:
+        folders: Folders that finished commands wrote.
+        out: File for the page. Default: report.html in the first folder.
+        no_texts: Leave out reports, ids, paths and notes: numbers alone, by row.
+        images: Show the images too, shrunk. They are patients' data.
+        sentences: Show what each sentence costs in the N studies with the worst score; with
+            --images also maps of the image.
+        weights: Checkpoint of the run's encoder, for --sentences.
+        studies: Table of the reports, where it was moved or run.json does not name it.
     """
-    from vlscore.cli.progress import row_progress
     from vlscore.pages import report as write
 
     with row_progress(None, "reading", quiet=quiet) as on_progress:
         page = write(
             *folders,
             out=out,
-            texts=not contents.no_texts,
-            films=contents.films,
-            sentences=contents.sentences,
-            weights=contents.weights,
-            table=contents.table,
-            image_root=contents.image_root,
+            texts=not no_texts,
+            films=images,
+            sentences=sentences,
+            weights=weights,
+            table=studies,
+            image_root=image_root,
             on_progress=on_progress,
         )
     print_notes(page.notes)

@@ -5,23 +5,26 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from vlscore.cli.output import print_encoder_warning, show
+from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.shared import (
+    EncoderOptions,
+    OptionalOut,
+    OutputOptions,
+    Table,
+    TableOptions,
+    options,
+)
 
-from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import TABLE_HELP, OptionalOutOption
-from vlscore.cli.output import exit_if_failed, print_encoder_warning, print_result
-from vlscore.cli.progress import cache_hits, stopping
 
-
-@grouped("candidate_column", "C", "reference_section", "candidate_section")
 def retrieval(
+    studies: Table,
+    /,
     *,
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    table: TableOptions,
-    encoding: ScorerOptions,
-    out: OptionalOutOption = None,
-    running: RunOptions,
-    printing: PrintOptions,
+    table: TableOptions = TableOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C",))] = EncoderOptions(),
+    out: OptionalOut = None,
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Test whether an encoder finds the report of each image.
 
@@ -31,13 +34,12 @@ def retrieval(
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
-    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.evaluation import retrieval as compute_retrieval
 
     total = count_rows(studies)
     embedder = encoding.embedder()
-    quiet, also = printing.is_silent, cache_hits(embedder)
+    quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
@@ -52,9 +54,8 @@ def retrieval(
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
                 workers=encoding.decoders(),
-                overwrite=running.overwrite,
+                overwrite=output.overwrite,
                 on_progress=on_progress,
             )
         print_encoder_warning(embedder)
-        print_result(result, printing, "rows could not be embedded", "row could not be embedded")
-        exit_if_failed(result.failures, running.keep_going)
+        show(result, output, "rows could not be embedded", kept=out is not None)

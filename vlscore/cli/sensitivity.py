@@ -1,76 +1,45 @@
 """`vlscore sensitivity`: which changes of a report metrics notice."""
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.option_groups import PrintOptions, RunOptions, ScorerOptions, TableOptions, grouped
-from vlscore.cli.options import METRICS_HELP, OUTPUT, TABLE_HELP, FormatOption, OutOption, option
 from vlscore.cli.output import (
     echo,
-    exit_if_failed,
     print_encoder_warning,
     print_left_out,
-    print_result,
+    show,
     without_intervals,
 )
-from vlscore.cli.progress import cache_hits, stopping
+from vlscore.cli.progress import cache_hits, phase_progress, stopping
+from vlscore.cli.shared import (
+    EncoderOptions,
+    Format,
+    Metrics,
+    Out,
+    OutputOptions,
+    TableOptions,
+    options,
+)
 from vlscore.evaluation import SensitivitySettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from vlscore.stats import TextTable
 
 
-PerturbationsOption = Annotated[
-    Path,
-    option(
-        "--perturbations -p",
-        "Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.",
-        "FOLDER",
-    ),
-]
-StudiesOption = Annotated[
-    Path | None,
-    option(
-        "--studies",
-        f"{TABLE_HELP} With the studies' ids and images; without it, metrics that look at "
-        "the image are left out.",
-        "STUDIES",
-    ),
-]
-FigureOption = Annotated[
-    str | None,
-    option(
-        "--figure",
-        "Format of the figures: png, svg or pdf. Default: png, if matplotlib is installed.",
-        "NAME",
-        OUTPUT,
-    ),
-]
-
-
-MetricsOption = Annotated[
-    list[str] | None,
-    option("--metrics -m", f"{METRICS_HELP} Default: every one that needs no model file.", "NAMES"),
-]
-
-
-@grouped("reference_column", "candidate_column", "reference_section", "candidate_section")
 def sensitivity(
     *,
-    perturbations: PerturbationsOption,
-    out: OutOption,
-    studies: StudiesOption = None,
-    metrics: MetricsOption = None,
-    settings: SensitivitySettings,
-    columns: TableOptions,
-    encoding: ScorerOptions,
-    figure: FigureOption = None,
-    format: FormatOption = "csv",
-    running: RunOptions,
-    printing: PrintOptions,
+    perturbations: Path,
+    out: Out,
+    studies: Path | None = None,
+    metrics: Metrics = None,
+    settings: Annotated[SensitivitySettings, options()] = SensitivitySettings(),
+    table: TableOptions = TableOptions(),
+    encoding: EncoderOptions = EncoderOptions(),
+    figure: str | None = None,
+    format: Format = "csv",
+    output: OutputOptions = OutputOptions(),
 ) -> None:
     """Show which changes of a report each metric notices.
 
@@ -80,18 +49,25 @@ def sensitivity(
     is another study's, or black. Metrics are compared on the changes for which all have values.
 
     Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
+
+    Args:
+        perturbations: Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.
+        studies: Table with the studies' ids and images; without it, metrics that look at the image
+            are left out.
+        metrics: Metrics with commas between them; `vlscore metrics` lists all; text, image and bleu
+            are groups. Default: every one that needs no model file.
+        figure: Format of the figures: png, svg or pdf. Default: png, if matplotlib is installed.
     """
-    from vlscore.cli.progress import phase_progress
     from vlscore.evaluation import sensitivity as compute_sensitivity
 
-    table = embedder = None
+    opened = embedder = None
     if studies is not None:
-        table = columns.studies(studies, {"image"}, "id", "image", "view")
+        opened = table.studies(studies, {"image"}, "id", "image", "view")
     if studies is not None or encoding.encoder is not None:
         embedder = encoding.embedder()
     with (
         stopping(out),
-        phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
+        phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase,
     ):
         run = compute_sensitivity(
             perturbations,
@@ -99,21 +75,20 @@ def sensitivity(
             metrics=metrics,
             **vars(settings),
             embedder=embedder,
-            studies=table,
+            studies=opened,
             text_policy=encoding.section,
             C=encoding.C,
             figure=figure,
             format=format,
             workers=encoding.decoders(),
-            overwrite=running.overwrite,
+            overwrite=output.overwrite,
             on_phase=on_phase,
         )
     print_encoder_warning(embedder)
-    print_result(run, printing, "changes have no value", tables=_shown(run.tables))
     print_left_out(run.record["left_out"])
     if run.record["truncated"]:
         echo(f"{run.record['truncated']} reports are longer than the encoder reads", err=True)
-    exit_if_failed(run.failures, running.keep_going)
+    show(run, output, "changes have no value", tables=_shown(run.tables))
 
 
 def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":

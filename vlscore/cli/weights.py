@@ -1,25 +1,22 @@
 """`vlscore weights`: where checkpoints come from, and what is in a file."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from cyclopts import App
 
-from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
-from vlscore.cli.options import option
 from vlscore.cli.output import echo
+from vlscore.errors import InvalidSetting
 
-weights = typer.Typer(
+weights = App(
     name="weights",
-    cls=GroupedCommands,
+    group_commands="Commands",
     help="Find, fetch, check and convert checkpoints of encoders.",
-    no_args_is_help=True,
 )
 
 _TO_DO_BY_HAND = 1
 
 
-@weights.command("list", cls=GroupedCommand)
+@weights.command(name="list")
 def list_weights() -> None:
     """List where each encoder's checkpoint comes from, its licence and its C.
 
@@ -32,10 +29,8 @@ def list_weights() -> None:
         echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
 
 
-@weights.command(cls=GroupedCommand)
-def fetch(
-    name: Annotated[str, typer.Argument(help="Encoder; `vlscore weights list` lists them.")],
-) -> None:
+@weights.command
+def fetch(name: str, /) -> None:
     """Download an encoder's checkpoint and vocabulary from the Hugging Face hub.
 
     They go into the hub's own cache (HF_HOME), where vlscore finds them; HF_HUB_OFFLINE is
@@ -43,6 +38,9 @@ def fetch(
     prints what you must do, and the exit status is 1.
 
     Example: vlscore weights fetch biovil
+
+    Args:
+        name: Encoder; `vlscore weights list` lists them.
     """
     from vlscore.encoders import fetch as run
 
@@ -53,20 +51,11 @@ def fetch(
         echo(f"nothing to fetch: {name} ships with vlscore")
     if fetched.left_to_do:
         echo(fetched.left_to_do, err=True)
-        raise typer.Exit(_TO_DO_BY_HAND)
+        raise SystemExit(_TO_DO_BY_HAND)
 
 
-@weights.command(cls=GroupedCommand)
-def verify(
-    path: Annotated[Path, typer.Argument(help="Checkpoint, or a folder of checkpoints.")],
-    encoder: Annotated[
-        str | None,
-        option("--encoder -e", "Also load it as this encoder, and print what signatures show."),
-    ] = None,
-    tokenizer: Annotated[
-        Path | None, option("--tokenizer", "Folder or vocabulary file, with --encoder.")
-    ] = None,
-) -> None:
+@weights.command
+def verify(path: Path, /, *, encoder: str | None = None, tokenizer: Path | None = None) -> None:
     """Read a checkpoint safely to its end, and print what is in it.
 
     Fails if the file would run code, is truncated, describes its own content wrongly, or has the
@@ -75,9 +64,13 @@ def verify(
     digest, vocabulary and preprocessing together; --encoder prints both.
 
     Example: vlscore weights verify chexpert_resnet50.ckpt -e gloria
+
+    Args:
+        path: Checkpoint, or a folder of checkpoints.
+        encoder: Also load it as this encoder, and print what signatures show.
+        tokenizer: Folder or vocabulary file, with --encoder.
     """
     from vlscore.encoders import verify as run
-    from vlscore.errors import InvalidSetting
 
     if tokenizer is not None and encoder is None:
         raise InvalidSetting(
@@ -99,37 +92,36 @@ def verify(
         echo(f"  checksum   {loaded.checksum}")
 
 
-@weights.command(cls=GroupedCommand)
-def path(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Encoder. Default: the folder of all encoders.", show_default=False),
-    ] = None,
-) -> None:
+@weights.command
+def path(name: str | None = None, /) -> None:
     """Print the folder that is searched for checkpoints without --weights.
 
     Put an encoder's checkpoint there, into a folder with the encoder's name. VLSCORE_WEIGHTS, a
     folder or a file, is searched first.
 
     Example: d="$(vlscore weights path gloria)"; mkdir -p "$d"; cp chexpert_resnet50.ckpt "$d"
+
+    Args:
+        name: Encoder. Default: the folder of all encoders.
     """
     from vlscore.encoders import weights_folder, weights_of
 
     echo(weights_folder() if name is None else weights_folder() / weights_of(name).name)
 
 
-@weights.command(cls=GroupedCommand)
-def convert(
-    source: Annotated[Path, typer.Argument(help="Checkpoint of any container.")],
-    target: Annotated[Path, typer.Argument(help="File to write, *.safetensors.")],
-    overwrite: Annotated[bool, option("--overwrite", "Replace the file if it exists.")] = False,
-) -> None:
+@weights.command
+def convert(source: Path, target: Path, /, *, overwrite: bool = False) -> None:
     """Write a checkpoint's tensors as safetensors, which every library reads without pickle.
 
     Keys, values and the digest stay as they are. A file with the name of the published one and
     the ending .safetensors is found without --weights, and preferred to the published one.
 
     Example: vlscore weights convert chexpert_resnet50.ckpt chexpert_resnet50.safetensors
+
+    Args:
+        source: Checkpoint of any container.
+        target: File to write, *.safetensors.
+        overwrite: Replace the file if it exists.
     """
     from vlscore.encoders import convert as run
 

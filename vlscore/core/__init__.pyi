@@ -50,11 +50,7 @@ from .safe_cells import from_cell as from_cell
 from .safe_cells import printable as printable
 from .safe_cells import read_frame as read_frame
 from .safe_cells import without_html as without_html
-from .setting_fields import check_settings as check_settings
-from .setting_fields import described as described
-from .setting_fields import setting as setting
-from .setting_fields import setting_of as setting_of
-from .setting_fields import settings_in as settings_in
+from .setting_checks import check_settings as check_settings
 from .signature import Signature as Signature
 from .signature import difference as difference
 from .signature import written as written

@@ -187,7 +187,7 @@ def _rows(
         if column is None and not sections:
             raise InvalidTable(
                 f"{path}: no column with the {role} ({', '.join(names)}); found: "
-                f"{', '.join(record)}. Name it with --{role}-column"
+                f"{', '.join(record)}. Name it with --rename {role}=NAME"
             )
         sources = [column] if column else sections
         try:

@@ -250,10 +250,23 @@ class TextPolicy:
         """Return the TextPolicy of a section's name; None is the default, the whole text.
 
         Raises: InvalidSetting if no section has that name.
+
+        >>> TextPolicy.named("reference=findings,candidate=all").signature()
+        'ref=findings,cand=all'
         """
         if policy is None:
             return cls()
-        return policy if isinstance(policy, cls) else cls(str(policy))
+        if isinstance(policy, TextPolicy):
+            return policy
+        if "=" not in policy:
+            return cls(policy)
+        named = dict(each.partition("=")[::2] for each in policy.split(","))
+        sections = {f"{role.strip()}_section": name.strip() for role, name in named.items()}
+        if unknown := sections.keys() - {"reference_section", "candidate_section"}:
+            raise InvalidSetting(
+                f"sections are named for reference and candidate, not {', '.join(sorted(unknown))}"
+            )
+        return cls(**sections)
 
     def section_of(self, role: Role | None) -> str:
         """Return the section of references, of candidates, or of reports that are neither."""
@@ -341,5 +354,5 @@ def headings_note(count: int, total: int) -> tuple[str, ...]:
     have = "has" if count == 1 else "have"
     return (
         f"{count} of {total} references {have} headings, and are scored whole, indication and "
-        "headings included; --reference-section findings scores the findings alone",
+        "headings included; --section reference=findings,candidate=all scores the findings alone",
     )

@@ -327,7 +327,8 @@ def _check_columns(path: Path, found: Sequence[str], needed: Mapping[str, str]) 
 
 def _how_to_name(*roles: str) -> str:
     it = "it" if len(roles) == 1 else "them"
-    return f"Name {it} with {', '.join(f'--{role}-column' for role in roles)} (Python: columns=)"
+    names = ",".join(f"{role}=NAME" for role in roles)
+    return f"Name {it} with --rename {names} (Python: columns=)"
 
 
 def _text(record: Record, column: str) -> str | None:

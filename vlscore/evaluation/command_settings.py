@@ -1,71 +1,58 @@
-"""Settings of the commands that compare systems and metrics, and their options.
+"""Settings of the commands that compare systems and metrics.
 
-This file loads no heavy library, because `--help` of these commands reads it.
+Each attribute is an option of the command, and its description the option's help. This file loads
+no heavy library, because `--help` of these commands reads it.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import check_settings, described, file_digest, setting
-from vlscore.data import ReportTable
+from vlscore.core import check_settings, file_digest
 from vlscore.errors import InvalidSetting
 
 _LEAST_RESAMPLES = 10
 _MOST_DIGITS = 15
-_TABLE, _READING, _OUTPUT = "Table", "Images and reports", "Results"
 # Mark of a metric in tables and notes, where it was fitted to the data that measure it.
 IN_SAMPLE = "in-sample upper bound"
 
 
-def _values(columns: str) -> Any:
-    """Return the field for a table of values computed elsewhere; `columns` are those it has."""
-    help = f"Table of values computed elsewhere: {columns}."
-    return setting(None, help, "PATH", typed=Path | None)
-
-
-def _lower_is_better(named: str) -> Any:
-    """Return the field for the names in this table of which smaller values are better."""
-    help = f"{named} of --values, with commas, of which smaller values are better."
-    return setting((), help, "NAMES")
-
-
-@described
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSettings:
     """Settings of a comparison; its numbers depend on them.
 
-    `train` is a table of reports that the baselines take instead of other studies' references,
-    and that candidates may have copied.
+    Attributes:
+        train: Training reports, as a `ReportTable`: baselines use them, and verbatim copies of them
+            are counted.
+        baselines: Add four systems that know little: a constant report, the standard normal report,
+            random reports, reports of the nearest images.
+        values: Table of values computed elsewhere: system, id, one column a metric.
+        lower_is_better: Columns of --values, with commas, of which smaller values are better.
+        resamples: Resamples of the bootstrap.
+        permutations: Permutations of the paired tests.
+        seed: Seed of intervals, tests and random reports.
+        ignore_blanks: Use the first table's references where others differ in blanks and line
+            breaks only. Values of finished evaluations stay as they are.
+        against: Test only this system, against each other one. Default: all pairs.
+        patient_column: Column with the patient, of the first table that has it: intervals and tests
+            then resample patients, not studies.
+
+    Raises: InvalidSetting that names the first invalid setting.
     """
 
-    train: ReportTable | None = None
-    baselines: bool = setting(
-        False,
-        "Add four systems that know little: a constant report, the standard normal report, "
-        "random reports, reports of the nearest images.",
-    )
-    values: str | Path | None = _values("system, id, one column a metric")  # noqa: RUF009
-    lower_is_better: tuple[str, ...] = _lower_is_better("Columns")
-    resamples: int = setting(2000, "Resamples of the bootstrap.", "N", least=_LEAST_RESAMPLES)
-    permutations: int = setting(9999, "Permutations of the paired tests.", "N", least=99)
-    seed: int = setting(0, "Seed of intervals, tests and random reports.", "N")
-    ignore_blanks: bool = setting(
-        False,
-        "Use the first table's references where others differ in blanks and line breaks only.",
-        more="Values of finished evaluations stay as they are.",
-        panel=_READING,
-    )
-    against: str | None = setting(
-        None, "Test only this system, against each other one. Default: all pairs.", "SYSTEM"
-    )
-    patient_column: str | None = setting(
-        None,
-        "Column with the patient: intervals and tests then resample patients, not studies.",
-        "NAME",
-        more="Of the first table that has it.",
-        panel=_TABLE,
-    )
+    train: Any = None
+    baselines: bool = False
+    values: str | Path | None = None
+    lower_is_better: tuple[str, ...] = ()
+    resamples: int = 2000
+    permutations: int = 9999
+    seed: int = 0
+    ignore_blanks: bool = False
+    against: str | None = None
+    patient_column: str | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self, resamples=_LEAST_RESAMPLES, permutations=99)
 
     def key(self) -> dict[str, Any]:
         """Return the settings that must match before a stopped run can be resumed."""
@@ -88,75 +75,98 @@ class ComparisonSettings:
         }
 
 
-@described
 @dataclass(frozen=True)
 class TableSettings:
     """Settings of the printed table of a comparison; they change no number.
 
+    Attributes:
+        columns: Numbers in the table, as in bleu-4,findings-f1.recall; all for every number.
+            Default: the primary number of every metric.
+        digits: Digits after the point.
+        intervals: Write the 95 % intervals into the table, too.
+
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    columns: tuple[str, ...] = setting(
-        (),
-        "Numbers in the table, as in bleu-4,findings-f1.recall; all for every number. Default: "
-        "the primary number of every metric.",
-        "NAMES",
-        panel=_OUTPUT,
-    )
-    digits: int = setting(3, "Digits after the point.", "N", panel=_OUTPUT, least=0)
-    intervals: bool = setting(False, "Write the 95 % intervals into the table, too.", panel=_OUTPUT)
+    columns: tuple[str, ...] = ()
+    digits: int = 3
+    intervals: bool = False
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        check_settings(self, digits=0)
         if self.digits > _MOST_DIGITS:
             raise InvalidSetting(f"digits is a number from 0 to {_MOST_DIGITS}, not {self.digits}")
 
 
-@described
 @dataclass(frozen=True, kw_only=True)
 class AlignmentSettings:
-    """Settings of an alignment of metrics with raters; `level` is that of the intervals."""
+    """Settings of an alignment of metrics with raters.
 
-    values: str | Path | None = _values("study_id, candidate_id, one column a metric")  # noqa: RUF009
-    lower_is_better: tuple[str, ...] = _lower_is_better("Columns")
-    fit: str | None = setting(
-        None,
-        'Also fit a composite of the computed metrics to a rating, as in "total errors"; '
-        "--metrics composite:FOLDER/composite.json then is a metric.",
-        "RATING",
-    )
-    resamples: int = setting(1000, "Resamples of the bootstrap.", "N", least=_LEAST_RESAMPLES)
-    seed: int = setting(0, "Seed of the bootstrap.", "N")
-    level: float = 0.95
-
-
-@described
-@dataclass(frozen=True, kw_only=True)
-class SensitivitySettings:
-    """Settings of a test of metrics with changed reports."""
-
-    values: str | Path | None = _values(  # noqa: RUF009
-        "study_id, kind, and NAME.original, NAME.perturbed of each metric, in the order of the "
-        "perturbations"
-    )
-    lower_is_better: tuple[str, ...] = _lower_is_better("Metrics")
-    swap_images: bool = setting(False, "Also measure whether the image matters.")
-    resamples: int = setting(2000, "Resamples of the bootstrap.", "N", least=_LEAST_RESAMPLES)
-    seed: int = setting(0, "Seed of the bootstrap and of the swap.", "N")
-
-
-@described
-@dataclass(frozen=True)
-class Sampling:
-    """Sizes of the samples from which every number of controlled corpora is computed.
+    Attributes:
+        values: Table of values computed elsewhere: study_id, candidate_id, one column a metric.
+        lower_is_better: Columns of --values, with commas, of which smaller values are better.
+        fit: Also fit a composite of the computed metrics to a rating, as in "total errors";
+            --metrics composite:FOLDER/composite.json then is a metric.
+        resamples: Resamples of the bootstrap.
+        seed: Seed of the bootstrap.
+        level: Level of the intervals.
 
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    references: int = setting(50, "Largest number of references behind a number.", "N", least=2)
-    candidates: int = setting(20, "Largest number of candidates for each reference.", "N", least=1)
-    resamples: int = setting(1000, "Resamples of the bootstrap.", "N", least=_LEAST_RESAMPLES)
-    seed: int = setting(0, "Seed of all random choices.", "N")
+    values: str | Path | None = None
+    lower_is_better: tuple[str, ...] = ()
+    fit: str | None = None
+    resamples: int = 1000
+    seed: int = 0
+    level: float = 0.95
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        check_settings(self, resamples=_LEAST_RESAMPLES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivitySettings:
+    """Settings of a test of metrics with changed reports.
+
+    Attributes:
+        values: Table of values computed elsewhere: study_id, kind, and NAME.original,
+            NAME.perturbed of each metric, in the order of the perturbations.
+        lower_is_better: Metrics of --values, with commas, of which smaller values are better.
+        swap_images: Also measure whether the image matters.
+        resamples: Resamples of the bootstrap.
+        seed: Seed of the bootstrap and of the swap.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+
+    values: str | Path | None = None
+    lower_is_better: tuple[str, ...] = ()
+    swap_images: bool = False
+    resamples: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self, resamples=_LEAST_RESAMPLES)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sizes of the samples from which every number of controlled corpora is computed.
+
+    Attributes:
+        references: Largest number of references behind a number.
+        candidates: Largest number of candidates for each reference.
+        resamples: Resamples of the bootstrap.
+        seed: Seed of all random choices.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+
+    references: int = 50
+    candidates: int = 20
+    resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self, references=2, candidates=1, resamples=_LEAST_RESAMPLES)

@@ -12,7 +12,6 @@ from .lexicon import read_lexicon as read_lexicon
 from .lexicon import severity_level as severity_level
 from .sentences_read import language_notes as language_notes
 from .sentences_read import sentences_read as sentences_read
-from .types import UNCERTAIN as UNCERTAIN
 from .types import Attribute as Attribute
 from .types import Axis as Axis
 from .types import Category as Category

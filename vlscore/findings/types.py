@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from vlscore.core import described, setting
-from vlscore.errors import InvalidSetting
+from vlscore.core import check_settings
 
 
 class Span(NamedTuple):
@@ -310,31 +309,24 @@ class ReportFindings:
         return tuple(d for d in self.denials if observation in d.observations)
 
 
-#: As CheXpert's authors name them (Irvin et al. 2019, section 4): U-Ones, U-Zeros, U-Ignore.
-UNCERTAIN = ("keep", "positive", "negative", "ignored")
-
-
-@described
 @dataclass(frozen=True)
 class LabelPolicy:
     """Policy for writing labels.
 
+    CheXpert's authors (Irvin et al. 2019, section 4) call positive, negative and ignored U-Ones,
+    U-Zeros and U-Ignore.
+
+    Attributes:
+        uncertain: What an uncertain label becomes: keep (-1), positive, negative, or ignored
+            (empty).
+
     Raises: InvalidSetting for another word.
     """
 
-    uncertain: str = setting(
-        "keep",
-        "What an uncertain label becomes: keep (-1), positive, negative, or ignored (empty).",
-        "NAME",
-    )
+    uncertain: Literal["keep", "positive", "negative", "ignored"] = "keep"
 
     def __post_init__(self) -> None:
-        """Raise InvalidSetting for another word."""
-        if self.uncertain not in UNCERTAIN:
-            raise InvalidSetting(
-                f"uncertain must be {', '.join(UNCERTAIN[:-1])} or {UNCERTAIN[-1]}, "
-                f"not {self.uncertain!r}"
-            )
+        check_settings(self)
 
     def written(self, value: int | None) -> int | None:
         """Return a label as the policy has it written.
@@ -345,3 +337,15 @@ class LabelPolicy:
         if value != -1:
             return value
         return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
+
+    def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
+        """Return whether the report counts, is labelled present, and is found present.
+
+        >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
+        ((False, False, True), (True, False, True))
+        """
+        counts = (1, -1) if self.uncertain in ("keep", "positive") else (1,)
+        judged = given is not None or self.unmentioned == "negative"
+        if self.uncertain == "ignored" and -1 in (given, found):
+            judged = False
+        return judged, given in counts, found in counts

@@ -76,7 +76,7 @@ def read_texts(
         return read()
     except (VLScoreError, TypeError) as error:
         view.notes.append(
-            f"Reports are not shown: {error}. Name the table with --table "
+            f"Reports are not shown: {error}. Name the table with --studies "
             "(in Python: table=) and make the page again."
         )
         return {}

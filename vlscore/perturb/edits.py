@@ -13,33 +13,28 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from vlscore.core import check_settings, described, setting
+from vlscore.core import check_settings
 
 
-@described
 @dataclass(frozen=True, kw_only=True)
 class PerturbationSettings:
     """Settings of a set of perturbed reports.
 
+    Attributes:
+        seed: Seed of every choice, which also depends on the study's id and the kind.
+        kinds: Kinds of changes, with commas between them, as in remove-pathology,change-location;
+            package.module:MyKind is one of your own. Default: all.
+        per_report: Largest number of changes of each kind from one report.
+
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    seed: int = setting(
-        0, "Seed of every choice.", "N", more="The choice also depends on `study_id` and the kind."
-    )
-    kinds: Any = setting(  # noqa: RUF009 - it makes a field
-        None,
-        'Separated by commas, as in "remove-pathology,change-location". Default: all.',
-        "NAMES",
-        more="Names of `KINDS`, package.module:MyKind, or kinds of your own as objects.",
-        typed=tuple[str, ...] | None,
-    )
-    per_report: int = setting(
-        1, "Largest number of changes of each kind from one report.", "N", least=1
-    )
+    seed: int = 0
+    kinds: Any = None
+    per_report: int = 1
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        check_settings(self, per_report=1)
 
 
 class Expected(StrEnum):

@@ -17,7 +17,6 @@ from vlscore.core import (
     json_line,
     no_progress,
     resource_path,
-    settings_in,
     writing,
 )
 from vlscore.data import BadRow, Report, ReportTable, open_reports
@@ -101,7 +100,7 @@ def perturb(
     Raises: InvalidTable where the table cannot be read or holds no report; UnknownName,
         InvalidSetting as `perturb_report`, and where `out` holds another data set; FolderInUse.
     """
-    settings = settings_in(PerturbationSettings, locals())
+    settings = PerturbationSettings(seed=seed, kinds=kinds, per_report=per_report)
     chosen = kinds_named(settings.kinds)
     table = open_reports(path, id_column=id_column, text_column=text_column)
     key = {

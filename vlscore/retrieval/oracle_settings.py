@@ -1,15 +1,15 @@
-"""Settings of a search and of the table behind an index, and their options.
+"""Settings of a search and of the table behind an index.
 
-This file loads heavy libraries only when they are needed, because `vlscore oracle --help` and
-`vlscore index --help` read it.
+The attributes of `OracleSettings` are options of `vlscore oracle`. This file loads heavy libraries
+only when they are needed, because `vlscore oracle --help` reads it.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from vlscore.core import check_settings, described, plain_name, setting, split_call
+from vlscore.core import check_settings, plain_name, split_call
 from vlscore.data import TextPolicy
 from vlscore.errors import InvalidSetting, UnknownName
 
@@ -17,79 +17,42 @@ if TYPE_CHECKING:
     from vlscore.metrics import Metric
     from vlscore.retrieval.vector_oracle import Target
 
-MODES = ("auto", "exact", "approximate")
-_SEARCH, _TABLE = "Search", "Table"
 
-
-@described
 @dataclass(frozen=True)
 class OracleSettings:
     """Settings of an oracle search.
 
+    Attributes:
+        metric: Score that the hits maximise: a metric, such as vlscore or bleu-4, or a direction of
+            retrieval: image-to-text, text-to-image.
+        k: Reports a study.
+        guard: Guard of vlscore against far reports on the line of image and reference: none;
+            segment, by the distance to the segment between them; window, only a foot in [0.5, 1.5].
+        mode: exact; approximate, for an index built with --approximate; or auto: exact up to a
+            million reports.
+        exclude_exact: Exclude the reference's own text, line breaks ignored: a copy is a trivial
+            oracle.
+        exclude_ids: Column of ids to exclude for a study (its own, its patient's): one, a list, or
+            several with semicolons. A text of another study remains.
+        candidates: Metrics of texts: score only the N reports nearest to the reference by cosine; 0
+            scores the whole corpus, exactly and without an encoder.
+        effort: Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW).
+            Default: half the lists, or 512. Less is faster and finds less; the recall is printed.
+
     Raises: InvalidSetting that names the first invalid setting; UnknownName.
     """
 
-    metric: Any = setting(  # noqa: RUF009 - it makes a field
-        "vlscore",
-        "Score that the hits maximise: a metric, such as vlscore or bleu-4 (`vlscore metrics` "
-        "lists them), or a direction of retrieval: image-to-text, text-to-image.",
-        "NAME",
-        more="With its parameters, or a Metric: one of `TARGETS`, or any metric of texts.",
-        option="--metric -m",
-        typed=str,
-    )
-    k: int = setting(10, "Reports a study.", "N", option="--k -k", least=1)
-    guard: str = setting(
-        "none",
-        "Guard against far reports on the line of image and reference: none; segment, by the "
-        "distance to the segment between them; window, only a foot in [0.5, 1.5].",
-        "NAME",
-        more="For vlscore alone; see `Line`.",
-        panel=_SEARCH,
-        choices=("none", "segment", "window"),
-    )
-    mode: str = setting(
-        "auto",
-        "exact; approximate, for an index built with --approximate; or auto: exact up to "
-        "a million reports.",
-        "NAME",
-        panel=_SEARCH,
-        choices=MODES,
-    )
-    exclude_exact: bool = setting(
-        False,
-        "Exclude the reference's own text: a copy is a trivial oracle.",
-        more="Line breaks are ignored.",
-        panel=_SEARCH,
-    )
-    exclude_ids: str | None = setting(
-        None,
-        "Column of ids to exclude for a study (its own, its patient's): one, a list, or "
-        "several with semicolons. A text of another study remains.",
-        "COLUMN",
-        more="A report is excluded if all studies with this report are listed.",
-        panel=_SEARCH,
-    )
-    candidates: int = setting(
-        200,
-        "Metrics of texts: score only the N reports nearest to the reference by cosine; 0 "
-        "scores the whole corpus, exactly and without an encoder.",
-        "N",
-        panel=_SEARCH,
-        least=0,
-    )
-    effort: int | None = setting(
-        None,
-        "Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
-        "Default: half the lists, or 512. Less is faster and finds less; the recall is "
-        "printed.",
-        "N",
-        panel=_SEARCH,
-        least=1,
-    )
+    metric: Any = "vlscore"
+    k: int = 10
+    guard: Literal["none", "segment", "window"] = "none"
+    mode: Literal["auto", "exact", "approximate"] = "auto"
+    exclude_exact: bool = False
+    exclude_ids: str | None = None
+    candidates: int = 200
+    effort: int | None = None
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        check_settings(self, k=1, candidates=0, effort=1)
         if self.metric != type(self).metric:
             # The default needs no check, which would load heavy libraries.
             _ = self.scored
@@ -196,35 +159,26 @@ def find_target(metric: Any) -> "tuple[Metric, Target | None]":
     return found, None
 
 
-@described
 @dataclass(frozen=True)
 class SourceSettings:
     """Settings for reading a table into an index.
 
-    `kind` is "report", or "image" for an index of radiographs; `text_policy` selects the section
-    of a report that is embedded.
+    Attributes:
+        kind: "report", or "image" for an index of radiographs.
+        text_policy: selects the section of a report that is embedded.
+        id_column: Column with the study's id.
+        text_column: Column with the report. Default: report, text or reference; else the columns
+            findings and impression, or that of the two which the section names.
+        image_column: Column with the image path or paths.
+        image_root: Folder that image paths start from. Default: the table's folder.
     """
 
     kind: str = "report"
     text_policy: TextPolicy | str | None = None
-    id_column: str = setting("id", "Column with the study's id.", "NAME", panel=_TABLE)
-    text_column: str | None = setting(
-        None,
-        "Column with the report. Default: report, text or reference; else the columns "
-        "findings and impression, or that of the two which --section names.",
-        "NAME",
-        panel=_TABLE,
-    )
-    image_column: str = setting(
-        "image", "Column with the image path or paths.", "NAME", panel=_TABLE
-    )
-    image_root: str | Path | None = setting(  # noqa: RUF009 - it makes a field
-        None,
-        "Folder that image paths start from. Default: the table's folder.",
-        "FOLDER",
-        panel=_TABLE,
-        typed=Path | None,
-    )
+    id_column: str = "id"
+    text_column: str | None = None
+    image_column: str = "image"
+    image_root: str | Path | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in ("report", "image"):

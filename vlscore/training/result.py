@@ -105,7 +105,10 @@ def config_of(
 
     Args: validation: table of the validation pairs; None if they are a share of the studies.
     """
-    columns = preparation.table.columns.to_dict()
+    columns = preparation.table.columns.to_dict() | {"patient": preparation.group_column}
+    renamed = [f"{role}={name}" for role, name in columns.items() if name not in (role, None)]
+    if columns["patient"] == "patient":
+        renamed.append("patient=patient")
     paths = {
         "studies": preparation.table.path,
         "image_root": preparation.table.root,
@@ -116,8 +119,7 @@ def config_of(
     }
     return {
         **{name: path and Path(path).resolve() for name, path in paths.items()},
-        **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
-        "group_column": preparation.group_column,
+        "rename": ",".join(renamed) or None,
         "image_policy": preparation.image_policy.signature(),
         "section": preparation.text_policy.section_of("reference"),
         "views": preparation.views,

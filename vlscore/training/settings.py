@@ -1,8 +1,8 @@
 """Settings of a training run, and the TOML file with them.
 
 - `Start` holds the encoder that is trained, and its start weights. `TrainingSettings` holds every
-  other number on which the weights depend, except data. Their fields are also the options of
-  `vlscore train`, with hyphens for underscores.
+  other number on which the weights depend, except data. Their attributes are also the options of
+  `vlscore train`, with hyphens for underscores, and the entries of its TOML file.
 - `read_config` and `write_config` read and write a TOML file of settings, which every run writes.
 
 This file loads no heavy library, because `vlscore train --help` reads it.
@@ -15,80 +15,41 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from vlscore.core import check_settings, described, registered_name, setting, split_call
+from vlscore.core import check_settings, registered_name, split_call
 from vlscore.encoders import encoder_card, encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
 
-PRECISIONS = ("fp32", "bf16")
-SENTENCES = ("all", "shuffled", "one")
-SELECTIONS = ("recall", "loss", "last")
-START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
 
-
-@described
 @dataclass(frozen=True, eq=False)
 class Start:
     """Encoder to train, and its start weights.
 
+    Attributes:
+        encoder: Encoder: small, for a new one, or any with a checkpoint in --weights; in Python
+            also a loaded encoder, which training changes.
+        weights: Checkpoint of a whole encoder to start from.
+        tokenizer: Vocabulary file, or folder, of the report tower. Default: next to the weights.
+        image_weights: Weights of EfficientNet-Lite0 (names of timm or efficientnet_lite_pytorch),
+            the image trunk of a new small encoder. Default: random.
+        style: Pooling and normalisation of a new small encoder: those of an objective. Default:
+            siglip.
+        side: Pixels of the images of a new small encoder, a multiple of 32, or of 64 with
+            --image-weights. Default: 128.
+        reading: What the report tower of a new small encoder reads: words, or findings. Default:
+            words.
+
     Raises: InvalidSetting if settings contradict each other.
     """
 
-    encoder: Any = setting(  # noqa: RUF009 - it makes a field
-        "small",
-        "Encoder: small, for a new one; or any encoder with a checkpoint in --weights.",
-        "NAME",
-        more="Or a loaded encoder, which training changes.",
-        panel=START,
-        option="--encoder -e",
-        typed=str,
-    )
-    weights: str | Path | None = setting(  # noqa: RUF009
-        None,
-        "Checkpoint of a whole encoder to start from.",
-        "PATH",
-        more="As in `load_encoder`.",
-        panel=START,
-        typed=Path | None,
-    )
-    tokenizer: str | Path | None = setting(  # noqa: RUF009
-        None,
-        "Vocabulary file, or folder, of the report tower. Default: next to the weights.",
-        "PATH",
-        panel=START,
-        typed=Path | None,
-    )
-    image_weights: str | Path | None = setting(  # noqa: RUF009
-        None,
-        "Weights of EfficientNet-Lite0, which is then the image trunk of a new small encoder. "
-        "Default: random.",
-        "PATH",
-        more="With the tensor names of timm or of the package efficientnet_lite_pytorch.",
-        panel=START,
-        typed=Path | None,
-    )
-    style: str | None = setting(
-        None,
-        "Pooling and normalisation of a new small encoder, by the name of the objective that has "
-        "them. Default: siglip.",
-        "NAME",
-        panel=START,
-    )
-    side: int | None = setting(
-        None,
-        "Side in pixels of the images of a new small encoder, a multiple of 32, or of 64 with "
-        "--image-weights. Default: 128.",
-        "PIXELS",
-        panel=START,
-    )
-    reading: str | None = setting(
-        None,
-        "What the report tower of a new small encoder reads: words, or findings that `vlscore "
-        "findings` extracts. Default: words.",
-        "NAME",
-        panel=START,
-    )
+    encoder: Any = "small"
+    weights: str | Path | None = None
+    tokenizer: str | Path | None = None
+    image_weights: str | Path | None = None
+    style: str | None = None
+    side: int | None = None
+    reading: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("style", "side", "reading", "image_weights"):
@@ -133,136 +94,74 @@ class Start:
         return max(256, round(size * 8 / 7))
 
 
-@described
 @dataclass(frozen=True)
 class TrainingSettings:
     """Settings of a training run, which are recorded with its result.
 
+    Attributes:
+        objective: Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil,
+            medclip; or judging; with its settings, as in 'convirt(temperature=0.07)'.
+        epochs: Passes over the training pairs.
+        batch_size: Pairs in one step, over all processes; each is a negative of all others.
+        learning_rate: Largest learning rate of AdamW, reached at the end of the warm-up.
+        loaded_rate: Learning rate of the weights that were loaded, as a share of --learning-rate:
+            below 1, they change more slowly than weights that start from random numbers.
+        weight_decay: Weight decay of AdamW, for matrices; biases, norms and temperatures have none.
+        warm_up: Share of the steps in which the learning rate rises from 0; after them it falls to
+            0 along a cosine.
+        clip: Longest gradient, over all parameters; 0 for no limit.
+        precision: fp32; or bf16 of the towers, where the hardware has units for it.
+        frozen_norms: Do not change the statistics of batch norms: for small batches, and where the
+            training starts from a checkpoint. If they change, a pair's vector depends on its
+            micro-batch, as in the authors' code of the published layouts.
+        augmentation: Augmentation of images: none, light, or the name of a paper. Nothing mirrors
+            an image, so left stays left.
+        sentences: Sentences that are read: all, in random order (shuffled), or one in each epoch.
+        findings_weight: Weight of the findings extracted from the reports, as a second aim of both
+            towers, for a few thousand pairs; see `vlscore.training.objectives.finding_labels`.
+        validation_share: Share of the studies held out, without --validation.
+        validate_every: Epochs between validations.
+        select: Weights that are the result: best by recall of the validation pairs (mean of R@1, 5,
+            10), by loss, or last.
+        patience: End after so many validations without a better one; 0: never.
+        seed: Seed of all random choices.
+
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    objective: str = setting(
-        "convirt",
-        "Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, medclip; "
-        "or judging, for encoders that judge reports; with settings of its own, as in "
-        "'convirt(temperature=0.07)'.",
-        "NAME",
-    )
-    epochs: int = setting(10, "Passes over the training pairs.", "N", panel=LEARNING, least=1)
-    batch_size: int = setting(
-        64,
-        "Pairs in one step, over all processes; each is a negative of all others.",
-        "N",
-        panel=LEARNING,
-        least=2,
-    )
-    learning_rate: float = setting(
-        1e-4,
-        "Largest learning rate of AdamW.",
-        "NUMBER",
-        more="It is reached at the end of the warm-up.",
-        panel=LEARNING,
-    )
-    loaded_rate: float = setting(
-        1.0,
-        "Learning rate of the weights that were loaded, as a share of --learning-rate.",
-        "SHARE",
-        more="Below 1, they change more slowly than weights that start from random numbers.",
-        panel=LEARNING,
-        least=0,
-    )
-    weight_decay: float = setting(
-        0.05,
-        "Weight decay of AdamW, for matrices.",
-        "NUMBER",
-        more="Biases, norms and temperatures have none.",
-        panel=LEARNING,
-        least=0,
-    )
-    warm_up: float = setting(
-        0.05,
-        "Share of the steps in which the learning rate rises; after them it falls by a cosine.",
-        "SHARE",
-        more="The rate rises from 0, and falls to 0 along the cosine.",
-        panel=LEARNING,
-    )
-    clip: float = setting(
-        1.0,
-        "Longest gradient; 0 for no limit.",
-        "NUMBER",
-        more="The length is that over all parameters.",
-        panel=LEARNING,
-        least=0,
-    )
-    precision: str = setting(
-        "fp32",
-        "fp32; or bf16, where the hardware has units for it.",
-        "NAME",
-        more="bf16 is autocast of the towers. Objectives are computed in fp32.",
-        panel="Encoder",
-        choices=PRECISIONS,
-    )
-    frozen_norms: bool = setting(
-        False,
-        "Do not change the statistics of batch norms: for small batches, and where the training "
-        "starts from a checkpoint.",
-        more="If they change, a pair's vector depends on its micro-batch, as in the authors' code "
-        "of the published layouts.",
-        panel=LEARNING,
-    )
-    augmentation: str = setting(
-        "none",
-        "Augmentation of images: none, light, or the name of a paper. No recipe mirrors an image, "
-        "so left stays left.",
-        "NAME",
-        more="The recipes are in `vlscore.training.augmentation`.",
-        panel=LEARNING,
-    )
-    sentences: str = setting(
-        "all",
-        "Sentences of a report that are read: all, all in random order (shuffled), or one drawn "
-        "in each epoch (one).",
-        "NAME",
-        panel=LEARNING,
-        choices=SENTENCES,
-    )
-    findings_weight: float = setting(
-        0.0,
-        "Weight of the findings extracted from the training reports, as a second aim of both "
-        "towers, for a few thousand pairs; 0 for none.",
-        "NUMBER",
-        more="See `vlscore.training.objectives.finding_labels`.",
-        panel=LEARNING,
-        least=0,
-    )
-    validation_share: float = setting(
-        0.05,
-        "Share of the studies held out.",
-        "SHARE",
-        more="Not used with a validation table.",
-        panel=HELD_OUT,
-        least=0,
-    )
-    validate_every: int = setting(1, "Epochs between validations.", "N", panel=HELD_OUT, least=1)
-    select: str = setting(
-        "recall",
-        "Which weights are the result: best by recall (mean R@1, 5 and 10), by loss, or last.",
-        "NAME",
-        more="Recall and loss are those of the validation pairs.",
-        panel=HELD_OUT,
-        choices=SELECTIONS,
-    )
-    patience: int = setting(
-        0,
-        "End after so many validations without a better one; 0: never.",
-        "N",
-        panel=HELD_OUT,
-        least=0,
-    )
-    seed: int = setting(0, "Seed of all random choices.", "N", panel=LEARNING, least=0)
+    objective: str = "convirt"
+    epochs: int = 10
+    batch_size: int = 64
+    learning_rate: float = 1e-4
+    loaded_rate: float = 1.0
+    weight_decay: float = 0.05
+    warm_up: float = 0.05
+    clip: float = 1.0
+    precision: Literal["fp32", "bf16"] = "fp32"
+    frozen_norms: bool = False
+    augmentation: str = "none"
+    sentences: Literal["all", "shuffled", "one"] = "all"
+    findings_weight: float = 0.0
+    validation_share: float = 0.05
+    validate_every: int = 1
+    select: Literal["recall", "loss", "last"] = "recall"
+    patience: int = 0
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        check_settings(
+            self,
+            epochs=1,
+            batch_size=2,
+            loaded_rate=0,
+            weight_decay=0,
+            clip=0,
+            findings_weight=0,
+            validation_share=0,
+            validate_every=1,
+            patience=0,
+            seed=0,
+        )
         if not 0 < self.learning_rate < math.inf:
             raise InvalidSetting(f"learning_rate is above 0, not {self.learning_rate}")
         if not 0 <= self.warm_up < 1:

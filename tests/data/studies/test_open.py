@@ -146,13 +146,13 @@ def test_a_table_without_ids_says_so(tmp_path: Path) -> None:
     (note,) = table.notes
     assert 'no column "id"' in note
     assert "study_id" in note
-    assert note.endswith("Name it with --id-column (Python: columns=)")
+    assert note.endswith("Name it with --rename id=NAME (Python: columns=)")
 
 
 @pytest.mark.parametrize("role", ["id", "view", "image", "reference", "candidate"])
 def test_a_column_that_was_named_must_be_there(tmp_path: Path, role: str) -> None:
     path = write(tmp_path / "t.csv", GOOD)
-    message = f"no column elsewhere.*--{role}-column"
+    message = f"no column elsewhere.*--rename {role}=NAME"
     with pytest.raises(InvalidTable, match=message):
         open_studies(path, columns={role: "elsewhere"})
     with pytest.raises(InvalidSetting, match="not picture"):

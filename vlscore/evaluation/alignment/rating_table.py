@@ -212,9 +212,7 @@ def _column_names(
     found = columns_of(path)
     names = {column: rename.get(column, column) for column in COLUMNS}
     if names["rating"] != RATING:
-        raise InvalidSetting(
-            "the columns of ratings have an option of their own (--rating-columns)"
-        )
+        raise InvalidSetting("`ratings` names the columns of ratings, not `rename`")
     optional = {name for name in COLUMNS[3:] if name not in rename}
     names |= {name: "" for name in optional if name not in found}
     needed = [n for role, n in names.items() if n and role != "rating"]
@@ -222,8 +220,8 @@ def _column_names(
         path,
         found,
         [*needed, *(by_rater or ratings)],
-        ". Name the columns of ratings (--rating-columns), or those of the raters where each has "
-        "one (--rater-columns); --rename study_id=NAME for other columns. Capital letters count",
+        ". Name columns with --rename study_id=NAME,rating=NAME, or those of the raters where "
+        "each has one (--rater-columns). Capital letters count",
     )
     return names
 

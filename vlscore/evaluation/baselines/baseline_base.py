@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from vlscore.core import Registry, check_settings, described, file_digest, setting
+from vlscore.core import Registry, check_settings, file_digest
 from vlscore.data import Report
 from vlscore.errors import InvalidSetting, InvalidStudy
 
@@ -24,41 +24,37 @@ if TYPE_CHECKING:
 # What names of baselines begin with, in comparisons and signatures.
 BASELINE = "baseline:"
 REFERENCE, ZERO_SHOT, PROBE = "reference", "zero-shot", "probe"
-STYLES = ("grouped", "single")
 # What a baseline can need.
 TRAIN, TRAIN_IMAGES, IMAGES = "train", "train images", "images"
 
 
-@described
 @dataclass(frozen=True, kw_only=True)
 class BaselineSettings:
     """Settings of baselines; each baseline names those that it uses.
 
+    Attributes:
+        seed: Seed of random choices.
+        first: Frequent words or sentences that are drawn from.
+        by_section: Draw sentences of findings and of impression separately.
+        labels: Labels of templates: reference (of the study itself: an upper bound), zero-shot or
+            probe (of the encoder), or a classifier's table with one column a label.
+        threshold: Probability in that table from which on a label is present.
+        style: Style of templates: grouped (a sentence for several labels) or single.
+        templates: File of your own sentences. Default: the bundled one.
+
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    seed: int = setting(0, "Seed of random choices.", "N", least=0)
-    first: int = setting(100, "Frequent words or sentences that are drawn from.", "N", least=1)
-    by_section: bool = setting(False, "Draw sentences of findings and of impression separately.")
-    labels: str = setting(
-        REFERENCE,
-        "Labels of templates: reference (of the study itself: an upper bound), zero-shot or "
-        "probe (of the encoder), or a classifier's table with one column a label.",
-        "SOURCE",
-    )
-    threshold: float = setting(0.5, "Probability in that table from which on a label is present.")
-    style: str = setting(
-        STYLES[0],
-        "Style of templates: grouped (a sentence for several labels) or single.",
-        "NAME",
-        choices=STYLES,
-    )
-    templates: Path | None = setting(  # noqa: RUF009 - it makes a field
-        None, "File of your own sentences. Default: the bundled one.", "PATH"
-    )
+    seed: int = 0
+    first: int = 100
+    by_section: bool = False
+    labels: str = REFERENCE
+    threshold: float = 0.5
+    style: Literal["grouped", "single"] = "grouped"
+    templates: Path | None = None
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        check_settings(self, seed=0, first=1)
 
     def used(self, names: Sequence[str], of: str) -> dict[str, Any]:
         """Return the settings of these names.

@@ -218,7 +218,7 @@ class TopSentences(Baseline):
         if not self._sections:
             raise InvalidTable(
                 "no training report has sections: columns findings and impression, or headings "
-                'such as "FINDINGS:"; leave by_section (--by-section) out'
+                'such as "FINDINGS:"; leave by_section out'
             )
         return [f"{len(texts)} training reports have {name}" for name, texts in found.items()]
 

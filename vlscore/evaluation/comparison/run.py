@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import OnProgress, frame, no_progress, settings_in
+from vlscore.core import OnProgress, frame, no_progress
 from vlscore.data import ColumnNames, ReportTable, Study, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
@@ -101,7 +101,18 @@ def compare(
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
-    settings = settings_in(ComparisonSettings, locals())
+    settings = ComparisonSettings(
+        train=train,
+        baselines=baselines,
+        values=values,
+        lower_is_better=tuple(lower_is_better),
+        resamples=resamples,
+        permutations=permutations,
+        seed=seed,
+        ignore_blanks=ignore_blanks,
+        against=against,
+        patient_column=patient_column,
+    )
     if figure is not None:
         check_drawable(figure)
     inputs = Inputs.read(opened_systems(systems, columns), scorer, settings, image_root)

@@ -102,8 +102,8 @@ def table_with_images(sources: Sequence[Source]) -> Source:
     names = sorted({source.table.columns.image for source in sources})
     raise InvalidTable(
         f"no table has a column {' or '.join(names)} with the images, which the metrics look at: "
-        f"{', '.join(str(source.table.path) for source in sources)}. Name it (--image-column), or "
-        "compute metrics of texts alone (--text-only)"
+        f"{', '.join(str(source.table.path) for source in sources)}. Name it "
+        "(--rename image=NAME), or compute metrics of texts alone (--text-only)"
     )
 
 

@@ -117,7 +117,7 @@ def read_labelled(
     if sentence_column not in columns:
         raise InvalidTable(
             f"{path}: no column {sentence_column}; found: {', '.join(columns)}. Name it with "
-            "--sentence-column"
+            "--rename sentence=NAME"
         )
     others = [name for name in columns if name != sentence_column]
     wanted = observations

@@ -196,7 +196,7 @@ def _tables_to_align(
         answers = [(p.study, p.rater, p.first, p.second, p.answer) for p in filled.preferences]
         columns = ["study_id", "rater", "first", "second", "answer"]
         tables = {RANKS: long([RANK]), COMPARISONS: DataFrame(answers, columns=columns)}
-        return tables, [(RANKS, f'--rating-columns "{RANK}" --ratings-are ranks')]
+        return tables, [(RANKS, f'--rename rating="{RANK}" --ratings-are ranks')]
     tables, align_with = {}, []
     if ERRORS in asks:
         counts = [
@@ -210,7 +210,8 @@ def _tables_to_align(
     if DIMENSIONS in asks:
         names = [q.name for q in filled.questions if q.ask == DIMENSIONS]
         tables[RATINGS] = long(names)
-        how = f'--rating-columns "{",".join(names)}" --ratings-are quality'
+        renamed = ",".join(f"rating={name}" for name in names)
+        how = f'--rename "{renamed}" --ratings-are quality'
         align_with.append((RATINGS, how))
     return tables, align_with
 

@@ -348,7 +348,7 @@ def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
     return (
         f"{count} {'studies have' if count > 1 else 'study has'} several images, and neither a "
         f"column nor a DICOM header states their views ({first}): the first image was used as the "
-        "frontal one. State the views in a column (--view-column), or use all images with "
+        "frontal one. State the views in a column (--rename view=NAME), or use all images with "
         "--views mean",
     )
 

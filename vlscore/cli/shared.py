@@ -1,0 +1,370 @@
+"""Settings that several commands share, and how parameters become options.
+
+A keyword parameter of a command is an option: `text_only` is `--text-only`. A parameter of a type
+with `options(...)`, a dataclass, has one option for each attribute. The help of an option is what
+the docstring says of the parameter or attribute, or `help` of its type. A tuple of texts takes
+names with commas between them, and may be repeated.
+"""
+
+import contextlib
+import dataclasses
+import re
+import typing
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+
+import cyclopts
+from cyclopts import Group, Parameter
+from cyclopts.types import NonNegativeInt, PositiveInt
+from cyclopts.validators import Number
+
+from vlscore.cli.output import print_precision_note
+from vlscore.core import split_names, usable_cores
+from vlscore.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from vlscore.data import ColumnNames, StudyTable, TextPolicy
+    from vlscore.embedding import StudyEmbedder
+    from vlscore.metrics import Scorer
+
+# Roles of columns of a table of studies.
+STUDY = ("id", "image", "reference", "candidate", "view")
+TABLE = Group("Table", sort_key=2)
+ENCODER = Group("Encoder", sort_key=3)
+READING = Group("Images and reports", sort_key=4)
+RESULTS = Group("Results", sort_key=5)
+
+# Option -> its short name, in every command.
+_SHORT_NAMES = {
+    "candidate": "-g",
+    "encoder": "-e",
+    "image": "-i",
+    "index": "-i",
+    "k": "-k",
+    "metric": "-m",
+    "metrics": "-m",
+    "out": "-o",
+    "perturbations": "-p",
+    "quiet": "-q",
+    "reference": "-r",
+}
+
+
+def options(group: Group | None = None, *, without: Collection[str] = ()) -> Parameter:
+    """Return the annotation of a dataclass whose attributes are options.
+
+    Args:
+        group: heading in the help; default: that of the command's own options.
+        without: attributes that are no options; they have their defaults.
+    """
+    chosen: dict[str, Any] = {} if group is None else {"group": group}
+    if without:
+        chosen["parse"] = re.compile(f"^(?!({'|'.join(without)})$)")
+    return Parameter(name="*", **chosen)
+
+
+def described(help: str, group: Group | None = None, **more: Any) -> Parameter:
+    """Return the annotation of an option that several commands explain in the same words."""
+    return Parameter(help=help, group=group, **more)
+
+
+def short_name(field: Any, taken: Collection[str]) -> str | None:
+    """Return the short name of an option."""
+    return _SHORT_NAMES.get(field.name)
+
+
+def parameter_value(kind: Any, tokens: Sequence[Any]) -> Any:
+    """Return the value of a parameter: names with commas as a tuple, else as cyclopts reads it."""
+    kinds = [kind, *typing.get_args(kind)]
+    if tuple[str, ...] in kinds:
+        names = (name for token in tokens for name in split_names(token.value))
+        return tuple(dict.fromkeys(names))
+    return cyclopts.convert(kind, tokens)
+
+
+_Value = TypeVar("_Value")
+# Of a parameter *names: at least one.
+Several = Annotated[_Value, Parameter(required=True)]
+Table = Annotated[Path, described("Table: .jsonl, .json, .csv, .tsv or .parquet.")]
+Names = tuple[str, ...]
+# A report may begin with a hyphen.
+Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
+ImageRoot = Annotated[
+    Path | None,
+    described("Folder that image paths start from. Default: the table's.", TABLE),
+]
+Rename = Annotated[
+    Names,
+    described("Columns with other names, as in id=study_id,reference=gt.", TABLE),
+]
+Ratings = Annotated[
+    Path,
+    described(
+        "Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref; or of "
+        "filled-in sheets of `vlscore ratings make`."
+    ),
+]
+Section = Annotated[
+    str,
+    described(
+        "Section of a report: all, findings, impression, findings+impression, auto; or "
+        "reference=findings,candidate=all.",
+        READING,
+    ),
+]
+Out = Annotated[Path, described("Folder for the results.", RESULTS)]
+OptionalOut = Annotated[
+    Path | None, described("Folder for the results. Default: results are only printed.", RESULTS)
+]
+Figure = Annotated[
+    str | None,
+    described("Also draw figures: png, svg or pdf. Needs 'vlscore[plots]'.", RESULTS),
+]
+Format = Annotated[str, described("Format of tables: parquet or csv.", RESULTS)]
+Metrics = Annotated[
+    Names | None,
+    described(
+        "Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists all; "
+        "text, image, bleu: groups. Default: vlscore."
+    ),
+]
+AsJson = Annotated[bool, described("Print the results as json only.", RESULTS, name="--json")]
+Quiet = Annotated[bool, described("Print no progress and no tables.", RESULTS)]
+Seed = Annotated[int, described("Seed of the bootstrap.")]
+Resamples = Annotated[int, described("Resamples of the bootstrap.", validator=Number(gte=10))]
+Device = Annotated[
+    str | None, described("cpu, cuda, cuda:1. Default: a GPU if there is one.", ENCODER)
+]
+Workers = Annotated[
+    NonNegativeInt | None,
+    described("Processes that decode images. Default: one a core, at most 16.", ENCODER),
+]
+GreyLevels = Annotated[
+    str,
+    described(
+        "Grey levels: auto, header, minmax, percentile, full, or authors (as the encoder's authors "
+        "read files); further settings after commas.",
+        READING,
+    ),
+]
+Views = Annotated[
+    str,
+    described("Images of one study: first-frontal, mean, frontal+lateral.", READING),
+]
+
+
+@options(TABLE)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Where the images of a table lie, and which columns it has."""
+
+    image_root: ImageRoot = None
+    rename: Rename = ()
+
+    def columns(self, *roles: str) -> "ColumnNames":
+        """Return the columns of these roles, such as "image"; of all five without roles."""
+        return column_names(**renamed(self.rename, *(roles or STUDY)))
+
+    def studies(self, path: Path, needs: Collection[str], *roles: str) -> "StudyTable":
+        """Return the table at `path`.
+
+        Args:
+            needs: roles that each row must have, such as "image".
+            roles: as of `columns`.
+        """
+        from vlscore.data import open_studies
+
+        return open_studies(
+            path, needs=needs, image_root=self.image_root, columns=self.columns(*roles)
+        )
+
+
+@options(ENCODER)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderOptions:
+    """An encoder, how much of the machine it uses, and how it reads images and reports.
+
+    Attributes:
+        encoder: Encoder (`vlscore encoders` lists all), or package.module:Class. Default:
+            VLSCORE_ENCODER, else the demonstration encoder.
+        weights: Checkpoint file or folder of the encoder.
+        tokenizer: Folder or vocabulary file of its tokenizer.
+        C: Area that scores 0 under vlscore. Default: the encoder's.
+        precision: fp32; bf16, where the hardware has units for it; fp16, on GPUs.
+        batch_size: Images in one forward pass. Default: 16 on a CPU, by its memory on a GPU.
+        no_cache: Neither read nor write the cache; `vlscore cache info` shows it.
+    """
+
+    encoder: Annotated[str | None, Parameter(env_var="VLSCORE_ENCODER", show_env_var=False)] = None
+    weights: Path | None = None
+    tokenizer: Path | None = None
+    C: float | None = None
+    device: Device = None
+    precision: str = "fp32"
+    batch_size: PositiveInt | None = None
+    no_cache: bool = False
+    workers: Workers = None
+    image_policy: GreyLevels = "auto"
+    views: Views = "first-frontal"
+    section: Section = "all"
+
+    def embedder(self) -> "StudyEmbedder":
+        """Return the embedder of these options; see `print_encoder_warning` for its warning."""
+        from vlscore.embedding import StudyEmbedder
+
+        with without_warnings():
+            embedder = StudyEmbedder(self.encoder, **self._settings(), **self._reading())
+        print_precision_note(embedder)
+        return embedder
+
+    def scorer(self, metrics: Any, *, quiet: bool = False) -> "Scorer":
+        """Return the scorer of these options.
+
+        Args:
+            metrics: names of metrics, as `Scorer` takes them.
+            quiet: print no note on a precision that is no gain.
+        """
+        return self._scorer(metrics, quiet, **self._reading(), text_policy=self.policy())
+
+    def scorer_of_sentences(self, metrics: Any) -> "Scorer":
+        """Return the scorer of sentences, which have no sections and no images."""
+        return self._scorer(metrics, False)
+
+    def policy(self) -> "TextPolicy":
+        """Return the policy that selects the section."""
+        from vlscore.data import TextPolicy
+
+        return TextPolicy.named(self.section)
+
+    def decoders(self) -> int:
+        """Return the number of processes that decode images."""
+        return worker_count(self.workers)
+
+    def absolute(self) -> Self:
+        """Return the same options with absolute paths, for processes in another folder."""
+        return dataclasses.replace(
+            self,
+            weights=None if self.weights is None else self.weights.absolute(),
+            tokenizer=None if self.tokenizer is None else self.tokenizer.absolute(),
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "weights": None if self.weights is None else str(self.weights),
+            "tokenizer": None if self.tokenizer is None else str(self.tokenizer),
+            "device": self.device,
+            "precision": self.precision,
+            "batch_size": self.batch_size,
+            "cache": not self.no_cache,
+        }
+
+    def _reading(self) -> dict[str, Any]:
+        return {"image_policy": self.image_policy, "views": self.views}
+
+    def _scorer(self, metrics: Any, quiet: bool, **read: Any) -> "Scorer":
+        from vlscore.metrics import Scorer
+
+        settings = {"metrics": metrics, "C": self.C, **self._settings(), **read}
+        with without_warnings():
+            scorer = Scorer(self.encoder, **settings)
+        if not quiet:
+            print_precision_note(scorer.embedder)
+        return scorer
+
+
+@options(TABLE)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RatingOptions:
+    """Columns of a table of ratings.
+
+    Attributes:
+        rename: Columns that have other names in RATINGS, as study_id=ID,rater=reader: study_id,
+            candidate_id, rater, rating (repeat it for each dimension), category, significant,
+            reference, candidate, image; id and view of further tables. category= without a name:
+            RATINGS has no such column.
+        rater_columns: Columns of ratings, one for each rater, of a table with one row a candidate.
+    """
+
+    rename: Names = ()
+    rater_columns: Names = ()
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns as `read_ratings` takes them."""
+        pairs = [tuple(map(str.strip, each.partition("=")[::2])) for each in self.rename]
+        ratings = tuple(column for role, column in pairs if role == "rating")
+        others = {role: column for role, column in pairs if role not in ("rating", "id", "view")}
+        found = {"by_rater": self.rater_columns, "rename": others}
+        return found | ({"ratings": ratings} if ratings else {})
+
+
+@options(RESULTS)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How a command treats earlier results and failed rows, and what it prints.
+
+    Attributes:
+        overwrite: Compute again, and replace earlier results at the end.
+        keep_going: Exit with status 0 even if some rows could not be used.
+        report: Also write report.html, which shows results and reports.
+    """
+
+    overwrite: bool = False
+    keep_going: bool = False
+    report: bool = False
+    quiet: Quiet = False
+    as_json: AsJson = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether neither progress nor tables are printed."""
+        return self.quiet or self.as_json
+
+
+def named_values(texts: Iterable[str], example: str) -> list[tuple[str, str]]:
+    """Return (name, value) of each text such as "ours=reports.jsonl".
+
+    Args: example: a text as it should be, for the error.
+    Raises: InvalidSetting for a text without name or value.
+    """
+    pairs = [(text, *text.partition("=")) for text in texts]
+    for text, name, equals, value in pairs:
+        if not (equals and name.strip() and value.strip()):
+            raise InvalidSetting(f"write {example}, not {text!r}")
+    return [(name.strip(), value.strip()) for _, name, _, value in pairs]
+
+
+def renamed(rename: Sequence[str], *roles: str) -> dict[str, str]:
+    """Return role -> column of --rename; raise InvalidSetting for a role that is not read."""
+    found = dict(named_values(rename, "--rename id=study_id"))
+    for role in found:
+        if role not in roles:
+            raise InvalidSetting(
+                f"--rename: this command reads no column {role!r}; it reads {', '.join(roles)}"
+            )
+    return found
+
+
+def column_names(**names: str) -> "ColumnNames":
+    """Return the names of a table's columns."""
+    from vlscore.data import ColumnNames
+
+    return ColumnNames(**names)
+
+
+def worker_count(workers: int | None) -> int:
+    """Return the processes that decode: `workers`, else one for each usable core, at most 16."""
+    return min(usable_cores(), 16) if workers is None else workers
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Ignore warnings that the command prints in its own words, once."""
+    import warnings
+
+    from vlscore.errors import DemonstrationEncoderWarning, SlowPrecisionWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonstrationEncoderWarning)
+        warnings.simplefilter("ignore", SlowPrecisionWarning)
+        yield

@@ -1,0 +1,34 @@
+"""Checks of dataclasses of settings."""
+
+import dataclasses
+import math
+import typing
+from typing import Any
+
+from vlscore.errors import InvalidSetting
+
+
+def check_settings(settings: Any, **least: float) -> None:
+    """Check the numbers of a dataclass of settings, and the fields that are one of some words.
+
+    A field of type `int` takes whole numbers only; None passes where it is the default.
+
+    Args:
+        settings: fields of type `Literal` are checked against its words.
+        least: name of a field -> its smallest value.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+    hints = typing.get_type_hints(type(settings)) if dataclasses.fields(settings) else {}
+    for field in dataclasses.fields(settings):
+        value, hint = getattr(settings, field.name), hints[field.name]
+        words = typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
+        if words and value not in words:
+            raise InvalidSetting(f"{field.name} is one of {', '.join(words)}, not {value!r}")
+        if field.name not in least or (value is None and field.default is None):
+            continue
+        bound, is_whole = least[field.name], hint in (int, int | None)
+        is_valid = value >= bound and math.isfinite(value)
+        if not is_valid or (is_whole and (value != int(value) or isinstance(value, bool))):
+            kind = "a whole number" if is_whole else "a number"
+            raise InvalidSetting(f"{field.name} is {kind}, at least {bound}, not {value!r}")
