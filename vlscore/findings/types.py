@@ -337,15 +337,3 @@ class LabelPolicy:
         if value != -1:
             return value
         return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
-
-    def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
-        """Return whether the report counts, is labelled present, and is found present.
-
-        >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
-        ((False, False, True), (True, False, True))
-        """
-        counts = (1, -1) if self.uncertain in ("keep", "positive") else (1,)
-        judged = given is not None or self.unmentioned == "negative"
-        if self.uncertain == "ignored" and -1 in (given, found):
-            judged = False
-        return judged, given in counts, found in counts
