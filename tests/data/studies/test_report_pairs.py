@@ -154,7 +154,5 @@ def test_other_names_of_columns(tmp_path):
     found = pair(ours, theirs, tmp_path / "s.csv", **names)
     assert found.pairs == 3
     assert [study.id for study in _studies(found.out)] == ["s1", "s2", "s3"]
-    with pytest.raises(
-        InvalidTable, match=r"t\.csv: no column with the candidate .*--candidate-col"
-    ):
+    with pytest.raises(InvalidTable, match=r"t\.csv: no column with the candidate .*--rename cand"):
         pair(ours, theirs, found.out, reference_column="truth", id_column="case")
