@@ -18,11 +18,11 @@ from vlscore.metrics import (
 )
 
 REFERENCES = (
-    "There is a small left pleural effusion. The heart is normal in size.",
-    "No focal consolidation, effusion or pneumothorax. The lungs are clear.",
-    "Large right pneumothorax with collapse of the right lung. Chest tube in place.",
-    "Mild cardiomegaly. Vascular congestion without overt pulmonary edema is seen.",
-    "A 2.5 cm nodule projects over the right upper lobe; CT is recommended.",
+    "There is a small left pleural effusion, unchanged. The heart is normal in size.",
+    "No focal consolidation, effusion or pneumothorax. The lungs remain clear.",
+    "New large right pneumothorax with collapse of the right lung. Chest tube in place.",
+    "Mild cardiomegaly. Vascular congestion, improved; no overt pulmonary edema is seen.",
+    "A 2.5 cm nodule projects over the right upper lobe, larger than before; CT is recommended.",
 )
 # Reports about something else, so that a metric of agreement prefers the references themselves.
 OTHERS = (*REFERENCES[2:], *REFERENCES[:2])

@@ -1,6 +1,7 @@
 from .changes import EXAMINATION as EXAMINATION
 from .changes import FindingChange as FindingChange
 from .changes import changes_of as changes_of
+from .changes import without_comparisons as without_comparisons
 from .extraction import assert_span as assert_span
 from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract

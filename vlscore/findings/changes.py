@@ -5,6 +5,7 @@ sentence before names ("This was not present before").
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -76,6 +77,25 @@ def changes_of(report: ReportFindings, lexicon: Lexicon | None = None) -> tuple[
         if sentence.changes and sentence.category not in _SILENT:
             found += _of_sentence(report, sentence, lexicon)
     return tuple(sorted(found, key=lambda c: c.span))
+
+
+def without_comparisons(report: ReportFindings) -> ReportFindings:
+    """Return the findings without changes since an earlier examination.
+
+    Findings that have resolved are left out: only an earlier examination shows them.
+    """
+    resolved = {
+        c.finding for c in changes_of(report) if c.change is TemporalChange.RESOLVED and c.finding
+    }
+    sentences = []
+    for sentence in report.sentences:
+        findings = tuple(
+            replace(f, attributes=tuple(a for a in f.attributes if a.axis is not Axis.CHANGE))
+            for f in sentence.findings
+            if f not in resolved
+        )
+        sentences.append(replace(sentence, findings=findings, changes=()))
+    return ReportFindings(report.text, tuple(sentences))
 
 
 def _of_sentence(

@@ -54,6 +54,7 @@ _MEMBERS = {
     "rouge-l": "rouge_l:RougeL",
     "meteor": "meteor:Meteor",
     "findings-f1": "findings_f1:FindingsF1",
+    "change-f1": "change_f1:ChangeF1",
     "judge": "judge_metric:JudgeScore",
     "chrf": "chrf:Chrf",
     "chrf++": "chrf:ChrfPlusPlus",
@@ -217,5 +218,8 @@ def _members_of(name: str) -> list[Metric] | None:
     return [
         metric
         for metric in METRICS.values()
-        if metric.cost == "free" and group[1](metric) and metric.missing() is None
+        if metric.cost == "free"
+        and metric.by_default
+        and group[1](metric)
+        and metric.missing() is None
     ]

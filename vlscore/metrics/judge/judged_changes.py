@@ -6,6 +6,7 @@ change: a report that says so where the other is silent has no error.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from vlscore.findings import FindingChange, Polarity, Span, TemporalChange
 from vlscore.metrics.judge.judge_tables import JudgeTables
@@ -45,6 +46,12 @@ def _agree(one: FindingChange, other: FindingChange) -> bool:
     """Return whether two changes have one direction: "resolved" is the end of "improved"."""
     growing = (one.change in _GROWING) == (other.change in _GROWING)
     return one.is_real and other.is_real and growing
+
+
+def uncompared(report: ReportStatements) -> ReportStatements:
+    """Return the statements of a report without changes since an earlier examination."""
+    statements = tuple(replace(s, change=None) for s in report.statements)
+    return replace(report, statements=statements, changes=())
 
 
 def compared_quote(text: str, statement: Statement) -> Quote:

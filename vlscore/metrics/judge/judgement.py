@@ -182,6 +182,12 @@ class Judgement:
         return totals
 
     @property
+    def uncompared(self) -> "Judgement":
+        """Return the judgement without errors about comparisons with earlier examinations."""
+        left_out = (ErrorCategory.FALSE_COMPARISON, ErrorCategory.OMITTED_COMPARISON)
+        return Judgement(tuple(e for e in self.errors if e.category not in left_out), self.found)
+
+    @property
     def count(self) -> int:
         """Number of errors."""
         return len(self.errors)

@@ -11,6 +11,18 @@ from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.words import f1_precision_recall, label_f1s, label_supports
 from vlscore.metrics.metric import Metric, Output, parameter
 
+
+def comparisons_parameter() -> Any:
+    """Return the parameter `comparisons` of metrics that read findings."""
+    return parameter(
+        None,
+        "ignored: comparisons with earlier examinations, and findings that have resolved, are left "
+        "out of both reports; default: they count as they are read",
+        choices=("ignored",),
+        kind=str,
+    )
+
+
 # The observations of CheXpert's competition (Irvin et al. 2019, section 5).
 COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
 
@@ -72,10 +84,15 @@ class FindingsF1(Metric):
         choices=("negative", "ignored"),
     )
 
+    comparisons: str | None = comparisons_parameter()
+
     def compute(self, batch: Batch) -> Computed:
         from vlscore.findings import chexpert_labels
 
-        pairs = [[chexpert_labels(report) for report in pair] for pair in findings_of(batch)]
+        pairs = [
+            [chexpert_labels(report) for report in pair]
+            for pair in findings_of(batch, self.comparisons)
+        ]
         candidates, references = [g for g, _ in pairs], [r for _, r in pairs]
         counts_uncertain = self.uncertain == "positive"
         predicted = _positives(candidates, counts_uncertain)
@@ -99,10 +116,17 @@ class FindingsF1(Metric):
         return {"labels": f"vlscore.findings@{__version__}", "absent": "undefined"}
 
 
-def findings_of(batch: Batch) -> list[tuple[Any, Any]]:
-    """Return the findings of candidate and reference of each study, each text read once."""
+def findings_of(batch: Batch, comparisons: str | None = None) -> list[tuple[Any, Any]]:
+    """Return the findings of candidate and reference of each study, each text read once.
+
+    Args: comparisons: "ignored": without comparisons with earlier examinations.
+    """
+    from vlscore.findings import without_comparisons
+
     texts = [text for pair in batch.pairs() for text in pair]
     read = batch.memo.read(_findings, texts)
+    if comparisons == "ignored":
+        read = [without_comparisons(report) for report in read]
     return list(zip(read[::2], read[1::2], strict=True))
 
 

@@ -4,7 +4,7 @@ It uses the two reports alone: neither the patient's age nor the indication.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,14 @@ import numpy as np
 from vlscore.core import Cache, warn_caller
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.library.findings_f1 import comparisons_parameter
 from vlscore.metrics.metric import Metric, Output, parameter
 
 if TYPE_CHECKING:
     from vlscore.metrics.judge.judgement import Judgement
     from vlscore.metrics.judge.model_judge import ModelJudge
     from vlscore.metrics.judge.rules import RuleJudge
+    from vlscore.metrics.judge.statements import ReportStatements
 
 
 class JudgeScore(Metric):
@@ -71,6 +73,8 @@ class JudgeScore(Metric):
         kind=str,
     )
 
+    comparisons: str | None = comparisons_parameter()
+
     def compute(self, batch: Batch) -> Computed:
         from vlscore.metrics.judge.judgement import SCORES
 
@@ -102,9 +106,14 @@ class JudgeScore(Metric):
 
     def _judged(self, batch: Batch) -> "list[Judgement | VLScoreError]":
         if not self._asks_model:
+            from vlscore.metrics.judge.judged_changes import uncompared
+
             texts = [text for pair in batch.pairs() for text in pair]
             read = batch.memo.read(_statements, texts)
+            pairs: Iterable[tuple[ReportStatements, ReportStatements]]
             pairs = zip(read[::2], read[1::2], strict=True)
+            if self.comparisons == "ignored":
+                pairs = ((uncompared(one), uncompared(other)) for one, other in pairs)
             return [_rules().compare(candidate, reference) for candidate, reference in pairs]
         from vlscore.metrics.judge.judgement import JudgeCase
 
@@ -112,7 +121,10 @@ class JudgeScore(Metric):
         if not judge.model.is_here:
             warn_caller(f"the metric judge sends both reports of each study to {judge.model}")
         outcomes = judge.judge_all([JudgeCase(*pair) for pair in batch.pairs()])
-        return [outcome.judgement or _error_of(outcome.error) for outcome in outcomes]
+        found = [outcome.judgement or _error_of(outcome.error) for outcome in outcomes]
+        if self.comparisons is None:
+            return found
+        return [each if isinstance(each, VLScoreError) else each.uncompared for each in found]
 
     @property
     def _asks_model(self) -> bool:

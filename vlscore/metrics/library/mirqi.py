@@ -20,7 +20,7 @@ import numpy as np
 from vlscore.core import __version__
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import Batch, Values
-from vlscore.metrics.library.findings_f1 import findings_of
+from vlscore.metrics.library.findings_f1 import comparisons_parameter, findings_of
 from vlscore.metrics.metric import Metric, Output, parameter
 
 
@@ -45,6 +45,8 @@ class Mirqi(Metric):
     positive: float = parameter(0.8, "weight of stated findings against denied ones")
     attributes: float = parameter(0.3, "weight of a finding's attributes against the finding")
 
+    comparisons: str | None = comparisons_parameter()
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, value in (("positive", self.positive), ("attributes", self.attributes)):
@@ -52,9 +54,10 @@ class Mirqi(Metric):
                 raise InvalidSetting(f"{name} must be a weight from 0 to 1, not {value:g}")
 
     def compute(self, batch: Batch) -> Sequence[Values]:
-        pairs = [[_mentions(part) for part in pair] for pair in findings_of(batch)]
-        found = np.array([_scores(g, r, self.positive, self.attributes) for g, r in pairs])
-        precision, recall = found.reshape(-1, 2).T
+        found = findings_of(batch, self.comparisons)
+        pairs = [[_mentions(part) for part in pair] for pair in found]
+        numbers = np.array([_scores(g, r, self.positive, self.attributes) for g, r in pairs])
+        precision, recall = numbers.reshape(-1, 2).T
         total = precision + recall
         f = np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1.0), 0.0)
         return [f, precision, recall]
