@@ -11,7 +11,7 @@ from vlscore.claims import claims_of, finding_of_label, labels_of
         ("Bilateral pleural effusions.", "pleural effusion+ / left+ / right+"),
         ("Heart size is normal. No pneumothorax.", "cardiomegaly- / pneumothorax-"),
         ("Possible pneumonia.", ""),
-        ("Edema has increased since the prior study.", "edema+ / increased+"),
+        ("Edema has increased since the prior study.", "edema+ / worse+"),
         ("Small right pleural effusion. Right effusion.", "pleural effusion+ / right+"),
         ("History of pneumonia.", ""),
     ],
@@ -21,7 +21,7 @@ def test_claims(report, claims):
         f"{each.finding.split(', ')[-1]}{'+' if each.stated else '-'}" for each in claims_of(report)
     ]
     assert " / ".join(found) == claims
-    assert [c.needs_prior for c in claims_of(report)] == ["increased" in c for c in found]
+    assert [c.needs_prior for c in claims_of(report)] == ["worse" in c for c in found]
 
 
 def test_spans_are_the_words():

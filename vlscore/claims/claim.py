@@ -1,7 +1,7 @@
 """Claims of a report, and labels of findings for probes: both as `vlscore.findings` reads them.
 
 A finding has one name in both: the observation in plain words ("pleural effusion"); with a side
-("pleural effusion, left") or a change ("pleural effusion, increased"); or the name of a group, a
+("pleural effusion, left") or a change ("pleural effusion, worse"); or the name of a group, a
 CheXpert label in lower case ("lung opacity").
 """
 
@@ -21,7 +21,7 @@ from vlscore.findings import (
 )
 
 #: Changes that an image can show with an earlier one.
-CHANGES = (TemporalChange.INCREASED, TemporalChange.DECREASED, TemporalChange.NEW)
+CHANGES = (TemporalChange.WORSE, TemporalChange.IMPROVED, TemporalChange.NEW)
 NO_GROUP = ("No Finding",)
 
 
