@@ -31,11 +31,9 @@ from vlscore.core import (
     OnProgress,
     __version__,
     check_settings,
-    described,
     file_digest,
     frame,
     no_progress,
-    setting,
 )
 from vlscore.data import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies, read_rows
 from vlscore.embedding import WITH_PRIOR, StudyEmbedder, StudyViews, training_notes
@@ -55,32 +53,30 @@ _CAPTION = (
 )
 
 
-@described
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvidenceSettings:
     """How evidence is fitted and calibrated.
+
+    Attributes:
+        calibration_share: Share of the patients of --fit that calibrate, where there is no
+            --calibrate.
+        penalty: L2 penalty of the probes, for each case.
+        zero_shot: Also compare images with words of a finding, where the encoder reads words.
+        group_column: Column with the patient of each study in --fit and --calibrate. Default: the
+            study.
+        seed: Seed of the split.
 
     Raises: InvalidSetting for a value out of its range.
     """
 
-    calibration_share: float = setting(
-        0.5,
-        "Share of the patients of --fit that calibrate, where there is no --calibrate.",
-        "SHARE",
-    )
-    penalty: float = setting(0.3, "L2 penalty of the probes, for each case.", "NUMBER", least=0.0)
-    zero_shot: bool = setting(
-        True, "Also compare images with words of a finding, where the encoder reads words."
-    )
-    group_column: str | None = setting(
-        None,
-        "Column with the patient of each study in --fit and --calibrate. Default: the study.",
-        "NAME",
-    )
-    seed: int = setting(0, "Seed of the split.", "N", least=0)
+    calibration_share: float = 0.5
+    penalty: float = 0.3
+    zero_shot: bool = True
+    group_column: str | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        check_settings(self, penalty=0, seed=0)
         if not 0 < self.calibration_share < 1:
             raise InvalidSetting(
                 f"calibration_share lies between 0 and 1, not {self.calibration_share!r}"
