@@ -49,8 +49,8 @@ COLUMNS = {
     "rouge-l": "rouge-l",
     "cider-d": "cider-d",
     "findings-f1": "findings-f1",
-    "label F1, macro": "findings-f1 macro (corpus)",
-    "label F1, micro": "findings-f1 micro (corpus)",
+    "label F1, macro": "findings-f1 macro-13 (corpus)",
+    "label F1, micro": "findings-f1 micro-13 (corpus)",
     "mirqi": "mirqi",
     "judge": "judge",
 }

@@ -53,7 +53,9 @@ def test_strongest_mention_wins(report: str, value: int) -> None:
         ("Heart size is normal. The lungs are clear. PICC line in place.", 1),
         ("Possible pneumonia.", None),
         ("Small effusion.", None),
-        ("", 1),
+        ("", None),
+        ("Lungs lungs lungs.", None),
+        ("Comparison: none. Two views of the chest.", None),
     ],
 )
 def test_no_finding(report: str, value: int | None) -> None:

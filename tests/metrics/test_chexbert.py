@@ -38,10 +38,9 @@ def test_corpus_values_are_those_of_f1chexbert(chosen):
     metric = chosen("chexbert-f1", absent="zero")
     found = corpus_of(values_of(metric, *_pairs()))
     expected = golden("chexbert")["f1"]
-    names = {"micro": "micro-14", "macro": "macro-14", "micro-5": "micro-5", "macro-5": "macro-5"}
-    assert {name: float(value[0]) for name, value in found.items()} == pytest.approx(
-        {ours: expected[theirs] for ours, theirs in names.items()}, abs=1e-12
-    )
+    published = {name: float(found[name][0]) for name in expected}
+    assert published == pytest.approx(expected, abs=1e-12)
+    assert set(found) - set(expected) == {"micro-13", "macro-13"}
 
 
 def test_similarity_is_the_cosine_of_the_packages_vectors(chosen):
@@ -94,14 +93,17 @@ def test_an_observation_that_no_report_has_is_left_out_of_the_corpus_values(monk
     texts = (["two", "none"], ["two", "one"])
     values = values_of("chexbert-f1", *texts)
     found = {name: value[0] for name, value in corpus_of(values).items()}
-    assert found["macro"] == pytest.approx((2 / 3 + 1) / 2)
+    assert found["macro-14"] == pytest.approx((2 / 3 + 1) / 2)
     assert found["macro-5"] == found["micro-5"] == pytest.approx(2 / 3)
-    assert found["micro"] == pytest.approx(4 / 5)
+    assert found["micro-13"] == found["micro-14"] == pytest.approx(4 / 5)
     support = support_of_sums(values.metric, values.statistics.sum(0))
-    assert support == {"micro": 3, "macro": 3, "micro-5": 2, "macro-5": 2}
+    assert support == {
+        **{"micro-13": 3, "macro-13": 1, "micro-14": 3, "macro-14": 1},
+        **{"micro-5": 2, "macro-5": 2},
+    }
     zero = find_metric("chexbert-f1")(absent="zero")
     as_published = corpus_of(values_of(zero, *texts))
-    assert as_published["macro"][0] == pytest.approx((2 / 3 + 1) / 14)
+    assert as_published["macro-14"][0] == pytest.approx((2 / 3 + 1) / 14)
     values = values_of("chexbert-f1", ["none"], ["none"])
     assert all(np.isnan(v[0]) for v in corpus_of(values).values())
 
@@ -135,3 +137,14 @@ def test_the_signature_names_checkpoint_and_vocabulary_by_digest(chosen, weights
     assert "|weights:chexbert.pth@" in stated
     assert "|vocabulary:vocab.txt@" in stated
     assert str(weights.parent) not in stated
+
+
+def test_a_blank_candidate_has_no_label_whatever_the_network_reads_in_it(monkeypatch):
+    """By hand: the network reads No Finding in both; a text without words cannot state it."""
+    normal = {"No Finding": 1}
+    _annotated(monkeypatch, **{"": normal, "normal": normal})
+    values = values_of("chexbert-f1", ["", "normal"], ["normal", "normal"])
+    assert values.columns["chexbert-f1"].tolist() == [0.0, 1.0]
+    corpus = corpus_of(values)
+    assert corpus["micro-14"][0] == pytest.approx(2 / 3)
+    assert np.isnan(corpus["micro-13"][0])

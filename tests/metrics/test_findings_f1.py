@@ -47,8 +47,9 @@ def test_corpus_values_pool_counts_over_fourteen_and_over_five_observations():
     corpus = {k: v[0] for k, v in corpus_of(values).items()}
     # Hits: effusion, cardiomegaly, edema; missed: effusion, lung lesion, atelectasis; too much:
     # pneumothorax.
-    assert corpus["micro"] == pytest.approx(2 * 3 / (2 * 3 + 1 + 3))
-    assert corpus["macro"] == pytest.approx(np.mean([2 / 3, 1, 1, 0, 0, 0]))
+    for count in (13, 14):
+        assert corpus[f"micro-{count}"] == pytest.approx(2 * 3 / (2 * 3 + 1 + 3))
+        assert corpus[f"macro-{count}"] == pytest.approx(np.mean([2 / 3, 1, 1, 0, 0, 0]))
     assert corpus["micro-5"] == pytest.approx(2 * 3 / (2 * 3 + 2))
     assert corpus["macro-5"] == pytest.approx(np.mean([2 / 3, 1, 1, 0]))
     assert corpus["pleural-effusion"] == pytest.approx(2 / 3)
@@ -69,7 +70,8 @@ def test_an_observation_without_any_mention_is_undefined_and_left_out_of_macro()
     assert support["edema"] == support["micro-5"] == support["macro-5"] == 1
     assert support["consolidation"] == 0
     # Pleural Other is the second reference's.
-    assert support["micro"] == 2
+    assert support["micro-13"] == support["micro-14"] == 2
+    assert support["macro-13"] == 1
 
 
 def test_a_corpus_without_any_observation_of_the_five_has_no_f1_of_them():
@@ -77,7 +79,42 @@ def test_a_corpus_without_any_observation_of_the_five_has_no_f1_of_them():
     corpus = {k: v[0] for k, v in corpus_of(values).items()}
     assert np.isnan(corpus["micro-5"])
     assert np.isnan(corpus["macro-5"])
-    assert corpus["micro"] == corpus["macro"] == 1.0
+    assert corpus["micro-13"] == corpus["macro-13"] == 1.0
+
+
+LAZY = {
+    "empty": "",
+    "always normal": "The heart and lungs are normal. No effusion or pneumothorax.",
+    "repeated words": "lungs " * 20,
+}
+
+
+@pytest.mark.parametrize("lazy", LAZY.values(), ids=LAZY)
+def test_a_lazy_report_gets_nothing_where_the_reference_states_a_finding(lazy):
+    """By hand: no candidate states any of the findings, so no true positive exists."""
+    references = ["Small effusion.", "Rib fracture.", "Possible pneumonia. PICC line."]
+    values = values_of("findings-f1", [lazy] * 3, references)
+    assert [column.tolist() for column in values.columns.values()] == [[0.0] * 3] * 3
+    corpus = {k: v[0] for k, v in corpus_of(values).items()}
+    assert values.metric.primary == "micro-13"
+    assert [corpus[f"micro-{count}"] for count in (13, 14, 5)] == [0, 0, 0]
+
+
+def test_no_lazy_report_leads_because_most_studies_are_normal():
+    """By hand: 1 hit, 1 extra, 1 missed among the findings of 2 of 20 studies."""
+    references = ["Small effusion.", "Cardiomegaly."] + ["The lungs are clear."] * 18
+    real = ["Small effusion.", "The lungs are clear."] + ["Edema."] + ["The lungs are clear."] * 17
+    primary = {
+        name: corpus_of(values_of("findings-f1", candidates, references))["micro-13"][0]
+        for name, candidates in {"real": real, **{n: [t] * 20 for n, t in LAZY.items()}}.items()
+    }
+    assert primary == pytest.approx({"real": 0.5, **dict.fromkeys(LAZY, 0.0)})
+
+
+def test_an_empty_report_has_no_label_and_scores_0_against_a_normal_reference():
+    for lazy in ("", " \n", "lungs " * 20):
+        assert _one("findings-f1", lazy, "The lungs are clear.") == [0.0, 0.0, 0.0]
+    assert _one("findings-f1", "Normal heart.", "The lungs are clear.") == [1.0, 1.0, 1.0]
 
 
 def test_keeps_the_contract_under_every_policy():

@@ -18,7 +18,7 @@ needs_tex = pytest.mark.skipif(
 )
 
 SIGNATURE = "vlscore|C:5.137|txt:all|enc:phantom@bbec45dd6a4b|img:auto|views:first-frontal|v:0.1.0"
-METRICS = ("VLScore ↑", "BLEU-4 ↑", "ROUGE-L ↑", "RadGraph F1 ↑", "CheXbert F1 (micro) ↑")
+METRICS = ("VLScore ↑", "BLEU-4 ↑", "ROUGE-L ↑", "RadGraph F1 ↑", "CheXbert F1 (micro-13) ↑")
 HARD = ("RadCliQ-v1 ↓", "GREEN ↑", "RaTEScore ↑", "50 % of a_b & c ↑", "[x] ~^\\{}$#|<>±×Δ−τ")
 
 

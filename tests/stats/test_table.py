@@ -110,7 +110,7 @@ def test_latex_escapes_what_has_a_meaning_there():
     ("value", "shown"),
     [
         (Interval(0.5, 0.4, 0.6), "0.500 [0.400, 0.600]"),
-        (Interval(0.5, float("nan"), float("nan")), "0.500"),
+        (Interval(0.5, float("nan"), float("nan")), "0.500 [-]"),
         (Interval(float("nan"), float("nan"), float("nan")), "-"),
         (None, "-"),
     ],

@@ -277,12 +277,16 @@ def chexpert_labels(report: str | ReportFindings) -> dict[str, int | None]:
     """Return CheXpert's 14 labels: 1 affirmed, -1 uncertain, 0 denied, None not mentioned.
 
     A label takes the strongest of its mentions: affirmed over uncertain over denied (Irvin et al.
-    2019, section 3). A borderline finding is uncertain. "No Finding" is 1 if nothing but support
-    devices is affirmed or uncertain, else None. Only current findings of this patient count.
+    2019, section 3). A borderline finding is uncertain. "No Finding" is 1 if the report says that
+    something is normal or absent, and affirms or suspects nothing but support devices; else None.
+    So a report that states nothing, such as an empty one, has no label at all. Only current
+    findings of this patient count.
 
     >>> labels = chexpert_labels("Possible pneumonia. No effusion. PICC line in place.")
     >>> labels["Pneumonia"], labels["Pleural Effusion"], labels["Support Devices"]
     (-1, 0, 1)
+    >>> chexpert_labels("Clear lungs.")["No Finding"], chexpert_labels("")["No Finding"]
+    (1, None)
     """
     findings = extract(report) if isinstance(report, str) else report
     labels: dict[str, int | None] = dict.fromkeys(CHEXPERT_LABELS)
@@ -293,7 +297,8 @@ def chexpert_labels(report: str | ReportFindings) -> dict[str, int | None]:
         known = labels[finding.chexpert]
         if known is None or _STRENGTH[value] > _STRENGTH[known]:
             labels[finding.chexpert] = value
-    if all(not labels[name] for name in CHEXPERT_LABELS if name not in _OUTSIDE_NO_FINDING):
+    abnormal = any(labels[name] for name in CHEXPERT_LABELS if name not in _OUTSIDE_NO_FINDING)
+    if findings.states_anything and not abnormal:
         labels["No Finding"] = 1
     return labels
 

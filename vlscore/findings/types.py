@@ -295,6 +295,16 @@ class ReportFindings:
         return tuple(f for f in self if f.is_present)
 
     @property
+    def states_anything(self) -> bool:
+        """Return whether it says that anything is there, doubtful, absent or normal.
+
+        >>> from vlscore.findings import extract
+        >>> [extract(t).states_anything for t in ("", "Lungs lungs.", "Clear lungs.", "Edema.")]
+        [False, False, True, True]
+        """
+        return any(s.findings or s.denials or s.normal for s in self.sentences)
+
+    @property
     def denials(self) -> tuple[Denial, ...]:
         """Return statements that a region is normal or free of (acute) disease, in text order."""
         return tuple(d for sentence in self.sentences for d in sentence.denials)

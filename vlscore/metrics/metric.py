@@ -305,7 +305,7 @@ class Metric:
             of_corpus: the number is a value of the whole corpus.
 
         Parameters that are paths are left out. The primary number has the metric's name alone,
-        unless the metric has several corpus values: "BLEU-4", "CheXbert F1 (micro)". Other
+        unless the metric has several corpus values: "BLEU-4", "CheXbert F1 (micro-13)". Other
         numbers say what they are: "BLEU-4 (mean)", "CheXbert F1 precision".
         """
         paths = [p.name for p in self.parameters if p.kind is str and p.default is None]

@@ -284,10 +284,10 @@ class ScoreTable(Sequence[Score]):
         interval = self.interval()
         mean = "mean   nothing was scored"
         if interval is not None:
-            mean = (
-                f"mean   {interval.estimate:.4f} [{interval.low:.4f}, {interval.high:.4f}] of "
-                f"{int(np.isfinite(self.scores).sum())}"
-            )
+            from vlscore.stats import interval as shown_interval
+
+            count = int(np.isfinite(self.scores).sum())
+            mean = f"mean   {shown_interval(interval, 4)} of {count}"
         return "\n".join(
             [
                 head,

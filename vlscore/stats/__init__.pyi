@@ -34,6 +34,7 @@ from .hypothesis_tests import one_sided_t_test as one_sided_t_test
 from .hypothesis_tests import paired_sums as paired_sums
 from .hypothesis_tests import paired_test as paired_test
 from .hypothesis_tests import two_sample_test as two_sample_test
+from .intervals import LEAST_SUPPORT as LEAST_SUPPORT
 from .intervals import Interval as Interval
 from .intervals import bootstrap as bootstrap
 from .intervals import bootstrap_mean as bootstrap_mean
@@ -57,6 +58,7 @@ from .results import text_table as text_table
 from .results import write_rows as write_rows
 from .tables import DEMONSTRATION as DEMONSTRATION
 from .tables import TextTable as TextTable
+from .tables import bounds as bounds
 from .tables import interval as interval
 from .tables import is_demonstration as is_demonstration
 from .tables import markdown as markdown

@@ -61,7 +61,7 @@ def grouped_difference(
     in a paired comparison.
 
     >>> grouped_difference([3.0, 4.0], ["a", "b"], [2.0, 3.0], ["a", "b"])
-    Interval(estimate=1.0, low=1.0, high=1.0)
+    Interval(estimate=1.0, low=nan, high=nan)
     """
     names = sorted({*groups, *other_groups})
     sums, counts = _totals(values, groups, names)

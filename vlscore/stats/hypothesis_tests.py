@@ -210,7 +210,7 @@ def paired_sums(
     >>> mean_statistics(values).shape
     (2, 2, 2)
     >>> paired_sums(mean_statistics(values)).difference(0, 1, mean_of_sums).interval
-    Interval(estimate=1.0, low=1.0, high=1.0)
+    Interval(estimate=1.0, low=nan, high=nan)
     """
     if statistics.ndim != 3 or not statistics.shape[1]:
         raise InvalidSetting(

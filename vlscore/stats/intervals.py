@@ -6,6 +6,7 @@ not grow with the product of values and resamples. `bootstrap_sums` gives interv
 are computed from sums over a corpus, such as corpus BLEU.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -55,17 +56,40 @@ _BINS_BETWEEN = 512
 _DRAWN_AT_ONCE = 1_000_000
 
 
+#: Occurrences in the references from which on the F1 of an observation gets an interval.
+LEAST_SUPPORT = 10
+# Resamples of equal values differ in rounding alone.
+_ROUNDING = 1e-12
+
+
 @dataclass(frozen=True)
 class Interval:
     """An estimate and the interval around it.
 
-    A single value or a single group gives no information about variation: `low` and `high` are
-    then nan, in every function that makes an interval.
+    Where nothing is known about variation there is no interval, and `low` and `high` are nan, in
+    every function that makes an interval: of a single value or a single group, and where all
+    resamples have the same value. An interval without width would say that the number is certain.
     """
 
     estimate: float
     low: float
     high: float
+
+    def supported(self, support: float | None) -> "Interval":
+        """Return the same without low and high where the support is too small for a bootstrap.
+
+        Resampling cannot draw what the sample does not hold. With few mentions of an observation,
+        the sample often has no hit, or no error, by chance: then all resamples agree, or nearly.
+        benchmarks/results/interval_coverage.md shows how seldom they then include the truth.
+
+        Args: support: occurrences in the references; None for a number without a support.
+
+        >>> Interval(0.5, 0.2, 0.8).supported(9)
+        Interval(estimate=0.5, low=nan, high=nan)
+        """
+        if support is None or support >= LEAST_SUPPORT:
+            return self
+        return Interval(self.estimate, math.nan, math.nan)
 
 
 def bootstrap_mean(
@@ -84,7 +108,7 @@ def bootstrap_mean(
     Raises: InvalidSetting for other values.
 
     >>> bootstrap_mean([2.0, 2.0, 2.0])
-    Interval(estimate=2.0, low=2.0, high=2.0)
+    Interval(estimate=2.0, low=nan, high=nan)
     """
     sample = checked(values)
     means = _resampled_means(sample, resamples, np.random.default_rng(seed))
@@ -149,7 +173,8 @@ def bootstrap(
 def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count: int) -> Interval:
     """Return the interval with the middle `level` of the drawn values, without nan.
 
-    Args: count: number of resampled values or groups; the interval of fewer than two is nan.
+    Args: count: number of resampled values or groups.
+    Returns: an interval of nan for fewer than two values or groups, or equal draws.
     """
     if not 0 < level < 1:
         raise InvalidSetting(f"level must lie between 0 and 1, not {level}")
@@ -157,10 +182,12 @@ def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count
         raise InvalidSetting("resamples must be 1 or more")
     drawn = drawn[~np.isnan(drawn)]
     if not len(drawn) or count < 2:
-        return Interval(estimate, float("nan"), float("nan"))
+        return Interval(estimate, math.nan, math.nan)
     tail = (1 - level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return Interval(estimate, float(low), float(high))
+    low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
+    if high - low <= _ROUNDING * max(abs(low), abs(high)):
+        return Interval(estimate, math.nan, math.nan)
+    return Interval(estimate, low, high)
 
 
 def _resampled_means(
@@ -240,7 +267,7 @@ def bootstrap_sums(
 
     >>> precision = lambda sums: sums[:, 0] / sums[:, 1]
     >>> bootstrap_sums(np.array([[1.0, 2.0], [1.0, 2.0]]), precision)
-    Interval(estimate=0.5, low=0.5, high=0.5)
+    Interval(estimate=0.5, low=nan, high=nan)
     """
     drawn = resampled_sums(statistics, resamples, np.random.default_rng(seed))
     estimate = float(combine(statistics.sum(0, keepdims=True))[0])

@@ -36,7 +36,15 @@ from vlscore.core import (
 )
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval
-from vlscore.stats.tables import NOTHING, TextTable, number, p_value, tables_of, write_tables
+from vlscore.stats.tables import (
+    NOTHING,
+    TextTable,
+    interval,
+    number,
+    p_value,
+    tables_of,
+    write_tables,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -283,9 +291,9 @@ def _cell(name: Any, record: Mapping[Any, Any], digits: int) -> str:
     if str(name).split(".")[-1] in _P_VALUES and value == value:
         return p_value(value)
     low, high = (record.get(f"{name}.{bound}") for bound in ("low", "high"))
-    if low is None or low != low or high is None:
+    if low is None or high is None:
         return number(value, digits)
-    return f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
+    return interval(Interval(value, low, high), digits)
 
 
 def _write_failures(path: Path, failures: Iterable[Failure]) -> None:

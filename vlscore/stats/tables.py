@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from vlscore.core import cells, from_plain, printable, without_html, writing
-from vlscore.stats.intervals import Interval
+from vlscore.stats.intervals import LEAST_SUPPORT, Interval
 from vlscore.stats.latex import float_of
 
 NOTHING = "-"
+NO_INTERVAL = "[-]"
+_WHY_NONE = (
+    f"{NO_INTERVAL}: no interval, because all resamples have the same value, or the references "
+    f"state the observation fewer than {LEAST_SUPPORT} times."
+)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -31,15 +36,19 @@ def number(value: float | None, digits: int = 3) -> str:
 def interval(value: Interval | None, digits: int = 3) -> str:
     """Format an estimate with its interval, if that is defined.
 
-    >>> interval(Interval(0.5, 0.4, 0.6))
-    '0.500 [0.400, 0.600]'
+    >>> interval(Interval(0.5, 0.4, 0.6)), interval(Interval(0.5, math.nan, math.nan))
+    ('0.500 [0.400, 0.600]', '0.500 [-]')
     """
-    if value is None:
+    if value is None or math.isnan(value.estimate):
         return NOTHING
-    estimate = number(value.estimate, digits)
-    if math.isnan(value.low):
-        return estimate
-    return f"{estimate} [{value.low:.{digits}f}, {value.high:.{digits}f}]"
+    return f"{number(value.estimate, digits)} {bounds(value.low, value.high, digits)}"
+
+
+def bounds(low: float, high: float, digits: int = 3) -> str:
+    """Format low and high of an interval; "[-]" if there is none, which a table then explains."""
+    if math.isnan(low):
+        return NO_INTERVAL
+    return f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def p_value(value: float) -> str:
@@ -142,8 +151,10 @@ class TextTable:
         return written.getvalue()
 
     def _caption(self, best: str) -> str:
-        """Return the caption, with a sentence about the mark of the best cells."""
-        return " ".join(filter(None, (f"{best}: best." if self.best else "", self.caption)))
+        """Return the caption, with sentences about best cells and about absent intervals."""
+        lacking = any(NO_INTERVAL in cell for row in self.rows for cell in row)
+        parts = (f"{best}: best." if self.best else "", self.caption, _WHY_NONE if lacking else "")
+        return " ".join(filter(None, parts))
 
     def _titles(self) -> str:
         """Return title and caption in one text."""

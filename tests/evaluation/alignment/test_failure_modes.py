@@ -133,4 +133,4 @@ def test_columns_of_counts_are_categories():
 
 def test_reports_of_one_study_make_tables_without_intervals(tmp_path):
     run = failure_modes(rated({"rating": [[1.0, 4.0]]}, ["s", "s"]), tmp_path / "out", resamples=20)
-    assert run.tables[0].rows == (("c0", "1", "1.000"), ("c1", "1", "4.000"))
+    assert run.tables[0].rows == (("c0", "1", "1.000 [-]"), ("c1", "1", "4.000 [-]"))

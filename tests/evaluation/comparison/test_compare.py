@@ -20,7 +20,7 @@ GOOD = [text.replace(" The heart is normal.", "") for text in REFERENCES]
 BAD = ["The lungs are clear. No effusion."] * 24
 QUICK = {"resamples": 100, "permutations": 199}
 TEXT = "bleu-2,rouge-l,findings-f1"
-PRIMARY = {"bleu-2 corpus", "rouge-l", "findings-f1 micro (corpus)"}
+PRIMARY = {"bleu-2 corpus", "rouge-l", "findings-f1 micro-13 (corpus)"}
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_one_value_has_one_interval_whichever_command_prints_it(write, tmp_path)
     scorer = Scorer(metrics="bleu-2,findings-f1")
     summary = numbers_of(evaluate(path, tmp_path / "evaluated", scorer))
     compared = systems_of(compare([path], tmp_path / "compared", scorer))
-    assert len(summary) == 2 + 3 + 9
+    assert len(summary) == 2 + 3 + 11
     for name, each in summary.items():
         for bound in ("", ".low", ".high"):
             shown = compared[name, "many"][f"value{bound}"]
@@ -309,7 +309,8 @@ def test_support_and_undefined_values_of_rare_observations(write, tmp_path):
     scorer = Scorer(metrics="findings-f1")
     summary = numbers_of(evaluate(paths[0], tmp_path / "evaluated", scorer))
     rare = summary["findings-f1 consolidation (corpus)"]
-    assert (rare["mean"], rare["mean.low"], rare["support"]) == (0, 0, 1)
+    assert (rare["mean"], rare["support"]) == (0, 1)
+    assert np.isnan([rare["mean.low"], rare["mean.high"]]).all()
     # Three standard errors of 2,000 resamples.
     assert rare["left_out"] == pytest.approx((39 / 40) ** 40, abs=0.033)
     never = summary["findings-f1 edema (corpus)"]
@@ -319,13 +320,19 @@ def test_support_and_undefined_values_of_rare_observations(write, tmp_path):
     found = systems_of(run)
     for name, value in (("first", 0.0), ("second", 1.0)):
         each = found["findings-f1 consolidation (corpus)", name]
-        assert (each["value"], each["value.low"], each["support"]) == (value, value, 1)
+        assert (each["value"], each["support"]) == (value, 1)
+        assert np.isnan([each["value.low"], each["value.high"]]).all()
     tests = {test["metric"]: test for test in run.frame("differences").to_dict("records")}
     assert tests["findings-f1 consolidation (corpus)"]["difference"] == -1
     assert np.isnan(tests["findings-f1 edema (corpus)"]["p"])
     systems = next(table for table in run.tables if table.title.startswith("All numbers"))
     row = dict(zip(systems.columns, systems.rows[-1], strict=True))
     assert row["findings-f1 consolidation (corpus)"] == "1"
+    row = dict(zip(systems.columns, systems.rows[0], strict=True))
+    assert row["findings-f1 consolidation (corpus)"] == "0.0000 [-]"
+    assert "the references state the observation fewer than 10 times" in " ".join(
+        systems.text().split()
+    )
 
 
 def test_micro_and_macro_are_over_the_observations_that_occur(write, tmp_path):
@@ -337,4 +344,4 @@ def test_micro_and_macro_are_over_the_observations_that_occur(write, tmp_path):
     micro, macro = (found[f"findings-f1 {name}-5 (corpus)"] for name in ("micro", "macro"))
     assert micro["mean"] == pytest.approx(2 * 3 / (2 * 3 + 2 + 2))
     assert macro["mean"] == pytest.approx((2 / 3 + 4 / 5 + 0) / 3)
-    assert micro["support"] == macro["support"] == 5
+    assert (micro["support"], macro["support"]) == (5, 1)

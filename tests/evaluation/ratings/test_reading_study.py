@@ -66,6 +66,43 @@ def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
         assert set(seen.values()) == {6}
 
 
+def test_nothing_that_a_rater_can_sort_by_tells_which_system_is_report_a(tmp_path):
+    """A rater who knows one report must learn nothing of the others, by any part of a name.
+
+    By chance, a share of n fair coins lies within 4 standard errors of 1/2.
+    """
+    count = 150
+    paths = [
+        write_csv(
+            tmp_path / f"{name}.csv",
+            [{"id": f"{k}", "reference": "R.", "candidate": f"{name} {k}"} for k in range(count)],
+        )
+        for name in ("delta", "beta")
+    ]
+    ratings_make(paths, tmp_path / "s", ask=["preferences"], raters=["ann", "bob"])
+    items = read_key(tmp_path / "s" / "key.csv")
+    for rater in ("ann", "bob"):
+        rows = _rows(tmp_path / "s" / f"sheet-{rater}.csv")
+        names = [row["item"] for row in rows]
+        assert len(names) == count
+        for order in (names, sorted(names), sorted(names, key=lambda name: name[::-1])):
+            first = np.array([items[n].reports[0].systems == ("delta",) for n in order])
+            fair = 4 * 0.5 / np.sqrt(count)
+            assert abs(first.mean() - 0.5) < fair
+            for step in (1, 2, 3):
+                apart = first[step:] != first[:-step]
+                assert abs(apart.mean() - 0.5) < fair
+            # Two neighbours that begin at an even place.
+            assert abs((first[::2] != first[1::2]).mean() - 0.5) < 4 * 0.5 / np.sqrt(count / 2)
+            half = count // 2
+            assert abs(first[:half].mean() - first[half:].mean()) < 4 / np.sqrt(count)
+        for place in range(-3, 0):
+            for letter in {name[place] for name in names}:
+                own = [n for n in names if n[place] == letter]
+                share = np.mean([items[n].reports[0].systems == ("delta",) for n in own])
+                assert abs(share - 0.5) < 4 * 0.5 / np.sqrt(len(own))
+
+
 def test_each_system_is_report_a_as_often_as_report_b(systems, tmp_path):
     ratings_make(systems, tmp_path / "s", ask=["preferences"], raters=RATERS, seed=1)
     items = read_key(tmp_path / "s" / "key.csv")

@@ -6,6 +6,7 @@ are there too. All metrics and ratings use the same draws. A pair without a valu
 counts for the other metrics.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, count, permutations
 from typing import TYPE_CHECKING, Any
@@ -202,16 +203,15 @@ def _differences(
             known = [np.where(both, each, np.nan) for each in (x, z)]
             first, second = resampled_correlations(known, [y], draws.by_study, [_MAIN])[_MAIN][:, 0]
         present = _there(x, z, y)
-        difference = draws.interval(first - second, draws.units(present))
-        is_known = np.isfinite(difference.low)
+        units = draws.units(present)
         rows.append(
             {
                 "metric": name,
                 "other": other,
                 "rating": rating,
                 "n": int(present.sum()),
-                "difference": difference,
-                "p_value": bootstrap_p_value((first - second)[1:]) if is_known else float("nan"),
+                "difference": draws.interval(first - second, units),
+                "p_value": bootstrap_p_value((first - second)[1:]) if units > 1 else math.nan,
             }
         )
     adjusted = adjusted_p_values([row["p_value"] for row in rows])

@@ -335,7 +335,8 @@ def _reversed_notes(
     if rows.empty:
         return []
     rows = rows[(rows["rating"] == first) & rows["metric"].isin(frames["metrics"]["name"])]
-    against = rows[rows[f"{name}.high"] < even]["metric"].tolist()
+    # A perfect correlation has no interval, because all resamples agree.
+    against = rows[rows[f"{name}.high"].fillna(rows[name]) < even]["metric"].tolist()
     if not against:
         return []
     notes = []

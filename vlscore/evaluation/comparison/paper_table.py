@@ -10,7 +10,14 @@ from vlscore.core import counted
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, corpus_name
-from vlscore.stats import TextTable, benjamini_hochberg, interval_in, number, with_mark
+from vlscore.stats import (
+    TextTable,
+    benjamini_hochberg,
+    bounds,
+    interval_in,
+    number,
+    with_mark,
+)
 
 if TYPE_CHECKING:
     from vlscore.stats import Interval, Result
@@ -213,9 +220,9 @@ def _best_of(each: SystemsNumber) -> list[str]:
 
 def _cell(value: "Interval", settings: TableSettings) -> str:
     text = number(value.estimate, settings.digits)
-    if not settings.intervals or math.isnan(value.low):
+    if not settings.intervals or math.isnan(value.estimate):
         return text
-    return f"{text} [{value.low:.{settings.digits}f}, {value.high:.{settings.digits}f}]"
+    return f"{text} {bounds(value.low, value.high, settings.digits)}"
 
 
 def _caption(

@@ -160,7 +160,12 @@ def _of_quantity(
             counted = sums_by_group(counted, [patients[int(k)] for k in np.flatnonzero(there)])
         sums = paired_sums(counted, resamples=resamples, permutations=permutations, seed=seed)
         for k, name in enumerate(names):
-            values[name] = _value(quantity, sums, k)
+            support = _support(quantity, sums, k)
+            values[name] = {
+                "value": sums.value(k, quantity.combine).supported(support),
+                "support": support,
+                "left_out": sums.left_out(k, quantity.combine) or None,
+            }
             if quantity.corpus is None and patients is None:
                 # The interval that `vlscore evaluate` prints.
                 column = counted[k, :, 0]
@@ -168,13 +173,16 @@ def _of_quantity(
         for a, b in combinations(range(len(names)), 2):
             if _is_tested(names[a], names[b], against):
                 found = sums.difference(a, b, quantity.combine)
+                supports = [values[names[k]]["support"] for k in (a, b)]
                 tests.append(
                     {
                         "metric": quantity.name,
                         "first": names[a],
                         "second": names[b],
                         "n": count,
-                        "difference": found.interval,
+                        "difference": found.interval.supported(
+                            None if None in supports else min(supports)
+                        ),
                         "p": found.p_value,
                         "adjusted_p": float("nan"),
                     }
@@ -193,16 +201,11 @@ def _of_quantity(
     return measured, tests
 
 
-def _value(quantity: Quantity, sums: PairedSums, system: int) -> Record:
-    support = None
-    if quantity.corpus is not None:
-        metric, output = quantity.corpus
-        support = support_of_sums(metric, sums.totals[system]).get(output)
-    return {
-        "value": sums.value(system, quantity.combine),
-        "support": support,
-        "left_out": sums.left_out(system, quantity.combine) or None,
-    }
+def _support(quantity: Quantity, sums: PairedSums, system: int) -> int | None:
+    if quantity.corpus is None:
+        return None
+    metric, output = quantity.corpus
+    return support_of_sums(metric, sums.totals[system]).get(output)
 
 
 def _corpus_value(metric: Metric, output: str, sums: Array) -> Array:

@@ -9,8 +9,9 @@ from vlscore.stats import TextTable, interval, number, p_value
 
 _DIGITS = 4
 _SUPPORT = (
-    " support: how many times the references state what an F1 of the whole corpus is made of; an "
-    "observation that neither candidates nor references mention has no F1 (-)."
+    " support: how many times the references state what an F1 of the whole corpus is made of, for "
+    "macro its rarest observation; one that neither candidates nor references mention has no F1 "
+    "(-)."
 )
 
 Record = Mapping[str, Any]

@@ -177,9 +177,10 @@ def ratings_make(
                     write_sheet(folder / sheet_name(rater), mine, questions)
                 if "html" in formats:
                     write_page(folder / sheet_name(rater, ".html"), rater, mine, questions, shown)
-        names = {item.name.rstrip("xy") for item in items}
+        # The two orders of a comparison are one item.
+        judged = {(item.study, frozenset(item.reports)) for item in items}
         studies_of = {item.study for item in items}
-        return run_record(items=len(names), studies=len(studies_of), notes=notes)
+        return run_record(items=len(judged), studies=len(studies_of), notes=notes)
 
     with ResultFolder(out, key, is_for_users=True) as folder:
         record = folder.record or folder.finish(write)
@@ -296,22 +297,25 @@ def _compared(
             "there are no two different reports of one study to compare; preferences need two "
             "systems"
         )
-    digits = len(str(len(couples)))
     # How often a rater has read the first of two systems as report A, less how often as report B.
     leads: dict[tuple[str, str, str], int] = {}
     found: list[SheetItem] = []
-    for number, k in enumerate(rng.permutation(len(couples)), start=1):
+    for k in rng.permutation(len(couples)):
         (one,), (other,) = (item.reports for item in couples[k])
         study = couples[k][0]
-        orders: dict[str, list[str]] = {"x": [], "y": []}
+        is_asked: dict[bool, list[str]] = {True: [], False: []}
         for rater in raters[study.study]:
             systems = (rater, one.systems[0], other.systems[0])
             lead = leads.get(systems, 0)
             is_first = lead < 0 or (lead == 0 and bool(rng.integers(2)))
             leads[systems] = lead + (1 if is_first else -1)
-            orders["x" if is_first else "y"].append(rater)
-        for letter, two in (("x", (one, other)), ("y", (other, one))):
-            if asked := tuple(orders[letter]):
-                name = f"pair-{number:0{digits}}{letter}"
-                found.append(replace(study, name=name, reports=two, raters=asked))
-    return found
+            is_asked[is_first].append(rater)
+        for is_first, two in ((True, (one, other)), (False, (other, one))):
+            if asked := tuple(is_asked[is_first]):
+                found.append(replace(study, reports=two, raters=asked))
+    # Numbers are drawn last: sides alternate above, and a name must not show which system is A.
+    digits = len(str(len(found)))
+    return [
+        replace(found[k], name=f"pair-{number:0{digits}}")
+        for number, k in enumerate(rng.permutation(len(found)), start=1)
+    ]

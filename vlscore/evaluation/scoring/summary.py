@@ -12,6 +12,7 @@ from vlscore.stats import (
     bootstrap_mean,
     bootstrap_median,
     bootstrap_sums,
+    bounds,
     clustered_median,
     mean_of_sums,
     mean_statistics,
@@ -32,8 +33,8 @@ _RESAMPLES = 2000
 _DIGITS = 4
 _NO_VALUE = "(none)"
 _SUPPORT = (
-    "support: how many times the references state what the F1 is made of. An observation that "
-    "neither candidates nor references mention has no F1 (-)."
+    "support: how many times the references state what the F1 is made of, for macro its rarest "
+    "observation. An observation that neither candidates nor references mention has no F1 (-)."
 )
 
 Record = dict[str, Any]
@@ -92,16 +93,18 @@ def _of_metric(
     with np.errstate(invalid="ignore", divide="ignore"):
         values = corpus_of_sums(metric, statistics.sum(0)[None])
         resampled = corpus_of_sums(metric, drawn)
-    for k, output in enumerate(metric.corpus):
+    for output in metric.corpus:
         each = resampled[output.name]
         yield {
             "metric": corpus_name(metric, output.name),
             "of": str(metric),
-            "primary": k == 0,
+            "primary": output.name == metric.primary,
             "of_corpus": True,
             "higher_is_better": output.higher_is_better,
             "n": int(there.sum()),
-            "mean": percentiles(float(values[output.name][0]), each, 0.95, len(statistics)),
+            "mean": percentiles(
+                float(values[output.name][0]), each, 0.95, len(statistics)
+            ).supported(support.get(output.name)),
             "support": support.get(output.name),
             "left_out": share_undefined(each) or None,
         }
@@ -159,12 +162,11 @@ def summary_tables(
 
     Args: summary, counts, common, subgroups: records of the frames of these names.
     """
-    first = [each for each in summary if each["primary"] and each.get("support") is None]
-    others = [each for each in summary if each not in first]
-    tables = [_table("Means", first, [])]
+    first = [each for each in summary if each["primary"]]
+    others = [each for each in summary if not each["primary"]]
+    tables = [_table("Means", first)]
     if others:
-        supported = any(each.get("support") is not None for each in others)
-        tables.append(_table("Further numbers", others, ["support"] if supported else []))
+        tables.append(_table("Further numbers", others))
     shown = [(each["what"], str(int(each["n"]))) for each in counts]
     tables.append(TextTable("Rows", ("", "n"), tuple(shown)))
     if common:
@@ -181,7 +183,8 @@ def summary_tables(
     return tables
 
 
-def _table(title: str, records: Sequence[Record], more: Sequence[str]) -> TextTable:
+def _table(title: str, records: Sequence[Record]) -> TextTable:
+    more = ["support"] if any(each.get("support") is not None for each in records) else []
     rows = []
     for each in records:
         better = "" if each["higher_is_better"] else " (lower is better)"
@@ -199,5 +202,4 @@ def _table(title: str, records: Sequence[Record], more: Sequence[str]) -> TextTa
 def _cells(value: "Interval | None") -> tuple[str, str]:
     if value is None:
         return "-", ""
-    low, high = number(value.low, _DIGITS), number(value.high, _DIGITS)
-    return number(value.estimate, _DIGITS), "" if low == "-" else f"[{low}, {high}]"
+    return number(value.estimate, _DIGITS), bounds(value.low, value.high, _DIGITS)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
-from vlscore.findings import Category, Span
+from vlscore.findings import Span
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
 from vlscore.metrics.judge.judged_changes import (
@@ -309,7 +309,7 @@ class _ReportComparison:
         return errors, covered
 
     def _silence(self) -> list[ErrorItem]:
-        """Return the error of a candidate silent about the chest, if the reference is not."""
+        """Return the error of a candidate that states nothing, if the reference does."""
         if _speaks(self._candidate) or not _speaks(self._reference):
             return []
         return [
@@ -337,11 +337,8 @@ class _ReportComparison:
 
 
 def _speaks(report: ReportStatements) -> bool:
-    """Return whether any sentence is about the chest."""
-    return bool(report.changes) or any(
-        s.findings or s.denials or s.category is Category.CLINICAL
-        for s in report.findings.sentences
-    )
+    """Return whether the report states anything about the chest."""
+    return bool(report.changes) or report.findings.states_anything
 
 
 def _agree(candidate: Statement, reference: Statement) -> bool:

@@ -16,10 +16,15 @@ from vlscore.metrics.library.file_metric import (
     precision_of,
     precision_parameter,
 )
-from vlscore.metrics.library.words import f1_precision_recall, label_f1s, label_supports
+from vlscore.metrics.library.words import (
+    LABEL_AVERAGES,
+    f1_precision_recall,
+    label_f1s,
+    label_supports,
+)
 from vlscore.metrics.memo import name_and_digest
 from vlscore.metrics.metric import Output, parameter
-from vlscore.metrics.networks.categories import FIVE, OBSERVATIONS, POSITIVE, UNCERTAIN
+from vlscore.metrics.networks.categories import BLANK, FIVE, OBSERVATIONS, POSITIVE, UNCERTAIN
 
 if TYPE_CHECKING:
     from vlscore.metrics.networks.chexbert_network import CheXbertAnnotation
@@ -28,7 +33,8 @@ WEIGHTS_VARIABLE = "VLSCORE_CHEXBERT"
 
 # Suffix of a number's name -> the observations from which it is computed.
 _GROUPS = {
-    "": list(range(len(OBSERVATIONS))),
+    "-13": [k for k, name in enumerate(OBSERVATIONS) if name != "No Finding"],
+    "-14": list(range(len(OBSERVATIONS))),
     "-5": [OBSERVATIONS.index(name) for name in FIVE],
 }
 _CITATION = "Smit et al. 2020, CheXbert, EMNLP"
@@ -79,7 +85,7 @@ class CheXbertF1(_CheXbertMetric):
     title = "CheXbert F1"
     description = (
         "F1 of the fourteen observations that CheXbert reads in candidate and reference; "
-        "1 where it reads none in either"
+        "0 for a blank candidate, else 1 where it reads none in either"
     )
     citation = _CITATION
     bounds = (0.0, 1.0)
@@ -91,13 +97,8 @@ class CheXbertF1(_CheXbertMetric):
     )
     # True positives, false positives and false negatives of each observation.
     statistics = 3 * len(OBSERVATIONS)
-    corpus = (
-        Output("micro", "F1 of the counts of all observations together"),
-        Output("macro", "mean F1 of the fourteen; `absent` says what one that never occurs counts"),
-        Output("micro-5", "micro over the five"),
-        Output("macro-5", "macro over the five"),
-    )
-    primary = "micro"
+    corpus = LABEL_AVERAGES
+    primary = "micro-13"
 
     uncertain: str = parameter(
         "positive",
@@ -117,6 +118,9 @@ class CheXbertF1(_CheXbertMetric):
     def compute(self, batch: Batch) -> Computed:
         candidates, references, truncated = self._read(batch)
         predicted, wanted = _classes(candidates), _classes(references)
+        # The network reads labels, "No Finding" among them, even in a text without words.
+        stated = np.array([bool(text.strip()) for text in batch.candidates], dtype=np.bool_)
+        predicted[~stated] = BLANK
         positive = [POSITIVE, UNCERTAIN] if self.uncertain == "positive" else [POSITIVE]
         compared = np.ones(predicted.shape, dtype=np.bool_)
         if self.uncertain == "ignored":
@@ -124,8 +128,9 @@ class CheXbertF1(_CheXbertMetric):
         has, should = np.isin(predicted, positive), np.isin(wanted, positive)
         counts = [has & should & compared, has & ~should & compared, ~has & should & compared]
         of_all, of_five = (
-            f1_precision_recall(*(x[:, chosen].sum(1).astype(np.float64) for x in counts))
-            for chosen in _GROUPS.values()
+            f1_precision_recall(tp, fp, fn, stated.astype(np.float64))
+            for suffix in ("-14", "-5")
+            for tp, fp, fn in [[x[:, _GROUPS[suffix]].sum(1).astype(np.float64) for x in counts]]
         )
         return Computed([*of_all, of_five[0], truncated], np.hstack(counts).astype(np.float64))
 

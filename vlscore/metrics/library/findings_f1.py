@@ -8,7 +8,12 @@ import numpy as np
 from vlscore.core import __version__
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import f1_precision_recall, label_f1s, label_supports
+from vlscore.metrics.library.words import (
+    LABEL_AVERAGES,
+    f1_precision_recall,
+    label_f1s,
+    label_supports,
+)
 from vlscore.metrics.metric import Metric, Output, parameter
 
 
@@ -32,12 +37,15 @@ def slug(observation: str) -> str:
     return observation.lower().replace(" ", "-")
 
 
-# "No Finding" is the absence of the others, and is counted like them, as CheXbert's F1 does.
 _OBSERVATIONS = len(CHEXPERT_LABELS)
 _NO_FINDING = "No Finding"
 _FIVE = {name: CHEXPERT_LABELS.index(name) for name in COMPETITION}
 # Suffix of a number's name -> the observations from which it is computed.
-_GROUPS = {"": list(range(_OBSERVATIONS)), "-5": list(_FIVE.values())}
+_GROUPS = {
+    "-13": [k for k, name in enumerate(CHEXPERT_LABELS) if name != _NO_FINDING],
+    "-14": list(range(_OBSERVATIONS)),
+    "-5": list(_FIVE.values()),
+}
 
 
 class FindingsF1(Metric):
@@ -46,8 +54,8 @@ class FindingsF1(Metric):
     name = "findings-f1"
     title = "Findings F1"
     description = (
-        "F1 of the CheXpert observations that candidate and reference state; 1 where "
-        "neither states any"
+        "F1 of the CheXpert observations, No Finding among them, that candidate and reference "
+        "state; 0 for a candidate that states nothing"
     )
     citation = "Irvin et al. 2019, CheXpert, AAAI (labels); rules of vlscore.findings"
     bounds = (0.0, 1.0)
@@ -58,16 +66,13 @@ class FindingsF1(Metric):
     # True positives, false positives and false negatives of each observation.
     statistics = 3 * _OBSERVATIONS
     corpus = (
-        Output("micro", "F1 of the counts of all observations together"),
-        Output("macro", "mean F1 over the observations that occur in candidates or references"),
-        Output("micro-5", "micro over the five observations of CheXpert's competition"),
-        Output("macro-5", "macro over the five observations of CheXpert's competition"),
+        *LABEL_AVERAGES,
         *(
             Output(slug(name), f"F1 of {name}; undefined where no report mentions it")
             for name in COMPETITION
         ),
     )
-    primary = "micro"
+    primary = "micro-13"
     uses_findings = True
     library = "vlscore"
 
@@ -102,7 +107,9 @@ class FindingsF1(Metric):
             extra = extra & _mentioned(references)
         tp, fp, fn = (x.sum(1).astype(np.float64) for x in (hits, extra, missed))
         statistics = np.hstack([hits, extra, missed]).astype(np.float64)
-        return Computed(f1_precision_recall(tp, fp, fn), statistics)
+        # A report without any label states nothing, and nothing is right about it.
+        of_nothing = predicted.any(1).astype(np.float64)
+        return Computed(f1_precision_recall(tp, fp, fn, of_nothing), statistics)
 
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:
         found, f1 = label_f1s(sums, _GROUPS)

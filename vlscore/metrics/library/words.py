@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Values
-from vlscore.metrics.metric import parameter
+from vlscore.metrics.metric import Output, parameter
 
 # Number of texts that are split before sacrebleu's caches are emptied.
 _REMEMBERED = 2048
@@ -141,20 +141,44 @@ def share(
 ) -> NDArray[np.float64]:
     """Return part / whole, or `of_nothing` if the whole is 0.
 
-    For one report `of_nothing` is 1: there was nothing to find, and nothing was found. For a corpus
-    it is nan: an observation that no report mentions has no F1.
+    For a corpus `of_nothing` is nan: an observation that no report mentions has no F1.
     """
     return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), of_nothing)
 
 
-def f1_precision_recall(tp: Values, fp: Values, fn: Values) -> list[NDArray[np.float64]]:
-    """Compute F1, precision and recall of each report from its counts; 1 for 0 / 0."""
-    return [share(2 * tp, 2 * tp + fp + fn), share(tp, tp + fp), share(tp, tp + fn)]
+def f1_precision_recall(
+    tp: Values, fp: Values, fn: Values, of_nothing: float | NDArray[np.float64] = 1.0
+) -> list[NDArray[np.float64]]:
+    """Compute F1, precision and recall of each report from its counts.
+
+    Args: of_nothing: value of 0 / 0, for all reports or for each; 1: there was nothing to find, and
+        nothing was found.
+    """
+    parts = ((2 * tp, 2 * tp + fp + fn), (tp, tp + fp), (tp, tp + fn))
+    return [share(part, whole, of_nothing) for part, whole in parts]
 
 
 def corpus_f1(tp: Values, fp: Values, fn: Values) -> NDArray[np.float64]:
     """Compute F1 from counts over a corpus; nan if neither candidates nor references have any."""
     return share(2 * tp, 2 * tp + fp + fn, np.nan)
+
+
+#: Averages over the labels of CheXpert, the primary one first. Papers print the F1 of CheXbert as
+#: Micro-F1-14, Macro-F1-14, Micro-F1-5 and Macro-F1-5 (Miura et al. 2021; Tu et al. 2024, Med-PaLM
+#: M). Fourteen include No Finding, so an always-normal report is right wherever the reference is
+#: normal. Five leave out most of what can be wrong, a pneumothorax for one.
+LABEL_AVERAGES = tuple(
+    Output(f"{average}-{count}", f"{what} {which}")
+    for count, which in (
+        (13, "thirteen observations: all but No Finding"),
+        (14, "fourteen observations, No Finding among them"),
+        (5, "five observations of CheXpert's competition"),
+    )
+    for average, what in (
+        ("micro", "F1 of the pooled counts of the"),
+        ("macro", "mean F1 of the"),
+    )
+)
 
 
 def label_f1s(
@@ -183,13 +207,19 @@ def label_supports(
 ) -> tuple[dict[str, Values], NDArray[np.float64]]:
     """Return how many times the references state the labels of each group, and every label.
 
+    A micro F1 rests on all of them; a macro F1 on the rarest label that has an F1, whose few
+    mentions weigh as much as all those of another.
+
     Arguments and names as of `label_f1s`.
     """
-    tp, _, fn = np.split(sums, 3, axis=1)
+    tp, fp, fn = np.split(sums, 3, axis=1)
     stated = tp + fn
+    rarest = np.where(tp + fp + fn > 0, stated, np.inf)
     found: dict[str, Values] = {}
     for suffix, chosen in groups.items():
-        found |= dict.fromkeys((f"micro{suffix}", f"macro{suffix}"), stated[:, chosen].sum(1))
+        found[f"micro{suffix}"] = stated[:, chosen].sum(1)
+        fewest = rarest[:, chosen].min(1)
+        found[f"macro{suffix}"] = np.where(np.isfinite(fewest), fewest, 0.0)
     return found, stated
 
 
