@@ -98,8 +98,12 @@ def test_an_observation_that_no_report_has_is_left_out_of_the_corpus_values(monk
     assert found["micro-13"] == found["micro-14"] == pytest.approx(4 / 5)
     support = support_of_sums(values.metric, values.statistics.sum(0))
     assert support == {
-        "micro-13": 3, "macro-13": 1, "micro-14": 3, "macro-14": 1,
-        "micro-5": 2, "macro-5": 2,
+        "micro-13": 3,
+        "macro-13": 1,
+        "micro-14": 3,
+        "macro-14": 1,
+        "micro-5": 2,
+        "macro-5": 2,
     }
     zero = find_metric("chexbert-f1")(absent="zero")
     as_published = corpus_of(values_of(zero, *texts))
