@@ -151,11 +151,6 @@ def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
             for thickening in ("thickening", "pleural thickening")
         ),
     }
-    doubled = set()
-    nodes = [(load_lexicon().trie._root, "")]
-    while nodes:
-        node, phrase = nodes.pop()
-        if len(node.get("", {}).get("mention", ())) > 1:
-            doubled.add(phrase.strip())
-        nodes += [(child, f"{phrase} {form}") for form, child in node.items() if form]
+    mentions = load_lexicon().trie.phrases("mention")
+    doubled = {phrase for phrase, entries in mentions.items() if len(entries) > 1}
     assert doubled == means_two

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.findings import extract
+from vlscore.findings import Polarity, Side, extract, extraction_name, load_lexicon, tokenize
 
 LINES = (Path(__file__).parent / "data" / "wordings.jsonl").read_text(encoding="utf-8")
 WORDINGS = [json.loads(line) for line in LINES.splitlines()]
@@ -45,3 +45,73 @@ def test_what_a_phrase_names(text: str, observations: set[str]) -> None:
 def test_a_removed_device_does_not_deny_the_finding_beside_it() -> None:
     found = {f.observation: f.is_present for f in extract("Small pneumothorax, PICC removed.")}
     assert found == {"pneumothorax": True, "catheter": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "stated", "denied"),
+    [
+        # Abbreviations, as terse reports and dictation have them.
+        ("Lg R PTX w/ shift. No eff.", {"pneumothorax"}, {"pleural_effusion"}),
+        ("LLL PNA, sm L eff, mild CHF.", {"pneumonia", "pleural_effusion", "heart_failure"}, set()),
+        (
+            "DJD T-spine. HH. Cor enlarged.",
+            {"degenerative_change", "hernia", "cardiomegaly"},
+            set(),
+        ),
+        ("Bibasilar atx, ca++ aorta.", {"atelectasis", "aortic_calcification"}, set()),
+        ("w/o consol or ptx", set(), {"consolidation", "pneumothorax"}),
+        # Words stuck together.
+        ("No effusionheart size is enlarged", {"cardiomegaly"}, {"pleural_effusion"}),
+        ("bibasilar atelectasisairspace disease", {"atelectasis", "airspace_disease"}, set()),
+        # A denied list without commas: all of it, but nothing behind its "or" of another region.
+        (
+            "no pneumonia effusions edema nodules",
+            set(),
+            {"pneumonia", "pleural_effusion", "edema", "nodule"},
+        ),
+        ("No PTX or effusion scoliosis", {"scoliosis"}, {"pneumothorax", "pleural_effusion"}),
+        ("No nodule or mass lesion.", set(), {"nodule", "mass", "lesion"}),
+        # A denial with a verb of its own ends at the comma.
+        (
+            "While no consolidation is identified, a small effusion is seen.",
+            {"pleural_effusion"},
+            {"consolidation"},
+        ),
+        ("No consolidation is seen, nor effusion.", set(), {"consolidation", "pleural_effusion"}),
+        # "Present" parts nothing: ConText's "presents" is of a patient.
+        ("The density present at the base has cleared.", set(), {"density"}),
+        # British and plain words.
+        (
+            "The dome of the left diaphragm is raised. Upper lobe blood diversion.",
+            {"elevated_diaphragm", "vascular_congestion"},
+            set(),
+        ),
+        ("The right lower lobe is collapsed.", {"atelectasis"}, set()),
+        ("Surgical emphysema. Heart dilated.", {"subcutaneous_emphysema", "cardiomegaly"}, set()),
+        ("T9 mildly compressed.", {"vertebral_deformity"}, set()),
+    ],
+)
+def test_styles_of_other_readers(text: str, stated: set[str], denied: set[str]) -> None:
+    found = extract(text)
+    assert stated == {f.observation for f in found if f.is_present}
+    assert denied == {f.observation for f in found if f.polarity is Polarity.NEGATIVE}
+
+
+def test_words_of_an_abbreviation_stand_at_its_characters() -> None:
+    text = "Sm R eff."
+    (finding,) = extract(text)
+    assert finding.span.of(text) == "eff"
+    assert (finding.severity, finding.side) == ("small", Side.RIGHT)
+
+
+@pytest.mark.parametrize("word", ["background", "inspiration", "nonspecific", "cardiopulmonary"])
+def test_words_of_their_own_are_not_cut(word: str) -> None:
+    assert len(load_lexicon().trie.unglued(word, tokenize(word))) == 1
+
+
+def test_extraction_has_a_name_that_follows_its_lexicons() -> None:
+    name = extraction_name()
+    rules, _, digest = name.partition("+")
+    assert rules.isdecimal()
+    assert len(digest) == 8
+    assert name == extraction_name()

@@ -20,6 +20,7 @@ from vlscore.findings import (
     Status,
     chexpert_labels,
     extract,
+    extraction_name,
 )
 from vlscore.stats import Content, Failure, Result, text_table
 
@@ -77,6 +78,7 @@ def findings(
     table = open_reports(path, id_column=id_column, text_column=text_column)
     key = {
         "vlscore": __version__,
+        "extraction": extraction_name(),
         "command": "findings",
         "table_sha256": table.sha256,
         "columns": [id_column, text_column],

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon, SentencePattern, Trigger
-from vlscore.findings.mentions import Well
+from vlscore.findings.mentions import Mention, Well
 from vlscore.findings.tokens import Match, Token, tokenize
 from vlscore.findings.types import Category, Denial, Polarity, Rule, Span, Status
 
@@ -29,6 +29,8 @@ _LOOKALIKE = Trigger("negated", False, 0, False)
 _HEDGED_LOOKALIKE = Trigger("uncertain", False, 0, False)
 _LONGEST_ALTERNATIVE = 5
 _PARTING = frozenset((",", ";", ".", ":", "is", "are", "no", "not", "with", "without", "but"))
+_LISTED = _PARTING | {"or", "nor", "and", "&", "to", "of", "in", "versus", "vs"}
+_WORDS_WITHOUT_JOINT = 2
 _VERBS = frozenset(("is", "are", "was", "were", "remain", "remains", "persist", "persists", "has"))
 _STATUSES = {
     "historical": Status.HISTORICAL,
@@ -72,8 +74,11 @@ def scopes(
             end = _forward_end(tokens, triggers, position, breaks)
             if rule.scope:
                 end = min(end, trigger.last + rule.scope)
-            if trigger.first == 0 and rule.effect == "negated" and tokens[0].form == "without":
-                end = min(end, _clause_end(tokens, trigger.last))
+            if rule.effect == "negated":
+                if trigger.first == 0 and tokens[0].form == "without":
+                    end = min(end, _clause_end(tokens, trigger.last))
+                else:
+                    end = min(end, _predicate_end(tokens, trigger.last, end))
             result.append(Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
@@ -149,6 +154,53 @@ def _clause_end(tokens: Sequence[Token], first: int) -> int:
     verbs = any(tokens[p].form in _VERBS for p in range(comma, len(tokens)))
     listed = any(tokens[p].form in ("or", "nor") for p in range(comma, len(tokens)))
     return comma if verbs and not listed else len(tokens)
+
+
+def _predicate_end(tokens: Sequence[Token], first: int, last: int) -> int:
+    """Return where a denial with a predicate of its own ends ("no mass is seen, small effusion").
+
+    A list goes on behind it ("no mass is seen, nor effusion").
+    """
+    verb = next((p for p in range(first, last) if tokens[p].form in _VERBS), last)
+    comma = next((p for p in range(verb, last) if tokens[p].form == ","), last)
+    listed = any(tokens[p].form in ("or", "nor") for p in range(comma, last))
+    return last if listed else comma
+
+
+def ended_lists(
+    scopes: Sequence[Scope], mentions: Sequence[Mention], tokens: Sequence[Token], lexicon: Lexicon
+) -> list[Scope]:
+    """Return the scopes; a denied list without commas ends behind its "or".
+
+    "No mass or effusion scoliosis" denies two findings, "no mass effusion edema" three. What
+    follows the "or" must be of another region: "no nodule or mass lesion" denies the lesion.
+    """
+    result = []
+    for scope in scopes:
+        entry = scope.trigger.entry
+        if entry.effect == "negated" and entry.forward:
+            inside = [m for m in mentions if scope.first <= m.first and m.last <= scope.last]
+            joined = False
+            for one, other in pairwise(inside):
+                between = {tokens[p].form for p in range(one.last, other.first)}
+                if (
+                    joined
+                    and len(between) <= _WORDS_WITHOUT_JOINT
+                    and not between & _LISTED
+                    and not _of_one_region(one.observation, other.observation, lexicon)
+                ):
+                    scope = scope._replace(last=one.last)
+                    break
+                joined = joined or not between.isdisjoint(("or", "nor", "and"))
+        result.append(scope)
+    return result
+
+
+def _of_one_region(one: str, other: str, lexicon: Lexicon) -> bool:
+    """Return whether a region that has no parts holds both observations."""
+    return any(
+        one in observations and other in observations for observations in lexicon.coverage.regions
+    )
 
 
 def _backward_start(triggers: Sequence[Match], position: int) -> int:

@@ -71,7 +71,7 @@ def read_sentence(
 
 
 def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
-    tokens = tokenize(text)
+    tokens = lexicon.trie.unglued(text, tokenize(text))
     if setting.denied and tokens and ":" not in text:
         tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
     layout, parts = divide(text, tokens, lexicon, setting.columns)
@@ -168,9 +168,10 @@ def _findings(
     attributes = attach(
         text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
     )
-    if any(token.form == "or" for token in tokens):
-        stated = [m.core for m in mentions if not m.normal]
-        scopes = [*scopes, *context.alternatives(tokens, stated)]
+    if any(token.form in ("or", "nor") for token in tokens):
+        stated = [m for m in mentions if not m.normal]
+        scopes = context.ended_lists(scopes, stated, tokens, lexicon)
+        scopes += context.alternatives(tokens, [m.core for m in stated])
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)

@@ -5,6 +5,7 @@ name the entry that fired. A user's own folder with the same files replaces thes
 `coverage.toml` lists the findings of each region of the chest.
 """
 
+import hashlib
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,9 +23,11 @@ from vlscore.findings.types import Category, Side, TemporalChange
 class Coverage:
     """Observations that a denial of each region denies, and the words for the regions.
 
-    `any` and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
+    `regions` are the observations of each region that has no parts, and those outside all. `any`
+    and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
     """
 
+    regions: tuple[frozenset[str], ...]
     any: Mapping[str, frozenset[str]]
     acute: Mapping[str, frozenset[str]]
     of_subject: Mapping[str, tuple[str, ...]]
@@ -68,6 +71,10 @@ def load_coverage(
         )
     joints, fillers = frozenset(data["joints"]), frozenset(data["fillers"])
     return Coverage(
+        regions=(
+            frozenset(outside),
+            *(covered[e["name"]] for e in data["scope"] if "parts" not in e),
+        ),
         any=covered,
         acute={name: found - lasting for name, found in covered.items()},
         of_subject=of_subject,
@@ -299,9 +306,11 @@ def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:
         _add(trie, "place", entry["phrases"], NamedPlace(None, None))
 
 
-def _load_scales(data: dict[str, Any], trie: PhraseTrie) -> dict[str, tuple[SeverityLevel, ...]]:
+def _load_levels(
+    data: Iterable[dict[str, Any]], trie: PhraseTrie
+) -> dict[str, tuple[SeverityLevel, ...]]:
     scales = {}
-    for scale in data["scale"]:
+    for scale in data:
         levels = []
         for entry in scale["level"]:
             level = SeverityLevel(
@@ -314,7 +323,6 @@ def _load_scales(data: dict[str, Any], trie: PhraseTrie) -> dict[str, tuple[Seve
             levels.append(level)
             _add(trie, "severity", (*level.adjectives, *level.adverbs), level)
         scales[scale["name"]] = tuple(sorted(levels, key=lambda level: level.rank))
-    _add(trie, "severity", data["neutral"]["phrases"], None)
     return scales
 
 
@@ -359,11 +367,20 @@ def _load_sentences(
 
 
 def _load_further(
-    path: Path, observations: dict[str, Observation], subjects: Collection[str], trie: PhraseTrie
+    path: Path,
+    observations: dict[str, Observation],
+    subjects: Collection[str],
+    scales: dict[str, tuple[SeverityLevel, ...]],
+    trie: PhraseTrie,
 ) -> None:
-    """Add the findings, phrases and triggers of one more file."""
+    """Add the findings, phrases, triggers, places and scales of one more file."""
     data = read_lexicon(path)
     _load_triggers(path.name, data.get("trigger", ()), trie)
+    for name, phrases in data.get("subjects", {}).items():
+        _add(trie, "subject", phrases, _known(path.name, "subjects", name, subjects))
+    for entry in data.get("zone", ()):
+        _add(trie, "place", entry["phrases"], NamedPlace(None, entry["value"]))
+    scales |= _load_levels(data.get("scale", ()), trie)
     for entry in data["observation"]:
         own = Observation(entry["name"], None, entry.get("midline", False))
         observations.setdefault(own.name, own)
@@ -377,8 +394,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
     Args:
         folder: holds one .toml file an axis.
         further: a .toml file with [[observation]] entries as in observations.toml: `name`,
-            `mentions`, `frames`, `midline`; and [[trigger]] entries as in context.toml. New names
-            count towards no CheXpert label.
+            `mentions`, `frames`, `midline`; [[trigger]] entries as in context.toml, [[zone]]
+            entries as in location.toml, [[scale]] entries as in severity.toml, and phrases of
+            [subjects]. New names count towards no CheXpert label.
 
     Raises: InvalidLexicon naming file and entry.
     """
@@ -395,7 +413,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         for layer in ("lookalike", "unanswered"):
             _add(trie, layer, context[layer]["phrases"], layer)
         _load_places(read("location"), trie)
-        scales = _load_scales(read("severity"), trie)
+        severity = read("severity")
+        scales = _load_levels(severity["scale"], trie)
+        _add(trie, "severity", severity["neutral"]["phrases"], None)
         changes = _load_changes(read("change"), trie)
         headings, priority = _load_sentences(read("sentences"), trie)
         grammar = {name: frozenset(words) for name, words in read("grammar").items()}
@@ -403,8 +423,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             raise InvalidLexicon(f"grammar.toml lacks {', '.join(sorted(missing))}")
         statements = read("coverage")
         coverage = load_coverage(statements, observations, normal_of["normal"])
-        if further is not None:
-            _load_further(further, observations, normal_of["normal"], trie)
+        for path in (folder / "synonyms.toml", further):
+            if path is not None:
+                _load_further(path, observations, normal_of["normal"], scales, trie)
         for entry in statements["statement"]:
             _add(trie, "statement", entry["phrases"], entry["scope"])
         return Lexicon(
@@ -426,6 +447,22 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         ) from error
     except ValueError as error:
         raise InvalidLexicon(f"{folder}: {error}") from error
+
+
+#: Raised by one where the rules (not only the lexicons) read the same words otherwise.
+_RULES = 2
+
+
+@cache
+def extraction_name() -> str:
+    """Return the name of the extraction for signatures: version of its rules, lexicons' digest.
+
+    Whatever is computed from findings depends on both.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(resource_path("perturbations", "lexicons").glob("*.toml")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return f"{_RULES}+{digest.hexdigest()[:8]}"
 
 
 def severity_level(words: str, lexicon: Lexicon | None = None) -> SeverityLevel | None:

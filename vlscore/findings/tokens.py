@@ -6,80 +6,17 @@ a finding: side, zone, severity, change and size.
 """
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+from vlscore.core import resource_path
 from vlscore.findings.types import Attribute, Axis, Span
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
 
-_IRREGULAR = {
-    "pneumothoraces": "pneumothorax",
-    "pneumothoracies": "pneumothorax",
-    "hemithoraces": "hemithorax",
-    "apices": "apex",
-    "bases": "base",
-    "cicatrices": "cicatrix",
-    "vertebrae": "vertebra",
-    "hila": "hilum",
-    "bullae": "bulla",
-    "atelectases": "atelectasis",
-    "metastases": "metastasis",
-    "diagnoses": "diagnosis",
-    "prostheses": "prosthesis",
-    "stenoses": "stenosis",
-    "scolioses": "scoliosis",
-    "sulci": "sulcus",
-    "bronchi": "bronchus",
-    "foci": "focus",
-    "humeri": "humerus",
-    "granulomata": "granuloma",
-    "series": "series",
-    "pancreas": "pancreas",
-}
-# British spellings, in the singular, and the American ones that the lexicons use.
-_SPELLINGS = {
-    "oedema": "edema",
-    "oedematous": "edematous",
-    "haemothorax": "hemothorax",
-    "haemothoraces": "hemothorax",
-    "haemopneumothorax": "hemopneumothorax",
-    "haemopneumothoraces": "hemopneumothorax",
-    "haematoma": "hematoma",
-    "haemorrhage": "hemorrhage",
-    "haemorrhagic": "hemorrhagic",
-    "haemodialysis": "hemodialysis",
-    "anaemia": "anemia",
-    "ischaemic": "ischemic",
-    "tumour": "tumor",
-    "oesophagus": "esophagus",
-    "oesophageal": "esophageal",
-    "orthopaedic": "orthopedic",
-    "artefact": "artifact",
-    "artefactual": "artifactual",
-    "centre": "center",
-    "centred": "centered",
-    "centimetre": "centimeter",
-    "millimetre": "millimeter",
-    "visualised": "visualized",
-    "recognised": "recognized",
-    "localised": "localized",
-    "generalised": "generalized",
-    "organised": "organized",
-    "organising": "organizing",
-    "demineralised": "demineralized",
-    "demineralisation": "demineralization",
-    "catheterisation": "catheterization",
-    "colour": "color",
-    "grey": "gray",
-    "fibre": "fiber",
-    "calibre": "caliber",
-    "favour": "favor",
-    "favoured": "favored",
-    "favouring": "favoring",
-    "labelled": "labeled",
-}
 _UNCHANGED_ENDINGS = ("ss", "us", "is", "'s")
 
 
@@ -91,16 +28,56 @@ class Token(NamedTuple):
     end: int
 
 
+class Spellings(NamedTuple):
+    """Forms of words, from `spellings.toml`.
+
+    Attributes:
+        singular: irregular plural -> singular.
+        american: British spelling or misspelling -> the lexicons' spelling.
+        short: first form of an abbreviation -> (its further forms, the forms it stands for),
+            longest first.
+        glue: function words that may stick to another word.
+        whole: words that are never cut.
+    """
+
+    singular: Mapping[str, str]
+    american: Mapping[str, str]
+    short: Mapping[str, Sequence[tuple[tuple[str, ...], tuple[str, ...]]]]
+    glue: frozenset[str]
+    whole: frozenset[str]
+
+
+@cache
+def spellings() -> Spellings:
+    """Return the forms of words that come with vlscore."""
+    path = resource_path("perturbations", "lexicons", "spellings.toml")
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    short: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    for phrase, meaning in {**data["abbreviations"], **data["ambiguous"]}.items():
+        first, *rest = phrase.split()
+        short.setdefault(first, []).append((tuple(rest), tuple(meaning.split())))
+    for entries in short.values():
+        entries.sort(key=lambda entry: -len(entry[0]))
+    glue = data["glue"]
+    return Spellings(
+        data["singular"],
+        data["american"],
+        short,
+        frozenset(glue["words"]),
+        frozenset(glue["whole"]),
+    )
+
+
 @lru_cache(50_000)
 def _form(word: str) -> str:
     """Return the matching form of a word."""
     form = _singular(word.lower())
-    return _SPELLINGS.get(form, form)
+    return spellings().american.get(form, form)
 
 
 def _singular(word: str) -> str:
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
+    if (irregular := spellings().singular.get(word)) is not None:
+        return irregular
     if len(word) <= 3 or not word.endswith("s") or word.endswith(_UNCHANGED_ENDINGS):
         return word
     if word.endswith("ies"):
@@ -115,12 +92,16 @@ def tokenize(text: str) -> list[Token]:
 
     Words are lower-cased and brought to the singular and to American spelling; a hyphen or slash
     inside a word ("air-space", "and/or") separates two words and leaves no token of its own; masks
-    (`___`) read as `xxxx`.
+    (`___`) read as `xxxx`. An abbreviation becomes the words that it stands for, each at its
+    characters.
 
-    >>> [t.form for t in tokenize("No air-space opacities, 2.5 cm.")]
-    ['no', 'air', 'space', 'opacity', ',', '2.5', 'cm', '.']
+    >>> [t.form for t in tokenize("No air-space opacities, 2.5 cm. Lg PTX w/o shift")]
+    ['no', 'air', 'space', 'opacity', ',', '2.5', 'cm', '.', 'large', 'pneumothorax', 'without', \
+'shift']
     """
     tokens = []
+    is_short = False
+    short = spellings().short
     for match in _TOKEN.finditer(text):
         word = match[0]
         first, last = match.span()
@@ -130,11 +111,35 @@ def tokenize(text: str) -> list[Token]:
             and first > 0
             and last < len(text)
             and text[first - 1].isalnum()
-            and text[last].isalnum()
+            and (text[last].isalnum() or text[first - 1 : last] == "w/")
         ):
             continue
-        tokens.append(Token("xxxx" if initial == "_" else _form(word), first, last))
-    return tokens
+        form = "xxxx" if initial == "_" else _form(word)
+        is_short = is_short or form in short
+        tokens.append(Token(form, first, last))
+    return _in_full(tokens) if is_short else tokens
+
+
+def _in_full(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with the words that abbreviations stand for."""
+    short = spellings().short
+    full: list[Token] = []
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
+        for rest, meaning in short.get(token.form, ()):
+            last = position + len(rest)
+            if last < len(tokens) and all(
+                tokens[position + 1 + k].form == form for k, form in enumerate(rest)
+            ):
+                start, end = token.start, tokens[last].end
+                full += [Token(form, start, end) for form in meaning]
+                position = last
+                break
+        else:
+            full.append(token)
+        position += 1
+    return full
 
 
 _PART = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)(?=\s|$)|([^()]+)")
@@ -149,11 +154,16 @@ class Match(NamedTuple):
     entry: Any
 
 
-def parse(pattern: str) -> list[list[list[str]]]:
-    """Return the parts of a pattern: for each, its alternatives as lists of matching forms.
+@lru_cache(20_000)
+def _forms(words: str) -> tuple[str, ...]:
+    return tuple([t.form for t in tokenize(words)])
+
+
+def parse(pattern: str) -> list[list[tuple[str, ...]]]:
+    """Return the parts of a pattern: for each, its alternatives as matching forms.
 
     >>> parse("(left|) lung bases")
-    [[['left'], []], [['lung', 'base']]]
+    [[('left',), ()], [('lung', 'base')]]
 
     Raises ValueError where a group does not stand between spaces.
     """
@@ -164,7 +174,7 @@ def parse(pattern: str) -> list[list[list[str]]]:
             break
         end = match.end()
         choices = [match.group(2)] if match.group(1) is None else match.group(1).split("|")
-        parts.append([[t.form for t in tokenize(choice)] for choice in choices])
+        parts.append([_forms(choice) for choice in choices])
     if end != len(pattern):
         raise ValueError(f"pattern {pattern!r} has a group that is only a part of a word")
     return parts
@@ -173,51 +183,168 @@ def parse(pattern: str) -> list[list[list[str]]]:
 # A node of the trie: form -> the node below it, and at _ENTRIES its entries by layer.
 _Node = dict[str, Any]
 _ENTRIES = ""
+# A pattern whose phrases are not in the trie yet: its layer, its parts, its entry.
+_Waiting = tuple[str, list[list[tuple[str, ...]]], Any]
+
+# A word that sticks to another is at least so long, and the two together.
+_SHORTEST_PART, _SHORTEST_GLUED = 4, 7
+_NAMING_LAYERS = frozenset(("mention", "subject", "place", "state"))
 
 
 class PhraseTrie:
-    """Finds, per layer, the longest phrases from left to right without overlap."""
+    """Finds, per layer, the longest phrases from left to right without overlap.
+
+    The phrases of a pattern are made when a text first holds the word that they begin with: most
+    texts need few of them.
+    """
 
     def __init__(self) -> None:
-        self._root: _Node = {}
+        self._root: dict[str, _Node | list[_Waiting]] = {}
+        self._words: set[str] = set()
+        self._names: set[str] = set()
+        self._cuts: dict[str, tuple[int, ...]] = {}
 
     def add(self, layer: str, pattern: str, entry: Any) -> None:
         """Add every phrase of `pattern` to `layer`; several entries may share a phrase.
 
         Raises ValueError where the pattern is malformed or one of its phrases is empty.
         """
-        nodes = [self._root]
-        for alternatives in parse(pattern):
-            nodes = [_below(node, forms) for node in nodes for forms in alternatives]
-        if any(node is self._root for node in nodes):
+        parts = parse(pattern)
+        firsts: dict[str, None] = {}
+        for alternatives in parts:
+            firsts.update({forms[0]: None for forms in alternatives if forms})
+            if all(alternatives):
+                break
+        else:
             raise ValueError(f"pattern {pattern!r} has an empty phrase")
+        for first in firsts:
+            waiting = self._root.setdefault(first, [])
+            if isinstance(waiting, dict):
+                self._expand(waiting, first, (layer, parts, entry))
+            else:
+                waiting.append((layer, parts, entry))
+        forms = {form for alternatives in parts for forms in alternatives for form in forms}
+        self._words |= forms
+        if layer in _NAMING_LAYERS:
+            self._names |= {form for form in forms if len(form) >= _SHORTEST_PART}
+
+    def _grown(self, first: str, waiting: list[_Waiting]) -> _Node:
+        node: _Node = {}
+        for pattern in waiting:
+            self._expand(node, first, pattern)
+        self._root[first] = node
+        return node
+
+    @staticmethod
+    def _expand(top: _Node, first: str, pattern: _Waiting) -> None:
+        """Add the phrases of a pattern that begin with `first`, whose node is `top`."""
+        layer, parts, entry = pattern
+        nodes: list[_Node] = []
+        at_start = True
+        for alternatives in parts:
+            reached = [_below(node, forms) for node in nodes for forms in alternatives]
+            if at_start:
+                reached += [
+                    _below(top, forms[1:]) for forms in alternatives if forms and forms[0] == first
+                ]
+                at_start = not all(alternatives)
+            nodes = reached
         for node in nodes:
             entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
             if entry not in entries:
                 entries.append(entry)
 
+    def phrases(self, layer: str) -> dict[str, list[Any]]:
+        """Return every phrase of a layer with its entries."""
+        found: dict[str, list[Any]] = {}
+        for first, node in list(self._root.items()):
+            nodes = [(first, self._grown(first, node) if isinstance(node, list) else node)]
+            while nodes:
+                phrase, node = nodes.pop()
+                if entries := node.get(_ENTRIES, {}).get(layer):
+                    found[phrase] = entries
+                nodes += [(f"{phrase} {form}", below) for form, below in node.items() if form]
+        return found
+
     def find(self, tokens: Sequence[Token]) -> dict[str, list[Match]]:
         """Matches by layer, in text order. Time is linear: a phrase has a bounded length."""
         found: dict[str, list[Match]] = {}
         taken: dict[str, int] = {}
-        for first in range(len(tokens)):
-            node = self._root.get(tokens[first].form)
+        forms = [token[0] for token in tokens]
+        root = self._root
+        count = len(forms)
+        for first, form in enumerate(forms):
+            node: Any = root.get(form)
+            if node is None:
+                continue
+            if type(node) is list:
+                node = self._grown(form, node)
             longest: dict[str, tuple[int, list[Any]]] = {}
             position = first + 1
             while node is not None:
-                for layer, entries in node.get(_ENTRIES, _NO_ENTRIES).items():
-                    longest[layer] = (position, entries)
-                node = node.get(tokens[position].form) if position < len(tokens) else None
+                entries_of = node.get(_ENTRIES)
+                if entries_of is not None:
+                    for layer, entries in entries_of.items():
+                        longest[layer] = (position, entries)
+                node = node.get(forms[position]) if position < count else None
                 position += 1
             for layer, (last, entries) in longest.items():
                 if first >= taken.get(layer, 0):
                     taken[layer] = last
                     matches = found.setdefault(layer, [])
-                    matches.extend(Match(first, last, layer, entry) for entry in entries)
+                    for entry in entries:
+                        matches.append(Match(first, last, layer, entry))
         return found
 
+    def unglued(self, text: str, tokens: list[Token]) -> list[Token]:
+        """Return the tokens of a text; words stuck together that are known apart are cut.
 
-_NO_ENTRIES: dict[str, list[Any]] = {}
+        At least one of them must name a finding or a part of the chest ("lungsclear").
+        """
+        known = self._words
+        if not any(len(token[0]) >= _SHORTEST_GLUED and token[0] not in known for token in tokens):
+            return tokens
+        apart = []
+        for token in tokens:
+            form, start, end = token
+            if len(form) < _SHORTEST_GLUED or form in known or not form.isalpha():
+                apart.append(token)
+                continue
+            word = text[start:end].lower()
+            if (cuts := self._cuts.get(word)) is None:
+                cuts = self._cuts_of(word, 2)
+                if len(self._cuts) < _MOST_CUTS:
+                    self._cuts[word] = cuts
+            for first, last in pairwise((0, *cuts, end - start)):
+                part = form if not cuts else _form(word[first:last])
+                apart.append(Token(part, start + first, start + last))
+        return apart
+
+    def _cuts_of(self, word: str, most: int) -> tuple[int, ...]:
+        """Return where a word of several is cut, at most so often; () where it is one word."""
+        if len(word) > _LONGEST_GLUED or word in spellings().whole:
+            return ()
+        halves = [
+            (min(cut, len(word) - cut), cut)
+            for cut in range(2, len(word) - 1)
+            if self._stands_alone(word[:cut])
+            and self._stands_alone(word[cut:])
+            and (self._names_part(word[:cut]) or self._names_part(word[cut:]))
+        ]
+        if halves:
+            return (max(halves)[1],)
+        for cut in range(len(word) - 2, 1, -1) if most > 1 else ():
+            if self._names_part(word[:cut]) and (rest := self._cuts_of(word[cut:], most - 1)):
+                return (cut, *(cut + each for each in rest))
+        return ()
+
+    def _stands_alone(self, word: str) -> bool:
+        if word in spellings().glue:
+            return True
+        return len(word) >= _SHORTEST_PART and _form(word) in self._words
+
+    def _names_part(self, word: str) -> bool:
+        return len(word) >= _SHORTEST_PART and _form(word) in self._names
 
 
 def _below(node: _Node, forms: Sequence[str]) -> _Node:
@@ -230,6 +357,8 @@ def _below(node: _Node, forms: Sequence[str]) -> _Node:
     return node
 
 
+_LONGEST_GLUED = 60
+_MOST_CUTS = 10_000
 _MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
 
 

@@ -159,3 +159,58 @@ def test_a_finding_at_two_places_is_two_findings():
         [],
         [("omitted_comparison", "opacity")],
     )
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "errors"),
+    [
+        # One finding in two sentences, or by its sign and its name, is one.
+        (
+            "The lungs are clear.",
+            "Right basilar opacity. Low volumes with right basilar atelectasis.",
+            [("omitted_finding", "atelectasis"), ("omitted_finding", "hypoinflation")],
+        ),
+        (
+            "Right base atelectasis or pneumonia.",
+            "Left base atelectasis versus pneumonia.",
+            [("wrong_location", "airspace disease")],
+        ),
+        (
+            "9 mm left nodule. Considerations include a granuloma or metastasis.",
+            "9 mm left nodule.",
+            [],
+        ),
+        (
+            "Large R PTX w/ mediastinal shift to L.",
+            "Clear lungs.",
+            [("false_finding", "pneumothorax")],
+        ),
+        # Each side with its grade.
+        (
+            "Large effusion on the left, small on the right.",
+            "Small left effusion and small right effusion.",
+            [("wrong_severity", "pleural effusion")],
+        ),
+        # Places that only some findings have, tips of devices, numbers.
+        (
+            "Aneurysm of the descending aorta.",
+            "Aneurysm of the ascending aorta.",
+            [("wrong_location", "aortic aneurysm")],
+        ),
+        ("PICC tip in RA.", "PICC tip in the mid SVC.", [("wrong_location", "central line")]),
+        (
+            "A single small granuloma.",
+            "Several small granulomas.",
+            [("wrong_severity", "granuloma")],
+        ),
+        # Two nodules of different sizes are two.
+        (
+            "8 mm calcified nodule in the left mid lung; 7 mm calcified nodule, left hilum.",
+            "8 mm calcified nodule in the left mid lung. 7 mm calcified nodule at the left hilum.",
+            [],
+        ),
+    ],
+)
+def test_a_finding_in_other_words_or_twice_is_one(candidate, reference, errors):
+    judged = RuleJudge().judge(candidate, reference)
+    assert sorted((str(e.category), e.finding) for e in judged.errors) == sorted(errors)

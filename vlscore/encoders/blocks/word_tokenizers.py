@@ -25,7 +25,14 @@ from torch import Tensor
 from vlscore.data import split_sentences
 from vlscore.encoders.base import Tokens
 from vlscore.errors import IncompatibleCheckpoint
-from vlscore.findings import Finding, Status, TemporalChange, extract, severity_level
+from vlscore.findings import (
+    Finding,
+    Status,
+    TemporalChange,
+    extract,
+    extraction_name,
+    severity_level,
+)
 
 PAD, STOP, UNKNOWN = 0, 1, 2
 MAX_TOKENS = 384
@@ -118,7 +125,17 @@ _REMEMBERED = 1 << 16
 
 
 class FindingTokenizer(WordTokenizer):
-    """Tokenizer of findings, and of the words of sentences without a finding."""
+    """Tokenizer of findings, and of the words of sentences without a finding.
+
+    Attributes:
+        digest: of the vocabulary and the extraction, which decide the tokens of any report.
+    """
+
+    @property
+    def digest(self) -> str:
+        """Return the hexadecimal sha256 of the vocabulary and of the extraction's name."""
+        content = "\n".join((extraction_name(), *self.words))
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     def ids_of(self, report: str) -> list[int]:
         """Return token ids; a report without words has one sentence end."""

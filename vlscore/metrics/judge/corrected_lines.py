@@ -5,7 +5,8 @@ from typing import Literal
 
 from vlscore.findings import Attribute, Axis, Finding, Lexicon, Polarity, Span, severity_level
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.statements import ReportStatements, Statement, StatementPair
+from vlscore.metrics.judge.statement_pairs import StatementPair
+from vlscore.metrics.judge.statements import ReportStatements, Statement
 
 Part = Literal["name", "place", "severity", "change", "line"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.errors import InvalidLexicon
-from vlscore.findings import Lexicon, load_lexicon, read_lexicon
+from vlscore.findings import Lexicon, PhraseTrie, load_lexicon, read_lexicon
 
 FOLDER = Path(__file__).with_name("data")
 FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "words.toml")
@@ -47,13 +47,13 @@ class Refinement:
     concept: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place of a device's tip: its name, its level ("good", "fair", "bad"), its pattern."""
+    """A place of a device's tip: its rank in the list, its name, its level (good, fair, bad)."""
 
+    order: int
     name: str
     level: str
-    pattern: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,10 @@ class JudgeTables:
         refined: observation -> refinements, tried in order.
         coarser: (coarser concept, exact concept) -> credit in (0, 1).
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
+        repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
+        levels: zone -> places of families that exclude each other ("level upper").
         kin: pairs of concepts that are taken for each other, in both orders.
-        positions: tried in order.
+        positions: phrases of positions, in the layer "position".
         position_severity: (level, level) -> severity, in both orders.
         grave_devices: concept -> grades that a bad position is raised by.
         patients: rules by age and indication.
@@ -103,8 +105,10 @@ class JudgeTables:
     refined: Mapping[str, tuple[Refinement, ...]]
     coarser: Mapping[tuple[str, str], float]
     signs: frozenset[tuple[str, str]]
+    repeated: frozenset[tuple[str, str]]
+    levels: Mapping[str, tuple[str, ...]]
     kin: frozenset[tuple[str, str]]
-    positions: tuple[Position, ...]
+    positions: PhraseTrie
     position_severity: Mapping[tuple[str, str], int]
     grave_devices: Mapping[str, int]
     patients: tuple[PatientRule, ...]
@@ -192,6 +196,25 @@ def _relations(
     return coarser, signs, frozenset(kin)
 
 
+def _repeated(data: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (entry["name"], exact)
+        for entry in data["coarser"]
+        if entry.get("across", True)
+        for exact in entry["of"]
+    )
+
+
+def _levels(families: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
+    """Return the places of each zone: its family and its level."""
+    levels: dict[str, tuple[str, ...]] = {}
+    for family, places in families.items():
+        for place, zones in places.items():
+            for zone in zones:
+                levels[zone] = (*levels.get(zone, ()), f"{family} {place}")
+    return levels
+
+
 def _patients(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> list[PatientRule]:
     return [
         PatientRule(
@@ -204,6 +227,15 @@ def _patients(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> list[
         )
         for entry in data["rule"]
     ]
+
+
+def _positions(entries: Iterable[Mapping[str, Any]]) -> PhraseTrie:
+    phrases = PhraseTrie()
+    for order, entry in enumerate(entries):
+        position = Position(order, entry["name"], entry["level"])
+        for phrase in entry["phrases"]:
+            phrases.add("position", phrase, position)
+    return phrases
 
 
 def _digest(folder: Path) -> str:
@@ -220,7 +252,8 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
     lexicon = load_lexicon(further=folder / "words.toml")
     try:
         concepts, of_observation, refined = _concepts(_read(folder, "concepts.toml"), lexicon)
-        coarser, signs, kin = _relations(_read(folder, "relations.toml"), concepts)
+        relations = _read(folder, "relations.toml")
+        coarser, signs, kin = _relations(relations, concepts)
         places = _read(folder, "positions.toml")
         levels = places["severity"]
         grave = _known(places["grave"]["concepts"], concepts, "positions.toml")
@@ -231,11 +264,10 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             refined={name: tuple(each) for name, each in refined.items()},
             coarser=coarser,
             signs=frozenset(signs | coarser.keys()),
+            repeated=_repeated(relations),
+            levels=_levels(places["levels"]),
             kin=kin,
-            positions=tuple(
-                Position(entry["name"], entry["level"], words_pattern(entry["words"]))
-                for entry in places["position"]
-            ),
+            positions=_positions(places["position"]),
             position_severity={
                 pair: int(levels[f"{one}_{other}"])
                 for one, other in (("bad", "good"), ("bad", "fair"), ("fair", "good"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
-from vlscore.findings import Span
+from vlscore.findings import Span, extraction_name
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
 from vlscore.metrics.judge.judged_changes import (
@@ -25,24 +25,26 @@ from vlscore.metrics.judge.judgement import (
     Quote,
     nothing_done,
 )
-from vlscore.metrics.judge.statements import (
+from vlscore.metrics.judge.statement_pairs import (
     Matching,
     Naming,
     PlaceConflict,
-    ReportStatements,
-    Statement,
     StatementPair,
     match,
     naming_of,
     place_conflict,
-    statements_of,
 )
+from vlscore.metrics.judge.statements import ReportStatements, Statement, statements_of
 from vlscore.perturb import ErrorCategory
 
 #: Ranks of severity words up to "small" or "mild", and from "severe" or "large".
 _MILD, _SEVERE = 2, 6
 #: Ranks apart: "minimal" and "mild" by one, "mild" and "severe" by four.
 _SAME_GRADE, _FAR_GRADE = 1, 4
+#: Credit from which a more exact name elsewhere in the candidate covers a finding.
+_COVERS = 0.6
+#: Rank of "single" among the words of number.
+_SINGLE = 1
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 #: Severity of an answer without any content: it would have to be written anew.
@@ -72,8 +74,8 @@ class RuleJudge:
 
     @property
     def name(self) -> str:
-        """Return what the numbers depend on: "rules", the version, the digest of the tables."""
-        return f"rules@{__version__}+{self.tables.digest}"
+        """Return what the numbers depend on: "rules", version, extraction, digest of the tables."""
+        return f"rules@{__version__}+{extraction_name()}+{self.tables.digest}"
 
     def judge(self, candidate: str, reference: str, patient: Patient = UNKNOWN) -> Judgement:
         """Return the errors of a candidate report against its reference.
@@ -256,12 +258,16 @@ class _ReportComparison:
 
     def _false(self, matching: Matching) -> Iterable[ErrorItem]:
         tables = self._tables
+        named_already: set[str] = set()
         for statement in matching.false:
             grade = self._grade(statement)
             near = [r for r in self._reference.statements if _agree(statement, r)]
             named = [n[0] for r in near if (n := naming_of(statement, r, tables)) is not None]
             if Naming.SAME in named or Naming.COARSER in named:
                 continue
+            if statement.concept in named_already or (statement.doubtful and named):
+                continue
+            named_already.add(statement.concept)
             if Naming.MORE_EXACT in named:
                 grade = milder(grade, 2, "the reference names it less exactly")
             elif any((statement.concept, r.concept) in tables.kin for r in near):
@@ -280,14 +286,20 @@ class _ReportComparison:
 
     def _omitted(self, matching: Matching) -> tuple[list[ErrorItem], list[int]]:
         tables = self._tables
-        errors, covered = [], []
+        errors: list[ErrorItem] = []
+        covered: list[int] = []
+        named_already: set[str] = set()
         for statement in matching.omitted:
             grade = self._grade(statement)
             near = [c for c in self._candidate.statements if _agree(c, statement)]
-            named = [n[0] for c in near if (n := naming_of(c, statement, tables)) is not None]
-            if Naming.SAME in named or Naming.MORE_EXACT in named:
+            names = [n for c in near if (n := naming_of(c, statement, tables)) is not None]
+            named = [naming for naming, _ in names]
+            if any(n is Naming.SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names):
                 covered.append(grade.severity)
                 continue
+            if statement.concept in named_already:
+                continue
+            named_already.add(statement.concept)
             if Naming.COARSER in named:
                 grade = milder(grade, 1, "named less exactly")
             elif any((c.concept, statement.concept) in tables.kin for c in near):
@@ -408,6 +420,9 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
         if ratio <= _OTHER_SIZE:
             return 1
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
+    numbers = candidate.number, reference.number
+    if None not in numbers and (numbers[0] == _SINGLE) != (numbers[1] == _SINGLE):
+        return _bounded(worst - 1)
     if candidate.rank is None or reference.rank is None:
         return None
     apart = abs(candidate.rank - reference.rank)

@@ -1,26 +1,24 @@
-"""Statements of a report for the rule judge, and the matching of two reports' statements.
-
-A statement is a concept with side, level, grade and size.
-"""
+"""Statements of a report for the rule judge: each a concept with side, level, grade and size."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from vlscore.findings import (
+    Attribute,
     Axis,
     Finding,
     FindingChange,
     Polarity,
     ReportFindings,
     Sentence,
+    SeverityLevel,
     Span,
     Status,
     TemporalChange,
     changes_of,
     extract,
     severity_level,
+    tokenize,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
@@ -29,23 +27,18 @@ _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
 )
 _BOTH = frozenset(("left", "right"))
-#: Levels of the lung for names of zones; other zones have no level.
-_LEVELS = {
-    "apex": "upper",
-    "upper lobe": "upper",
-    "upper zone": "upper",
-    "middle lobe": "middle",
-    "lingula": "middle",
-    "mid zone": "middle",
-    "hilum": "middle",
-    "lower lobe": "lower",
-    "lower zone": "lower",
-    "base": "lower",
-    "retrocardiac": "lower",
-    "costophrenic angle": "lower",
-    "cardiophrenic angle": "lower",
-}
-_ALL_LEVELS = frozenset(("upper", "middle", "lower"))
+#: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
+_LINK = re.compile(
+    r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
+    r"|favour\w*|likely|probabl\w*|possibl\w*|due to|related|from|concern\w*|worrisome|suspicious"
+    r"|diagnostic|may be|could be|causing|with|w)\b|\?",
+    re.IGNORECASE,
+)
+#: Words between two findings of which one is there.
+_OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|/|\?", re.IGNORECASE)
+_ITEM = re.compile(r"\s*,[^,.;:]*$")
+_END = re.compile(r"[.;]\s")
+_LONGEST_BETWEEN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +49,12 @@ class Statement:
         concept: a key of the tables' concepts.
         span: characters of its mention in the report.
         line: characters of its sentence.
+        last_line: characters of the last sentence that states it.
         sides: "left", "right", both, or empty if the report names no side.
-        levels: "upper", "middle", "lower"; empty if the report names no level.
+        levels: places by family ("level lower", "aorta ascending"); empty if the report names none.
         rank: rank of the severity word on its scale, 1 to 7; None without such a word.
         grade: that word's value.
+        number: rank of the number of findings ("single", "several"); None without such a word.
         sizes: millimetres, largest first.
         change: change since an earlier examination; None without a comparison.
         doubtful: whether the report states it as uncertain.
@@ -67,15 +62,19 @@ class Statement:
         old: whether its words mark it as old.
         finding: its first mention.
         observations: all observations by which the report names it.
+        also: concepts that it may be instead ("atelectasis or pneumonia").
+        marks: characters of all words about it in its sentence, of what is merged into it, too.
     """
 
     concept: str
     span: Span
     line: Span
+    last_line: Span
     sides: frozenset[str]
     levels: frozenset[str]
     rank: int | None
     grade: str | None
+    number: int | None
     sizes: tuple[float, ...]
     change: FindingChange | None
     doubtful: bool
@@ -83,6 +82,13 @@ class Statement:
     old: bool
     finding: Finding
     observations: frozenset[str]
+    also: frozenset[str] = frozenset()
+    marks: tuple[Span, ...] = ()
+
+    @property
+    def concepts(self) -> frozenset[str]:
+        """Return every concept that it may be."""
+        return self.also | {self.concept}
 
     def words(self, text: str) -> str:
         """Return the words of the mention with those that qualify it."""
@@ -90,9 +96,7 @@ class Statement:
 
     def quote(self, text: str) -> Span:
         """Return the characters from the first to the last word about the finding."""
-        own = [a.span for a in self.finding.attributes if not a.inherited]
-        spans = [self.span, *(s for s in own if self.line.covers(s))]
-        return Span(min(s.start for s in spans), max(s.end for s in spans))
+        return Span(min(s.start for s in self.marks), max(s.end for s in self.marks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +117,17 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     stated: list[Statement] = []
     for sentence in found.sentences:
         own = [
-            _statement(report, found, sentence, finding, changed.get(finding), tables)
+            each
             for finding in sentence.findings
             if _is_stated(finding, tables) and not _has_resolved(changed.get(finding))
+            for each in _sided(
+                _statement(report, found, sentence, finding, changed.get(finding), tables), tables
+            )
         ]
-        for statement in _exact_ones(own, tables):
-            _add(stated, statement)
+        before = found.sentences[sentence.index - 1].span if sentence.index else None
+        for statement in _exact_ones(report, own, tables):
+            if not _explains(stated, before, statement, tables):
+                _add(stated, statement, tables)
     return ReportStatements(report, tuple(stated), found, changes)
 
 
@@ -143,17 +152,19 @@ def _statement(
     change: FindingChange | None,
     tables: JudgeTables,
 ) -> Statement:
-    concept = _concept_of(text, sentence, finding, tables)
-    level = severity_level(finding.severity, tables.lexicon) if finding.severity else None
+    concept = _concept_of(text, finding, tables)
+    grade, number = _grades(finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
     return Statement(
         concept=concept,
         span=finding.span,
         line=sentence.span,
+        last_line=sentence.span,
         sides=_sides(finding),
-        levels=_levels(finding.zones),
-        rank=None if level is None else level.rank,
-        grade=finding.severity,
+        levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ())),
+        rank=None if grade is None else grade.rank,
+        grade=None if grade is None else grade.value,
+        number=None if number is None else number.rank,
         sizes=() if device else _sizes(text, finding),
         change=change,
         doubtful=not finding.is_likely and finding.status is Status.CURRENT,
@@ -161,10 +172,59 @@ def _statement(
         old=old is not None and bool(old.search(text, *sentence.span)),
         finding=finding,
         observations=frozenset((finding.observation,)),
+        marks=(
+            finding.span,
+            *(
+                a.span
+                for a in finding.attributes
+                if not a.inherited and sentence.span.covers(a.span)
+            ),
+        ),
     )
 
 
-def _concept_of(text: str, sentence: Sentence, finding: Finding, tables: JudgeTables) -> str:
+def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
+    """Return the statement; one for each side with a grade ("large left, small right")."""
+    own = [
+        a
+        for a in statement.finding.attributes
+        if a.axis in (Axis.SIDE, Axis.SEVERITY) and not a.inherited and a.value != "bilateral"
+    ]
+    sides = [a for a in own if a.axis is Axis.SIDE]
+    grades = [level for a in own if a.axis is Axis.SEVERITY and (level := _level(a, tables))]
+    if (
+        [a.value for a in sides] not in (["left", "right"], ["right", "left"])
+        or len(grades) != 2
+        or [own[0].axis, own[1].axis] != [own[2].axis, own[3].axis]
+    ):
+        return [statement]
+    return [
+        replace(statement, sides=frozenset((side.value,)), rank=level.rank, grade=level.value)
+        for side, level in zip(sides, grades, strict=True)
+    ]
+
+
+def _level(attribute: Attribute, tables: JudgeTables) -> SeverityLevel | None:
+    level = severity_level(attribute.value, tables.lexicon)
+    return None if level is None or level.scale == "number" else level
+
+
+def _grades(
+    finding: Finding, tables: JudgeTables
+) -> tuple[SeverityLevel | None, SeverityLevel | None]:
+    """Return the first grade and the first number among a finding's words."""
+    grade = number = None
+    for attribute in finding.attributes:
+        if attribute.axis is Axis.SEVERITY:
+            level = severity_level(attribute.value, tables.lexicon)
+            if level is not None and level.scale == "number":
+                number = number or level
+            else:
+                grade = grade or level
+    return grade, number
+
+
+def _concept_of(text: str, finding: Finding, tables: JudgeTables) -> str:
     for refinement in tables.refined.get(finding.observation, ()):
         if refinement.pattern.search(text, finding.span.start, finding.span.end):
             return refinement.concept
@@ -195,10 +255,8 @@ def _position(
         opening = text[following.start : following.start + 24].lower()
         if "tip" in opening or opening.startswith(("it ", "this ", "withdraw", "recommend")):
             end = following.end
-    for position in tables.positions:
-        if position.pattern.search(text, sentence.span.start, end):
-            return position
-    return None
+    found_positions = tables.positions.find(tokenize(text[sentence.span.start : end]))
+    return min((m.entry for m in found_positions.get("position", ())), default=None)
 
 
 def _sides(finding: Finding) -> frozenset[str]:
@@ -208,43 +266,132 @@ def _sides(finding: Finding) -> frozenset[str]:
     return _BOTH if str(side) == "bilateral" else frozenset((str(side),))
 
 
-def _levels(zones: Iterable[str]) -> frozenset[str]:
-    zones = list(zones)
-    levels = frozenset(_LEVELS[zone] for zone in zones if zone in _LEVELS)
-    return _ALL_LEVELS if not levels and "diffuse" in zones else levels
+def _exact_ones(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
+    """Return a sentence's statements, each finding once.
 
-
-def _exact_ones(own: list[Statement], tables: JudgeTables) -> list[Statement]:
-    """Return a sentence's statements; one that a more exact one includes is merged into it."""
+    Two of which one is there become one statement. One that a more exact one includes, or that is
+    a sign of it, is merged into it.
+    """
     if len(own) < 2:
         return own
-    kept: dict[int, Statement] = dict(enumerate(own))
-    for number, one in enumerate(own):
+    stated = _either_one(text, own, tables)
+    kept: dict[int, Statement] = dict(enumerate(stated))
+    for number, one in enumerate(stated):
         for position, other in kept.items():
             if (
                 position != number
                 and (one.concept, other.concept) in tables.signs
                 and (other.concept, one.concept) not in tables.signs
-                and _same_place(one, other)
+                and (_same_place(one, other) or one.finding.observation in tables.lexicon.midline)
+                and (
+                    (one.concept, other.concept) in tables.coarser
+                    or _LINK.search(_between(text, one, other))
+                )
             ):
                 kept[position] = _merged(other, kept.pop(number))
                 break
     return list(kept.values())
 
 
+def _either_one(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
+    """Return the statements; of findings joined by "or" or "versus", one with both concepts."""
+    joined = own[:1]
+    for new in own[1:]:
+        old = joined[-1]
+        between = _between(text, old, new)
+        if (
+            old.concept != new.concept
+            and len(between) <= _LONGEST_BETWEEN
+            and (_OR.search(between) or (old.doubtful and new.doubtful and _ITEM.match(between)))
+            and not _END.search(between)
+            and not tables.concepts[new.concept].device
+            and _same_place(old, new)
+        ):
+            first, second = sorted(
+                (old, new), key=lambda s: -tables.concepts[s.concept].severity[1]
+            )
+            joined[-1] = replace(
+                _merged(first, second), also=old.also | {second.concept}, doubtful=old.doubtful
+            )
+        else:
+            joined.append(new)
+    return joined
+
+
+def _between(text: str, one: Statement, other: Statement) -> str:
+    """Return the words between the mentions of two statements."""
+    first, second = sorted((one.span, other.span))
+    return text[first.end : second.start]
+
+
+def _explains(
+    stated: list[Statement], before: Span | None, new: Statement, tables: JudgeTables
+) -> bool:
+    """Merge a doubted statement without a place into a sign of it in the sentence before.
+
+    "Opacity in the left base. This may represent atelectasis." states one finding. Returns whether
+    it was merged.
+    """
+    if not new.doubtful or new.sides or new.levels or new.sizes:
+        return False
+    for position in reversed(range(len(stated))):
+        sign = stated[position]
+        pair = sign.concept, new.concept
+        if sign.last_line == before and (pair in tables.signs or pair in tables.kin):
+            also = (sign.also | new.concepts) - {sign.concept}
+            observations = sign.observations | new.observations
+            stated[position] = replace(sign, also=also, observations=observations)
+            return True
+    return False
+
+
 def _same_place(one: Statement, other: Statement) -> bool:
     """Return whether two statements of one report may be about the same place."""
-    sides = not one.sides or not other.sides or one.sides == other.sides
-    levels = not one.levels or not other.levels or not one.levels.isdisjoint(other.levels)
-    return sides and levels
+    if one.sides and other.sides and one.sides != other.sides:
+        return False
+    return not levels_conflict(one, other)
 
 
-def _add(stated: list[Statement], new: Statement) -> None:
-    """Add a statement, or merge it into the one that it repeats."""
+def levels_conflict(one: Statement, other: Statement) -> bool:
+    """Return whether two statements name different places of one family."""
+    if not one.levels or not other.levels:
+        return False
+    families: dict[str, set[str]] = {}
+    for level in one.levels:
+        families.setdefault(level.split()[0], set()).add(level)
+    return any(
+        (named := {level for level in other.levels if level.split()[0] == family})
+        and own.isdisjoint(named)
+        for family, own in families.items()
+    )
+
+
+def _one_and_the_same(one: Statement, other: Statement) -> bool:
+    """Return whether two statements are about one place, which both name."""
+    if not one.sides or one.sides != other.sides or (one.sizes and other.sizes):
+        return False
+    return not levels_conflict(one, other)
+
+
+def _other_size(one: Statement, other: Statement) -> bool:
+    return bool(one.sizes and other.sizes) and one.sizes[0] != other.sizes[0]
+
+
+def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
+    """Add a statement, or merge it into the one that it repeats, in other words or not."""
     for position, old in enumerate(stated):
-        if old.concept == new.concept and _same_place(old, new):
+        if old.concept == new.concept and _same_place(old, new) and not _other_size(old, new):
             levels = old.levels | new.levels if old.levels and new.levels else frozenset[str]()
             stated[position] = replace(_merged(old, new), levels=levels)
+            return
+    for position, old in enumerate(stated):
+        if not _one_and_the_same(old, new):
+            continue
+        if (old.concept, new.concept) in tables.repeated:
+            stated[position] = replace(_merged(old, new), concept=new.concept)
+            return
+        if (new.concept, old.concept) in tables.repeated:
+            stated[position] = _merged(old, new)
             return
     stated.append(new)
 
@@ -257,130 +404,18 @@ def _merged(old: Statement, new: Statement) -> Statement:
         levels=old.levels or new.levels,
         rank=new.rank if old.rank is None else old.rank,
         grade=old.grade or new.grade,
+        number=new.number if old.number is None else old.number,
         sizes=old.sizes or new.sizes,
         change=max(old.change, new.change, key=_weight_of),
         doubtful=old.doubtful and new.doubtful,
         position=old.position or new.position,
         observations=old.observations | new.observations,
+        also=old.also | new.also,
+        last_line=new.last_line,
+        marks=old.marks + new.marks if old.line == new.line else old.marks,
     )
 
 
 def _weight_of(change: FindingChange | None) -> int:
     """Return which of two comparisons counts: a change before "unchanged", that before none."""
     return 0 if change is None else 1 + change.is_real
-
-
-class Naming(StrEnum):
-    """Kind of name that the candidate has for a finding of the reference."""
-
-    SAME = "same"
-    COARSER = "coarser"
-    MORE_EXACT = "more exact"
-
-
-class PlaceConflict(StrEnum):
-    """Kind of difference between two places."""
-
-    SIDE = "side"
-    PART_OF_SIDES = "part of the sides"
-    LEVEL = "level"
-    NEXT_LEVEL = "next level"
-
-
-@dataclass(frozen=True, slots=True)
-class StatementPair:
-    """Pair of a candidate's and a reference's statement about the same finding."""
-
-    candidate: Statement
-    reference: Statement
-    naming: Naming
-    credit: float
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """Result of the matching.
-
-    Attributes:
-        pairs: each statement is in one pair at most.
-        false: statements of the candidate without a partner.
-        omitted: statements of the reference without a partner.
-    """
-
-    pairs: tuple[StatementPair, ...]
-    false: tuple[Statement, ...]
-    omitted: tuple[Statement, ...]
-
-
-def naming_of(
-    candidate: Statement, reference: Statement, tables: JudgeTables
-) -> tuple[Naming, float] | None:
-    """Return how the candidate names the reference's finding, and the credit; None for another."""
-    if candidate.concept == reference.concept:
-        return Naming.SAME, 1.0
-    if credit := tables.coarser.get((candidate.concept, reference.concept)):
-        return Naming.COARSER, credit
-    if credit := tables.coarser.get((reference.concept, candidate.concept)):
-        return Naming.MORE_EXACT, credit
-    return None
-
-
-def place_conflict(candidate: Statement, reference: Statement) -> PlaceConflict | None:
-    """Return how two places differ; None if they agree, or if a report does not state one."""
-    if candidate.sides and reference.sides and candidate.sides != reference.sides:
-        if candidate.sides.isdisjoint(reference.sides):
-            return PlaceConflict.SIDE
-        return PlaceConflict.PART_OF_SIDES
-    if candidate.levels and reference.levels and candidate.levels.isdisjoint(reference.levels):
-        apart = "middle" not in candidate.levels | reference.levels
-        return PlaceConflict.LEVEL if apart else PlaceConflict.NEXT_LEVEL
-    return None
-
-
-_COST = {
-    None: 0.0,
-    PlaceConflict.NEXT_LEVEL: 0.1,
-    PlaceConflict.LEVEL: 0.15,
-    PlaceConflict.PART_OF_SIDES: 0.2,
-    PlaceConflict.SIDE: 0.3,
-}
-
-
-def _closeness(candidate: Statement, reference: Statement, credit: float) -> float:
-    """Return a number that is larger for statements that agree more."""
-    closeness = credit - _COST[place_conflict(candidate, reference)]
-    if candidate.rank is not None and reference.rank is not None:
-        closeness -= 0.01 * abs(candidate.rank - reference.rank)
-    if candidate.sizes and reference.sizes:
-        closeness -= 0.01 * min(abs(candidate.sizes[0] - reference.sizes[0]) / 10, 5)
-    closeness -= 0.05 * (candidate.doubtful != reference.doubtful)
-    return closeness + 0.02 * (not candidate.observations.isdisjoint(reference.observations))
-
-
-def match(
-    candidate: tuple[Statement, ...], reference: tuple[Statement, ...], tables: JudgeTables
-) -> Matching:
-    """Return the pairs of statements that agree best, taken greedily, best first.
-
-    Ties go to the statement that is first in the candidate, then in the reference.
-    """
-    possible = []
-    for i, one in enumerate(candidate):
-        for j, other in enumerate(reference):
-            if (named := naming_of(one, other, tables)) is not None:
-                possible.append((-_closeness(one, other, named[1]), i, j, named))
-    possible.sort(key=lambda p: p[:3])
-    pairs: list[tuple[int, StatementPair]] = []
-    used: set[int] = set()
-    met: set[int] = set()
-    for _, i, j, (naming, credit) in possible:
-        if i not in used and j not in met:
-            used.add(i)
-            met.add(j)
-            pairs.append((i, StatementPair(candidate[i], reference[j], naming, credit)))
-    pairs.sort(key=lambda p: p[0])
-    return Matching(
-        tuple(pair for _, pair in pairs),
-        tuple(s for i, s in enumerate(candidate) if i not in used),
-        tuple(s for j, s in enumerate(reference) if j not in met),
-    )

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import __version__
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.words import (
@@ -120,7 +119,9 @@ class FindingsF1(Metric):
         return {**found, **{slug(name): stated[:, k] for name, k in _FIVE.items()}}
 
     def facts(self) -> dict[str, Any]:
-        return {"labels": f"vlscore.findings@{__version__}", "absent": "undefined"}
+        from vlscore.findings import extraction_name
+
+        return {"labels": f"vlscore.findings@{extraction_name()}", "absent": "undefined"}
 
 
 def findings_of(batch: Batch, comparisons: str | None = None) -> list[tuple[Any, Any]]:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vlscore.core import __version__
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import Batch, Values
 from vlscore.metrics.library.findings_f1 import comparisons_parameter, findings_of
@@ -63,7 +62,9 @@ class Mirqi(Metric):
         return [f, precision, recall]
 
     def facts(self) -> dict[str, Any]:
-        return {"mentions": f"vlscore.findings@{__version__}"}
+        from vlscore.findings import extraction_name
+
+        return {"mentions": f"vlscore.findings@{extraction_name()}"}
 
 
 class LabelMention(NamedTuple):

@@ -1,0 +1,126 @@
+"""Matching of the statements of two reports: how each names and places the other's finding."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vlscore.metrics.judge.judge_tables import JudgeTables
+from vlscore.metrics.judge.statements import Statement, levels_conflict
+
+
+class Naming(StrEnum):
+    """Kind of name that the candidate has for a finding of the reference."""
+
+    SAME = "same"
+    COARSER = "coarser"
+    MORE_EXACT = "more exact"
+
+
+class PlaceConflict(StrEnum):
+    """Kind of difference between two places."""
+
+    SIDE = "side"
+    PART_OF_SIDES = "part of the sides"
+    LEVEL = "level"
+    NEXT_LEVEL = "next level"
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPair:
+    """Pair of a candidate's and a reference's statement about the same finding."""
+
+    candidate: Statement
+    reference: Statement
+    naming: Naming
+    credit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Result of the matching.
+
+    Attributes:
+        pairs: each statement is in one pair at most.
+        false: statements of the candidate without a partner.
+        omitted: statements of the reference without a partner.
+    """
+
+    pairs: tuple[StatementPair, ...]
+    false: tuple[Statement, ...]
+    omitted: tuple[Statement, ...]
+
+
+def naming_of(
+    candidate: Statement, reference: Statement, tables: JudgeTables
+) -> tuple[Naming, float] | None:
+    """Return how the candidate names the reference's finding, and the credit; None for another."""
+    if candidate.concept == reference.concept:
+        return Naming.SAME, 1.0
+    if not candidate.concepts.isdisjoint(reference.concepts):
+        return Naming.SAME, 0.95
+    pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
+    coarser = [tables.coarser[pair] for pair in pairs if pair in tables.coarser]
+    if coarser:
+        return Naming.COARSER, max(coarser)
+    exact = [tables.coarser[true, own] for own, true in pairs if (true, own) in tables.coarser]
+    return (Naming.MORE_EXACT, max(exact)) if exact else None
+
+
+def place_conflict(candidate: Statement, reference: Statement) -> PlaceConflict | None:
+    """Return how two places differ; None if they agree, or if a report does not state one."""
+    if candidate.sides and reference.sides and candidate.sides != reference.sides:
+        if candidate.sides.isdisjoint(reference.sides):
+            return PlaceConflict.SIDE
+        return PlaceConflict.PART_OF_SIDES
+    if levels_conflict(candidate, reference):
+        near = "level middle" in candidate.levels | reference.levels
+        return PlaceConflict.NEXT_LEVEL if near else PlaceConflict.LEVEL
+    return None
+
+
+_COST = {
+    None: 0.0,
+    PlaceConflict.NEXT_LEVEL: 0.1,
+    PlaceConflict.LEVEL: 0.15,
+    PlaceConflict.PART_OF_SIDES: 0.2,
+    PlaceConflict.SIDE: 0.3,
+}
+
+
+def _closeness(candidate: Statement, reference: Statement, credit: float) -> float:
+    """Return a number that is larger for statements that agree more."""
+    closeness = credit - _COST[place_conflict(candidate, reference)]
+    if candidate.rank is not None and reference.rank is not None:
+        closeness -= 0.01 * abs(candidate.rank - reference.rank)
+    if candidate.sizes and reference.sizes:
+        closeness -= 0.01 * min(abs(candidate.sizes[0] - reference.sizes[0]) / 10, 5)
+    closeness -= 0.05 * (candidate.doubtful != reference.doubtful)
+    return closeness + 0.02 * (not candidate.observations.isdisjoint(reference.observations))
+
+
+def match(
+    candidate: tuple[Statement, ...], reference: tuple[Statement, ...], tables: JudgeTables
+) -> Matching:
+    """Return the pairs of statements that agree best, taken greedily, best first.
+
+    Ties go to the statement that is first in the candidate, then in the reference.
+    """
+    possible = []
+    for i, one in enumerate(candidate):
+        for j, other in enumerate(reference):
+            if (named := naming_of(one, other, tables)) is not None:
+                possible.append((-_closeness(one, other, named[1]), i, j, named))
+    possible.sort(key=lambda p: p[:3])
+    pairs: list[tuple[int, StatementPair]] = []
+    used: set[int] = set()
+    met: set[int] = set()
+    for _, i, j, (naming, credit) in possible:
+        if i not in used and j not in met:
+            used.add(i)
+            met.add(j)
+            pairs.append((i, StatementPair(candidate[i], reference[j], naming, credit)))
+    pairs.sort(key=lambda p: p[0])
+    return Matching(
+        tuple(pair for _, pair in pairs),
+        tuple(s for i, s in enumerate(candidate) if i not in used),
+        tuple(s for j, s in enumerate(reference) if j not in met),
+    )
