@@ -1,6 +1,7 @@
 """Comparing whole systems: values, baselines, finished folders, files, refusals."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -295,8 +296,11 @@ def test_references_that_differ_in_blanks_alone_are_matched_on_request(write, tm
     # Another word is another reference.
     other = [spaced[0].replace("effusion", "edema"), *spaced[1:]]
     tables[1] = write("theirs", BAD, other)
-    with pytest.raises(InvalidTable, match=r"references of 1 study \(s0\) differ between"):
+    with pytest.raises(InvalidTable, match=r"references of 1 study \(s0\) differ between") as told:
         compare(tables, tmp_path / "x", scorer, ignore_blanks=True, **QUICK)
+    # Reports are data of patients: the message says where they differ, not what they say.
+    assert "edema" not in str(told.value)
+    assert re.search(r"from character \d+ on", str(told.value))
 
 
 def test_support_and_undefined_values_of_rare_observations(write, tmp_path):

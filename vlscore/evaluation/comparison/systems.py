@@ -5,6 +5,7 @@ Tables whose studies or references differ are refused.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from vlscore.core import FinishedRun, finished_run
@@ -22,9 +23,8 @@ from vlscore.evaluation.scoring.scored_rows import ScoredRows, require_same_imag
 from vlscore.metrics import Metric
 
 _TEXTS = {"reference", "candidate"}
-# Ids and texts that a message shows.
+# Ids that a message shows.
 _SHOWN_IDS = 5
-_SHOWN_LETTERS = 60
 
 
 @dataclass(frozen=True)
@@ -215,10 +215,9 @@ def _check_same(first: _Read, other: _Read, ignores_blanks: bool) -> None:
         )
         wrong = [name for name in wrong if name not in set(alike)]
     if wrong:
-        texts = (_excerpt(first, other, wrong[0]), _excerpt(other, first, wrong[0]))
         differences.append(
             f"the references of {_ids(wrong)} differ between {here} and {there}: of {wrong[0]}, "
-            f"{texts[0]!r} against {texts[1]!r}"
+            f"from character {_first_difference(first, other, wrong[0])} on"
         )
     if differences:
         raise InvalidTable(
@@ -232,14 +231,11 @@ def _ids(names: Sequence[str]) -> str:
     return f"{len(names)} {'studies' if len(names) > 1 else 'study'} ({shown})"
 
 
-def _excerpt(one: _Read, other: _Read, name: str) -> str:
-    """Return a part of a reference that begins shortly before the first difference."""
-    text, second = one.studies[name].reference or "", other.studies[name].reference or ""
-    same = next((k for k, (a, b) in enumerate(zip(text, second, strict=False)) if a != b), None)
-    at = min(len(text), len(second)) if same is None else same
-    start = max(at - _SHOWN_LETTERS // 3, 0)
-    part = text[start : start + _SHOWN_LETTERS]
-    return ("..." if start else "") + part + ("..." if start + len(part) < len(text) else "")
+def _first_difference(one: _Read, other: _Read, name: str) -> int:
+    """Return where two references begin to differ, from 1; a message has no text of a report."""
+    texts = (each.studies[name].reference or "" for each in (one, other))
+    pairs = enumerate(zip_longest(*texts), start=1)
+    return next(number for number, (first, second) in pairs if first != second)
 
 
 def split_name(given: str | Path) -> tuple[str | None, Path]:
