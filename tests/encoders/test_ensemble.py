@@ -5,10 +5,13 @@ import re
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from torch.nn.functional import normalize
 
 from tests.encoders.contract import check_encoder
+from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.encoders import SmallEncoder, load_encoder
-from vlscore.errors import InvalidSetting, VLScoreError, WeightsNotFound
+from vlscore.errors import VLScoreError, WeightsNotFound
 
 VOCABULARIES = {"words": ["clear", "lungs", "effusion"], "findings": ["=effusion", "=positive"]}
 TEXTS = ["clear lungs", "effusion", "lungs"]
@@ -38,14 +41,37 @@ def test_an_ensemble_has_the_mean_cosine(folder):
     torch.testing.assert_close(found, (cosines[0] + cosines[1]) / 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "changed"), [("views", {"lateral": True}), ("side", {"side": 64})]
-)
-def test_members_that_differ_are_refused(folder, name, changed):
+def test_members_read_in_their_own_size_and_views(folder):
+    """The vector has each member's own vector, of length 1 before they are joined."""
     words = VOCABULARIES["words"]
-    SmallEncoder.new(words, **{"style": "convirt", "side": 32} | changed).save(folder / "z")
-    with pytest.raises(InvalidSetting, match=f"differ in --{name}"):
-        load_encoder("ensemble", weights=folder)
+    larger = SmallEncoder.new(words, seed=7, style="convirt", side=64, lateral=True)
+    larger.eval().save(folder / "z")
+    encoder = load_encoder("ensemble", weights=folder)
+    check_encoder(encoder)
+    paths = []
+    for k in range(2):
+        levels = np.random.default_rng(k).integers(0, 255, (80, 70), np.uint8)
+        Image.fromarray(levels).save(folder / f"{k}.png")
+        paths.append(folder / f"{k}.png")
+    study = StudyViews(paths, ["PA", "LATERAL"])
+    both = StudyEmbedder(encoder, views="frontal+lateral").embed_studies([study]).vectors[0]
+    expected = []
+    for name in ("findings", "words", "z"):
+        member = load_encoder("small", weights=folder / name)
+        vector = normalize(member.encode_images(paths[:1]), dim=1)[0] / 2
+        if name == "z":
+            pixels = member.image_pipeline.load(paths[1], member.image_policy)
+            with torch.inference_mode():
+                lateral = member.embed_lateral_images(pixels[None])
+            vector = vector + normalize(lateral, dim=1)[0] / 2
+        expected.append(vector / 3**0.5)
+    torch.testing.assert_close(both, torch.cat(expected), atol=1e-5, rtol=1e-5)
+
+
+def test_a_card_cannot_name_other_code(folder):
+    (folder / "z").mkdir()
+    (folder / "z" / "card.json").write_text('{"encoder": "os:path"}')
+    assert len(load_encoder("ensemble", weights=folder).members) == 2
 
 
 def test_a_link_to_nothing_is_not_left_out_in_silence(folder):

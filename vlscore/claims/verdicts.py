@@ -80,9 +80,13 @@ def verdicts_of(
     )
     families = [(each.report, each.claim.finding, each.claim.stated) for each in claims]
     supports, contradicts = (decided(p, families, rate) for p in (p_true, p_false))
-    verdict = np.select(
-        [supports & ~contradicts, contradicts & ~supports], VERDICTS[:2], CANNOT_TELL
+    # Where the image shows neither well, as between two clearly different kinds of images, both may
+    # be rejected; the smaller p value decides.
+    supports, contradicts = (
+        supports & (~contradicts | (p_true < p_false)),
+        contradicts & (~supports | (p_false < p_true)),
     )
+    verdict = np.select([supports, contradicts], VERDICTS[:2], CANNOT_TELL)
     p_there = np.where(known, chance[rows, columns], np.nan) if len(claims) else np.ones(0)
     return pandas.DataFrame(
         {

@@ -56,6 +56,7 @@ _MEMBERS = {
     "findings-f1": "findings_f1:FindingsF1",
     "change-f1": "change_f1:ChangeF1",
     "judge": "judge_metric:JudgeScore",
+    "judge-image": "image_judge:ImageJudge",
     "chrf": "chrf:Chrf",
     "chrf++": "chrf:ChrfPlusPlus",
     "cider-d": "cider_d:CiderD",

@@ -268,7 +268,7 @@ def nothing_done() -> None:
 #: Weight in the rating of an error of each severity, and of a correct finding of that severity.
 WEIGHTS: Mapping[int, float] = {1: 0.25, 2: 0.5, 3: 1.0, 4: 1.5, 5: 2.0}
 #: Weight that every report has as correct: without it, one error in a normal report would score 0.
-_BASE = 0.5
+BASE = 0.5
 
 
 def rating(judgement: Judgement) -> float:
@@ -277,7 +277,7 @@ def rating(judgement: Judgement) -> float:
     It is (b + R) / (b + R + W): W sums WEIGHTS over the errors, R over the correct findings of
     the candidate, and b is 0.5. It is 1 without an error.
     """
-    right = _BASE + sum(WEIGHTS[severity] for severity in judgement.found)
+    right = BASE + sum(WEIGHTS[severity] for severity in judgement.found)
     wrong = sum(WEIGHTS[error.severity] for error in judgement.errors)
     return right / (right + wrong)
 

@@ -1,0 +1,626 @@
+"""Claim: on real images, verdicts on claims keep the error rate that they state, and the judge
+prefers what the image shows.
+
+Protocol. Images and reports of the Indiana collection (real_data.py), and of another hospital: 489
+images of NIH ChestX-ray14 in DATA/nih. Encoders are small ones from ImageNet weights, two readings
+joined (RECIPES; `train` of this script trains those that are absent from WORK/claims). "half" have
+seen half of the training studies, by a hash of the report. The penalty of the probes was chosen on
+the part "choose".
+
+- Rate, Indiana: the half encoders. The studies that they have not seen are divided at random into
+  three parts, REPEATS times: to fit probes, to calibrate, and to test. Each test image gets the
+  claims of its own report ("reference") and of another test study's ("candidate"). A claim is true
+  or false by the labels that are extracted from the image's own report; claims about uncertain
+  findings are not counted.
+- Rate, NIH: probes are fitted on the Indiana training studies. NIH's patients are halved REPEATS
+  times: one half calibrates by NIH's labels, the other is tested. Each test image gets one claim
+  about each finding, true or false by a coin. "Indiana alone": calibrated on the Indiana
+  development part instead; that error is measured, and nothing promises it.
+- Rate, phantoms: the bundled encoder; truth is the scene, claims are those of candidates with
+  planted errors.
+- Share wrong: among the decided claims, the mean over repetitions (0 where none is decided). "worst
+  family" is the largest mean of one finding, polarity and verdict, with its standard error.
+- Imperfect references: the cases of real_imperfect.py on the part "report", scored by `judge` and
+  `judge-image`, with the study's image and with another study's. Probes are fitted on the training
+  part and calibrated on the part "choose".
+- Retrieval: images of both development parts among all their distinct reports, none of which is a
+  training report; chance is k divided by their number.
+- Speed: claims of cached vectors, extraction included, one core.
+
+Run: python benchmarks/real_claims.py DATA WORK [--out benchmarks/results/real_claims.md]
+"""
+
+import hashlib
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import describe_machine, publish
+from real_data import BOTH_VIEWS, CHOOSE, REPORT, TRAIN, WORK, Array, RealData, parser_of
+from real_encoders import imagenet_weights
+from real_imperfect import (
+    OTHER,
+    RIGHT,
+    collect_phrases,
+    make_cases,
+    other_films,
+    rows_of,
+    weights_of,
+)
+
+from vlscore.claims import (
+    CANNOT_TELL,
+    SUPPORTED,
+    Cases,
+    Claim,
+    ClaimOfImage,
+    ImageEvidence,
+    claims_of,
+    finding_of_label,
+    fit_evidence,
+    labels_of,
+    verdicts_of,
+)
+from vlscore.core import no_progress, write_json
+from vlscore.data import PhantomStudy, Study, open_studies, render, sample_studies
+from vlscore.embedding import StudyEmbedder, StudyViews
+from vlscore.evaluation.claim_table import ImageTable, cases_of, embed_images_of
+from vlscore.findings import Span
+from vlscore.metrics import RuleJudge, rating
+from vlscore.metrics.judge.image_testimony import findings_seen, hear, rating_with_image
+from vlscore.retrieval import evaluate_retrieval
+from vlscore.stats import TextTable, grouped_auc, interval, markdown
+from vlscore.training import Preparation, Start, TrainingSettings, train
+
+RATES = (0.05, 0.1, 0.2)
+REPEATS = 20
+BASE: dict[str, Any] = {
+    "objective": "convirt", "epochs": 20, "batch_size": 64, "learning_rate": 1e-3,
+    "weight_decay": 0.1, "loaded_rate": 0.1, "augmentation": "light", "sentences": "shuffled",
+    "precision": "bf16", "validate_every": 2, "findings_weight": 0.3,
+}  # fmt: skip
+STRONG = {"augmentation": "convirt", "findings_weight": 1.0, "epochs": 30}
+# Name -> what differs from BASE, what the report tower reads, whether it sees half of the studies.
+RECIPES: dict[str, tuple[dict[str, Any], str | None, bool]] = {
+    "findings-light": ({}, "findings", False),
+    "words-light": ({}, None, False),
+    "findings-strong": (STRONG, "findings", False),
+    "words-strong": (STRONG, None, False),
+    "half-findings": (STRONG | {"epochs": 40}, "findings", True),
+    "half-words": (STRONG | {"epochs": 40}, None, True),
+}
+SIDE, STORED = 192, 208
+NOWHERE = Span(0, 1)
+JOINED = {
+    "light": ("findings-light", "words-light"),
+    "strong": ("findings-strong", "words-strong"),
+    "all four": ("findings-light", "words-light", "findings-strong", "words-strong"),
+    "half": ("half-findings", "half-words"),
+}
+
+
+# ---------------------------------------------------------------- encoders
+
+
+def in_first_half(row: Mapping[str, Any]) -> bool:
+    """Return whether a training study is in the half that the half encoders see."""
+    text = " ".join(row[name] or "" for name in ("findings", "impression"))
+    return hashlib.sha256(" ".join(text.lower().split()).encode()).digest()[0] % 2 == 0
+
+
+def train_all(data: RealData, folder: Path) -> None:
+    """Train the encoders that are absent; on a GPU a minute each, on a core up to two hours."""
+    half = data.work / "iu_half.jsonl"
+    lines = data.table(TRAIN).read_text(encoding="utf-8").splitlines(keepends=True)
+    half.write_text("".join(line for line in lines if in_first_half(json.loads(line))))
+    for name, (changes, reading, is_half) in RECIPES.items():
+        if (folder / name / "card.json").is_file():
+            continue
+        tables = (half if is_half else data.table(TRAIN), data.table(CHOOSE))
+        pairs, held = (
+            Preparation(open_studies(table, needs={"image", "reference"}), STORED, views=BOTH_VIEWS)
+            for table in tables
+        )
+        train(
+            pairs,
+            folder / name,
+            TrainingSettings(**BASE | changes),
+            Start(style="convirt", side=SIDE, image_weights=imagenet_weights(), reading=reading),
+            validation=held,
+            pairs=data.work / f"claims-pairs{'-half' if is_half else ''}",
+        )
+
+
+class Seen:
+    """Vectors of tables by each encoder, stored in WORK/claims; joined ones are put together."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._embedders: dict[str, StudyEmbedder] = {}
+
+    def embedder(self, name: str) -> StudyEmbedder:
+        if name not in self._embedders:
+            self._embedders[name] = StudyEmbedder(
+                "small", weights=str(self.folder / name), device="cpu", views=BOTH_VIEWS
+            )
+        return self._embedders[name]
+
+    def images(self, table: Path, names: Sequence[str]) -> ImageTable:
+        """Return the studies of a table with the joined vectors of some encoders."""
+        studies: Sequence[Study] = list(
+            open_studies(table, needs={"image"}, wants={"reference"}, also=_also(table))
+        )
+        parts = []
+        for name in names:
+            stored = self.folder / name / f"vectors-{table.stem}.npy"
+            if not stored.is_file():
+                opened = open_studies(table, needs={"image"}, wants={"reference"})
+                found = embed_images_of(opened, self.embedder(name), 0, no_progress)
+                assert not found.failed
+                np.save(stored, found.vectors)
+            parts.append(_unit(np.load(stored)))
+        return ImageTable(studies, np.concatenate(parts, axis=1) / np.sqrt(len(parts)))
+
+    def texts(self, texts: Sequence[str], names: Sequence[str]) -> Array:
+        parts = [self.embedder(name).embed_texts(texts).vectors.double().numpy() for name in names]
+        return np.concatenate([_unit(part) for part in parts], axis=1) / np.sqrt(len(parts))
+
+
+def _also(table: Path) -> list[str]:
+    return ["patient", "labels", "nih_view"] if table.stem == "nih" else ["mesh"]
+
+
+def _unit(vectors: Array) -> Array:
+    found: Array = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return found
+
+
+def joined(tables: Sequence[ImageTable]) -> ImageTable:
+    """Return the studies of several tables as one."""
+    studies = [study for table in tables for study in table.studies]
+    return ImageTable(studies, np.concatenate([table.vectors for table in tables]))
+
+
+# ---------------------------------------------------------------- rates
+
+
+class Tally:
+    """Counts of repeated experiments: decided and wrong claims of each finding and family."""
+
+    def __init__(self) -> None:
+        self.families: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+        self.findings: dict[tuple[float, str], list[tuple[int, int, int]]] = defaultdict(list)
+        self.whole: dict[float, list[tuple[int, int, int]]] = defaultdict(list)
+        self.areas: dict[str, list[float]] = defaultdict(list)
+
+    def add(
+        self, evidence: ImageEvidence, vectors: Array, claims: Sequence[ClaimOfImage], truth: Array
+    ) -> None:
+        """Judge claims of one repetition at every rate.
+
+        Args: truth: (n,) 1 for a true claim, 0 for a false one, nan where it is unknown.
+        """
+        scores = evidence.probes(vectors)
+        there: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+        for each, is_true in zip(claims, truth, strict=True):
+            if each.claim.finding in evidence.column and is_true == is_true:
+                present = bool(is_true) is each.claim.stated
+                score = float(scores[each.image, evidence.column[each.claim.finding]])
+                there[each.claim.finding][present].append(score)
+        for finding, (without, with_it) in there.items():
+            if min(len(without), len(with_it)) >= 3:
+                labels = np.repeat([False, True], [len(without), len(with_it)])
+                names = [str(k) for k in range(len(labels))]
+                values = [*without, *with_it]
+                area = grouped_auc(values, labels, names, resamples=2).estimate
+                self.areas[finding].append(area)
+        known = ~np.isnan(truth)
+        for rate in RATES:
+            rows = verdicts_of(evidence, vectors, claims, rate=rate)[known]
+            is_wrong = np.where(rows.verdict == SUPPORTED, truth[known] == 0, truth[known] == 1)
+            decided = (rows.verdict != CANNOT_TELL).to_numpy()
+            rows = rows.assign(wrong=is_wrong & decided, decided=decided)
+            self.whole[rate].append(_counts(rows))
+            for finding, own in rows.groupby("finding"):
+                self.findings[rate, finding].append(_counts(own))
+            for key, own in rows.groupby(["report", "finding", "claim"]):
+                for verdict in set(rows.verdict) - {CANNOT_TELL}:
+                    mine = own[own.verdict == verdict]
+                    share = float(mine.wrong.mean()) if len(mine) else 0.0
+                    self.families[rate, *key, verdict].append(share)
+
+    def rate_rows(self, name: str) -> list[tuple[str, ...]]:
+        """Return a row for each rate."""
+        rows = []
+        for rate in RATES:
+            counts = np.array(self.whole[rate], float)
+            claims, decided, wrong = counts.T
+            shares = np.where(decided > 0, wrong / np.maximum(decided, 1), 0.0)
+            # A family of few repetitions says little.
+            means = {
+                key: (np.mean(each), np.std(each) / np.sqrt(len(each)))
+                for key, each in self.families.items()
+                if key[0] == rate and len(each) >= len(counts) / 2
+            }
+            worst = max(means, key=lambda key: means[key][0])
+            rows.append(
+                (
+                    name,
+                    f"{rate:g}",
+                    f"{claims.mean():.0f}",
+                    f"{decided.sum() / claims.sum():.3f}",
+                    f"{shares.mean():.3f}",
+                    f"{shares.std():.3f}",
+                    f"{means[worst][0]:.3f} ± {means[worst][1]:.3f} ({', '.join(worst[2:])})",
+                )
+            )
+        return rows
+
+    def finding_rows(self, least: int = 10) -> list[tuple[str, ...]]:
+        """Return a row for each finding with enough claims: AUC, and shares at each rate."""
+        rows = []
+        for finding in sorted({finding for _, finding in self.findings}):
+            cells = []
+            for rate in RATES:
+                claims, decided, wrong = np.sum(self.findings[rate, finding], axis=0)
+                share = f"{wrong / decided:.3f}" if decided else "-"
+                cells += [f"{decided / claims:.3f}", share]
+            if claims / len(self.whole[RATES[0]]) < least or finding not in self.areas:
+                continue
+            area = f"{np.mean(self.areas[finding]):.3f}"
+            per = f"{claims / len(self.whole[RATES[0]]):.0f}"
+            rows.append((finding, per, area, *cells))
+        return rows
+
+
+def _counts(rows: Any) -> tuple[int, int, int]:
+    return len(rows), int(rows.decided.sum()), int(rows.wrong.sum())
+
+
+RATE_COLUMNS = (
+    "images", "rate", "claims", "decided", "wrong among decided", "deviation over repetitions",
+    "worst family",
+)  # fmt: skip
+FINDING_COLUMNS = (
+    "finding", "claims", "AUC",
+    *(f"{what}, rate {rate:g}" for rate in RATES for what in ("decided", "wrong")),
+)  # fmt: skip
+
+
+def truth_of(claim: Claim, labels: Mapping[str, Any]) -> float:
+    """Return 1 for a claim that labels confirm, 0 for one that they deny, else nan."""
+    value = labels.get(claim.finding, 0)
+    return float("nan") if value is None else float(bool(value) is claim.stated)
+
+
+def claims_by_reports(
+    test: ImageTable, rng: np.random.Generator
+) -> tuple[list[ClaimOfImage], Array]:
+    """Return the claims of each image's own report and of another study's, and their truth."""
+    order = rng.permutation(len(test.studies))
+    other = np.empty_like(order)
+    other[order] = np.roll(order, 1)
+    found, truth = [], []
+    for image, study in enumerate(test.studies):
+        labels = labels_of(study.reference or "")
+        for role, text in (
+            ("reference", study.reference),
+            ("candidate", test.studies[other[image]].reference),
+        ):
+            for claim in claims_of(text or ""):
+                if not claim.needs_prior:
+                    found.append(ClaimOfImage(image, role, claim))
+                    truth.append(truth_of(claim, labels))
+    return found, np.array(truth)
+
+
+def indiana(seen: Seen, data: RealData, names: Sequence[str]) -> tuple[Tally, int]:
+    """Return counts over repeated splits of the studies that the half encoders have not seen."""
+    train = seen.images(data.table(TRAIN), names)
+    rows = [json.loads(line) for line in data.table(TRAIN).read_text().splitlines()]
+    unseen = [k for k, row in enumerate(rows) if not in_first_half(row)]
+    pool = joined(
+        [
+            ImageTable([train.studies[k] for k in unseen], train.vectors[unseen]),
+            *(seen.images(data.table(part), names) for part in (CHOOSE, REPORT)),
+        ]
+    )
+    cases = cases_of(pool, {}, None, False)
+    tally = Tally()
+    for seed in range(REPEATS):
+        rng = np.random.default_rng(seed)
+        fit, calibrate, test = np.array_split(rng.permutation(len(pool.studies)), 3)
+        evidence = fit_evidence(cases.take(fit), cases.take(calibrate), seed=seed)
+        tested = ImageTable([pool.studies[k] for k in test], pool.vectors[test])
+        claims, truth = claims_by_reports(tested, rng)
+        tally.add(evidence, tested.vectors, claims, truth)
+    return tally, len(pool.studies)
+
+
+def coin_claims(cases: Cases, rng: np.random.Generator) -> tuple[list[ClaimOfImage], Array]:
+    """Return one claim about each labelled finding of each image, true by a coin."""
+    found, truth = [], []
+    for image in range(len(cases.groups)):
+        for finding, values in cases.labels.items():
+            if values[image] == values[image]:
+                is_true = bool(rng.random() < 0.5)
+                stated = bool(values[image]) is is_true
+                found.append(ClaimOfImage(image, "claims", Claim(finding, stated, NOWHERE)))
+                truth.append(float(is_true))
+    return found, np.array(truth)
+
+
+def nih_cases(images: ImageTable) -> Cases:
+    """Return NIH's images with NIH's labels, by patient."""
+    labels = [
+        {finding_of_label(name) for name in study.extra["labels"]} for study in images.studies
+    ]
+    names = sorted(set().union(*labels) - {"no finding"})
+    columns = {name: np.array([name in each for each in labels], float) for name in names}
+    return Cases(images.vectors, columns, [str(s.extra["patient"]) for s in images.studies])
+
+
+def nih(seen: Seen, data: RealData, names: Sequence[str]) -> tuple[Tally, Tally, TextTable]:
+    """Return counts calibrated with NIH's labels, with Indiana alone, and AUC within AP and PA."""
+    images = seen.images(data.work / "nih.jsonl", names)
+    cases = nih_cases(images)
+    known = cases_of(seen.images(data.table(TRAIN), names), {}, None, False)
+    held = joined([seen.images(data.table(part), names) for part in (CHOOSE, REPORT)])
+    own, alone = Tally(), Tally()
+    fixed = fit_evidence(known, cases_of(held, {}, None, False))
+    for seed in range(REPEATS):
+        rng = np.random.default_rng(seed)
+        calibrating, test = cases.split(0.5, seed)
+        evidence = fit_evidence(known, calibrating, seed=seed)
+        claims, truth = coin_claims(test, rng)
+        own.add(evidence, test.vectors, claims, truth)
+        alone.add(fixed, test.vectors, claims, truth)
+    # All findings, also those too rare to be calibrated in one half.
+    every = fit_evidence(known, cases)
+    scores = every.probes(images.vectors)
+    projections = np.array([study.extra["nih_view"] for study in images.studies])
+    rows = []
+    for finding, k in every.column.items():
+        cells = []
+        for chosen in (projections != "", projections == "AP", projections == "PA"):
+            truth = cases.labels[finding][chosen] == 1
+            if min(truth.sum(), (~truth).sum()) < 3:
+                cells.append(f"- ({truth.sum()})")
+                continue
+            groups = [g for g, is_chosen in zip(cases.groups, chosen, strict=True) if is_chosen]
+            area = grouped_auc(scores[chosen, k], truth, groups, resamples=500)
+            cells.append(f"{interval(area)} ({truth.sum()})")
+        rows.append((finding, *cells))
+    columns = ("finding", "all", "AP", "PA")
+    return own, alone, TextTable(", ".join(names), columns, tuple(rows))
+
+
+PHANTOM_NAMES = {
+    "effusion": "pleural effusion", "pneumothorax": "pneumothorax", "edema": "edema",
+    "consolidation": "consolidation", "nodule": "nodule", "atelectasis": "atelectasis",
+    "cardiomegaly": "cardiomegaly", "fracture": "fracture", "hyperinflation": "hyperinflation",
+    "pacemaker": "pacemaker",
+}  # fmt: skip
+
+
+def phantom_labels(study: PhantomStudy) -> dict[str, int]:
+    """Return finding -> 1 of what the scene has, with sides."""
+    found: dict[str, int] = {}
+    for finding in study.scene.findings:
+        if (name := PHANTOM_NAMES.get(finding.kind)) is not None:
+            found[name] = 1
+            sides = ("left", "right") if finding.side == "bilateral" else (finding.side,)
+            found |= {f"{name}, {side}": 1 for side in sides if side}
+    return found
+
+
+def phantoms(folder: Path, count: int = 1800) -> Tally:
+    """Return counts of claims of candidates with planted errors, over repeated splits."""
+    studies = list(sample_studies(11, count))
+    stored = folder / "vectors-phantoms.npy"
+    if not stored.is_file():
+        embedder = StudyEmbedder("phantom-judging", device="cpu", cache=False)
+        shown = (StudyViews([render(each.scene, 256) / 4095]) for each in studies)
+        np.save(stored, np.concatenate([embedder.embed_studies([v]).vectors for v in shown]))
+    vectors = np.load(stored).astype(float)
+    labels = [phantom_labels(study) for study in studies]
+    names = sorted(set().union(*labels))
+    columns = {name: np.array([each.get(name, 0) for each in labels], float) for name in names}
+    cases = Cases(vectors, columns, [str(k) for k in range(count)])
+    tally = Tally()
+    for seed in range(REPEATS):
+        rng = np.random.default_rng(seed)
+        fit, calibrate, test = np.array_split(rng.permutation(count), 3)
+        evidence = fit_evidence(cases.take(fit), cases.take(calibrate), seed=seed)
+        claims, truth = [], []
+        for image, k in enumerate(test):
+            for claim in claims_of(studies[k].candidate):
+                if claim.finding in columns and not claim.needs_prior:
+                    claims.append(ClaimOfImage(image, "candidate", claim))
+                    truth.append(truth_of(claim, labels[k]))
+        tally.add(evidence, vectors[test], claims, np.array(truth))
+    return tally
+
+
+# ---------------------------------------------------------------- imperfect references, retrieval
+
+
+def imperfect(
+    seen: Seen, data: RealData, groups: Mapping[str, Sequence[str]]
+) -> list[tuple[str, ...]]:
+    """Return the preferences of `judge` and `judge-image` for the candidate the image supports."""
+    part = data.part(REPORT)
+    cases = make_cases(part, collect_phrases(data.part(TRAIN).pairs.texts))
+    cases = [c for c, w in zip(cases, weights_of(cases), strict=True) if w > 0]
+    judge, claims = RuleJudge(), {}
+    judged = {}
+    for case in cases:
+        for text in (case.right, case.wrong, case.reference):
+            claims.setdefault(text, claims_of(text))
+        for text in (case.right, case.wrong):
+            if (text, case.reference) not in judged:
+                judged[text, case.reference] = judge.judge(text, case.reference)
+    rows: list[tuple[str, ...]] = []
+    plain = [[rating(judged[t, c.reference]) for t in (c.right, c.wrong)] for c in cases]
+    share = np.array([np.sign(a - b) / 2 + 0.5 for a, b in plain])
+    rows += rows_of("no image", {"judge": {RIGHT: share}}, cases, None)
+    for name, members in groups.items():
+        known = cases_of(seen.images(data.table(TRAIN), members), {}, None, False)
+        held = cases_of(seen.images(data.table(CHOOSE), members), {}, None, False)
+        evidence = fit_evidence(known, held)
+        images = seen.images(data.table(REPORT), members)
+        number = {study.id: k for k, study in enumerate(images.studies)}
+        place = np.array([number[id] for id in part.pairs.ids])
+        said = findings_seen(evidence, images.vectors[place])
+        other = other_films(part)
+        films: dict[str, Array] = {}
+        for film in (RIGHT, OTHER):
+            values = []
+            for case in cases:
+                shown = said[case.row if film == RIGHT else other[case.row]]
+                values.append(
+                    [
+                        _heard(case.reference, t, judged, claims, shown)
+                        for t in (case.right, case.wrong)
+                    ]
+                )
+            films[film] = np.array([np.sign(a - b) / 2 + 0.5 for a, b in values])
+        films = {RIGHT: films[RIGHT], OTHER: films[OTHER], "black film": films[OTHER] * np.nan}
+        for form in (None, "omits", "denies", "wrong side"):
+            (row,) = rows_of(name, {"judge-image": films}, cases, form)
+            rows.append((row[0], f"{row[1]}, {form or 'all forms'}", *row[2:4], "-", row[5]))
+    return rows
+
+
+def _heard(reference: str, text: str, judged: Any, claims: Any, shown: Any) -> float:
+    judgement = judged[text, reference]
+    heard = hear(judgement, claims[text], claims[reference], shown, trust=0.9, level=0.1)
+    return rating_with_image(judgement, heard, 0.9)
+
+
+def retrieval_rows(
+    seen: Seen, data: RealData, groups: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, ...]]:
+    """Yield R@10 of images among all distinct reports that are not in training."""
+    rows = data.table(TRAIN).read_text(encoding="utf-8").splitlines()
+    known = {_text_of(json.loads(line)) for line in rows}
+    for name, members in groups.items():
+        held = joined([seen.images(data.table(part), members) for part in (CHOOSE, REPORT)])
+        new = [k for k, s in enumerate(held.studies) if (s.reference or "") not in known]
+        texts = [held.studies[k].reference or "" for k in new]
+        to_text, _ = evaluate_retrieval(held.vectors[new], seen.texts(texts, members), texts)
+        recall, chance = to_text.recall[10], 10 / to_text.gallery
+        yield (
+            name,
+            str(to_text.gallery),
+            interval(recall),
+            f"{chance:.4f}",
+            f"{recall.estimate / chance:.1f}",
+            f"{to_text.median_rank.estimate:.0f}",
+        )
+
+
+def _text_of(row: Mapping[str, Any]) -> str:
+    parts = (row[name] for name in ("findings", "impression"))
+    return " ".join(part for part in parts if part)
+
+
+def speed(seen: Seen, data: RealData, names: Sequence[str]) -> str:
+    """Return a sentence about claims a second."""
+    known = cases_of(seen.images(data.table(TRAIN), names), {}, None, False)
+    images = seen.images(data.table(TRAIN), names)
+    evidence = fit_evidence(*known.split(0.5, 0))
+    texts = [study.reference or "" for study in images.studies]
+    claims_of(texts[0])
+    began = time.perf_counter()
+    found = [ClaimOfImage(k, "r", c) for k, text in enumerate(texts) for c in claims_of(text)]
+    read = time.perf_counter() - began
+    began = time.perf_counter()
+    verdicts_of(evidence, images.vectors, found, rate=0.1)
+    judged = time.perf_counter() - began
+    return (
+        f"{len(found)} claims of {len(texts)} reports: read in {read:.2f} s, judged in "
+        f"{judged:.2f} s: {len(found) / (read + judged):.0f} claims a second."
+    )
+
+
+def write_nih(data: RealData) -> None:
+    """Write the table of NIH's images, all of them frontal."""
+    lines = (data.data / "nih" / "films.jsonl").read_text(encoding="utf-8").splitlines()
+    with (data.work / "nih.jsonl").open("w", encoding="utf-8") as stream:
+        for row in map(json.loads, lines):
+            kept = {name: row[name] for name in ("id", "labels", "patient")}
+            image = str((data.data / "nih" / row["image"]).resolve())
+            stream.write(json.dumps({**kept, "image": image, "nih_view": row["view"]}) + "\n")
+
+
+def main() -> None:
+    parser = parser_of(__doc__, WORK)
+    parser.add_argument("--only-tables", action="store_true", help="train nothing")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    data, folder = RealData(options.data, options.work), options.work / "claims"
+    data.make_tables()
+    if not options.only_tables:
+        train_all(data, folder)
+    write_nih(data)
+    seen = Seen(folder)
+    groups = {
+        title: names
+        for title, names in JOINED.items()
+        if all((folder / name / "card.json").is_file() for name in names)
+    }
+    full = {title: names for title, names in groups.items() if title != "half"}
+    best = groups["all four"]
+    tally = {"phantoms": phantoms(folder)}
+    print("phantoms", flush=True)
+    tally["Indiana"], count = indiana(seen, data, groups["half"])
+    print("Indiana", flush=True)
+    areas = []
+    for title, names in full.items():
+        own, alone, table = nih(seen, data, names)
+        areas.append(TextTable(f"NIH: AUC by finding, encoders {title}", table.columns, table.rows))
+        if names == best:
+            tally["NIH, calibrated with NIH labels"] = own
+            tally["NIH, calibrated on Indiana alone: not promised"] = alone
+    print("NIH", flush=True)
+    columns = ("encoder", "score", RIGHT, OTHER, "black image", "right less another's")
+    retrieved = tuple(retrieval_rows(seen, data, full))
+    tables = [
+        TextTable(
+            "The stated rate and the share wrong",
+            RATE_COLUMNS,
+            tuple(row for name, each in tally.items() for row in each.rate_rows(name)),
+        ),
+        *(
+            TextTable(f"{name}: findings", FINDING_COLUMNS, tuple(each.finding_rows()))
+            for name, each in tally.items()
+        ),
+        *areas,
+        TextTable("Imperfect references", columns, tuple(imperfect(seen, data, full))),
+        TextTable(
+            "Retrieval among reports that are not in training",
+            ("encoder", "distinct reports", "R@10", "chance", "times chance", "median rank"),
+            retrieved,
+        ),
+    ]
+    write_json(options.work / "claims" / "tables.json", [list(t.rows) for t in tables])
+    report = [
+        "# Claims on real images",
+        describe_machine(),
+        data.describe(),
+        f"Indiana: {count} studies that the half encoders have not seen. {REPEATS} repetitions. "
+        "`python benchmarks/real_claims.py` says what each table is.",
+        speed(seen, data, best),
+        markdown(tables, []),
+    ]
+    publish("\n\n".join(report) + "\n", options.out)
+
+
+if __name__ == "__main__":
+    main()

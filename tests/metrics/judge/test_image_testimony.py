@@ -1,0 +1,105 @@
+"""The judge hears the image: what each error weighs, by hand and by Bayes' rule."""
+
+import numpy as np
+import pytest
+
+from vlscore.claims import Cases, claims_of, fit_evidence
+from vlscore.core import Signature
+from vlscore.errors import InvalidSetting
+from vlscore.metrics import EmbeddingTriples, RuleJudge, compute, find_metric, rating
+from vlscore.metrics.judge.image_testimony import hear, rating_with_image
+
+CERTAIN = {"pneumothorax": (np.log(81), 0.01, 1.0)}
+DENIED = {"pneumothorax": (-np.log(81), 1.0, 0.01)}
+UNKNOWN = {"pneumothorax": (0.0, 0.5, 0.5)}
+
+
+def heard(candidate, reference, seen):
+    judgement = RuleJudge().judge(candidate, reference)
+    found = hear(judgement, claims_of(candidate), claims_of(reference), seen, trust=0.9, level=0.1)
+    return judgement, found
+
+
+@pytest.mark.parametrize(
+    ("seen", "side", "probability"),
+    [
+        # Odds of the reference 9, of the image 1 / 81: 9 / 81 = 1 / 9.
+        (CERTAIN, "candidate", 0.1),
+        (DENIED, "reference", 9 * 81 / (9 * 81 + 1)),
+        (UNKNOWN, "cannot tell", 0.9),
+        ({}, "cannot tell", 0.9),
+    ],
+)
+def test_a_false_finding(seen, side, probability):
+    judgement, (only,) = heard("Large right pneumothorax.", "Clear lungs.", seen)
+    assert [str(e.category) for e in judgement.errors] == ["false_finding"]
+    assert only.sides_with == side
+    assert only.reference_is_right == pytest.approx(probability)
+
+
+@pytest.mark.parametrize("candidate", ["Normal heart size.", "No pneumothorax. Normal heart size."])
+def test_an_omission_is_weighed_the_other_way(candidate):
+    reference = "Large right pneumothorax. Normal heart size."
+    for seen, side in ((CERTAIN, "reference"), (DENIED, "candidate"), (UNKNOWN, "cannot tell")):
+        judgement, (only,) = heard(candidate, reference, seen)
+        assert [str(e.category) for e in judgement.errors] == ["omitted_finding"]
+        assert only.sides_with == side
+        value = rating_with_image(judgement, [only], 0.9)
+        plain = rating(judgement)
+        assert {"reference": value < plain, "candidate": value > plain}.get(side, value == plain)
+
+
+def test_a_wrong_side_is_weighed_by_the_evidence_for_sides():
+    seen = {
+        "pneumothorax": (5.0, 0.01, 1.0),
+        "pneumothorax, left": (-2.0, 1.0, 0.02),
+        "pneumothorax, right": (1.0, 0.3, 0.6),
+    }
+    _, (only,) = heard("Large left pneumothorax.", "Large right pneumothorax.", seen)
+    # For the candidate's side -2, for the reference's +1: together -3 for the candidate.
+    assert only.reference_is_right == pytest.approx(1 / (1 + np.exp(-np.log(9) - 3)))
+    assert (only.sides_with, only.finding) == ("reference", "pneumothorax, left")
+
+
+def test_an_error_of_severity_is_not_the_images():
+    _, found = heard("Large right pneumothorax.", "Tiny right pneumothorax.", CERTAIN)
+    assert found
+    assert {each.sides_with for each in found} == {"cannot tell"}
+
+
+@pytest.fixture
+def evidence(tmp_path):
+    """Evidence of images whose first number shows pneumothorax."""
+    rng = np.random.default_rng(0)
+    there = (rng.random(400) < 0.4).astype(float)
+    vectors = rng.normal(size=(400, 4))
+    vectors[:, 0] += 5 * there
+    cases = Cases(vectors, {"pneumothorax": there}, [str(k) for k in range(400)])
+    path = tmp_path / "evidence.npz"
+    fit_evidence(*cases.split(0.5, 0), signature="embeddings|enc:x").save(path)
+    return path
+
+
+def test_the_metric_prefers_what_the_image_shows(evidence):
+    images = np.array([[5.0, 0, 0, 0], [0.0, 0, 0, 0]])
+    same = np.zeros((2, 4))
+    triples = EmbeddingTriples(images, same, same, Signature.parse("embeddings|enc:x"))
+    name = f"judge-image(evidence={evidence})"
+    found = compute(
+        ["judge", name],
+        ["Large right pneumothorax."] * 2,
+        ["No acute disease."] * 2,
+        embeddings=triples,
+    )
+    plain, heard = found["judge"], found[name]
+    assert plain[0] == plain[1]
+    assert heard[0] > plain[0] > heard[1]
+    assert found[f"{name}.candidate"].tolist() == [1, 0]
+    assert found[f"{name}.reference"].tolist() == [0, 1]
+
+
+def test_evidence_of_another_encoder_is_refused(evidence):
+    triples = EmbeddingTriples(*np.zeros((3, 1, 4)), "enc:y")
+    with pytest.raises(InvalidSetting, match="was fitted to vectors of"):
+        compute([f"judge-image(evidence={evidence})"], ["a"], ["b"], embeddings=triples)
+    assert "needs evidence" in find_metric("judge-image").missing()

@@ -1,0 +1,143 @@
+"""Testimony of the image on a judge's errors: with whom it sides, and what an error then weighs.
+
+A reference is a witness, too, and may be incomplete. With trust t in it, the log odds that it is
+right about an error are log(t / (1 - t)) less the log likelihood ratio of the image for the
+candidate's version (Bayes' rule). An error weighs P(reference is right) / t times its own weight:
+as without the image where the image says nothing, less where it sides with the candidate.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.claims import Claim, ImageEvidence
+from vlscore.metrics.judge.judgement import BASE, WEIGHTS, ErrorItem, Judgement, Quote
+
+CANDIDATE, REFERENCE, NOBODY = "candidate", "reference", "cannot tell"
+
+
+class Testimony(NamedTuple):
+    """What the image says about one error.
+
+    Attributes:
+        sides_with: "candidate", "reference", or "cannot tell".
+        reference_is_right: probability, with the trust in the reference as the prior.
+        finding: the finding of the largest evidence; None without any.
+    """
+
+    sides_with: str
+    reference_is_right: float
+    finding: str | None
+
+
+#: What one image says about findings: finding -> log likelihood ratio of its presence, p value
+#: against its absence, and p value against its presence.
+Seen = Mapping[str, tuple[float, float, float]]
+
+
+def findings_seen(evidence: ImageEvidence, vectors: NDArray[np.float64]) -> list[Seen]:
+    """Return what each of n images says, from vectors (n, d)."""
+    scores = evidence.probes(vectors)
+    found = zip(evidence.log_likelihood_ratios(scores), *evidence.p_values(scores), strict=True)
+    return [
+        {
+            name: (float(r), float(p), float(a))
+            for name, r, p, a in zip(evidence.findings, ratio, present, absent, strict=True)
+        }
+        for ratio, present, absent in found
+    ]
+
+
+def hear(
+    judgement: Judgement,
+    candidate: Sequence[Claim],
+    reference: Sequence[Claim],
+    seen: Seen,
+    *,
+    trust: float,
+    level: float,
+) -> list[Testimony]:
+    """Return what the image says about each error of a judgement.
+
+    Args:
+        candidate, reference: claims of the two reports, matched with the errors by their words.
+        trust: probability that the reference is right, before the image is looked at.
+        level: an image sides with a report where a conformal p value is at most this; each error
+            stands for itself.
+    """
+    return [
+        _testimony(
+            _within(candidate, error.candidate),
+            _within(reference, error.reference),
+            seen,
+            trust,
+            level,
+        )
+        for error in judgement.errors
+    ]
+
+
+def rating_with_image(judgement: Judgement, heard: Sequence[Testimony], trust: float) -> float:
+    """Return `rating` with each error's weight times P(reference is right) / trust."""
+    right = BASE + sum(WEIGHTS[severity] for severity in judgement.found)
+    wrong = sum(
+        WEIGHTS[error.severity] * each.reference_is_right / trust
+        for error, each in zip(judgement.errors, heard, strict=True)
+    )
+    return right / (right + wrong)
+
+
+def with_testimony(error: ErrorItem, heard: Testimony) -> dict[str, object]:
+    """Return an error with what the image says about it, as plain data."""
+    return {**error.to_dict(), "image": heard._asdict()}
+
+
+def _within(claims: Sequence[Claim], quote: Quote | None) -> list[Claim]:
+    if quote is None:
+        return []
+    return [claim for claim in claims if claim.span.overlaps(quote.span)]
+
+
+def _testimony(
+    candidate: Sequence[Claim],
+    reference: Sequence[Claim],
+    seen: Seen,
+    trust: float,
+    level: float,
+) -> Testimony:
+    own, theirs = ({c.finding: c for c in each if c.stated} for each in (candidate, reference))
+    # Log likelihood ratio for the candidate's version -> p values for it, and against it.
+    weighed: list[tuple[float, float, float, str]] = []
+    for claims, others, sign in ((own, theirs, 1), (theirs, own, -1)):
+        for finding, claim in claims.items():
+            whole = finding.partition(", ")[0]
+            if finding in others or (whole != finding and whole not in others):
+                # Both say it; or the finding itself is in question, and not only its side.
+                continue
+            if (found := _ratio_of(claim, seen)) is not None:
+                ratio, p_present, p_absent, name = found
+                p = (p_present, p_absent) if sign > 0 else (p_absent, p_present)
+                weighed.append((sign * ratio, *p, name))
+    if not weighed:
+        return Testimony(NOBODY, trust, None)
+    ratio = sum(each[0] for each in weighed)
+    _, p_for, p_against, name = max(weighed, key=lambda each: abs(each[0]))
+    side = CANDIDATE if p_for <= level < p_against else NOBODY
+    side = REFERENCE if p_against <= level < p_for else side
+    odds = math.log(trust / (1 - trust)) - ratio
+    return Testimony(side, 1 / (1 + math.exp(-max(min(odds, 50.0), -50.0))), name)
+
+
+def _ratio_of(claim: Claim, seen: Seen) -> tuple[float, float, float, str] | None:
+    """Return log likelihood ratio of a finding's presence, its p values, and whose they are."""
+    if claim.needs_prior:
+        return None
+    if (found := seen.get(claim.finding)) is not None:
+        return (*found, claim.finding)
+    if claim.group is not None and (found := seen.get(claim.group)) is not None:
+        # The group may be there without the finding, but not the finding without the group.
+        return min(found[0], 0.0), 1.0, found[2], claim.group
+    return None

@@ -1,0 +1,130 @@
+"""The judge hears the image: errors that the image sides with weigh less."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.library.file_metric import path_parameter
+from vlscore.metrics.library.judge_metric import JudgeScore
+from vlscore.metrics.memo import loaded_once
+from vlscore.metrics.metric import Output, parameter
+
+if TYPE_CHECKING:
+    from vlscore.claims import Claim, ImageEvidence
+
+
+class ImageJudge(JudgeScore):
+    """Judges as `judge`, and weighs each error by what the image says about it."""
+
+    name = "judge-image"
+    title = "Judge with image"
+    description = (
+        "as judge, and an error that the image sides with weighs less: a false finding that the "
+        "image shows, a missing one that it does not show; 1 without an error"
+    )
+    citation = "none; docs/claims.md"
+    further = (
+        Output(
+            "candidate",
+            "number of errors in which the image sides with the candidate",
+            True,
+            (0.0, None),
+        ),
+        Output(
+            "reference", "number of errors in which it sides with the reference", False, (0.0, None)
+        ),
+    )
+    uses_image = True
+    uses_embeddings = True
+
+    evidence: str | None = path_parameter("evidence.npz that `vlscore claims --fit` wrote")
+    trust: float = parameter(
+        0.9, "probability that the reference is right before the image is looked at", above=0.0
+    )
+    level: float = parameter(
+        0.1, "largest p value at which the image sides with a report", above=0.0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.score != "rating":
+            raise InvalidSetting("judge-image weighs the rating alone: leave out score")
+        if not self.trust < 1:
+            raise InvalidSetting(f"trust is a probability below 1, not {self.trust:g}")
+
+    def compute(self, batch: Batch) -> Computed:
+        from vlscore.metrics.judge.image_testimony import (
+            CANDIDATE,
+            REFERENCE,
+            findings_seen,
+            hear,
+            rating_with_image,
+        )
+
+        triples = batch.embeddings
+        assert triples is not None
+        evidence = self._evidence(str(triples.facts))
+        vectors = np.asarray(triples.images, np.float64)
+        failures: dict[int, VLScoreError] = dict(triples.failures)
+        seen = findings_seen(evidence, np.nan_to_num(vectors))
+        texts = [text for pair in batch.pairs() for text in pair]
+        claims = batch.memo.read(_claims, texts)
+        rows = np.full((len(batch), 3), np.nan)
+        for row, judged in enumerate(self._judged(batch)):
+            if isinstance(judged, VLScoreError):
+                failures[row] = judged
+            elif row not in failures:
+                heard = hear(
+                    judged,
+                    *claims[2 * row : 2 * row + 2],
+                    seen[row],
+                    trust=self.trust,
+                    level=self.level,
+                )
+                sides = [each.sides_with for each in heard]
+                rating = rating_with_image(judged, heard, self.trust)
+                rows[row] = rating, sides.count(CANDIDATE), sides.count(REFERENCE)
+        return Computed(list(rows.T), failures=failures)
+
+    def missing(self) -> str | None:
+        if self.evidence is None:
+            return (
+                "it needs evidence: judge-image(evidence=DIR/evidence.npz), which `vlscore claims "
+                "--fit` writes"
+            )
+        return super().missing()
+
+    def facts(self) -> dict[str, Any]:
+        if self.evidence is None:
+            raise MissingDependency(str(self.missing()))
+        from vlscore.claims import evidence_digest
+
+        # The path says nothing of the content.
+        return {**super().facts(), "evidence": f"file@{evidence_digest(self.evidence)}"}
+
+    def _evidence(self, signature: str) -> "ImageEvidence":
+        assert self.evidence is not None
+        found = _read(Path(self.evidence))
+        if found.signature != signature:
+            raise InvalidSetting(
+                f"{self.evidence} was fitted to vectors of {found.signature}, and these are of "
+                f"{signature}: take the same encoder, weights and views, or fit again"
+            )
+        return found
+
+
+@loaded_once(lambda path: (path,), maxsize=4)
+def _read(path: Path) -> "ImageEvidence":
+    from vlscore.claims import read_evidence
+
+    return read_evidence(path)
+
+
+def _claims(texts: Sequence[str]) -> "list[list[Claim]]":
+    from vlscore.claims import claims_of
+
+    return [claims_of(text) for text in texts]
