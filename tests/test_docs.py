@@ -8,6 +8,7 @@ run, in this process. What needs a download, a GPU or several processes has the 
 """
 
 import contextlib
+import functools
 import io
 import json
 import re
@@ -25,6 +26,7 @@ from tests.conftest import REPOSITORY
 from tests.demonstration import DEMO, demo_rows
 from tests.example_blocks import PAGES, Block, blocks
 from tests.tolerances import same_print
+from vlscore.cli import commands
 
 # What the words under the demonstration's table say.
 PREFERRED = {
@@ -199,6 +201,33 @@ def test_the_examples_run_as_printed(
             _run_python(block, names)
         else:
             _run_commands(block)
+
+
+@functools.cache
+def _options(name: str) -> set[str]:
+    """Options of a command, short names as well."""
+    return set(
+        re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", run_command(*name.split(), "--help").stdout)
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_option_that_a_page_names_exists(page: Path) -> None:
+    """In each command of a block, those of this command; in a sentence, those of any command."""
+    for block in blocks(page):
+        for words in block.commands():
+            name = " ".join(words[:2]) if " ".join(words[:2]) in commands() else words[0]
+            named = {each.partition("=")[0] for each in words[1:] if re.match("--?[A-Za-z]", each)}
+            assert named - {"-h"} <= _options(name), (block.place, named - _options(name))
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    prose = [code for code in re.findall(r"`([^`]+)`", text) if not re.match(_OTHER_TOOLS, code)]
+    every = set().union(*map(_options, commands())) | _options("")
+    named = set(re.findall(r"(?<![\w-])--[A-Za-z][\w-]*", " ".join(prose)))
+    assert named <= every, named - every
+
+
+# Programs whose options a page may name, too.
+_OTHER_TOOLS = r"(python|pip|lm_eval|uv|make|torchrun|ray|git|mypy|ruff|pytest|\w+\.py)\b"
 
 
 def test_most_examples_are_run() -> None:

@@ -52,6 +52,14 @@ def test_every_option_is_explained_and_none_is_cut(name, columns):
     assert "BOOL" not in shown
 
 
+def test_every_parameter_of_a_command_is_in_its_help(name):
+    """An option that no group lists would still be taken."""
+    shown = help_of(name).lower()
+    for each in commands()[name].assemble_argument_collection():
+        if each.show and each.names:
+            assert each.name.lower() in shown, each.name
+
+
 def test_the_list_of_commands_says_what_their_own_help_says(name):
     first = name.split()[0]
     (sentence,) = [each[first] for each in COMMANDS.values() if first in each]

@@ -66,7 +66,9 @@ def options(group: Group | None = None, *, without: Collection[str] = ()) -> Par
 
 def described(help: str, group: Group | None = None, **more: Any) -> Parameter:
     """Return the annotation of an option that several commands explain in the same words."""
-    return Parameter(help=help, group=group, **more)
+    if group is not None:
+        more["group"] = group
+    return Parameter(help=help, **more)
 
 
 def short_name(field: Any, taken: Collection[str]) -> str | None:
