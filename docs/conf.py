@@ -4,7 +4,7 @@ Some pages are made from code when the site is built. Git ignores them:
 
 - `docs/reference/commands.md`: the help of every command;
 - `docs/reference/lists.md`: metrics, encoders, data sets, kinds of changes, as commands print them;
-- `docs/reference/ROOM.md`: the names of a room that some page mentions, with their docstrings;
+- `docs/reference/PACKAGE.md`: the names of a package that some page mentions, with their docstrings;
 - `docs/notebooks/NAME.md`: text, code and printed output of a notebook.
 """
 
@@ -24,8 +24,8 @@ from vlscore.core import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-# Rooms whose names people call from Python.
-ROOMS = {
+# Packages whose names people call from Python.
+PACKAGES = {
     "metrics": "Scores and metrics",
     "evaluation": "Commands as functions",
     "data": "Tables, reports, images",
@@ -79,8 +79,8 @@ def _make_pages(app: Sphinx) -> None:
     _write(reference / "commands.md", _commands())
     _write(reference / "lists.md", _lists())
     mentioned = _mentioned()
-    for room, title in ROOMS.items():
-        _write(reference / f"{room}.md", _room(room, title, mentioned))
+    for package, title in PACKAGES.items():
+        _write(reference / f"{package}.md", _package(package, title, mentioned))
     for notebook in sorted((DOCS / "notebooks").glob("*.ipynb")):
         _write(notebook.with_suffix(".md"), _notebook(notebook))
 
@@ -161,18 +161,18 @@ def _mentioned() -> set[str]:
     return set(re.findall(r"\w+", " ".join(code)))
 
 
-def _room(room: str, title: str, mentioned: set[str]) -> str:
-    front = (ROOT / "vlscore" / room / "__init__.pyi").read_text(encoding="utf-8")
+def _package(package: str, title: str, mentioned: set[str]) -> str:
+    stub = (ROOT / "vlscore" / package / "__init__.pyi").read_text(encoding="utf-8")
     names = sorted(
         alias.name
-        for node in ast.walk(ast.parse(front))
+        for node in ast.walk(ast.parse(stub))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.name in mentioned and not alias.name.isupper()
     )
-    head = f"# {title}: `vlscore.{room}`\n\nImport these names from `vlscore.{room}`.\n"
+    head = f"# {title}: `vlscore.{package}`\n\nImport these names from `vlscore.{package}`.\n"
     entries = [
-        f".. auto{'class' if name[0].isupper() else 'function'}:: vlscore.{room}.{name}\n"
+        f".. auto{'class' if name[0].isupper() else 'function'}:: vlscore.{package}.{name}\n"
         for name in names
     ]
     return "\n".join([head, "```{eval-rst}", *entries, "```", ""])

@@ -1,9 +1,9 @@
-"""Import graph of the package, and the drawing of its rooms in docs/architecture.md.
+"""Import graph of vlscore, and the table of its sub-packages in docs/architecture.md.
 
-    python docs/import_graph.py            # prints rooms, circles, the longest chain of imports
-    python docs/import_graph.py --write    # puts the drawing into docs/architecture.md
+    python docs/import_graph.py            # prints packages, circles, the longest chain of imports
+    python docs/import_graph.py --write    # puts the table into docs/architecture.md
 
-A room is a folder or module directly below `vlscore/`. A name that a room hands out at its front
+A sub-package is a folder or module directly below `vlscore/`. An import of one of its public names
 (`__init__.pyi`) counts as an import of the file that defines it.
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "vlscore"
 PAGE = Path(__file__).with_name("architecture.md")
-BEGIN, END = "<!-- rooms: made by docs/import_graph.py -->", "<!-- end of rooms -->"
-# From the bottom up; a room may import the rooms before it in this list, and no others.
-ROOMS = [
+BEGIN, END = "<!-- packages: made by docs/import_graph.py -->", "<!-- end of packages -->"
+# From the bottom up; a package may import the packages before it in this list, and no others.
+PACKAGES = [
     "errors",
     "core",
     "stats",
@@ -36,8 +36,8 @@ ROOMS = [
 ]
 
 
-def room_of(module: str) -> str:
-    """Return the room of a module: "data" of "vlscore.data.study"."""
+def package_of(module: str) -> str:
+    """Return the package of a module: "data" of "vlscore.data.study"."""
     return module.split(".")[1] if "." in module else ""
 
 
@@ -46,16 +46,16 @@ class ImportGraph:
 
     Attributes:
         files: module -> its path.
-        imports: module -> modules that it imports, fronts resolved; late imports too.
+        imports: module -> modules that it imports, public names resolved; late imports too.
         at_load: the same without imports inside functions and under TYPE_CHECKING.
-        past_fronts: (module, imported module) where an import names a file of another room.
+        private_imports: (module, imported module) where an import names a file of another package.
     """
 
     def __init__(self, package: Path = PACKAGE) -> None:
         self.files = {self._name(package, path): path for path in sorted(package.rglob("*.py"))}
-        self._fronts = {m for m, path in self.files.items() if path.name == "__init__.py"}
-        self._homes = {front: self._front_names(front) for front in self._fronts}
-        self.past_fronts: list[tuple[str, str]] = []
+        self._packages = {m for m, path in self.files.items() if path.name == "__init__.py"}
+        self._homes = {package: self._public_names(package) for package in self._packages}
+        self.private_imports: list[tuple[str, str]] = []
         self.imports: dict[str, set[str]] = {}
         self.at_load: dict[str, set[str]] = {}
         for module, path in self.files.items():
@@ -70,13 +70,13 @@ class ImportGraph:
         parts = path.relative_to(package.parent).with_suffix("").parts
         return ".".join(parts).removesuffix(".__init__")
 
-    def _front_names(self, front: str) -> dict[str, str]:
-        """Name -> module that defines it, of a front's stub."""
-        stub = self.files[front].with_suffix(".pyi")
+    def _public_names(self, package: str) -> dict[str, str]:
+        """Name -> module that defines it, in the stub of a package."""
+        stub = self.files[package].with_suffix(".pyi")
         if not stub.exists():
             return {}
         return {
-            alias.asname or alias.name: f"{front}.{node.module}" if node.module else front
+            alias.asname or alias.name: f"{package}.{node.module}" if node.module else package
             for node in ast.parse(stub.read_text(encoding="utf-8")).body
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
@@ -96,30 +96,32 @@ class ImportGraph:
                     continue
                 yield node, target
                 named = f"{source}.{name}" if f"{source}.{name}" in self.files else source
-                if room_of(named) != room_of(module) and named.count(".") > 1:
-                    self.past_fronts.append((module, named))
+                if package_of(named) != package_of(module) and named.count(".") > 1:
+                    self.private_imports.append((module, named))
 
     def _resolve(self, source: str, name: str) -> str | None:
         if f"{source}.{name}" in self.files:
             return f"{source}.{name}"
         home = self._homes.get(source, {}).get(name)
-        if home is not None and home in self._fronts and home != source:
+        if home is not None and home in self._packages and home != source:
             return self._resolve(home, name)
         return home or (source if source in self.files else None)
 
-    def rooms(self) -> dict[str, set[str]]:
-        """Room -> rooms that it imports."""
-        found: dict[str, set[str]] = {room: set() for room in ROOMS}
+    def packages(self) -> dict[str, set[str]]:
+        """Package -> packages that it imports."""
+        found: dict[str, set[str]] = {package: set() for package in PACKAGES}
         for module, targets in self.imports.items():
             for target in targets:
-                one, other = room_of(module), room_of(target)
+                one, other = package_of(module), package_of(target)
                 if one and other and one != other and one in found:
                     found[one].add(other)
         return found
 
     def circles(self) -> list[list[str]]:
-        """Groups of files that import each other, in any number of steps; fronts left out."""
-        graph = {m: ts - self._fronts for m, ts in self.imports.items() if m not in self._fronts}
+        """Groups of files that import each other, in any number of steps; `__init__` left out."""
+        graph = {
+            m: ts - self._packages for m, ts in self.imports.items() if m not in self._packages
+        }
         reached = {module: _reached(graph, module) for module in graph}
         groups = {
             tuple(sorted(other for other in seen if module in reached.get(other, ())))
@@ -130,7 +132,9 @@ class ImportGraph:
 
     def longest_chain(self) -> list[str]:
         """The longest chain of files of which each imports the next when it is loaded."""
-        graph = {m: ts - self._fronts for m, ts in self.at_load.items() if m not in self._fronts}
+        graph = {
+            m: ts - self._packages for m, ts in self.at_load.items() if m not in self._packages
+        }
         longest: dict[str, list[str]] = {}
 
         def chain(module: str, above: tuple[str, ...] = ()) -> list[str]:
@@ -144,24 +148,24 @@ class ImportGraph:
         return max((chain(module) for module in sorted(graph)), key=len)
 
     def drawing(self) -> str:
-        """Return the rooms from the top down, with their direct imports, as a Markdown table.
+        """Return the packages from the top down, with their direct imports, as a Markdown table.
 
         It has no counts, so that a new file alone does not change the page.
         """
-        rooms = self.rooms()
-        lines = ["| room | imports |", "|---|---|"]
-        for room in reversed(ROOMS):
-            below = [f"`{each}`" for each in ROOMS if each in rooms[room]]
-            lines.append(f"| `{room}` | {', '.join(below) or '-'} |")
+        packages = self.packages()
+        lines = ["| package | imports |", "|---|---|"]
+        for package in reversed(PACKAGES):
+            below = [f"`{each}`" for each in PACKAGES if each in packages[package]]
+            lines.append(f"| `{package}` | {', '.join(below) or '-'} |")
         return "\n".join(lines)
 
     def sizes(self) -> str:
-        """Return the files and lines of each room, one room a line."""
+        """Return the files and lines of each package, one package a line."""
         lines = []
-        for room in reversed(ROOMS):
-            own = [path for module, path in self.files.items() if room_of(module) == room]
+        for package in reversed(PACKAGES):
+            own = [path for module, path in self.files.items() if package_of(module) == package]
             count = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in own)
-            lines.append(f"{room}: {len(own)} files, {count} lines")
+            lines.append(f"{package}: {len(own)} files, {count} lines")
         return "\n".join(lines)
 
 
@@ -200,7 +204,7 @@ def main() -> None:
         return
     print(graph.drawing())
     print(graph.sizes())
-    print(f"imports past a front: {len(graph.past_fronts)} {graph.past_fronts[:5]}")
+    print(f"private imports: {len(graph.private_imports)} {graph.private_imports[:5]}")
     print(f"circles of files: {graph.circles()}")
     chain = graph.longest_chain()
     print(f"longest chain: {len(chain)}: {' > '.join(chain)}")

@@ -1,4 +1,4 @@
-"""Stand-ins for slow parts, for tests of the rooms above them."""
+"""Stand-ins for slow parts, for tests of the packages above them."""
 
 import hashlib
 from collections.abc import Sequence

@@ -340,10 +340,10 @@ def test_readme_type_checks(tmp_path: Path) -> None:
     text = "\n".join(
         block.text for block in blocks(REPOSITORY / "README.md") if block.language == "python"
     )
-    rooms = [path.parent.name for path in (REPOSITORY / "vlscore").glob("[a-z]*/__init__.py")]
+    packages = [path.parent.name for path in (REPOSITORY / "vlscore").glob("[a-z]*/__init__.py")]
     good = [
         text,
-        *(f"vlscore.{room}.__name__" for room in rooms if room != "cli"),
+        *(f"vlscore.{package}.__name__" for package in packages if package != "cli"),
         "vlscore.score(['a'], ['b'], ['c']).scores",
         "vlscore.score('a', ['b', 'c'], 'd', on_error='keep').mean()",
         "float(vlscore.Scorer(metrics='bleu-1').score(None, 'a', 'b'))",

@@ -471,8 +471,8 @@ def test_no_command_is_missing() -> None:
 
 def test_a_function_that_writes_results_is_called_like_its_command() -> None:
     """`vlscore index build` calls `vlscore.retrieval.index_build`."""
-    rooms = ("data", "perturb", "retrieval", "evaluation", "training", "pages")
-    offered = {name for room in rooms for name in import_module(f"vlscore.{room}").__all__}
+    packages = ("data", "perturb", "retrieval", "evaluation", "training", "pages")
+    offered = {name for package in packages for name in import_module(f"vlscore.{package}").__all__}
     writing = {scenario.command for scenario in SCENARIOS.values()}
     writing |= {"dataset", "draw", "methods", "pair", "report"}
     # It only converts a checkpoint.

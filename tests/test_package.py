@@ -21,7 +21,7 @@ assert _SPEC is not None
 assert _SPEC.loader is not None
 import_graph = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(import_graph)
-ROOMS = import_graph.ROOMS
+PACKAGES = import_graph.PACKAGES
 
 # What takes long to import, or not everybody has.
 HEAVY = {
@@ -57,17 +57,17 @@ def test_the_list_of_rooms_is_complete():
         for path in PACKAGE.iterdir()
         if (path.is_dir() and any(path.glob("*.py"))) or path.suffix == ".py"
     }
-    assert present - {"__init__", "__main__"} == set(ROOMS)
+    assert present - {"__init__", "__main__"} == set(PACKAGES)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_imports_point_downwards(room, graph):
-    assert graph.rooms()[room] - set(ROOMS[: ROOMS.index(room)]) == set()
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_point_downwards(package, graph):
+    assert graph.packages()[package] - set(PACKAGES[: PACKAGES.index(package)]) == set()
 
 
 def test_no_room_imports_past_the_front_of_another(graph):
-    # The package's own front loads one file of core by itself, so that `import vlscore` is quick.
-    assert [pair for pair in graph.past_fronts if pair[0] != "vlscore"] == []
+    # The package's own `__init__` loads one file of core by itself, so that `import vlscore` is quick.
+    assert [pair for pair in graph.private_imports if pair[0] != "vlscore"] == []
 
 
 def test_no_files_import_each_other(graph):
@@ -94,8 +94,8 @@ def test_a_circle_and_an_import_past_a_front_are_noticed(tmp_path):
         file.write_text(text)
     made = import_graph.ImportGraph(package)
     assert made.circles() == [["vlscore.data.one", "vlscore.data.two"]]
-    assert made.past_fronts == [("vlscore.cli", "vlscore.data.one")]
-    assert made.rooms()["cli"] == {"data"}
+    assert made.private_imports == [("vlscore.cli", "vlscore.data.one")]
+    assert made.packages()["cli"] == {"data"}
 
 
 def test_the_page_draws_the_rooms_as_they_are(graph):
@@ -144,7 +144,7 @@ def test_import_and_help_take_less_than_a_second(command):
     assert _processor_seconds(*command) < 1
 
 
-# Room -> the heavy libraries that it may load: a run over PNG files needs no more of these, and
+# Sub-package -> the heavy libraries that it may load: a run over PNG files needs no more of these, and
 # torch takes longer than all the rest.
 ALLOWED = {
     "vlscore": "",
@@ -191,13 +191,13 @@ def loaded():
 
 
 @pytest.mark.parametrize("module", ALLOWED)
-def test_a_room_loads_no_heavy_library_that_it_can_do_without(module, loaded):
+def test_a_package_loads_no_heavy_library_that_it_can_do_without(module, loaded):
     assert set(loaded[module]) <= set(ALLOWED[module].split())
 
 
 def test_statistics_load_scipy_when_they_are_asked_for():
-    room = "vlscore.evaluation.scoring.run"
-    program = f"import sys, {room}; print(*[m for m in sys.modules if 'scipy.' in m])"
+    package = "vlscore.evaluation.scoring.run"
+    program = f"import sys, {package}; print(*[m for m in sys.modules if 'scipy.' in m])"
     assert not {"scipy.stats", "scipy.optimize"} & set(_output("-c", program).split())
 
 

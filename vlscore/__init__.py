@@ -4,7 +4,7 @@
     result = vlscore.score("chest.dcm", "Small left effusion.", "Left pleural effusion.")
     print(float(result), result.signature)
 
-The names below load their rooms, and torch, on first use.
+The names below load their sub-packages, and torch, on first use.
 """
 
 import lazy_loader
