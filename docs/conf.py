@@ -4,7 +4,7 @@ Some pages are made from code when the site is built. Git ignores them:
 
 - `docs/reference/commands.md`: the help of every command;
 - `docs/reference/lists.md`: metrics, encoders, data sets, kinds of changes, as commands print them;
-- `docs/reference/PACKAGE.md`: the names of a package that some page mentions, with their docstrings;
+- `docs/reference/PACKAGE.md`: the names of a package that some page mentions, documented;
 - `docs/notebooks/NAME.md`: text, code and printed output of a notebook.
 """
 

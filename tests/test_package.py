@@ -65,8 +65,8 @@ def test_imports_point_downwards(package, graph):
     assert graph.packages()[package] - set(PACKAGES[: PACKAGES.index(package)]) == set()
 
 
-def test_no_room_imports_past_the_front_of_another(graph):
-    # The package's own `__init__` loads one file of core by itself, so that `import vlscore` is quick.
+def test_no_package_imports_private_names_of_another(graph):
+    # vlscore's own `__init__` loads one file of core by itself, so that it is imported quickly.
     assert [pair for pair in graph.private_imports if pair[0] != "vlscore"] == []
 
 
@@ -144,8 +144,8 @@ def test_import_and_help_take_less_than_a_second(command):
     assert _processor_seconds(*command) < 1
 
 
-# Sub-package -> the heavy libraries that it may load: a run over PNG files needs no more of these, and
-# torch takes longer than all the rest.
+# Sub-package -> the heavy libraries that it may load: a run over PNG files needs no more of these,
+# and torch takes longer than all the rest.
 ALLOWED = {
     "vlscore": "",
     "vlscore.cli": "",

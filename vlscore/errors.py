@@ -1,8 +1,9 @@
 """The tree of errors that a user can catch, by `except VLScoreError` or one by one.
 
 What a user can cause (files, tables, names, settings) ends in one of these; a sub-package may
-subclass one. A message names the file or row, says what was found there, and says what to do. Slips that
-only code can make (an argument of a wrong type) raise Python's own TypeError or ValueError.
+subclass one. A message names the file or row, says what was found there, and says what to do.
+Slips that only code can make (an argument of a wrong type) raise Python's own TypeError or
+ValueError.
 """
 
 
