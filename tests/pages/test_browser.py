@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.pages.conftest import COUNT
+from tests.pages.conftest import COUNT, command
+from vlscore.pages import report
 
 pytest.importorskip(
     "selenium", reason="the tests in a browser need selenium: make test installs it"
@@ -233,3 +234,29 @@ def test_a_sentence_costs_the_same_on_the_page_and_in_the_terminal(driver, tmp_p
     ):
         assert float(number.replace("−", "-")) == pytest.approx(each.share, abs=6e-4)
         assert f"{each.share:+.4f}  {each.text}" in printed
+
+
+def test_the_search_of_a_comparison_knows_its_columns(driver, tmp_path):
+    """What a keyboard can type: a metric of any system, of one, their difference; else a hint."""
+    for name, answers in {"ours": ["Edema.", "Clear lungs."], "theirs": ["No.", "Clear."]}.items():
+        rows = [
+            {"id": f"s{k}", "reference": r, "candidate": answers[k]}
+            for k, r in enumerate(["Edema.", "Clear lungs."])
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tables = [tmp_path / "ours.jsonl", tmp_path / "theirs.jsonl"]
+    command("compare", *tables, "-m", "rouge-l", "-o", tmp_path / "c")
+    shown = Browser(driver)
+    shown.open(report(tmp_path / "c").path)
+    # ours: 1 and 1; theirs: 0 and 2/3.
+    for words, count in (
+        ("rouge-l<0.2", "1 of 2 studies"),
+        ("rouge-l>0.9", "2 studies"),
+        ("rouge-l ours<0.9", "0 of 2 studies"),
+        ("rouge-l difference>0.5", "1 of 2 studies"),
+        ("edema rouge-l theirs<0.7", "1 of 2 studies"),
+    ):
+        shown.search(words)
+        assert shown.count == count, words
+    shown.search("foo<0.2")
+    assert "no column foo; there are rouge-l, rouge-l difference, rouge-l ours" in shown.count

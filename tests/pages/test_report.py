@@ -17,6 +17,7 @@ from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
 from vlscore.evaluation import evaluate
 from vlscore.metrics import RuleJudge, Scorer
 from vlscore.pages import report
+from vlscore.pages.page_parts import CaseList, Column, worst_first
 from vlscore.pages.sentence_maps import _scorer_of
 from vlscore.stats import Content, Result, TextTable
 
@@ -200,11 +201,46 @@ def test_compare_shows_what_tells_two_systems_apart(tmp_path):
     files = (tmp_path / "one.jsonl", tmp_path / "two.jsonl")
     command("compare", *files, "-m", "rouge-l", "-o", tmp_path / "c")
     listed = cases_of(report(tmp_path / "c").path)
-    assert listed["values"]["rouge-l: one − two"] == [1.0, 0.0]
-    assert listed["sort"] == ["rouge-l: one − two", True]
+    assert listed["values"]["rouge-l difference"] == [1.0, 0.0]
+    assert listed["sort"] == ["rouge-l difference", True]
     assert [block["title"] for block in listed["cases"][0]] == ["one", "two"]
     assert "errors" not in listed["cases"][0][0]
     assert [error[0] for error in listed["cases"][0][1]["errors"]] == ["invented", "missed"]
+
+
+def test_the_differences_are_at_the_top_and_the_gravest_note_is_open(tmp_path):
+    for name, answers in {"one": ["Edema.", "Clear."], "two": ["Clear.", "Clear."]}.items():
+        rows = [
+            {"id": f"{k}{n}", "reference": r, "candidate": answers[k]}
+            for n in range(12)
+            for k, r in enumerate(["Edema.", "Clear."])
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = (tmp_path / "one.jsonl", tmp_path / "two.jsonl")
+    command("compare", *files, "-m", "rouge-l", "--baselines", "-o", tmp_path / "c")
+    text = report(tmp_path / "c").path.read_text(encoding="utf-8")
+    first = text.index("one - two")
+    # One is right in all, two in half: 1 - 0.5, and 12 of 24 signs that a permutation can turn.
+    assert re.search(r"<td>one - two</td><td>0\.500 \[[^<]*\]</td><td>&lt; 0\.001</td>", text)
+    assert first < text.index('data-part="forests"')
+    assert "baseline:normal" not in text[: text.index('data-part="forests"')].split("<ul>")[0]
+    notes = re.findall(r'<p class="note">([^<]*)</p>', text)
+    assert [note for note in notes if "one and the same report for all 24 studies" in note]
+    assert len([note for note in notes if "JavaScript" not in note]) == 1
+    listed = cases_of(tmp_path / "c" / "report.html")
+    assert listed["sort"] == ["rouge-l difference", True]
+    assert {c["group"] for c in listed["columns"][2:7]} == {"rouge-l"}
+
+
+def test_of_equal_scores_the_larger_triangle_is_worse():
+    cases = CaseList(
+        "studies",
+        [Column("id", is_text=True), Column("vlscore", 1), Column("area")],
+        {"id": list("abcd"), "vlscore": [0.0, 0.5, 0.0, 0.0], "area": [17.0, 3.0, 206.0, None]},
+        "vlscore",
+        ties="area",
+    )
+    assert [cases.values["id"][k] for k in worst_first(cases)] == ["c", "a", "d", "b"]
 
 
 def test_sensitivity_marks_the_change(tmp_path):
@@ -236,11 +272,11 @@ def test_findings_are_marked_by_polarity(tmp_path):
     assert [p[1] for p in pieces if not isinstance(p, str)] == ["positive", "denied"]
 
 
-def test_triangle_shares_and_films(embedded, tmp_path):
-    made = report(embedded, out=tmp_path / "p.html", films=True, sentences=2)
+def test_triangle_shares_and_images(embedded, tmp_path):
+    made = report(embedded, out=tmp_path / "p.html", images=True, sentences=2)
     listed = cases_of(made.path)
     values = listed["values"]
-    assert "3 films" in made.holds.text
+    assert "3 images" in made.holds.text
     shown = [row for row in range(3) if "shares" in listed["cases"][row][0]]
     assert sorted(values["vlscore"])[:2] == sorted(values["vlscore"][row] for row in shown)
     for row in shown:
@@ -258,28 +294,28 @@ def test_triangle_shares_and_films(embedded, tmp_path):
     heron = (half * (half - base) * (half - side) * (half - other)) ** 0.5
     assert area == pytest.approx(heron, rel=1e-3)
     assert foot == pytest.approx((base**2 + side**2 - other**2) / (2 * base**2), rel=1e-3)
-    coded = listed["films"]["0"][0].split(",")[1]
-    with Image.open(io.BytesIO(base64.b64decode(coded))) as film:
-        assert max(film.size) <= 320
-        assert film.format == "WEBP"
-        assert not film.getexif()
+    coded = listed["images"]["0"][0].split(",")[1]
+    with Image.open(io.BytesIO(base64.b64decode(coded))) as image:
+        assert max(image.size) <= 320
+        assert image.format == "WEBP"
+        assert not image.getexif()
 
 
-def test_without_the_option_no_film_is_read(embedded, tmp_path):
+def test_without_the_option_no_image_is_read(embedded, tmp_path):
     made = report(embedded, out=tmp_path / "p.html")
-    assert cases_of(made.path)["films"] == {}
-    assert "film" not in made.holds.text
-    with pytest.raises(InvalidSetting, match="films are patients' data"):
-        report(embedded, films=True, texts=False)
+    assert cases_of(made.path)["images"] == {}
+    assert "image" not in made.holds.text
+    with pytest.raises(InvalidSetting, match="images are patients' data"):
+        report(embedded, images=True, texts=False)
 
 
-def test_films_leave_room_for_the_rest(embedded, tmp_path, monkeypatch):
+def test_images_leave_room_for_the_rest(embedded, tmp_path, monkeypatch):
     from vlscore.pages import report_page
 
-    monkeypatch.setattr(report_page, "FILM_BYTES", 1)
-    made = report(embedded, out=tmp_path / "p.html", films=True)
-    assert list(cases_of(made.path)["films"]) == [str(worst(cases_of(made.path)))]
-    assert "The films of 2 cases are left out" in made.notes[-1]
+    monkeypatch.setattr(report_page, "IMAGE_BYTES", 1)
+    made = report(embedded, out=tmp_path / "p.html", images=True)
+    assert list(cases_of(made.path)["images"]) == [str(worst(cases_of(made.path)))]
+    assert "The images of 2 cases are left out" in made.notes[-1]
 
 
 def worst(listed: dict) -> int:
@@ -350,9 +386,9 @@ def test_training_has_the_best_and_the_worst_retrievals(tmp_path):
     assert len(ranks) == 4
     best = run.record["best_validation"]
     assert sum(rank == 1 for rank in ranks) / 4 == pytest.approx(best["image to text R@1"])
-    assert [case[0]["title"] for case in listed["cases"]] == ["report nearest to the film"] * 4
-    assert not listed["films"]
-    assert len(cases_of(report(run.folder, films=True).path)["films"]) == 4
+    assert [case[0]["title"] for case in listed["cases"]] == ["report nearest to the image"] * 4
+    assert not listed["images"]
+    assert len(cases_of(report(run.folder, images=True).path)["images"]) == 4
     private = cases_of(report(run.folder, texts=False).path)
     assert private["cases"] is None
     assert "id" not in private["values"]

@@ -41,21 +41,21 @@ class _Corner:
         return ReportFeatures(torch.tensor([[1.0, 0.0]]), words, torch.ones(1, 1, dtype=torch.bool))
 
 
-def film():
+def image():
     pixels = np.zeros((1, 32, 32), dtype=np.float32)
     pixels[0, :8, :8] = 1.0
     return pixels
 
 
 def test_a_map_that_marks_what_the_encoder_looks_at_beats_all_copies():
-    _, (found,) = sentence_maps(_Corner(0), film(), ["Edema."])
+    _, (found,) = sentence_maps(_Corner(0), image(), ["Edema."])
     assert found.places.shape == (SIDE, SIDE)
     assert found.places[0, 0] == found.places.max() == 1.0
     assert (found.beaten, found.copies) == (15, 15)
 
 
 def test_a_map_that_marks_another_place_does_not():
-    _, (found,) = sentence_maps(_Corner(10), film(), ["Edema."])
+    _, (found,) = sentence_maps(_Corner(10), image(), ["Edema."])
     assert found.places[2, 2] == found.places.max()
     assert found.beaten <= found.copies / 2
 
@@ -69,6 +69,6 @@ def test_a_bundled_encoder_has_maps_that_a_page_can_draw():
     for each in shown["sentences"]:
         assert (min(each["places"]), max(each["places"])) == (0, 1)
         assert 0 <= each["beaten"] <= each["copies"]
-    assert shown["film"].startswith("data:image/webp;base64,")
+    assert shown["image"].startswith("data:image/webp;base64,")
     again = sentence_maps(encoder, image, ["Left effusion."])[1][0]
     assert again.beaten == pytest.approx(maps[0].beaten)

@@ -54,4 +54,4 @@ def explain(
         echo("note: no map: the encoder has no local vectors, or no image was given", err=True)
     echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
     if page is not None:
-        echo(f"wrote {found.write(page, films=images).path}", err=True)
+        echo(f"wrote {found.write(page, images=images).path}", err=True)

@@ -48,7 +48,7 @@ def report(
             *folders,
             out=out,
             texts=not no_texts,
-            films=images,
+            images=images,
             sentences=sentences,
             weights=weights,
             table=studies,

@@ -11,6 +11,7 @@ from .alignment.run import align as align
 from .alignment.run import split_values as split_values
 from .alignment.run import with_reports as with_reports
 from .alignment.tables import alignment_tables as alignment_tables
+from .baselines.baseline_base import BASELINE as BASELINE
 from .baselines.baseline_base import BASELINES as BASELINES
 from .baselines.baseline_base import Baseline as Baseline
 from .baselines.baseline_base import BaselineSettings as BaselineSettings

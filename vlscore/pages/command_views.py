@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import file_digest
+from vlscore.core import counted, file_digest
 from vlscore.data import BadRow, Study, open_reports
 from vlscore.errors import VLScoreError
+from vlscore.evaluation import BASELINE
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Column, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
 from vlscore.pages.view_parts import (
@@ -21,11 +22,13 @@ from vlscore.pages.view_parts import (
     studies_of,
     tables_named,
 )
-from vlscore.stats import Result
+from vlscore.stats import Result, TextTable, interval, interval_in, p_value
 
 # Columns of scores that say nothing of quality by themselves.
 _GEOMETRY = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
 _BOUNDS = ("", ".low", ".high")
+# Rows of differences at the top of a comparison's page.
+_MOST_ANSWERS = 20
 _FLAGS = ("candidate_truncated", "reference_truncated", "view_guessed")
 
 
@@ -46,7 +49,10 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     mains = list(dict.fromkeys(each["of"] for each in numbers))
     counts = {each["what"]: each["n"] for each in frames["counts"]}
     rows, whole = (int(counts.pop(name)) for name in ("rows", "rows with every value"))
-    view.lead = f"{rows:,} studies under {len(mains)} metrics; {whole:,} have every value."
+    view.lead = (
+        f"{counted(rows, 'study')} under {counted(len(mains), 'metric')}; {whole:,} "
+        f"{'has' if whole == 1 else 'have'} every value."
+    )
     view.notes += [f"{name}: {count:,}." for name, count in counts.items() if count]
     columns = [Column("id", is_text=True)]
     columns += [
@@ -61,6 +67,9 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     studies = studies_of(run, view, options, "reference", "candidate")
     found = [studies.get(row) for row in values["row"]]
     view.cases = CaseList("studies", columns, values, mains[0], better.get(mains[0], 1) < 0)
+    if mains[0] == "vlscore" and "area" in values:
+        # Many studies have the score 0: of these, the largest triangle is the worst.
+        view.cases.ties = "area"
     triangles = _triangles(values)
     view.cases.cases = judged_blocks(found, options, triangles)
     if len(mains) > 1:
@@ -82,11 +91,17 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
     better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in records}
     mains = list(dict.fromkeys(each["of"] for each in records))
     studies = run.record["studies"]
-    view.lead = f"{len(systems)} systems, {studies:,} studies, {len(mains)} metrics."
+    view.lead = ", ".join(
+        counted(n, noun)
+        for n, noun in ((len(systems), "system"), (studies, "study"), (len(mains), "metric"))
+    )
+    view.lead += "."
+    view.answer = _answer(run, systems)
+    own = [name for name in systems if not name.startswith(BASELINE)] or systems
     for name in dict.fromkeys(each["metric"] for each in records if each["primary"]):
-        own = [each for each in records if each["metric"] == name]
-        rows = [(each["system"], *bounds_of(each, "value")) for each in own]
-        view.forests.append(Forest(own[0]["title"], rows, better[name]))
+        found = [each for each in records if each["metric"] == name]
+        points = [(each["system"], *bounds_of(each, "value")) for each in found]
+        view.forests.append(Forest(found[0]["title"], points, better[name]))
     values = columns_of(run, "values.parquet")
     place: dict[tuple[str, str], int] = {
         (system, id): k
@@ -102,20 +117,60 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
             s: [None if (k := place.get((s, id))) is None else values[name][k] for id in ids]
             for s in systems
         }
-        apart = f"{name}: {systems[0]} − {systems[1]}" if len(systems) == 2 else f"{name}: spread"
-        shown[apart] = [_apart(row, len(systems) == 2) for row in zip(*of.values(), strict=True)]
+        # Names that a keyboard has, for the search.
+        apart = f"{name} {'difference' if len(own) == 2 else 'spread'}"
+        rows = zip(*(of[system] for system in own), strict=True)
+        shown[apart] = [_apart(row, len(own) == 2) for row in rows]
         columns.append(Column(apart, is_main=True, is_signed=True))
         for system in systems:
-            shown[f"{name} · {system}"] = of[system]
-            shown_first = len(systems) < 4
-            column = f"{name} · {system}"
-            columns.append(Column(column, better.get(name, 0), False, shown_first, False))
+            column = f"{name} {system}"
+            shown[column] = of[system]
+            is_main = len(systems) < 4
+            columns.append(Column(column, better.get(name, 0), False, is_main, False, group=name))
+    if len(own) == 2:
+        view.lead += f" A difference is {own[0]} less {own[1]}."
     first = columns[1].name if len(columns) > 1 else "id"
     view.cases = CaseList("studies", columns, shown, first, descending=first != "id")
     if len(columns) > 3:
         view.cases.scatter = (columns[2].name, columns[3].name)
         view.cases.diagonal = True
     return _systems(run, options, view, ids, systems)
+
+
+def _answer(run: Result, systems: Sequence[str]) -> TextTable | None:
+    """Return the differences in the primary numbers, of systems that are no baselines first.
+
+    Baselines are compared where there is one system alone. None without tests.
+    """
+    if "differences" not in run.content["frames"]:
+        return None
+    tests = run.frame("differences")
+    numbers = run.frame("systems").drop_duplicates("metric").set_index("metric")
+    own = [name for name in systems if not name.startswith(BASELINE)]
+    if len(own) > 1:
+        tests = tests[tests["first"].isin(own) & tests["second"].isin(own)]
+    rows = []
+    for test in tests[tests["adjusted_p"].notna()].to_dict("records"):
+        number, difference = numbers.loc[test["metric"]], interval_in(test, "difference")
+        arrow = "↑" if number["higher_is_better"] else "↓"
+        is_apart = test["adjusted_p"] < 0.05 and not difference.low <= 0 <= difference.high
+        rows.append(
+            {
+                "number": f"{number['title']} {arrow}",
+                "systems": f"{test['first']} - {test['second']}",
+                "difference": interval(difference),
+                "adjusted p": p_value(test["adjusted_p"]),
+                "significant": "yes" if is_apart else "no",
+            }
+        )
+    caption = (
+        "First system less second, with the 95 % interval of the paired bootstrap; p of the paired "
+        "permutation test, adjusted (Benjamini-Hochberg) over all tests of primary numbers. "
+        "Significant: adjusted p below 0.05, and an interval without 0."
+    )
+    if len(rows) > _MOST_ANSWERS:
+        caption += f" The first {_MOST_ANSWERS} of {len(rows)}; Tables has all."
+    return TextTable.of("Differences", rows[:_MOST_ANSWERS], caption) if rows else None
 
 
 def _apart(row: Sequence[float | None], signed: bool) -> float | None:
@@ -170,7 +225,7 @@ def _systems(
 def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of judgements, with the errors as they were judged."""
     lines = list(run.rows("judgements.jsonl").to_dict("records"))
-    view.lead = f"{run.record['reports']:,} reports judged by rules."
+    view.lead = f"{counted(run.record['reports'], 'report')} judged."
     scores = {"rating": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
     values: dict[str, list[Any]] = {"study_id": [line["study_id"] for line in lines]}
     values |= {name: [line[name] for line in lines] for name in scores}
@@ -189,7 +244,7 @@ def oracle_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     """Fill the view of an oracle: each study with the hits of the corpus."""
     hits = columns_of(run, "hits.parquet")
     best = [k for k, rank in enumerate(hits["rank"]) if rank == 1]
-    view.lead = f"The best reports of a corpus for {len(best):,} studies."
+    view.lead = f"The best reports of a corpus for {counted(len(best), 'study')}."
     names = ("score", "area", "foot", "height", "distance", "distance_rank")
     values: dict[str, list[Any]] = {"id": [hits["study_id"][k] for k in best]}
     values |= {name: [hits[name][k] for k in best] for name in names}
@@ -219,8 +274,8 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     frames, record = run.content["frames"], run.record
     better = {m["name"]: 1 if m["higher_is_better"] else -1 for m in frames["metrics"]}
     view.lead = (
-        f"{len(better)} metrics against {len(record['raters'])} raters on {record['pairs']:,} "
-        f"reports of {record['studies']:,} studies."
+        f"{counted(len(better), 'metric')} against {counted(len(record['raters']), 'rater')} on "
+        f"{counted(record['pairs'], 'report')} of {counted(record['studies'], 'study')}."
     )
     for rating in dict.fromkeys(row["rating"] for row in frames["agreements"]):
         rows = [
@@ -318,7 +373,7 @@ def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     name = next(n for n in run.files if n.startswith("labels."))
     values = columns_of(run, name)
     first = next(iter(values))
-    view.lead = f"{len(values[first]):,} reports labelled."
+    view.lead = f"{counted(len(values[first]), 'report')} labelled."
     columns = [Column(n, is_text=n == first, is_main=n != first, has_card=False) for n in values]
     view.cases = CaseList("reports", columns, values, first)
     texts: dict[str, str] = {}

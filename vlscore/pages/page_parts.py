@@ -1,4 +1,4 @@
-"""Parts of a page as plain data: marked texts, lists of cases, films, charts, one run's view."""
+"""Parts of a page as plain data: marked texts, lists of cases, images, charts, one run's view."""
 
 import base64
 import io
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore.core import counted
 from vlscore.data import Study, read_image
 from vlscore.errors import UnreadableImage
 from vlscore.stats import TextTable
@@ -20,10 +21,10 @@ Piece = str | list[Any]
 
 #: Columns of the numbers that draw a triangle, in the order of `Block.triangle`.
 TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
-#: Longest side of a film on a page, in pixels.
+#: Longest side of a image on a page, in pixels.
 SIDE = 320
-#: Bytes of all films of a page, so that it stays below 10 MB.
-FILM_BYTES = 6_000_000
+#: Bytes of all images of a page, so that it stays below 10 MB.
+IMAGE_BYTES = 6_000_000
 _QUALITY = 60
 _DIGITS = 6
 
@@ -62,6 +63,11 @@ def pieces_of(text: str, marks: Iterable[Mark]) -> list[Piece]:
     return found
 
 
+def pieces_text(pieces: Iterable[Piece]) -> str:
+    """Return the text that pieces were cut from."""
+    return "".join(piece if isinstance(piece, str) else piece[0] for piece in pieces)
+
+
 @dataclass
 class Block:
     """One comparison of texts in a case: a candidate and its reference, or a text and its change.
@@ -73,7 +79,7 @@ class Block:
         triangle: foot, and the distances image to reference and image to candidate, in units of
             the embeddings, with the area; None where the numbers are absent.
         shares: explanation of the score by sentences, as `Explanation.to_dict` writes it.
-        maps: where sentences look on the film, as `maps_to_dict` writes it.
+        maps: where sentences look on the image, as `maps_to_dict` writes it.
     """
 
     title: str
@@ -99,6 +105,7 @@ class Column:
         is_main: whether it is shown at first.
         has_card: whether a card shows its distribution.
         is_signed: whether values are differences, which are sorted by their size.
+        group: columns of one group have one unit, such as one metric of several systems; "" alone.
         mean: mean with its interval, where the run computed one.
     """
 
@@ -109,6 +116,7 @@ class Column:
     has_card: bool = True
     mean: tuple[float | None, float | None, float | None] | None = None
     is_signed: bool = False
+    group: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -119,6 +127,7 @@ class Column:
             "main": self.is_main,
             "card": self.is_main and self.has_card and not self.is_text,
             "signed": self.is_signed,
+            "group": self.group,
             "mean": self.mean and [plain_value(value) for value in self.mean],
         }
 
@@ -133,11 +142,12 @@ class CaseList:
         values: column name -> value of every row.
         sort: name of the column that the list is sorted by at first.
         descending: whether large values come first.
+        ties: column that orders rows of equal values, largest first; None: the table's order.
         cases: blocks of every row; None where the page has no texts.
         picks: text columns with few values, which readers select rows by.
         scatter: columns on the x and y axis at first.
         diagonal: whether both axes have one unit, so that points off the diagonal differ.
-        films: row -> images as data URLs.
+        images: row -> images as data URLs.
     """
 
     what: str
@@ -145,11 +155,12 @@ class CaseList:
     values: dict[str, list[Any]]
     sort: str
     descending: bool = False
+    ties: str | None = None
     cases: list[list[Block]] | None = None
     picks: tuple[str, ...] = ()
     scatter: tuple[str, str] | None = None
     diagonal: bool = False
-    films: dict[int, list[str]] = field(default_factory=dict)
+    images: dict[int, list[str]] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -167,12 +178,13 @@ class CaseList:
             },
             "rows": self.rows,
             "sort": [self.sort, self.descending],
+            "ties": self.ties,
             "cases": self.cases
             and [[block.to_dict() for block in blocks] for blocks in self.cases],
             "picks": list(self.picks),
             "scatter": self.scatter,
             "diagonal": self.diagonal,
-            "films": self.films,
+            "images": self.images,
         }
 
 
@@ -186,6 +198,9 @@ def worst_first(cases: CaseList) -> list[int]:
     known = [row for row, value in enumerate(values) if value is not None and value == value]
     if any(column.name == cases.sort and column.is_signed for column in cases.columns):
         values = [value if value is None else abs(value) for value in values]
+    if cases.ties is not None:
+        ties = cases.values[cases.ties]
+        known.sort(key=lambda row: -(ties[row] if ties[row] is not None else 0.0))
     known.sort(key=lambda row: values[row], reverse=cases.descending)
     return known + sorted(set(range(len(values))) - set(known))
 
@@ -259,8 +274,9 @@ class RunView:
         name: of the folder.
         command: that wrote it, as in "evaluate".
         lead: one sentence: how many studies, metrics and failures.
+        answer: table that answers what the command was asked, at the top; None: the charts do.
         facts: (name, value): time, versions, encoder, inputs.
-        run_notes: notes of the run, which its command printed.
+        run_notes: notes of the run, which its command printed, the most important first.
         notes: further sentences that a reader should know, such as what could not be shown.
         failures: (count, reason), the most frequent first.
         tables: as the command prints them.
@@ -268,12 +284,13 @@ class RunView:
         forests, curves: charts.
         cases: the list; None where the folder has no rows to list.
         texts: number of reports on the page.
-        films: number of films on the page.
+        images: number of images on the page.
     """
 
     name: str
     command: str
     lead: str = ""
+    answer: TextTable | None = None
     facts: list[tuple[str, str]] = field(default_factory=list)
     run_notes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -286,15 +303,24 @@ class RunView:
 
     @property
     def texts(self) -> int:
-        """Number of reports on the page."""
+        """Number of reports on the page; a reference of several systems counts once."""
         if self.cases is None or self.cases.cases is None:
             return 0
-        return sum(len(block.texts) for blocks in self.cases.cases for block in blocks)
+        return sum(
+            len(
+                {
+                    ("" if role == "reference" else block.title, role, pieces_text(pieces))
+                    for block in blocks
+                    for role, pieces in block.texts
+                }
+            )
+            for blocks in self.cases.cases
+        )
 
     @property
-    def films(self) -> int:
-        """Number of films on the page."""
-        return 0 if self.cases is None else sum(map(len, self.cases.films.values()))
+    def images(self) -> int:
+        """Number of images on the page."""
+        return 0 if self.cases is None else sum(map(len, self.cases.images.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the page's program draws; the template writes the rest."""
@@ -305,13 +331,13 @@ class RunView:
         }
 
 
-def add_films(view: RunView, studies: Sequence[Study | None], most_bytes: int) -> int:
-    """Add the films of the listed studies, those at the top of the list first.
+def add_images(view: RunView, studies: Sequence[Study | None], most_bytes: int) -> int:
+    """Add the images of the listed studies, those at the top of the list first.
 
-    A film that cannot be read, and those for which no space is left, are counted in the notes.
+    A image that cannot be read, and those for which no space is left, are counted in the notes.
 
-    Args: most_bytes: that all films may have.
-    Returns: the bytes of the films.
+    Args: most_bytes: that all images may have.
+    Returns: the bytes of the images.
     """
     if view.cases is None:
         return 0
@@ -323,23 +349,23 @@ def add_films(view: RunView, studies: Sequence[Study | None], most_bytes: int) -
         if used >= most_bytes:
             left_out += 1
             continue
-        urls, failed = _films_of(study.images)
+        urls, failed = _images_of(study.images)
         unread += failed
         used += sum(map(len, urls))
         if urls:
-            view.cases.films[row] = urls
+            view.cases.images[row] = urls
     if unread:
-        view.notes.append(f"{unread:,} films could not be read.")
+        view.notes.append(f"{counted(unread, 'image')} could not be read.")
     if left_out:
         view.notes.append(
-            f"The films of {left_out:,} cases are left out, so that the page stays below 10 MB; "
-            f"those at the top of the list have theirs."
+            f"The images of {counted(left_out, 'case')} are left out, so that the page stays "
+            "below 10 MB; those at the top of the list have theirs."
         )
     return used
 
 
-def _films_of(images: Iterable[Any]) -> tuple[list[str], int]:
-    """Return the films of one study, and how many could not be read.
+def _images_of(images: Iterable[Any]) -> tuple[list[str], int]:
+    """Return the images of one study, and how many could not be read.
 
     Args: images: files, or arrays of grey levels from 0 to 255.
     """
@@ -347,13 +373,13 @@ def _films_of(images: Iterable[Any]) -> tuple[list[str], int]:
     for image in images:
         try:
             levels = isinstance(image, np.ndarray)
-            found.append(film_url(image / 255 if levels else read_image(image).pixels))
+            found.append(image_url(image / 255 if levels else read_image(image).pixels))
         except UnreadableImage:
             failed += 1
     return found, failed
 
 
-def film_url(pixels: NDArray[np.float32], side: int = SIDE) -> str:
+def image_url(pixels: NDArray[np.float32], side: int = SIDE) -> str:
     """Return an image, float (height, width) in [0, 1], as a data URL of a shrunk WebP file."""
     from PIL import Image
 

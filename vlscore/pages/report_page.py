@@ -10,11 +10,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vlscore.core import OnProgress, __version__, atomic_write, no_progress, printable
+from vlscore.core import OnProgress, __version__, atomic_write, counted, no_progress, printable
 from vlscore.data import Study, select
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
-from vlscore.pages.page_parts import FILM_BYTES, TRIANGLE, CaseList, Column, RunView, add_films
+from vlscore.pages.page_parts import IMAGE_BYTES, TRIANGLE, CaseList, Column, RunView, add_images
 from vlscore.pages.run_views import view_of
 from vlscore.pages.view_parts import PageOptions, judged_block
 from vlscore.stats import Result, is_demonstration
@@ -60,7 +60,7 @@ def report(
     *folders: str | Path,
     out: str | Path | None = None,
     texts: bool = True,
-    films: bool = False,
+    images: bool = False,
     sentences: int = 0,
     weights: str | Path | None = None,
     table: str | Path | None = None,
@@ -70,16 +70,16 @@ def report(
     """Write one HTML page that shows result folders; an earlier page is replaced.
 
     The page is one file, needs no network, and runs no code but its own. It holds reports, which
-    are patients' data, unless `texts` is False; and films only if `films` is True.
+    are patients' data, unless `texts` is False; and images only if `images` is True.
 
     Args:
         folders: of finished commands, each of which becomes a section.
         out: the file; default: report.html in the first folder.
         texts: whether the page holds reports, ids, paths and notes. Without them it holds numbers
             by row, and tables.
-        films: whether the page holds the images, shrunk; refused without texts.
+        images: whether the page holds the images, shrunk; refused without texts.
         sentences: in how many studies, those with the worst score, the page shows what each
-            sentence costs (`vlscore.explain`), and with films where it looks; the run's encoder is
+            sentence costs (`vlscore.explain`), and with images where it looks; the run's encoder is
             then loaded.
         weights: checkpoint of that encoder, where it is not found by itself.
         table: table of the studies, where run.json names none or it was moved.
@@ -91,9 +91,10 @@ def report(
     """
     if not folders:
         raise InvalidSetting("name at least one result folder")
-    if films and not texts:
+    if images and not texts:
         raise InvalidSetting(
-            "films are patients' data, and a page without texts must not contain any: leave out one"
+            "images are patients' data, and a page without texts must not contain any: leave one "
+            "out"
         )
     options = PageOptions(
         texts,
@@ -102,16 +103,16 @@ def report(
         on_progress or no_progress,
     )
     views: list[RunView] = []
-    films_so_far = 0
+    images_so_far = 0
     for folder in folders:
         opened = Result.open(folder)
         view, studies = view_of(opened, options)
         if sentences and texts:
             from vlscore.pages.sentence_maps import add_shares
 
-            add_shares(view, opened, studies, sentences, weights, maps=films)
-        if films:
-            films_so_far += add_films(view, studies, FILM_BYTES - films_so_far)
+            add_shares(view, opened, studies, sentences, weights, maps=images)
+        if images:
+            images_so_far += add_images(view, studies, IMAGE_BYTES - images_so_far)
         views.append(view)
     path = Path(out) if out is not None else Path(folders[0]) / PAGE
     return write_page(path, views, texts)
@@ -133,13 +134,13 @@ def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
         return Holding(
             False,
             "Numbers alone.",
-            "This page contains no report, no film and no id of a study: rows have numbers. Small "
+            "This page contains no report, no image and no id of a study: rows have numbers. Small "
             "groups can still say something about a person; read the tables before you share it.",
         )
-    reports, films = (sum(getattr(view, name) for view in views) for name in ("texts", "films"))
+    reports, images = (sum(getattr(view, name) for view in views) for name in ("texts", "images"))
     ids = sum(view.cases.rows for view in views if view.cases is not None)
-    counts = {"report": reports, "film": films, "row": ids}
-    parts = [f"{n:,} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n]
+    counts = {"report": reports, "image": images, "row": ids}
+    parts = [counted(n, name) for name, n in counts.items() if n]
     if ids:
         parts[-1] += " with ids or texts"
     if not parts:
@@ -165,6 +166,7 @@ def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
     shown = [
         {
             **vars(view),
+            "every_note": [*view.run_notes, *view.notes],
             "parts": _OF_CASES if view.command in _CASES_FIRST else _OF_MEANS,
             "has_open_tables": not view.forests and not view.curves and view.command != "evaluate",
             "is_demonstration": is_demonstration(view.signatures),
@@ -224,7 +226,7 @@ class ExplainedStudy:
         score: its values.
         judgement: errors of the candidate, as the judge by rules finds them.
         explanation: shares of the sentences.
-        maps: where each sentence of the candidate and of the reference looks on the first film, as
+        maps: where each sentence of the candidate and of the reference looks on the first image, as
             `maps_to_dict` writes it; None where they were not asked for, or the encoder has no
             local vectors.
     """
@@ -268,16 +270,16 @@ class ExplainedStudy:
         lines += [*maps, "errors, with severity from 1 to 5" if errors else "no error", *errors]
         return "\n".join([*lines, str(found.signature)])
 
-    def write(self, path: str | Path, *, films: bool = False) -> ReportPage:
-        """Write a page of the study; it holds both reports, and the films if they are wanted.
+    def write(self, path: str | Path, *, images: bool = False) -> ReportPage:
+        """Write a page of the study; it holds both reports, and the images if they are wanted.
 
-        Maps lie on a film, so that a page without films has none.
+        Maps lie on a image, so that a page without images has none.
         """
         study, score = self.study, self.score
         errors = [error.to_dict() for error in self.judgement.errors]
         block = judged_block(study.candidate or "", study.reference or "", errors)
         block.shares = self.explanation.to_dict()
-        block.maps = self.maps if films else None
+        block.maps = self.maps if images else None
         if set(TRIANGLE) <= set(score.geometry):
             block.triangle = [float(score.geometry[name]) for name in TRIANGLE]
         numbers = {name: [float(value)] for name, value in score.values.items()}
@@ -287,8 +289,8 @@ class ExplainedStudy:
         cases.cases = [[block]]
         view = RunView("One study", "explain", signatures=[str(self.explanation.signature)])
         view.cases = cases
-        if films:
-            add_films(view, [study], FILM_BYTES)
+        if images:
+            add_images(view, [study], IMAGE_BYTES)
         return write_page(Path(path), [view])
 
 
@@ -301,7 +303,7 @@ def explain_study(
         scorer: its first metric is explained.
         images: paths of the views; empty for metrics that read no image.
         candidate, reference: one report each.
-        maps: also compute where each sentence looks on the first film, which embeds some 80
+        maps: also compute where each sentence looks on the first image, which embeds some 80
             blurred copies of it for each sentence.
 
     Raises: InvalidSetting for a metric without a reference; those of `Scorer.score`.

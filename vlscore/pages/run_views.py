@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import RECORD
+from vlscore.core import RECORD, counted
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
 from vlscore.pages.command_views import (
@@ -51,7 +51,7 @@ def view_of(run: Result, options: PageOptions) -> tuple[RunView, list[Study | No
     if not options.texts and view.cases is not None:
         _without_texts(view.cases)
     failed = sum(count for count, _ in view.failures)
-    view.lead += f" {failed:,} failures." if failed else ""
+    view.lead += f" {counted(failed, 'failure')}." if failed else ""
     return view, studies
 
 
@@ -136,7 +136,7 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
     The pairs that the training decoded into its folder are embedded with the trained weights. A
     note says why there is no list, or that it has only the first pairs.
 
-    Args: view: gets a list of cases: each with the report that is nearest to the film.
+    Args: view: gets a list of cases: each with the report that is nearest to the image.
     """
     try:
         pairs, is_own = _pairs(run)
@@ -151,13 +151,13 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
             raise VLScoreError("the run has no validation pairs")
         texts = [pairs.texts[row] for row in rows[:MOST_PAIRS]]
         # Arrays, which the page shows as it does files.
-        films: list[Any] = [pairs.frontal(int(row)) for row in rows[:MOST_PAIRS]]
+        pixels: list[Any] = [pairs.frontal(int(row)) for row in rows[:MOST_PAIRS]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DemonstrationEncoderWarning)
             # The folder may be somebody else's: its name of an encoder chooses registered ones.
             name = encoder_from_file(run.record["start"]["encoder"], run.folder / RECORD)
             encoder = load_encoder(name, weights=run.folder)
-            images, reports = encoder.encode_images(films), encoder.encode_reports(texts)
+            images, reports = encoder.encode_images(pixels), encoder.encode_reports(texts)
     except (VLScoreError, OSError, KeyError) as error:
         view.notes.append(f"The best and the worst retrievals are not shown: {error}.")
         return []
@@ -172,18 +172,18 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
     }
     columns = [Column("id", is_text=True), Column("rank", -1, is_main=True)]
     columns += [Column(name, is_main=True) for name in list(values)[2:]]
-    view.cases = CaseList("validation films", columns, values, "rank", True)
+    view.cases = CaseList("validation images", columns, values, "rank", True)
     view.lead += (
-        f" The list has {len(ids):,} of {len(rows):,} validation films: rank of a film's own "
-        f"report among {len(set(texts)):,} different ones, and the report nearest to the film."
+        f" The list has {len(ids):,} of {len(rows):,} validation images: rank of a image's own "
+        f"report among {len(set(texts)):,} different ones, and the report nearest to the image."
     )
     if options.texts:
         view.cases.cases = [
-            [judged_block(texts[near], texts[k], title="report nearest to the film")]
+            [judged_block(texts[near], texts[k], title="report nearest to the image")]
             for k, near in enumerate(nearest)
         ]
-    # `add_films` takes arrays, too.
-    shown: list[Any] = [(film,) for film in films]
+    # `add_images` takes arrays, too.
+    shown: list[Any] = [(each,) for each in pixels]
     return [
         Study(id, shown[k], reference=texts[k], candidate=texts[near], row=k + 1)
         for k, (id, near) in enumerate(zip(ids, nearest, strict=True))
@@ -191,11 +191,11 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
 
 
 def ranks_of(scores: np.ndarray, texts: list[str]) -> tuple[list[int], list[int]]:
-    """Return the rank of each film's own report, 1 the best, and the place of the nearest report.
+    """Return the rank of each image's own report, 1 the best, and the place of the nearest report.
 
     Equal texts are one report.
 
-    Args: scores: (n, n), similarity of film i and report j; texts: n reports.
+    Args: scores: (n, n), similarity of image i and report j; texts: n reports.
 
     >>> ranks_of(np.array([[0.2, 0.9, 0.9], [0.1, 0.5, 0.5], [0, 1, 1]]), ["a", "b", "b"])
     ([2, 1, 1], [1, 1, 1])

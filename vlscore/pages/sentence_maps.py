@@ -1,4 +1,4 @@
-"""What the sentences of a page's worst studies cost, and where on a film they look.
+"""What the sentences of a page's worst studies cost, and where on a image they look.
 
 Costs are computed with the run's encoder; maps come from its local vectors, checked by deletion.
 """
@@ -21,15 +21,15 @@ from vlscore.data import ImagePolicy, Study
 from vlscore.encoders import JointEncoder, encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
 from vlscore.metrics import Explanation, Scorer, explain_with, metric_from_file
-from vlscore.pages.page_parts import RunView, film_url, worst_first
+from vlscore.pages.page_parts import RunView, image_url, worst_first
 from vlscore.stats import Result
 
-#: Shares of the film that are deleted, one after the other.
+#: Shares of the image that are deleted, one after the other.
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 #: Most copies of a map, moved elsewhere, with which the deletion is compared.
 COPIES = 20
 _BATCH = 32
-# Cells to a side of the blurred film that takes the place of what is deleted.
+# Cells to a side of the blurred image that takes the place of what is deleted.
 _BLURRED = 4
 # A score computed again may differ by this much from that of the run: batches are of other sizes.
 _TOLERANCE = 1e-3
@@ -42,7 +42,7 @@ class SentenceMap:
     Attributes:
         text: the sentence.
         places: (side, side) float64, mean cosine of the sentence's words with each place.
-        beaten: number of moved copies of the map whose deletion lowers the agreement of film and
+        beaten: number of moved copies of the map whose deletion lowers the agreement of image and
             sentence less than that of the map; a useless map beats half of them in the mean.
         copies: number of copies.
     """
@@ -72,12 +72,12 @@ def sentence_maps(
     policy: ImagePolicy | None = None,
     seed: int = 0,
 ) -> tuple[Tensor, list[SentenceMap]] | None:
-    """Return the film as the encoder reads it, and the map of each sentence.
+    """Return the image as the encoder reads it, and the map of each sentence.
 
     A map is checked by deletion (after Petsiuk, Das and Saenko, RISE, BMVC 2018): the places of
-    the largest values are blurred, in four steps up to half of the film, and the mean cosine of
-    film and sentence is compared with that of copies of the map that are moved, at random, around
-    the edges of the film. Copies have the shape of the map, so that only the place differs.
+    the largest values are blurred, in four steps up to half of the image, and the mean cosine of
+    image and sentence is compared with that of copies of the map that are moved, at random, around
+    the edges of the image. Copies have the shape of the map, so that only the place differs.
 
     Args:
         encoder: with local vectors in a square of places.
@@ -148,12 +148,12 @@ def _mask(places: NDArray[np.float64], share: float) -> Tensor:
     return torch.from_numpy(mask.reshape(places.shape))
 
 
-def maps_to_dict(film: Tensor, maps: Sequence[SentenceMap]) -> Mapping[str, Any]:
-    """Return what a page draws: the film as the encoder reads it, and the maps."""
-    grey = film.float().mean(0).numpy()
+def maps_to_dict(image: Tensor, maps: Sequence[SentenceMap]) -> Mapping[str, Any]:
+    """Return what a page draws: the image as the encoder reads it, and the maps."""
+    grey = image.float().mean(0).numpy()
     low, high = float(grey.min()), float(grey.max())
     return {
-        "film": film_url(((grey - low) / (high - low or 1.0)).astype(np.float32)),
+        "image": image_url(((grey - low) / (high - low or 1.0)).astype(np.float32)),
         "sentences": [each.to_dict() for each in maps],
     }
 
@@ -161,7 +161,7 @@ def maps_to_dict(film: Tensor, maps: Sequence[SentenceMap]) -> Mapping[str, Any]
 def maps_of(
     scorer: Scorer, images: Sequence[Any], explanation: Explanation
 ) -> Mapping[str, Any] | None:
-    """Return the maps of an explanation's sentences on the first film, as `maps_to_dict`.
+    """Return the maps of an explanation's sentences on the first image, as `maps_to_dict`.
 
     Returns: None without an image, or for an encoder without local vectors.
     Raises: UnreadableImage; InvalidReport.
@@ -189,7 +189,7 @@ def add_shares(
 
     A note says why shares are absent: the encoder cannot be loaded, or is not the run's.
 
-    Args: maps: also add where each sentence looks on the first film.
+    Args: maps: also add where each sentence looks on the first image.
     """
     if view.cases is None or view.cases.cases is None or view.command != "evaluate":
         return
@@ -218,7 +218,7 @@ def add_shares(
             continue
         blocks[0].shares = {**found.to_dict(), "metric": name}
         if maps:
-            # The film was read for the score; an encoder without local vectors has no maps.
+            # The image was read for the score; an encoder without local vectors has no maps.
             blocks[0].maps = maps_of(scorer, study.images, found)
     if failed:
         view.notes.append(

@@ -172,7 +172,8 @@ def _compared(
         against=settings.against,
     )
     facts = _facts_of_texts(inputs, {**texts, **baselines}, baselines, values)
-    notes = [*inputs.notes, *notes, *_same_text_notes(facts)]
+    # What makes all other numbers void comes first.
+    notes = [*_same_text_notes(facts), *inputs.notes, *notes]
     tables = [texts_table(facts), systems_table(measured, names)]
     tables += differences_tables(measured, tested)
     frames = {"systems": frame(measured), "texts": frame(facts)}

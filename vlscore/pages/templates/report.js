@@ -120,15 +120,15 @@
     return el("div", {}, el("h4", {}, `${shares.metric} ${shown(shares.score)}: share of each sentence`), table, el("p", { class: "caption" }, how));
   }
 
-  // The film as the encoder reads it, below the places that a sentence looks at.
+  // The image as the encoder reads it, below the places that a sentence looks at.
   function drawMaps(maps) {
     const picture = el("div", { class: "map" }), note = el("p", { class: "caption", role: "status" });
     const show = (map) => {
       const side = Math.sqrt(map.places.length), grid = svg("svg", { viewBox: `0 0 ${side} ${side}`, preserveAspectRatio: "none", "aria-hidden": "true" });
       map.places.forEach((value, place) => grid.append(svg("rect", { x: place % side, y: Math.floor(place / side), width: 1, height: 1, "fill-opacity": (0.65 * value ** 2).toFixed(3) })));
-      picture.replaceChildren(el("img", { src: maps.film, alt: "The film as the encoder reads it" }), grid);
+      picture.replaceChildren(el("img", { src: maps.image, alt: "The image as the encoder reads it" }), grid);
       const good = map.beaten >= 0.9 * map.copies;
-      note.textContent = `Check: blurring the marked places lowers the agreement of film and sentence more than ${map.beaten} of ${map.copies} copies of the map at other places do (a useless map: half). ${good ? "This map passes." : "Do not trust this map."}`;
+      note.textContent = `Check: blurring the marked places lowers the agreement of image and sentence more than ${map.beaten} of ${map.copies} copies of the map at other places do (a useless map: half). ${good ? "This map passes." : "Do not trust this map."}`;
     };
     const first = maps.sentences.reduce((best, map, index) => (map.beaten > maps.sentences[best].beaten ? index : best), 0);
     const choices = maps.sentences.map((map, index) => el("label", {}, el("input", { type: "radio", name: "map", checked: index === first, onchange: () => show(map) }), ` ${map.text} `, el("span", { class: "sev" }, `${map.beaten} of ${map.copies}`)));
@@ -251,27 +251,35 @@
     }
     matches(row, words) {
       if (this.parsed !== words) { this.parsed = words; this.terms = this.parse(words); }
-      for (const [name, sign, limit] of this.terms.numbers) {
-        const value = this.values[name][row];
-        if (!isNumber(value) || !({ "<": value < limit, ">": value > limit, "<=": value <= limit, ">=": value >= limit, "=": value === limit })[sign]) return false;
+      for (const [names, sign, limit] of this.terms.numbers) {
+        const holds = (value) => isNumber(value) && ({ "<": value < limit, ">": value > limit, "<=": value <= limit, ">=": value >= limit, "=": value === limit })[sign];
+        if (!names.some((name) => holds(this.values[name][row]))) return false;
       }
       if (!this.terms.words.length) return true;
       const text = this.textOfRow(row);
       return this.terms.words.every((word) => text.includes(word));
     }
+    // Conditions on numbers, each over the columns of which one must meet it, and words. The name of a
+    // group, such as a metric of several systems, stands for all of its columns.
     parse(words) {
-      const numbers = [], names = this.columns.filter((column) => !column.text).map((column) => column.name).sort((a, b) => b.length - a.length);
+      const numbers = [], columns = {};
+      for (const column of this.columns) {
+        if (column.text) continue;
+        if (column.group) (columns[column.group] ||= []).push(column.name);
+      }
+      for (const column of this.columns) if (!column.text) columns[column.name] = [column.name];
       let rest = words;
-      for (const name of names) {
+      for (const name of Object.keys(columns).sort((a, b) => b.length - a.length)) {
         for (;;) {
           const at = rest.toLowerCase().indexOf(name.toLowerCase());
           const found = at < 0 ? null : /^\s*(<=|>=|<|>|=)\s*(-?\d*\.?\d+)/.exec(rest.slice(at + name.length));
           if (!found) break;
-          numbers.push([name, found[1], Number(found[2])]);
+          numbers.push([columns[name], found[1], Number(found[2])]);
           rest = rest.slice(0, at) + " " + rest.slice(at + name.length + found[0].length);
         }
       }
-      return { numbers, words: rest.toLowerCase().split(/\s+/).filter(Boolean) };
+      const unknown = /(\S+?)\s*(?:<=|>=|<|>|=)\s*-?\d*\.?\d+/.exec(rest);
+      return { numbers, unknown: unknown && unknown[1], known: Object.keys(columns), words: rest.toLowerCase().split(/\s+/).filter(Boolean) };
     }
     textOfRow(row) {
       this.searchable ||= [];
@@ -285,12 +293,13 @@
       const begin = performance.now(), rows = [];
       for (let row = 0; row < this.rows; row++) if (this.accepts(row)) rows.push(row);
       const values = this.sortName === "errors" ? this.errors.map((own) => own.reduce((sum, error) => sum + error[1], 0)) : this.values[this.sortName];
+      const ties = this.list.ties && this.sortName === this.list.sort[0] ? this.values[this.list.ties] : null;
       const sign = this.descending ? -1 : 1, signed = this.columns.some((column) => column.signed && column.name === this.sortName);
       const collator = new Intl.Collator(undefined, { numeric: true });
       rows.sort((a, b) => {
         let one = values[a], other = values[b];
         if (signed && isNumber(one) && isNumber(other)) { one = Math.abs(one); other = Math.abs(other); }
-        if (one === other) return a - b;
+        if (one === other) return ties ? (ties[b] ?? 0) - (ties[a] ?? 0) || a - b : a - b;
         if (one === null || one === undefined) return 1;
         if (other === null || other === undefined) return -1;
         return sign * (isNumber(one) && isNumber(other) ? one - other : collator.compare(one, other));
@@ -299,6 +308,7 @@
       this.active = this.opened === null ? (rows.length ? 0 : -1) : rows.indexOf(this.opened);
       this.drawChips(); this.drawCards(); this.drawWhy(); this.drawHead(); this.drawRows(true); this.drawScatter();
       this.count.textContent = rows.length === this.rows ? `${this.rows.toLocaleString("en")} ${this.list.what}` : `${rows.length.toLocaleString("en")} of ${this.rows.toLocaleString("en")} ${this.list.what}`;
+      if (this.filter.words && this.terms && this.terms.unknown) this.count.textContent += ` (no column ${this.terms.unknown}; there are ${this.terms.known.slice(0, 8).join(", ")}${this.terms.known.length > 8 ? ", ..." : ""})`;
       performance.measure("listed", { start: begin });
     }
     change(change) { change(this.filter); this.grid.scrollTop = 0; this.apply(); }
@@ -368,7 +378,8 @@
     makeWhy() {
       this.whyPanels = [];
       if (!this.errors) return;
-      const titles = [...new Set(this.errors.flat().map((error) => error[3]))].slice(0, 6);
+      const any = new Set(this.errors.flat().map((error) => error[3]));
+      const titles = [...new Set(this.list.cases.flatMap((blocks) => blocks.map((block) => block.title)))].filter((title) => any.has(title)).slice(0, 6);
       for (const title of titles) {
         const kinds = el("div", { class: "bars" }), findings = el("div", { class: "bars" }), suffix = title ? ` · ${title}` : "";
         this.part("why").append(
@@ -418,6 +429,7 @@
       this.canvas.addEventListener("click", (event) => { const row = this.nearest(event); if (row !== null) this.open(row, true); });
       new ResizeObserver(() => this.drawScatter()).observe(this.canvas);
     }
+    groupOf(name) { return this.columns.find((column) => column.name === name).group; }
     nameOf(row) { return String(this.values[this.columns[0].name][row]); }
     drawScatter() {
       if (!this.canvas) return;
@@ -428,7 +440,7 @@
       const pen = this.canvas.getContext("2d"); pen.scale(dense, dense);
       const xs = this.values[this.xPick.value], ys = this.values[this.yPick.value];
       let [x0, x1] = range(xs), [y0, y1] = range(ys);
-      const together = this.list.diagonal && this.xPick.value.split(" · ")[0] === this.yPick.value.split(" · ")[0];
+      const together = this.list.diagonal && this.groupOf(this.xPick.value) && this.groupOf(this.xPick.value) === this.groupOf(this.yPick.value);
       if (together) { x0 = y0 = Math.min(x0, y0); x1 = y1 = Math.max(x1, y1); }
       const left = 54, right = width - 12, top = 10, bottom = height - 38;
       const x = (value) => left + 6 + ((value - x0) / (x1 - x0)) * (right - left - 12), y = (value) => bottom - 6 - ((value - y0) / (y1 - y0)) * (bottom - top - 12);
@@ -598,17 +610,17 @@
         el("div", {}, button("←", "Previous case", () => this.step(-1), place <= 0), button("→", "Next case", () => this.step(1), place < 0 || place >= this.order.length - 1), button("×", "Close the case", () => this.close())));
       const numbers = el("div", { class: "numbers" }, ...this.columns.slice(1).filter((column) => (column.main || column.text) && this.values[column.name][row] !== null)
         .map((column) => el("div", {}, el("span", {}, `${column.name}${arrow(column.better)} `), shown(this.values[column.name][row]))));
-      const films = (this.list.films || {})[row] || [];
+      const images = (this.list.images || {})[row] || [];
       const own = this.list.cases ? this.list.cases[row] : [], blocks = own.map(drawBlock);
-      const figures = [
-        ...films.map((source, index) => el("figure", {}, el("img", { src: source, alt: `Film ${index + 1} of ${this.nameOf(row)}` }))),
-        ...own.filter((block) => block.triangle).map((block) => drawTriangle(block.triangle)),
-      ];
-      const pictures = figures.length ? el("div", { class: "pictures" }, ...figures) : null;
+      const shots = images.map((source, index) => el("figure", {}, el("img", { src: source, alt: `Image ${index + 1} of ${this.nameOf(row)}` })));
+      const triangles = own.filter((block) => block.triangle).map((block) => drawTriangle(block.triangle));
+      const pictures = triangles.length ? el("div", { class: "pictures" }, ...triangles) : null;
       const nothing = blocks.length ? null : el("p", { class: "caption" }, this.list.cases ? "The reports of this case could not be read." : "This page holds no reports.");
       const rest = this.columns.slice(1).filter((column) => !column.main && !column.text && isNumber(this.values[column.name][row]));
       const more = rest.length ? el("details", {}, el("summary", {}, "All numbers"), el("dl", {}, ...rest.flatMap((column) => [el("dt", {}, column.name), el("dd", {}, shown(this.values[column.name][row]))]))) : null;
-      return films.length ? [bar, numbers, pictures, nothing, ...blocks, more].filter(Boolean) : [bar, numbers, nothing, ...blocks, pictures, more].filter(Boolean);
+      const texts = [nothing, ...blocks, pictures, more].filter(Boolean);
+      // Image and texts are next to each other, so that one is seen while the other is read.
+      return [bar, numbers, ...(shots.length ? [el("div", { class: "reading" }, el("div", { class: "shots" }, ...shots), el("div", {}, ...texts))] : texts)];
     }
     print(on) { this.printing = on; this.drawRows(true); this.drawScatter(); }
   }
