@@ -8,7 +8,7 @@ import pytest
 
 from vlscore.cli import progress
 from vlscore.cli.output import print_bad_rows, print_failures
-from vlscore.cli.progress import phase_progress, row_progress, stopping
+from vlscore.cli.progress import phase_progress, row_progress, training_progress
 from vlscore.data import BadRow
 
 
@@ -31,7 +31,7 @@ def test_a_log_gets_a_line_now_and_then(clock, capsys):
             on_progress(100 + 2 * second, second // 50)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "scoring: 160 of 1000 rows, 0 failed, 2.0/s, 7 min left",
+        "scoring: 160 of 1000 rows, 2.0/s, 7 min left",
         "scoring: 220 of 1000 rows, 1 failed, 2.0/s, 6 min left",
         "scoring: 280 of 1000 rows, 1 failed, 2.0/s, 6 min left",
     ]
@@ -52,19 +52,19 @@ def test_a_phase_counts_what_it_names(clock, capsys):
         clock.now = 40.0
         on_progress(4, 0)
     shown = capsys.readouterr().err
-    assert shown == "intervals and tests: 4 of 16, 0 failed, 0.1/s, 2 min left\n"
+    assert shown == "intervals and tests: 4 of 16, 0.1/s, 2 min left\n"
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("chunk", "finished rows are stored in {}. The same command resumes."),
-        (".lock", "nothing was stored in {} yet. The same command starts again."),
+        ("steps", "finished steps are stored in {}. The same command resumes."),
+        (".lock", "nothing was stored."),
     ],
 )
 def test_ctrl_c_tells_what_is_in_the_folder(tmp_path, capsys, name, said):
     (tmp_path / name).touch()
-    with pytest.raises(SystemExit), stopping(tmp_path, "finished rows are"):
+    with pytest.raises(SystemExit), training_progress(5, tmp_path):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == f"\nstopped; {said.format(tmp_path)}\n"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from vlscore.cli.output import check_figure, print_encoder_warning, show, without_intervals
-from vlscore.cli.progress import cache_hits, phase_progress, stopping
+from vlscore.cli.progress import cache_hits, phase_progress
 from vlscore.cli.shared import (
     TABLE,
     EncoderOptions,
@@ -116,10 +116,7 @@ def align(
     if metrics is not None or settings.values is None:
         scorer = encoding.scorer(None if computed is None else list(computed))
     embedder = scorer.embedder if scorer is not None else None
-    with (
-        stopping(out),
-        phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase,
-    ):
+    with phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase:
         run = compute_alignment(
             pairs,
             out,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import EncoderOptions, Out, OutputOptions, Table, TableOptions, options
 from vlscore.evaluation import BaselineSettings
 
@@ -54,10 +54,7 @@ def baseline(
         others = count_rows(train)
         total = None if others is None else total + others
     also = cache_hits(embedder)
-    with (
-        stopping(out, stored=None),
-        row_progress(total, "writing", quiet=output.is_silent, also=also) as on_progress,
-    ):
+    with row_progress(total, "writing", quiet=output.is_silent, also=also) as on_progress:
         result = write_baseline(
             name,
             studies,

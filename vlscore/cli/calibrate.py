@@ -14,7 +14,7 @@ from vlscore.cli.output import (
     print_notes,
     terminal_width,
 )
-from vlscore.cli.progress import row_progress, stopping
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import EncoderOptions, OutputOptions, Table, TableOptions, options
 from vlscore.errors import InvalidSetting
 
@@ -57,10 +57,7 @@ def calibrate(
         read_card(weights)
     total = count_rows(studies)
     embedder = encoding.embedder()
-    with (
-        stopping(None, stored=None),
-        row_progress(total, "embedding", quiet=output.is_silent) as on_progress,
-    ):
+    with row_progress(total, "embedding", quiet=output.is_silent) as on_progress:
         found = calibrate(
             embedder,
             studies,

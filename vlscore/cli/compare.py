@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from vlscore.cli.output import check_figure, print_encoder_warning, print_left_out, show
-from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     RESULTS,
     STUDY,
@@ -94,10 +94,7 @@ def compare(
             embedder = encoding.embedder()
         scorer = _every_metric(embedder, encoding, quiet=output.quiet)
     embedder = scorer.embedder if scorer is not None else None
-    with (
-        stopping(out, stored=None),
-        row_progress(None, quiet=output.is_silent, also=cache_hits(embedder)) as on_progress,
-    ):
+    with row_progress(None, quiet=output.is_silent, also=cache_hits(embedder)) as on_progress:
         result = run(
             sources,
             out,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from vlscore.cli.output import echo, print_encoder_warning, show
-from vlscore.cli.progress import phase_progress, stopping
+from vlscore.cli.progress import phase_progress
 from vlscore.cli.shared import EncoderOptions, Names, Out, OutputOptions, Rename, options, renamed
 from vlscore.evaluation import Sampling
 
@@ -50,7 +50,7 @@ def controlled(
 
     scorer = encoding.scorer_of_sentences(metrics)
     found = _read(reports, rename, observations or None, labelled=labelled)
-    with stopping(None, stored=None), phase_progress(quiet=output.is_silent) as on_phase:
+    with phase_progress(quiet=output.is_silent) as on_phase:
         run = compute_controlled(
             found,
             out,

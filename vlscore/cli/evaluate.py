@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from vlscore.cli.output import check_figure, echo, print_encoder_warning, show, terminal_width
-from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     RESULTS,
     STUDY,
@@ -95,12 +95,9 @@ def evaluate(
         scorer = encoding.scorer(chosen)
         embedder = scorer.embedder
         recipe = partial(encoding.absolute().scorer, chosen, quiet=True)
-        with (
-            stopping(out, stored=None),
-            row_progress(
-                opened.count(), quiet=output.is_silent, also=cache_hits(embedder)
-            ) as on_progress,
-        ):
+        with row_progress(
+            opened.count(), quiet=output.is_silent, also=cache_hits(embedder)
+        ) as on_progress:
             result = run(
                 opened,
                 out,

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from vlscore.cli.output import show
-from vlscore.cli.progress import row_progress, stopping
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import Out, OutputOptions, Rename, Section, Table, options, renamed
 from vlscore.findings import LabelPolicy
 
@@ -37,10 +37,7 @@ def findings(
     from vlscore.evaluation import findings as write_findings
 
     names = renamed(rename, "id", "report")
-    with (
-        stopping(out, stored=None),
-        row_progress(count_rows(reports), "labelling", quiet=output.is_silent) as on_progress,
-    ):
+    with row_progress(count_rows(reports), "labelling", quiet=output.is_silent) as on_progress:
         result = write_findings(
             reports,
             out,

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App
 
 from vlscore.cli.output import echo, end_with, print_encoder_warning, print_failures
-from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Out,
@@ -66,10 +66,9 @@ def build(
     )
     embedder = encoding.embedder()
     also = cache_hits(embedder)
-    with (
-        stopping(out, "what was embedded is"),
-        row_progress(count_rows(corpus), "embedding", quiet=output.quiet, also=also) as on_progress,
-    ):
+    with row_progress(
+        count_rows(corpus), "embedding", quiet=output.quiet, also=also
+    ) as on_progress:
         result = index_build(
             corpus,
             out,

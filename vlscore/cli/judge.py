@@ -7,7 +7,7 @@ from cyclopts import Group, Parameter
 from cyclopts.types import PositiveInt
 
 from vlscore.cli.output import echo, show
-from vlscore.cli.progress import row_progress, stopping
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     Out,
     OutputOptions,
@@ -119,10 +119,7 @@ def judge(
     judged_by, prices = language_model.judge(), language_model.token_prices()
     if judged_by is not None:
         echo(f"reports go to {judged_by.model}", err=True)
-    with (
-        stopping(out, stored=None),
-        row_progress(count_rows(studies), "judging", quiet=output.is_silent) as on_progress,
-    ):
+    with row_progress(count_rows(studies), "judging", quiet=output.is_silent) as on_progress:
         result = compute_judgements(
             studies,
             out,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from cyclopts import Group
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     OptionalOut,
@@ -84,10 +84,7 @@ def oracle(
     quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with (
-            stopping(out, "what was found is"),
-            row_progress(count_rows(studies), "searching", quiet=quiet, also=also) as on_progress,
-        ):
+        with row_progress(count_rows(studies), "searching", quiet=quiet, also=also) as on_progress:
             result = run(
                 studies,
                 folder,

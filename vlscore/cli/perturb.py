@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.output import echo, end_with, print_failures, print_notes, terminal_width
-from vlscore.cli.progress import row_progress, stopping
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import OutputOptions, Rename, options, renamed
 from vlscore.core import split_names
 from vlscore.errors import InvalidSetting
@@ -47,10 +47,7 @@ def perturb(
     if reports is None or out is None:
         raise InvalidSetting("give REPORTS and --out FOLDER")
     names = renamed(rename, "id", "report")
-    with (
-        stopping(out, "finished reports are"),
-        row_progress(count_rows(reports), "perturbing", quiet=output.quiet) as on_progress,
-    ):
+    with row_progress(count_rows(reports), "perturbing", quiet=output.quiet) as on_progress:
         result = run(
             reports,
             out,

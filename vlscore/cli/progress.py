@@ -1,15 +1,11 @@
-"""Progress of long work, and the end of a command that was stopped.
-
-Progress is a bar on a terminal, and a line now and then in a log. A command that was interrupted
-says what it stored.
-"""
+"""Progress of long work: a bar on a terminal, a line now and then in a log. Ctrl-C ends it."""
 
 import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from vlscore.cli.output import echo
 from vlscore.core import INTERRUPTED
@@ -44,138 +40,129 @@ def row_progress(
         quiet: show nothing.
         also: returns a further text, as in "cache: 80% of images"; called for every line.
     """
-    if quiet:
-        yield lambda done, failed: None
-    elif sys.stderr.isatty():
-        with _bars() as add:
-            update = add(what, total)
-            yield lambda done, failed: update(done, _remark(failed, also))
-    else:
-        yield _log(total, what, also)
+    with phase_progress(quiet, also, unit=" rows") as begin:
+        yield begin(what, total)
 
 
 @contextlib.contextmanager
 def phase_progress(
-    quiet: bool = False, also: Callable[[], str] = str
+    quiet: bool = False, also: Callable[[], str] = str, unit: str = ""
 ) -> "Iterator[Callable[[str, int | None], OnProgress]]":
     """Show the progress of work in several phases, a bar below the other.
 
     Yields what begins a phase: (what is done, how many in all) -> what to call with (done, failed).
+
+    Args:
+        quiet, also: as of `row_progress`.
+        unit: what a log counts, as in " rows".
     """
-    if quiet:
-        yield lambda what, total: lambda done, failed: None
-    elif sys.stderr.isatty():
-        with _bars() as add:
 
-            def begin(what: str, total: int | None) -> "OnProgress":
-                update = add(what, total)
-                return lambda done, failed: update(done, _remark(failed, also))
+    def begin(what: str, total: int | None) -> "OnProgress":
+        update = add(what, total, unit)
 
-            yield begin
-    else:
-        yield lambda what, total: _log(total, what, also, unit="")
+        def on_progress(done: int, failed: int) -> None:
+            update(done, _joined(f"{failed} failed" if failed else "", also()))
 
+        return on_progress
 
-def _log(
-    total: int | None, what: str, also: Callable[[], str], unit: str = " rows"
-) -> "OnProgress":
-    began = shown = time.monotonic()
-    first: int | None = None
-
-    def on_progress(done: int, failed: int) -> None:
-        nonlocal shown, first
-        now = time.monotonic()
-        # Rows of an earlier call do not count for the speed.
-        first = done if first is None else first
-        if now - shown < _LOG_PAUSE:
-            return
-        shown = now
-        rate = (done - first) / (now - began)
-        of = f" of {total}" if total is not None else ""
-        left = ""
-        if total is not None and rate > 0:
-            left = f", {_time((total - done) / rate)} left"
-        further = "".join(f", {words}" for words in [also()] if words)
-        echo(f"{what}: {done}{of}{unit}, {failed} failed, {rate:.1f}/s{left}{further}", err=True)
-
-    return on_progress
+    with _stopping(), _bars_or_lines(quiet) as add:
+        yield begin
 
 
 @contextlib.contextmanager
 def training_progress(
-    rows: int | None, quiet: bool = False
+    rows: int | None, out: Path, quiet: bool = False
 ) -> "Iterator[tuple[OnProgress, Callable[[StepProgress], None]]]":
     """Progress of `vlscore train`: of the images that are decoded, then of its steps.
 
     Args:
         rows: of the table, where known.
+        out: folder with the finished steps, for the end by Ctrl-C.
         quiet: show nothing.
     """
-    if quiet:
-        yield (lambda done, failed: None), (lambda shown: None)
-    elif sys.stderr.isatty():
-        with _bars() as add:
-            decoding, steps = add("decoding", rows), None
-
-            def on_step(shown: "StepProgress") -> None:
-                nonlocal steps
-                steps = steps or add("training", shown.steps)
-                steps(shown.step, step_text(shown))
-
-            yield (lambda done, failed: decoding(done, _remark(failed))), on_step
-    else:
-        yield _log(rows, "decoding", str), _log_steps()
-
-
-def step_text(shown: "StepProgress") -> str:
-    """Return what is shown of a step besides the rate."""
-    loss = f"loss {shown.loss:.3f}"
-    if shown.validated is None:
-        return loss
-    return f"{loss}  mean recall {shown.validated.mean_recall:.3f}"
-
-
-def _log_steps() -> Callable[["StepProgress"], None]:
-    """A line for every validation, and one now and then."""
-    began = logged = 0.0
-    first: int | None = None
+    steps: _Update | None = None
     validated: object = None
 
-    def on_step(shown: "StepProgress") -> None:
-        nonlocal began, logged, first, validated
-        now = time.monotonic()
-        if first is None:
-            # Steps of an earlier call do not count for the speed, nor does the time before them.
-            began, logged, first = now, now, shown.step
-            return
-        is_new = shown.validated is not validated
-        if not is_new and now - logged < _LOG_PAUSE and shown.step != shown.steps:
-            return
-        logged, validated = now, shown.validated
-        rate = (shown.step - first) / max(now - began, 1e-9)
-        left = _time((shown.steps - shown.step) / rate)
-        done = f"step {shown.step} of {shown.steps}: {step_text(shown)}"
-        echo(f"{done}, {rate:.2f} steps/s, {left} left", err=True)
+    def on_progress(done: int, failed: int) -> None:
+        decoding(done, f"{failed} failed" if failed else "")
 
-    return on_step
+    def on_step(shown: "StepProgress") -> None:
+        nonlocal steps, validated
+        is_first = steps is None
+        steps = steps or add("training", shown.steps, " steps")
+        held = shown.validated
+        now = held is not validated or shown.step == shown.steps
+        validated = held
+        recall = "" if held is None else f"mean recall {held.mean_recall:.3f}"
+        steps(shown.step, _joined(f"loss {shown.loss:.3f}", recall), now=now and not is_first)
+
+    with _stopping(out), _bars_or_lines(quiet) as add:
+        decoding = add("decoding", rows, " rows")
+        yield on_progress, on_step
+
+
+def _joined(*remarks: str) -> str:
+    return "  ".join(remark for remark in remarks if remark)
+
+
+class _Update(Protocol):
+    """Called with how many are done, a remark, and whether a log shows the line now."""
+
+    def __call__(self, done: int, remark: str, now: bool = False) -> None: ...
+
+
+# What begins a phase: (what is done, how many in all, what a log counts).
+_Add = Callable[[str, int | None, str], _Update]
+
+
+def _nothing(done: int, remark: str, now: bool = False) -> None:
+    """Show nothing."""
+
+
+@contextlib.contextmanager
+def _bars_or_lines(quiet: bool) -> Iterator[_Add]:
+    if quiet:
+        yield lambda what, total, unit: _nothing
+    elif sys.stderr.isatty():
+        with _bars() as add:
+            yield add
+    else:
+        yield _lines
+
+
+def _lines(what: str, total: int | None, unit: str) -> _Update:
+    """Lines of a log."""
+    first = began = shown = None
+
+    def update(done: int, remark: str, now: bool = False) -> None:
+        nonlocal first, began, shown
+        clock = time.monotonic()
+        if first is None:
+            # What an earlier call did does not count for the speed.
+            first, began, shown = done, clock, clock
+            if not now:
+                return
+        if not now and clock - shown < _LOG_PAUSE:
+            return
+        shown = clock
+        rate = (done - first) / max(clock - began, 1e-9)
+        parts = [f"{what}: {done}{'' if total is None else f' of {total}'}{unit}"]
+        parts += [remark] if remark else []
+        parts.append(f"{rate:.1f}/s")
+        if total is not None and rate > 0:
+            parts.append(f"{_time((total - done) / rate)} left")
+        echo(", ".join(parts), err=True)
+
+    return update
 
 
 def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def _remark(failed: int, also: Callable[[], str] = str) -> str:
-    parts = (f"{failed} failed" if failed else "", also())
-    return "  ".join(part for part in parts if part)
-
-
-# What to call with (done, remark at the end of the line).
-_Update = Callable[[int, str], None]
-
-
 @contextlib.contextmanager
-def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
-    """Bars one below the other; yields what adds one, of (what is done, total)."""
+def _bars() -> Iterator[_Add]:
+    """Bars one below the other."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -213,16 +200,16 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
         console=console,
     ) as progress:
 
-        def add(what: str, total: int | None) -> _Update:
+        def add(what: str, total: int | None, unit: str) -> _Update:
             task = progress.add_task(what, total=total, rate="", remark="")
             shown = -_PAUSE
 
-            def update(done: int, remark: str) -> None:
+            def update(done: int, remark: str, now: bool = False) -> None:
                 nonlocal shown
-                now = time.monotonic()
-                if now - shown < _PAUSE and done != total:
+                clock = time.monotonic()
+                if clock - shown < _PAUSE and done != total:
                     return
-                shown = now
+                shown = clock
                 progress.update(task, completed=done)
                 speed = progress.tasks[task].speed
                 rate = f"{speed:.1f}/s" if speed else ""
@@ -233,30 +220,20 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
         yield add
 
 
-def _holds_results(folder: Path) -> bool:
-    """Return whether a folder holds more than the file that locks it."""
-    return folder.is_dir() and any(not each.name.startswith(".lock") for each in folder.iterdir())
-
-
 @contextlib.contextmanager
-def stopping(out: Path | None, stored: str | None = "what was done is") -> Iterator[None]:
+def _stopping(out: Path | None = None) -> Iterator[None]:
     """End the command after Ctrl-C with one line that says what it stored.
 
-    Args:
-        out: folder of the results; None where nothing is written.
-        stored: what a stopped run stores in its folder, as in "finished rows are"; None where the
-            command stores nothing before its end.
+    Args: out: folder in which a stopped run has what it finished; None where results appear
+        complete or not at all.
     """
     try:
         yield
     except KeyboardInterrupt:
-        if stored is None:
-            text = "nothing was stored"
-        elif out is None:
-            text = f"nothing was stored. With --out FOLDER, {stored} stored"
-        elif not _holds_results(out):
-            text = f"nothing was stored in {out} yet. The same command starts again"
-        else:
-            text = f"{stored} stored in {out}. The same command resumes"
+        names = [each.name for each in out.iterdir()] if out is not None and out.is_dir() else []
+        text = "nothing was stored"
+        # One file locks the folder.
+        if any(not name.startswith(".lock") for name in names):
+            text = f"finished steps are stored in {out}. The same command resumes"
         echo(f"\nstopped; {text}.", err=True)
         raise SystemExit(INTERRUPTED) from None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     OptionalOut,
@@ -42,10 +42,7 @@ def retrieval(
     quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with (
-            stopping(out, stored=None),
-            row_progress(total, "embedding", quiet=quiet, also=also) as on_progress,
-        ):
+        with row_progress(total, "embedding", quiet=quiet, also=also) as on_progress:
             result = compute_retrieval(
                 studies,
                 folder,

@@ -12,7 +12,7 @@ from vlscore.cli.output import (
     show,
     without_intervals,
 )
-from vlscore.cli.progress import cache_hits, phase_progress, stopping
+from vlscore.cli.progress import cache_hits, phase_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Format,
@@ -65,10 +65,7 @@ def sensitivity(
         opened = table.studies(studies, {"image"}, "id", "image", "view")
     if studies is not None or encoding.encoder is not None:
         embedder = encoding.embedder()
-    with (
-        stopping(out),
-        phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase,
-    ):
+    with phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase:
         run = compute_sensitivity(
             perturbations,
             out,

@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter, Token
 from cyclopts.types import NonNegativeInt
 
 from vlscore.cli.output import check_figure, echo, print_notes, show
-from vlscore.cli.progress import stopping, training_progress
+from vlscore.cli.progress import training_progress
 from vlscore.cli.shared import (
     RESULTS,
     Device,
@@ -119,10 +119,7 @@ def train(
     held_out = None if validation is None else prepared(validation)
     leads = TrainingProcesses.launched().leads
     quiet = output.is_silent or not leads
-    with (
-        stopping(out, "finished steps are"),
-        training_progress(made.table.count(), quiet=quiet) as (on_progress, on_step),
-    ):
+    with training_progress(made.table.count(), out, quiet) as (on_progress, on_step):
         result = run(
             made,
             out,
