@@ -7,9 +7,9 @@ import time
 import pytest
 
 from vlscore.cli import progress
-from vlscore.cli.output import print_bad_rows, print_failures
+from vlscore.cli.output import print_failures
 from vlscore.cli.progress import phase_progress, row_progress, training_progress
-from vlscore.data import BadRow
+from vlscore.stats import Failure
 
 
 @pytest.fixture
@@ -114,24 +114,23 @@ def test_where_a_terminal_is_narrow_what_is_beside_is_cut_and_nothing_else(
 
 
 def test_failed_rows_with_one_reason_are_one_line(capsys):
-    rows = [(k, f"s{k}", "no section FINDINGS") for k in range(1, 8)]
-    print_failures([*rows, (9, "", "no image")], 8, "rows lack a value")
+    rows = [Failure(k, f"s{k}", "no section FINDINGS") for k in range(1, 8)]
+    print_failures([*rows, Failure(9, "", "no image")], "rows lack a value")
     assert capsys.readouterr().err.splitlines() == [
         "8 rows lack a value:",
         "  row 1 (s1), row 2 (s2), row 3 (s3) and 4 more: no section FINDINGS",
         "  row 9: no image",
     ]
-    others = [(k, "", f"reason {k}") for k in range(11)]
-    print_failures(others, 11, "rows lack a value")
+    others = [Failure(k, "", f"reason {k}") for k in range(11)]
+    print_failures(others, "rows lack a value")
     assert capsys.readouterr().err.splitlines()[-2:] == ["  row 9: reason 9", "  ... and more"]
 
 
 def test_one_failed_row_has_words_of_its_own_and_the_file_with_all_is_named(capsys):
-    print_failures([(3, "a", "no text")], 1, "rows lack a value", "row lacks a value", "all.csv")
+    failed = Failure(3, "a", "no text")
+    print_failures([failed], "rows lack a value", "row lacks a value", "all.csv")
     assert capsys.readouterr().err == (
         "1 row lacks a value:\n  row 3 (a): no text\nall of them: all.csv\n"
     )
-    print_bad_rows([BadRow(3, None, "no text"), BadRow(4, "b", "no text")], "embedded", "t.csv")
-    assert capsys.readouterr().err == (
-        "2 rows of t.csv could not be embedded:\n  row 3, row 4 (b): no text\n"
-    )
+    print_failures([Failure("ours", "s1", "no image")], "values are missing", "value is missing")
+    assert capsys.readouterr().err == "1 value is missing:\n  ours, s1: no image\n"

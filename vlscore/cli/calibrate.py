@@ -8,8 +8,8 @@ from cyclopts.types import NonNegativeInt
 from vlscore.cli.output import (
     echo,
     end_with,
-    print_bad_rows,
     print_encoder_warning,
+    print_failures,
     print_json,
     print_notes,
     terminal_width,
@@ -17,6 +17,7 @@ from vlscore.cli.output import (
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import EncoderOptions, OutputOptions, Table, TableOptions, options
 from vlscore.errors import InvalidSetting
+from vlscore.stats import Failure
 
 if TYPE_CHECKING:
     from vlscore.evaluation import Calibration
@@ -84,4 +85,5 @@ def _print(found: "Calibration", card: Path | None, output: OutputOptions) -> No
         echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
         if card is not None:
             echo(f"wrote {card}")
-    print_bad_rows(found.failed)
+    failed = [Failure(row.row, row.id or "", row.reason) for row in found.failed]
+    print_failures(failed, "rows could not be used")

@@ -88,8 +88,8 @@ def build(
         echo(result.signature)
         echo(f"wrote {out}")
     failures = result.failures
-    many, listed = f"rows of {corpus} could not be used", out / "failures.csv"
-    print_failures(failures, len(failures), many, many.replace("rows", "row", 1), listed)
+    many = f"rows of {corpus} could not be used"
+    print_failures(failures, many, listed_in=out / "failures.csv")
     end_with(failures, output.keep_going)
 
 

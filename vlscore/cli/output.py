@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from vlscore.core import printable
 
 if TYPE_CHECKING:
-    from vlscore.data import BadRow
     from vlscore.embedding import StudyEmbedder
-    from vlscore.stats import Result, TextTable
+    from vlscore.stats import Failure, Result, TextTable
 
 SHOWN_FAILURES = 10
 # Failed rows of which equal reasons are listed in one line.
@@ -88,72 +87,39 @@ def print_notes(notes: Iterable[str]) -> None:
         echo(f"note: {note}", err=True)
 
 
-def print_run_notes(run: "Result", done: str = "computed") -> None:
-    """Print the notes of a run, and whether it had ended before.
-
-    Args: done: what an unchanged run did not do again, as in "embedded".
-    """
-    print_notes(run.notes)
-    if run.unchanged:
-        echo(f"{run.folder} holds these results already; nothing was {done}", err=True)
-
-
 def print_failures(
-    shown: Sequence[tuple[int | str | None, str, str]],
-    count: int,
-    many: str,
-    one: str | None = None,
-    listed_in: object = None,
+    failed: "Sequence[Failure]", many: str, one: str | None = None, listed_in: object = None
 ) -> None:
     """List the first failed rows on stderr, those with the same reason in one line.
 
     Args:
-        shown: (row, id, reason), at least GROUPED_FAILURES of them where there are so many; the
-            row is None where no row of one table is meant.
-        count: of all failed rows.
         many: what they are, as in "rows lack a value".
-        one: the same of a single row; default: as of many.
+        one: the same of a single row; default: "row" for "rows".
         listed_in: file with all of them; None where there is none.
     """
-    if not count:
+    if not failed:
         return
-    echo(f"{count} {one if one is not None and count == 1 else many}:", err=True)
-    reasons: dict[str, dict[tuple[int | str | None, str], None]] = {}
-    for row, study_id, reason in shown[:GROUPED_FAILURES]:
-        reasons.setdefault(reason, {})[row, study_id] = None
-    listed = list(reasons.items())[:SHOWN_FAILURES]
-    for reason, rows in listed:
-        names = [_row_name(*each) for each in list(rows)[:_NAMES_OF_A_GROUP]]
-        more = len(rows) - len(names)
-        echo(f"  {', '.join(names)}{f' and {more} more' if more else ''}: {reason}", err=True)
-    if _places(row for _, rows in listed for row in rows) != _places(
-        row for rows in reasons.values() for row in rows
-    ) or count > min(len(shown), GROUPED_FAILURES):
+    single = many.replace("rows", "row", 1) if one is None else one
+    echo(f"{len(failed)} {single if len(failed) == 1 else many}:", err=True)
+    reasons: dict[str, dict[str, None]] = {}
+    for each in failed[:GROUPED_FAILURES]:
+        reasons.setdefault(each.reason, {})[_row_name(each)] = None
+    for reason, rows in list(reasons.items())[:SHOWN_FAILURES]:
+        names = list(rows)[:_NAMES_OF_A_GROUP]
+        more = f" and {len(rows) - len(names)} more" if len(rows) > len(names) else ""
+        echo(f"  {', '.join(names)}{more}: {reason}", err=True)
+    if len(reasons) > SHOWN_FAILURES or len(failed) > GROUPED_FAILURES:
         echo("  ... and more", err=True)
     if listed_in is not None:
         echo(f"all of them: {listed_in}", err=True)
 
 
-def _places(
-    rows: Iterable[tuple[int | str | None, str]],
-) -> set[tuple[int | str | None, str]]:
-    """Return the rows; one that failed twice is returned once."""
-    return {(row, id if row is None else "") for row, id in rows}
-
-
-def print_bad_rows(
-    bad: "Sequence[BadRow]", could_not_be: str = "used", of: object = None, listed_in: object = None
-) -> None:
-    """List the rows of a table that could not be used.
-
-    Args:
-        could_not_be: what a row could not be, as in "embedded".
-        of: table, where it is named.
-        listed_in: file with all of them.
-    """
-    shown = [(row.row, row.id or "", row.reason) for row in bad]
-    rest = f"{'' if of is None else f' of {of}'} could not be {could_not_be}"
-    print_failures(shown, len(shown), f"rows{rest}", f"row{rest}", listed_in)
+def _row_name(failure: "Failure") -> str:
+    """Return how a row is called; a failure of a comparison names a system instead of a row."""
+    row, id, _ = failure
+    if isinstance(row, str):
+        return f"{row}, {id}"
+    return f"row {row} ({id})" if id else f"row {row}"
 
 
 def print_left_out(reasons: Mapping[str, str]) -> None:
@@ -173,12 +139,6 @@ def print_left_out(reasons: Mapping[str, str]) -> None:
         more = f" and {len(names) - _NAMES_OF_A_GROUP} more"
         shown = ", ".join(names[:_NAMES_OF_A_GROUP])
         echo(f"  {shown}{more if len(names) > _NAMES_OF_A_GROUP else ''}: {reason}", err=True)
-
-
-def _row_name(row: int | str | None, study_id: str) -> str:
-    if row is None:
-        return study_id
-    return f"row {row} ({study_id})" if study_id else f"row {row}"
 
 
 def show_tables(
@@ -261,7 +221,7 @@ def show(
     That is: notes; tables, or the content as json; failed rows.
 
     Args:
-        many, one: what failed, as of `print_failures`; default: one row instead of several.
+        many, one: what failed, as of `print_failures`.
         done: what an unchanged run did not do again, as in "embedded".
         tables: as they are printed; default: those of the result.
         last: lines behind the tables.
@@ -276,7 +236,9 @@ def show(
         from vlscore.evaluation import draw
 
         draw(result.folder, figure, columns=columns)
-    print_run_notes(result, done)
+    print_notes(result.notes)
+    if result.unchanged:
+        echo(f"{result.folder} holds these results already; nothing was {done}", err=True)
     if asked.as_json:
         print_json(result.content)
     elif not asked.quiet:
@@ -286,14 +248,8 @@ def show(
         )
         for line in last:
             echo(line)
-    # A failure of a comparison names a system instead of a row.
-    failed = [
-        (None, f"{row}, {id}", reason) if isinstance(row, str) else (row, id, reason)
-        for row, id, reason in result.failures
-    ]
-    listed = result.folder / "failures.csv"
-    one = many.replace("rows", "row", 1) if one is None else one
-    print_failures(failed, len(failed), many, one, listed if kept and listed.is_file() else None)
+    failed, listed = result.failures, result.folder / "failures.csv"
+    print_failures(failed, many, one, listed if kept and listed.is_file() else None)
     if asked.report:
         from vlscore.pages import report
 

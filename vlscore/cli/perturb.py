@@ -71,7 +71,7 @@ def perturb(
         echo(f"wrote {result.folder}")
     bad = result.failures
     listed = result.folder / "skipped.jsonl"
-    print_failures(bad, len(bad), "rows could not be used", "row could not be used", listed)
+    print_failures(bad, "rows could not be used", listed_in=listed)
     end_with(bad, output.keep_going)
 
 

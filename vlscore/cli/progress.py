@@ -147,7 +147,7 @@ def _lines(what: str, total: int | None, unit: str) -> _Update:
         shown = clock
         rate = (done - first) / max(clock - began, 1e-9)
         parts = [f"{what}: {done}{'' if total is None else f' of {total}'}{unit}"]
-        parts += [remark] if remark else []
+        parts += [each for each in remark.split("  ") if each]
         parts.append(f"{rate:.1f}/s")
         if total is not None and rate > 0:
             parts.append(f"{_time((total - done) / rate)} left")
