@@ -78,7 +78,7 @@ _LAYERS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
 def _composed(
     tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
 ) -> Iterator[Match]:
-    earlier = _earlier(tokens, found.get("earlier", ()), words)
+    earlier = earlier_times(tokens, found.get("earlier", ()), words)
     simple = found.get("change", ())
     for word in found.get("unseen", ()):
         time = _after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
@@ -122,7 +122,7 @@ def _made(first: int, last: int, value: str) -> Match:
     return Match(first, last, "change", str(value))
 
 
-def _earlier(
+def earlier_times(
     tokens: Sequence[Token], named: Sequence[Match], words: ChangeWords
 ) -> list[tuple[int, int]]:
     """Return the token ranges that name an earlier examination or time."""

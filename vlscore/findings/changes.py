@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.findings.change_words import ENLARGING
+from vlscore.findings.change_words import ENLARGING, earlier_times
 from vlscore.findings.lexicon import ChangeWords, Lexicon, load_lexicon
 from vlscore.findings.tokens import tokenize
 from vlscore.findings.types import (
@@ -77,6 +77,25 @@ def changes_of(report: ReportFindings, lexicon: Lexicon | None = None) -> tuple[
         if sentence.changes and sentence.category not in _SILENT:
             found += _of_sentence(report, sentence, lexicon)
     return tuple(sorted(found, key=lambda c: c.span))
+
+
+def speaks_of_earlier(report: ReportFindings, lexicon: Lexicon | None = None) -> bool:
+    """Return whether a report compares with an earlier examination, or refers to one.
+
+    >>> from vlscore.findings import extract
+    >>> [speaks_of_earlier(extract(t)) for t in ("Stable nodule.", "No prior study. Old fracture.")]
+    [True, False]
+    """
+    lexicon = lexicon or load_lexicon()
+    if changes_of(report, lexicon):
+        return True
+    for sentence in report.sentences:
+        if sentence.category in _SILENT:
+            continue
+        tokens = tokenize(sentence.span.of(report.text))
+        if earlier_times(tokens, lexicon.trie.find(tokens).get("earlier", ()), lexicon.changes):
+            return True
+    return False
 
 
 def without_comparisons(report: ReportFindings) -> ReportFindings:

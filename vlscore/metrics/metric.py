@@ -136,8 +136,6 @@ class Metric:
             about something else; the contract then tests it.
         cost: "free", "model" if a neural network runs, "paid" if a service charges money.
             Metrics that are not free run only if the user names them.
-        by_default: whether it runs where nobody names a metric; False if many pairs of reports have
-            no value.
         library: distribution that computes it and whose version the signature has; "vlscore", or
             "own" for a user's metric, whose signature has `version`.
         module: the module of the library to import; default: the distribution's name.
@@ -162,7 +160,6 @@ class Metric:
     primary: ClassVar[str] = ""
     reference_scores_best: ClassVar[bool] = False
     cost: ClassVar[Literal["free", "model", "paid"]] = "free"
-    by_default: ClassVar[bool] = True
     library: ClassVar[str] = "own"
     module: ClassVar[str | None] = None
     extra: ClassVar[str | None] = None

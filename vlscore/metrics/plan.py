@@ -265,8 +265,6 @@ def usable_metrics(
     for name, metric in METRICS.items():
         if metric.cost != "free":
             reason: str | None = f"it runs only if it is named, because {_COSTS[metric.cost]}"
-        elif not metric.by_default:
-            reason = "it runs only if it is named, because many reports have no value of it"
         else:
             reason = metric.missing() or lacks(metric, embeddings)
         if reason is None:

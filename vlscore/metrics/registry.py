@@ -219,8 +219,5 @@ def _members_of(name: str) -> list[Metric] | None:
     return [
         metric
         for metric in METRICS.values()
-        if metric.cost == "free"
-        and metric.by_default
-        and group[1](metric)
-        and metric.missing() is None
+        if metric.cost == "free" and group[1](metric) and metric.missing() is None
     ]

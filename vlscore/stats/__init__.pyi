@@ -21,6 +21,7 @@ from .grouped import clustered_median as clustered_median
 from .grouped import grouped_auc as grouped_auc
 from .grouped import grouped_difference as grouped_difference
 from .grouped import grouped_mean as grouped_mean
+from .grouped import grouped_ratio as grouped_ratio
 from .grouped import places_by_group as places_by_group
 from .grouped import sums_by_group as sums_by_group
 from .hypothesis_tests import Combine as Combine

@@ -73,6 +73,33 @@ def grouped_difference(
     return percentiles(estimate, drawn, level, len(names))
 
 
+def grouped_ratio(
+    values: ArrayLike,
+    groups: Sequence[str],
+    others: ArrayLike,
+    other_groups: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Compute the mean of `values` over that of `others`, with a bootstrap interval over groups.
+
+    Groups are drawn as by `grouped_difference`.
+
+    >>> grouped_ratio([3.0, 1.0], ["a", "b"], [4.0, 4.0], ["a", "b"]).estimate
+    0.5
+    """
+    names = sorted({*groups, *other_groups})
+    sums, counts = _totals(values, groups, names)
+    other_sums, other_counts = _totals(others, other_groups, names)
+    totals = _resample(np.stack([sums, counts, other_sums, other_counts]), resamples, seed)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = totals[:, 0] / totals[:, 1] / (totals[:, 2] / totals[:, 3])
+        ratio = sums.sum() / counts.sum() / (other_sums.sum() / other_counts.sum())
+    return percentiles(float(ratio), drawn, level, len(names))
+
+
 def grouped_auc(
     values: ArrayLike,
     is_positive: ArrayLike,

@@ -47,6 +47,19 @@ def _texts(pairs, kind):
     return list(chosen["perturbed"]), list(chosen["original"])
 
 
+def test_what_a_metric_sees_and_ignores_is_computed_from_all_drops(pairs):
+    (row,) = noticed(pairs, "rouge-l")[0]["strengths"].to_dict("records")
+    rows = pairs[pairs["kind"] != "standard-normal"]
+    drop = 1 - compute(["rouge-l"], list(rows["perturbed"]), list(rows["original"]))["rouge-l"]
+    significant = rows["is_significant"].to_numpy()
+    ranked = stats.mannwhitneyu(drop[significant], drop[~significant])
+    pairs_of_drops = int(significant.sum()) * int((~significant).sum())
+    assert row["sees"] == pytest.approx(ranked.statistic / pairs_of_drops)
+    cost = np.abs(drop[~significant]).mean() / drop[significant].mean()
+    assert row["ignores"] == pytest.approx(1 - cost)
+    assert row["ignores.low"] <= row["ignores"] <= row["ignores.high"]
+
+
 def test_means_are_those_of_the_metric_itself(pairs):
     kinds = noticed(pairs, "rouge-l")[0]["kinds"]
     assert list(kinds["kind"]) == list(KINDS)

@@ -13,6 +13,7 @@ from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import VALUES, draw_comparison
 from vlscore.evaluation.comparison.inputs import Inputs, opened_systems
+from vlscore.evaluation.comparison.language import language_facts, language_table
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table
 from vlscore.evaluation.comparison.statistics import (
     Quantity,
@@ -171,12 +172,14 @@ def _compared(
         patients=inputs.patients,
         against=settings.against,
     )
-    facts = _facts_of_texts(inputs, {**texts, **baselines}, baselines, values)
+    read = _read_texts(inputs, {**texts, **baselines}, baselines)
+    facts = _facts_of_texts(inputs, read, values)
+    language = language_facts(read, *_references(inputs))
     # What makes all other numbers void comes first.
     notes = [*_same_text_notes(facts), *inputs.notes, *notes]
-    tables = [texts_table(facts), systems_table(measured, names)]
+    tables = [texts_table(facts), language_table(language), systems_table(measured, names)]
     tables += differences_tables(measured, tested)
-    frames = {"systems": frame(measured), "texts": frame(facts)}
+    frames = {"systems": frame(measured), "texts": frame(facts), "language": frame(language)}
     if tested:
         frames["differences"] = frame(tested)
     return Content(
@@ -196,15 +199,10 @@ def _compared(
     )
 
 
-def _facts_of_texts(
-    inputs: Inputs,
-    texts: Mapping[str, Sequence[str | None]],
-    baselines: Mapping[str, Any],
-    values: SystemValues,
-) -> list[dict[str, Any]]:
-    """Return facts about the candidates of every system as texts."""
-    known = {same_words(text) for text in inputs.references() if text is not None}
-    known |= {same_words(text) for text in inputs.train or ()}
+def _read_texts(
+    inputs: Inputs, texts: Mapping[str, Sequence[str | None]], baselines: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """Return the section of each system's candidates that is scored; "" for none."""
 
     def selected(text: str) -> str:
         try:
@@ -212,10 +210,28 @@ def _facts_of_texts(
         except VLScoreError:
             return text
 
+    given = {name: [text or "" for text in own] for name, own in texts.items()}
+    return {
+        name: own if name in baselines else [*map(selected, own)] for name, own in given.items()
+    }
+
+
+def _references(inputs: Inputs) -> tuple[list[str], list[bool]]:
+    """Return the references that are scored, "" for none, and whether each has an earlier image."""
+    images = (inputs.systems.images.get(study.id) for study in inputs.systems.studies)
+    has_prior = [getattr(found, "prior", None) is not None for found in images]
+    return [text or "" for text in inputs.references()], has_prior
+
+
+def _facts_of_texts(
+    inputs: Inputs, texts: Mapping[str, Sequence[str]], values: SystemValues
+) -> list[dict[str, Any]]:
+    """Return facts about the candidates of every system as texts."""
+    known = {same_words(text) for text in inputs.references() if text is not None}
+    known |= {same_words(text) for text in inputs.train or ()}
     found = []
     for k, (name, candidates) in enumerate(texts.items()):
-        given = [text or "" for text in candidates]
-        facts = text_facts(given if name in baselines else [*map(selected, given)], known)
+        facts = text_facts(candidates, known)
         lacking = {
             str(metric): int((~np.isfinite(values.columns[str(metric)][k])).sum())
             for metric in inputs.signatures

@@ -38,6 +38,7 @@ from vlscore.stats import (
     grouped_auc,
     grouped_difference,
     grouped_mean,
+    grouped_ratio,
     interval_in,
     new_figure,
     note_with_mark,
@@ -78,6 +79,10 @@ def compare_kinds(
             significant change drops further), test, p_value; adjusted_p (Benjamini-Hochberg over
             all contrasts of the run).
         "normal": value of every normal report against the standard one.
+        "strengths": a row a metric: sees (chance that a significant change costs more than a
+            harmless one; .5: it cannot tell them apart), ignores (1 less the mean absolute change
+            by a harmless one over the mean drop of a significant one; 1: harmless changes move
+            nothing), significant and harmless (numbers of pairs).
         "metrics": name, higher_is_better, n (pairs with both values).
     """
     study, kind = pairs["study_id"].to_numpy(dtype=object), pairs["kind"].to_numpy(dtype=object)
@@ -86,7 +91,7 @@ def compare_kinds(
     there = [name for name in dict.fromkeys([*KINDS, *kind]) if (common & (kind == name)).any()]
     rows_of = {name: np.flatnonzero(common & (kind == name)) for name in there}
     options: dict[str, Any] = {"resamples": resamples, "seed": seed}
-    kinds, contrasts, normal = [], [], []
+    kinds, contrasts, normal, strengths = [], [], [], []
     resampling = on_phase("resampling metrics", len(scored.values))
     for number, name in enumerate(scored.values, start=1):
         drops, values = scored.drop(name), scored.values[name][1]
@@ -106,6 +111,7 @@ def compare_kinds(
             )
             if k == NORMAL_KIND:
                 normal += [{"metric": name, "value": each} for each in value.tolist()]
+        strengths += _strengths(name, drop_of, significant, options)
         mean_of = {each["kind"]: each["value"] for each in kinds if each["metric"] == name}
         contrasts += [
             {
@@ -125,8 +131,48 @@ def compare_kinds(
         contrasts, benjamini_hochberg([each["p_value"] for each in contrasts]), strict=True
     ):
         each["adjusted_p"] = float(p)
-    found = {"kinds": kinds, "contrasts": contrasts, "normal": normal}
+    found = {"kinds": kinds, "contrasts": contrasts, "normal": normal, "strengths": strengths}
     return {"metrics": scored.metrics(), **{name: frame(rows) for name, rows in found.items()}}
+
+
+def _strengths(
+    metric: str,
+    drop_of: Mapping[str, tuple[Array, Sequence[str]]],
+    significant: Mapping[str, bool],
+    options: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Return how well a metric tells all significant changes from all harmless ones.
+
+    A standard normal report in place of a normal one is another text, so it is neither.
+    """
+    kinds = [kind for kind in drop_of if kind != NORMAL_KIND]
+    (drop, studies), (other, other_studies) = (
+        (
+            np.concatenate(
+                [np.empty(0), *(drop_of[k][0] for k in kinds if significant[k] == is_so)]
+            ),
+            [study for k in kinds if significant[k] == is_so for study in drop_of[k][1]],
+        )
+        for is_so in (True, False)
+    )
+    if not len(drop) or not len(other):
+        return []
+    is_significant = np.arange(len(drop) + len(other)) < len(drop)
+    cost = grouped_ratio(np.abs(other), other_studies, drop, studies, **options)
+    return [
+        {
+            "metric": metric,
+            "sees": grouped_auc(
+                np.concatenate([drop, other]),
+                is_significant,
+                [*studies, *other_studies],
+                **options,
+            ),
+            "ignores": Interval(1 - cost.estimate, 1 - cost.high, 1 - cost.low),
+            "significant": len(drop),
+            "harmless": len(other),
+        }
+    ]
 
 
 def _contrast(
@@ -284,6 +330,12 @@ def _within_studies(
     return grouped_mean(list(found.values()), list(found), **options) if found else None
 
 
+_STRENGTHS = (
+    "sees: chance that a significant change costs more than a harmless one (.5: the metric cannot "
+    "tell them apart). ignores: 1 less the mean absolute change by a harmless one over the mean "
+    "drop of a significant one (1: harmless changes move nothing; below 0: they move more). 95 % "
+    "bootstrap intervals over studies; pairs of each."
+)
 _CONTRAST = (
     "Δ: difference of the two mean drops, 95 % bootstrap interval over studies. ratio: of these "
     "drops, where the interval of the control's excludes 0. AUC: chance that the significant "
@@ -306,12 +358,18 @@ def sensitivity_tables(
     frames: "Mapping[str, DataFrame]", signatures: Mapping[str, Any]
 ) -> list[TextTable]:
     """Return the tables of the paper, of all kinds, and of swapped images; those that have rows."""
-    tables = [_contrast_table(frames["contrasts"], name) for name in _COMPARED]
+    tables = [_strengths_table(frames["strengths"])]
+    tables += [_contrast_table(frames["contrasts"], name) for name in _COMPARED]
     tables += [_normal_table(frames), _kinds_table(frames["kinds"])]
     if "swaps" in frames:
         tables.append(_swap_table(frames["swaps"]))
     shown = (named_as_in_papers(table) for table in tables if table.rows)
     return with_mark(shown, signatures.values())
+
+
+def _strengths_table(strengths: "DataFrame") -> TextTable:
+    columns = {name: name for name in ("metric", "sees", "ignores", "significant", "harmless")}
+    return text_table("What a metric sees, what it ignores", strengths, _STRENGTHS, columns=columns)
 
 
 def _contrast_table(contrasts: "DataFrame", name: str) -> TextTable:

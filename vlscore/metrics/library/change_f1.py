@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import __version__
-from vlscore.errors import VLScoreError
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.findings_f1 import findings_of, slug
@@ -29,13 +27,17 @@ _GROUPS = {"": list(range(len(LABELS)))}
 
 
 class ChangeF1(Metric):
-    """Precision, recall and F1 of (finding, change) pairs; undefined where no report has one."""
+    """Precision, recall and F1 of (finding, change) pairs.
+
+    The mean over studies is mostly that of pairs that speak of no change; micro counts none of
+    these, and is undefined where no report speaks of one.
+    """
 
     name = "change-f1"
     title = "Change F1"
     description = (
         "F1 of the changes (new, worse, unchanged, improved, resolved) of findings that candidate "
-        "and reference state; undefined where neither speaks of a change"
+        "and reference state; 1 where neither speaks of a change"
     )
     citation = (
         "rules of vlscore.findings; classes after Wu et al. 2021, Chest ImaGenome, and Bannur et "
@@ -48,13 +50,12 @@ class ChangeF1(Metric):
     )
     statistics = 3 * len(LABELS)
     corpus = (
-        Output("micro", "F1 of the counts of all findings together"),
+        Output("micro", "F1 of the counts of all findings; undefined where no report compares"),
         Output("macro", "mean F1 over the findings whose change some report states"),
         *(Output(slug(name), f"F1 of changes of {name}; undefined without any") for name in LABELS),
     )
     primary = "micro"
     uses_findings = True
-    by_default = False
     library = "vlscore"
 
     def compute(self, batch: Batch) -> Computed:
@@ -63,13 +64,9 @@ class ChangeF1(Metric):
         extra = _counts([candidate - reference for candidate, reference in pairs])
         missed = _counts([reference - candidate for candidate, reference in pairs])
         tp, fp, fn = (counts.sum(1) for counts in (shared, extra, missed))
-        reason = VLScoreError("neither report speaks of a change since an earlier examination")
-        silent = np.flatnonzero(tp + fp + fn == 0).tolist()
-        return Computed(
-            f1_precision_recall(tp, fp, fn),
-            np.hstack([shared, extra, missed]),
-            dict.fromkeys(silent, reason),
-        )
+        # A silent pair counts 0 everywhere. It must not fail: `compare` would drop the study for
+        # every system, also for one that invents a change there.
+        return Computed(f1_precision_recall(tp, fp, fn), np.hstack([shared, extra, missed]))
 
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:
         found, f1 = label_f1s(sums, _GROUPS)
@@ -80,7 +77,9 @@ class ChangeF1(Metric):
         return {**found, **{slug(name): stated[:, k] for k, name in enumerate(LABELS)}}
 
     def facts(self) -> dict[str, Any]:
-        return {"changes": f"vlscore.findings@{__version__}"}
+        from vlscore.findings import extraction_name
+
+        return {"changes": f"vlscore.findings@{extraction_name()}"}
 
 
 #: Label, what it is about where the label is "Other", and the change.

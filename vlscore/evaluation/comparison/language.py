@@ -1,0 +1,111 @@
+"""Language of candidates: repeated phrases, vocabulary, frequent reports, earlier images.
+
+The references are measured in the same way, because a number says little without theirs.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vlscore.data import split_sentences
+from vlscore.evaluation.comparison.statistics import same_words
+from vlscore.findings import extract, speaks_of_earlier
+from vlscore.stats import TextTable, number
+
+REFERENCES = "references"
+#: Words of the longest phrase whose repetition is counted, and its least number of repetitions.
+_LONGEST_PHRASE = 10
+_TIMES = {1: 3}
+
+
+def repeats_itself(report: str) -> bool:
+    """Return whether a word stands three times, or a phrase of up to ten words twice, in a row.
+
+    >>> repeats_itself("two views views views of the chest"), repeats_itself("No edema. No edema.")
+    (True, True)
+    >>> repeats_itself("No edema. Clear lungs. No edema.")
+    False
+    """
+    words = [word.strip(".,;:()").lower() for word in report.split()]
+    words = [word for word in words if word]
+    for length in range(1, _LONGEST_PHRASE + 1):
+        run = 0
+        for one, other in zip(words, words[length:], strict=False):
+            run = run + 1 if one == other else 0
+            if run >= length * (_TIMES.get(length, 2) - 1):
+                return True
+    return False
+
+
+def language_facts(
+    candidates: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    has_prior: Sequence[bool],
+) -> list[dict[str, Any]]:
+    """Return facts about the language of each system, and of the references, last.
+
+    Args:
+        candidates: n texts of each system.
+        references: n texts; "" where a study has none.
+        has_prior: whether a study has an earlier image.
+
+    Returns: `repeated`, share of reports that repeat a phrase; `vocabulary`, number of different
+        words; `sentences`, number of different sentences; `most_frequent`, share of the most
+        frequent report; `earlier_image`, share of reports that speak of an earlier image, of the
+        `n_without_earlier` studies where none is known: the reference speaks of none, and the table
+        has none. None where there is no such study.
+    """
+    spoken = {text: speaks_of_earlier(extract(text)) for text in set(references)}
+    unknown = [
+        not spoken[text] and not prior for text, prior in zip(references, has_prior, strict=True)
+    ]
+    found = []
+    for name, texts in [*candidates.items(), (REFERENCES, references)]:
+        words = [same_words(text) for text in texts]
+        vocabulary = {word.strip(".,;:()") for text in words for word in text.split()} - {""}
+        sentences = {
+            same_words(sentence.text).rstrip(" .")
+            for text in set(texts)
+            for sentence in split_sentences(text)
+        }
+        asked = [text for text, is_unknown in zip(texts, unknown, strict=True) if is_unknown]
+        spoken |= {text: speaks_of_earlier(extract(text)) for text in {*asked} - spoken.keys()}
+        earlier = sum(spoken[text] for text in asked) / len(asked) if asked else None
+        found.append(
+            {
+                "system": name,
+                "repeated": sum(map(repeats_itself, texts)) / len(texts),
+                "vocabulary": len(vocabulary),
+                "sentences": len(sentences),
+                "most_frequent": Counter(words).most_common(1)[0][1] / len(texts),
+                "earlier_image": None if name == REFERENCES else earlier,
+                "n_without_earlier": len(asked),
+                "n": len(texts),
+            }
+        )
+    return found
+
+
+def language_table(facts: Sequence[Mapping[str, Any]]) -> TextTable:
+    """Return the table of the language of the systems and of the references."""
+    rows = [
+        (
+            each["system"],
+            number(each["repeated"]),
+            str(each["vocabulary"]),
+            str(each["sentences"]),
+            number(each["most_frequent"]),
+            "-" if each["earlier_image"] is None else number(each["earlier_image"]),
+        )
+        for each in facts
+    ]
+    asked = facts[0]["n_without_earlier"]
+    return TextTable(
+        "Language of the candidates",
+        ("system", "repeated", "vocabulary", "sentences", "most frequent", "earlier image"),
+        tuple(rows),
+        "Share of reports that repeat a word three times, or a phrase twice, in a row; numbers of "
+        "different words and sentences; share of the most frequent report; share of reports that "
+        f"speak of an earlier image, of {asked} studies whose reference speaks of none and whose "
+        "row has none.",
+    )
