@@ -177,7 +177,7 @@ def _compared(
     language = language_facts(read, *_references(inputs))
     # What makes all other numbers void comes first.
     notes = [*_same_text_notes(facts), *inputs.notes, *notes]
-    tables = [texts_table(facts), language_table(language), systems_table(measured, names)]
+    tables = [texts_table(facts), systems_table(measured, names), language_table(language)]
     tables += differences_tables(measured, tested)
     frames = {"systems": frame(measured), "texts": frame(facts), "language": frame(language)}
     if tested:
