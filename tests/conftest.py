@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -27,11 +28,23 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The process that began this run of tests; workers and what they start inherit the variable.
-OWNER = os.environ.setdefault("VLSCORE_TEST_OWNER", str(os.getpid()))
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
+
+
+def run_python(
+    *command: object, env: dict[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments to its end; it imports this package from everywhere."""
+    return subprocess.run(
+        [sys.executable, *map(str, command)],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        **options,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests import forked
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +17,7 @@ def warnings(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     reads them, too."""
     for library in ("sphinx", "myst_parser", "furo"):
         pytest.importorskip(library, reason=INSTALL)
-    done = forked.run(
+    done = run_python(
         *("-m", "sphinx", "-q", "-b", "dummy", "-c", "docs"),
         *("-D", "exclude_patterns=CODE_OF_CONDUCT.md,benchmarks/results"),
         *(".", tmp_path_factory.mktemp("site")),

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
 from tests.cli.conftest import write_jsonl
+from tests.conftest import run_python
 from tests.demonstration import demo_rows
 from tests.evaluation.samples import results_of
 
 
 def vlscore(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     variables = {**os.environ, **environment}
-    return forked.run("-m", "vlscore", *arguments, env=variables, timeout=300)
+    return run_python("-m", "vlscore", *arguments, env=variables)
 
 
 @pytest.fixture

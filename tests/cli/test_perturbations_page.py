@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
-from tests import forked
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.command import run_command
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_python
 from vlscore.data import sample_studies
 from vlscore.perturb import KINDS, perturb_report
 
@@ -47,7 +46,7 @@ def test_the_kinds_that_the_page_names_exist():
 def test_the_example_runs_as_printed(tmp_path, monkeypatch):
     """As a file: alone, by the command, and where the kinds of ours are."""
     (tmp_path / "my_kinds.py").write_text(EXAMPLE)
-    done = forked.run("my_kinds.py", cwd=tmp_path)
+    done = run_python("my_kinds.py", cwd=tmp_path)
     assert sorted(done.stdout.splitlines()) == [
         "Left haemothorax. No edema.",
         "Left hemothorax. No oedema.",

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests import forked
+from tests.conftest import run_python
 from vlscore.core import FULL_PRECISION
 
 SEARCH = """
@@ -20,7 +20,7 @@ NEWER = hasattr(torch.backends.cuda.matmul, "fp32_precision")
 @pytest.mark.slow
 def test_the_newer_switches_do_not_end_a_search():
     # They cannot be set back for the other tests: a process of its own.
-    done = forked.run("-c", SEARCH)
+    done = run_python("-c", SEARCH)
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
 
 

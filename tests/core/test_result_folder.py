@@ -2,12 +2,14 @@
 
 import json
 import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 
 from vlscore.core import ResultFolder, finished_run
-from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting
+from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
 
 NEW = {"a.txt": "one", "b.txt": "two"}
 
@@ -87,6 +89,35 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path):
     ):
         folder.finish(fail)
     assert content(out) == before
+
+
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on_later(tmp_path):
+    out = tmp_path / "run"
+
+    def fill(path):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40, limits[1]))
+        (path / "a.txt").write_bytes(b"x" * 100)
+
+    def absent(path):
+        (tmp_path / "absent.png").read_bytes()
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with (
+            ResultFolder(out, {"seed": 0}) as folder,
+            pytest.raises(OutputFailed, match="too large"),
+        ):
+            folder.finish(fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    # Another file that cannot be read is no fault of the disk.
+    with ResultFolder(out, {"seed": 0}) as folder, pytest.raises(FileNotFoundError):
+        folder.finish(absent)
+    make(out)
+    make(tmp_path / "whole")
+    assert content(out) == content(tmp_path / "whole")
 
 
 def test_two_runs_cannot_write_one_folder(tmp_path):

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests import forked
+from tests.conftest import run_python
 from tests.demonstration import demo_rows
 from tests.encoders.goldens import DATA, row_error
 from vlscore.core import resource_path
@@ -32,7 +32,7 @@ def test_it_loads_without_the_phantom_package(name):
         f"import sys; from vlscore.encoders import load_encoder; load_encoder('{name}'); "
         "print(any(name.startswith('vlscore.data.phantom') for name in sys.modules))"
     )
-    done = forked.run("-c", program)
+    done = run_python("-c", program)
     assert done.stdout.strip() == "False", done.stderr
 
 

@@ -1,14 +1,15 @@
 """Two processes that share each batch train what one process trains."""
 
 import os
+import socket
+import subprocess
 import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.forked import Started
-from tests.killed_process import as_torchrun_sets
+from tests.conftest import REPOSITORY
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.errors import InvalidSetting
@@ -31,10 +32,24 @@ train(preparation, sys.argv[2], settings, Start(ToyEncoder().double()), device="
 """
 
 
+def as_torchrun_sets() -> list[dict[str, str]]:
+    """The variables that torchrun sets for each of two processes on this machine."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    shared |= {"MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    return [{**shared, "RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
+
+
 def _run_two(table, out, micro_batch):
     said = [(out.parent / f"errors{rank}").open("w+") for rank in range(2)]
     two = [
-        Started("-c", PROGRAM, table, out, micro_batch, env={**os.environ, **each}, stderr=errors)
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(table), str(out), str(micro_batch)],
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **each},
+            stderr=errors,
+        )
         for errors, each in zip(said, as_torchrun_sets(), strict=True)
     ]
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
+from tests.conftest import run_python
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.core import file_digest
@@ -102,7 +102,7 @@ def killed(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
     folders = {number: folder / str(int(number)) for number, _ in KILLS}
     jobs = [f"{folders[number]}:{int(number)}:{seconds}" for number, seconds in KILLS]
-    done = forked.run("-c", PROGRAM, table, *jobs)
+    done = run_python("-c", PROGRAM, table, *jobs)
     assert done.stdout.split() == ["True", "True"], done.stderr
     return folders
 

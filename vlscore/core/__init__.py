@@ -1,4 +1,4 @@
-"""Files, resumable folders, the cache, registries, processes; nothing about radiology."""
+"""Files, folders of results, the cache, registries, processes; nothing about radiology."""
 
 import lazy_loader
 

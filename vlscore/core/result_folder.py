@@ -7,6 +7,7 @@ the cache. A kill while files are moved is completed by the next run that opens 
 """
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -23,6 +24,8 @@ RECORD = "run.json"
 PARTIAL = ".partial"
 _LOCK = ".lock"
 _KEY, _RESULTS = "key", "results"
+# Errors of a disk while a file is written, which name no file.
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 
 Key = dict[str, Any]
 
@@ -188,8 +191,7 @@ class ResultFolder:
                 without NaN, without the entries "key" and "results".
 
         Raises: whatever `write` raises, after which the folder holds what it held before;
-            OutputFailed if the system
-            refuses to write.
+            OutputFailed if the system refuses to write.
         """
         partial = self.out / PARTIAL
         with writing(partial):
@@ -200,8 +202,11 @@ class ResultFolder:
             if taken := {_KEY, _RESULTS} & set(record):
                 raise ValueError(f"{RECORD} has entries {sorted(taken)} of its own")
             digests = _digests_on_disk(partial)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
+            if isinstance(error, OSError) and _is_of_disk(error, partial):
+                with writing(self.out):
+                    raise
             raise
         # From here on the run can only be completed, by this process or by the next one.
         content: dict[str, Any] = as_json({**record, _KEY: self.key, _RESULTS: digests})
@@ -248,6 +253,13 @@ class ResultFolder:
                     f"{self.out} holds {path.name}, which no run of this command wrote. Choose a "
                     "new or empty folder, or give --overwrite to replace files of equal names"
                 )
+
+
+def _is_of_disk(error: OSError, partial: Path) -> bool:
+    """Return whether the system refused to write results, rather than to read something else."""
+    if error.filename is None:
+        return error.errno in _FULL
+    return Path(os.fsdecode(error.filename)).is_relative_to(partial)
 
 
 def _move_results(out: Path) -> None:

@@ -3,14 +3,12 @@
 import gzip
 import json
 import logging
-import signal
 import sys
 import time
 import tracemalloc
 
 import pytest
 
-from tests.forked import Started
 from tests.metrics.judge.endpoint_server import EMPTY, Answer, running
 from vlscore import evaluation
 from vlscore.errors import InvalidSetting, MissingDependency
@@ -445,35 +443,6 @@ def test_a_second_run_asks_nothing(cache_folder):
         other = judge_of(endpoint.url, order="reference-first")
         other.judge(*CASE)
         assert len(endpoint.requests) == 3
-
-
-@pytest.mark.slow
-def test_a_killed_run_pays_for_no_answer_twice(tmp_path, cache_folder):
-    """The server holds its seventh answer back until the run is killed by SIGKILL."""
-    rows = [f"{k},Clear lungs {k}.,Left effusion {k}." for k in range(12)]
-    path, out = tmp_path / "t.csv", tmp_path / "out"
-    path.write_text("\n".join(["id,reference,candidate", *rows]) + "\n")
-    answer = WRONG_SIDE.replace("wrong_location", "false_finding")
-
-    def behave(number, body):
-        return Answer(answer, seconds=30.0 if number == 6 else 0.0)
-
-    with running(behave) as endpoint:
-        run = Started(
-            *("-m", "vlscore", "judge", path, "--out", out, "--model", "fake", "--endpoint"),
-            *(endpoint.url, "--in-flight", "1", "--prompt", "zero-shot", "--quiet"),
-        )
-        while len(endpoint.requests) < 7 and run.poll() is None:
-            time.sleep(0.02)
-        run.kill()
-        assert run.wait() == -signal.SIGKILL
-        paid = endpoint.questions()[:6]
-        result = evaluation.judge(path, out, judge=judge_of(endpoint.url, in_flight=1), prices=None)
-        assert result.record["reports"] == 12
-        asked = endpoint.questions()
-    assert len(asked) == 7 + 6
-    assert not set(paid) & set(asked[6:])
-    assert len(set(asked)) == 12
 
 
 def test_the_summary_counts_tokens_and_cost_and_a_second_folder_is_free(tmp_path, cache_folder):
