@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon
@@ -34,6 +35,9 @@ _BULLETS = frozenset("-–—*•●▪◦·+([")
 _LONGEST_LABEL = 8
 _FARTHEST = 2 * _LONGEST_LABEL
 _LEADER = 4
+#: Words of a text without punctuation from which it is taken to be several clauses.
+_LONGEST_CLAUSE = 15
+_PUNCTUATION = frozenset((",", ".", ";", ":"))
 
 
 class StatementPart(NamedTuple):
@@ -51,7 +55,7 @@ def divide(
     `columns` are the titles of the table that a row belongs to: a tick in a column says its title.
     """
     if _MARKS.search(text) is None:
-        return Layout.PROSE, [StatementPart(tokens)]
+        return Layout.PROSE, [StatementPart(part) for part in _clauses(tokens, lexicon)]
     reader = _LayoutReader(text, tokens, lexicon)
     boxes = list(BOX.finditer(text))
     if boxes and "|" not in text:
@@ -61,6 +65,32 @@ def divide(
     parts = reader.labelled(tokens)
     labelled = any(part.label is not None for part in parts)
     return Layout.LABEL if labelled else Layout.PROSE, parts
+
+
+def _clauses(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
+    """Return the clauses of a long text without any punctuation, as dictation may come; else all.
+
+    A clause begins with "there is", with a denial, and where a part of the chest gets a predicate.
+    """
+    if len(tokens) < _LONGEST_CLAUSE or not _PUNCTUATION.isdisjoint(t.form for t in tokens[:-1]):
+        return [tokens]
+    copulas, leads = lexicon.grammar["copulas"], lexicon.grammar["clause_leads"]
+    starts = {0}
+    for match in lexicon.trie.find(tokens).get("subject", ()):
+        first = match.first - (match.first > 0 and tokens[match.first - 1].form == "the")
+        if (
+            match.last < len(tokens)
+            and tokens[match.last].form in copulas
+            and tokens[first - 1].form not in leads
+        ):
+            starts.add(first)
+    for position in range(1, len(tokens) - 1):
+        form, after = tokens[position].form, tokens[position + 1].form
+        opens = form == "there" and (after in copulas or after in ("has", "have"))
+        if opens or (form == "no" and tokens[position - 1].form not in leads):
+            starts.add(position)
+    cuts = sorted(starts)
+    return [tokens[first:last] for first, last in pairwise((*cuts, len(tokens)))]
 
 
 def cells_of(text: str) -> list[Span] | None:

@@ -115,7 +115,7 @@ _GRAMMAR = {
     *("copulas", "contrasts", "finding_joints", "trailing_openers", "chain", "predicates"),
     *("relatives", "anaphors", "label_stops", "labels_of_absence", "labels_of_presence"),
     *("labels_of_detail", "labels_of_devices", "labels_of_answers", "clause_joints"),
-    *("answers_no", "answers_yes", "answer_fillers"),
+    *("clause_leads", "answers_no", "answers_yes", "answer_fillers"),
 }
 
 

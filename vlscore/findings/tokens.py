@@ -359,6 +359,8 @@ def _below(node: _Node, forms: Sequence[str]) -> _Node:
 
 _LONGEST_GLUED = 60
 _MOST_CUTS = 10_000
+_WORDS_OF_NUMBER = "one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(k) for k, word in enumerate(_WORDS_OF_NUMBER.split(), start=1)}
 _MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
 
 
@@ -410,7 +412,7 @@ def _sizes(tokens: Sequence[Token]) -> list[Modifier]:
         factor = _MILLIMETRES.get(tokens[i].form)
         if factor is None:
             continue
-        number = tokens[i - 1].form
+        number = _NUMBERS.get(tokens[i - 1].form, tokens[i - 1].form)
         if number.isascii() and number[0].isdecimal():
             value = (Axis.SIZE, f"{float(number) * factor:g}")
             sizes.append(Modifier(i - 1, i + 1, (value,)))

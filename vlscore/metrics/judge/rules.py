@@ -43,8 +43,8 @@ _MILD, _SEVERE = 2, 6
 _SAME_GRADE, _FAR_GRADE = 1, 4
 #: Credit from which a more exact name elsewhere in the candidate covers a finding.
 _COVERS = 0.6
-#: Rank of "single" among the words of number.
-_SINGLE = 1
+#: Rank of "single" among the words of number, and of "old" among those of age.
+_LEAST = 1
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 #: Severity of an answer without any content: it would have to be written anew.
@@ -161,7 +161,8 @@ class _ReportComparison:
     def _of_pair(self, pair: StatementPair) -> Iterable[ErrorItem]:
         candidate, reference = pair.candidate, pair.reference
         grade = self._grade(reference)
-        if pair.naming is not Naming.SAME:
+        exact = pair.naming is Naming.MORE_EXACT
+        if pair.naming is not Naming.SAME and not (exact and candidate.doubtful):
             yield self._named(pair, grade)
         if (conflict := place_conflict(candidate, reference)) is not None:
             yield self._place(pair, grade, conflict)
@@ -305,6 +306,8 @@ class _ReportComparison:
             elif any((c.concept, statement.concept) in tables.kin for c in near):
                 grade = milder(grade, 1, "the candidate has one that looks alike")
             if statement.doubtful:
+                if grade.severity == 1:
+                    continue
                 grade = milder(grade, 2, "the reference doubts it")
             errors.append(
                 ErrorItem(
@@ -420,9 +423,9 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
         if ratio <= _OTHER_SIZE:
             return 1
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
-    numbers = candidate.number, reference.number
-    if None not in numbers and (numbers[0] == _SINGLE) != (numbers[1] == _SINGLE):
-        return _bounded(worst - 1)
+    for one, other in ((candidate.number, reference.number), (candidate.age, reference.age)):
+        if one is not None and other is not None and (one == _LEAST) != (other == _LEAST):
+            return _bounded(worst - 1)
     if candidate.rank is None or reference.rank is None:
         return None
     apart = abs(candidate.rank - reference.rank)

@@ -34,6 +34,8 @@ _LINK = re.compile(
     r"|diagnostic|may be|could be|causing|with|w)\b|\?",
     re.IGNORECASE,
 )
+#: Scales of words.toml that do not grade a finding.
+_NO_GRADES = frozenset(("number", "age"))
 #: Words between two findings of which one is there.
 _OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|/|\?", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
@@ -55,6 +57,7 @@ class Statement:
         rank: rank of the severity word on its scale, 1 to 7; None without such a word.
         grade: that word's value.
         number: rank of the number of findings ("single", "several"); None without such a word.
+        age: rank of the finding's age ("old", "acute"); None without such a word.
         sizes: millimetres, largest first.
         change: change since an earlier examination; None without a comparison.
         doubtful: whether the report states it as uncertain.
@@ -75,6 +78,7 @@ class Statement:
     rank: int | None
     grade: str | None
     number: int | None
+    age: int | None
     sizes: tuple[float, ...]
     change: FindingChange | None
     doubtful: bool
@@ -153,7 +157,7 @@ def _statement(
     tables: JudgeTables,
 ) -> Statement:
     concept = _concept_of(text, finding, tables)
-    grade, number = _grades(finding, tables)
+    grade, number, age = _grades(finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
     return Statement(
         concept=concept,
@@ -164,7 +168,8 @@ def _statement(
         levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ())),
         rank=None if grade is None else grade.rank,
         grade=None if grade is None else grade.value,
-        number=None if number is None else number.rank,
+        number=number,
+        age=age,
         sizes=() if device else _sizes(text, finding),
         change=change,
         doubtful=not finding.is_likely and finding.status is Status.CURRENT,
@@ -206,22 +211,23 @@ def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
 
 def _level(attribute: Attribute, tables: JudgeTables) -> SeverityLevel | None:
     level = severity_level(attribute.value, tables.lexicon)
-    return None if level is None or level.scale == "number" else level
+    return None if level is None or level.scale in _NO_GRADES else level
 
 
 def _grades(
     finding: Finding, tables: JudgeTables
-) -> tuple[SeverityLevel | None, SeverityLevel | None]:
-    """Return the first grade and the first number among a finding's words."""
-    grade = number = None
+) -> tuple[SeverityLevel | None, int | None, int | None]:
+    """Return the first grade, and the ranks of the first number and of the first age."""
+    grade = None
+    ranks: dict[str, int] = {}
     for attribute in finding.attributes:
         if attribute.axis is Axis.SEVERITY:
             level = severity_level(attribute.value, tables.lexicon)
-            if level is not None and level.scale == "number":
-                number = number or level
+            if level is not None and level.scale in _NO_GRADES:
+                ranks.setdefault(level.scale, level.rank)
             else:
                 grade = grade or level
-    return grade, number
+    return grade, ranks.get("number"), ranks.get("age")
 
 
 def _concept_of(text: str, finding: Finding, tables: JudgeTables) -> str:
@@ -405,6 +411,7 @@ def _merged(old: Statement, new: Statement) -> Statement:
         rank=new.rank if old.rank is None else old.rank,
         grade=old.grade or new.grade,
         number=new.number if old.number is None else old.number,
+        age=new.age if old.age is None else old.age,
         sizes=old.sizes or new.sizes,
         change=max(old.change, new.change, key=_weight_of),
         doubtful=old.doubtful and new.doubtful,
