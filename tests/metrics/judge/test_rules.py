@@ -139,11 +139,11 @@ def test_scores_by_hand():
         "false_comparison": 0,
         "omitted_comparison": 0,
     }
-    assert rating(judgement) == pytest.approx(0.5 / (0.5 + 1.0 + 1.0 + 0.25))
+    assert rating(judgement) == pytest.approx(0.75 / (0.75 + 1.0 + 1.0 + 0.25))
     assert SCORES["sum"](judgement) == pytest.approx(1 / 8)
     # One effusion found (3) of it and a missed edema (3).
     half = JUDGE.judge("Left effusion.", "Left effusion. Edema.")
-    assert rating(half) == pytest.approx((0.5 + 1.0) / (0.5 + 1.0 + 1.0))
+    assert rating(half) == pytest.approx((0.75 + 1.0) / (0.75 + 1.0 + 1.0))
 
 
 def test_silence_is_an_error():
