@@ -16,7 +16,7 @@ from vlscore.cli.progress import cache_hits, phase_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Format,
-    Metrics,
+    Names,
     Out,
     OutputOptions,
     TableOptions,
@@ -33,7 +33,7 @@ def sensitivity(
     perturbations: Path,
     out: Out,
     studies: Path | None = None,
-    metrics: Metrics = None,
+    metrics: Names | None = None,
     settings: Annotated[SensitivitySettings, options()] = SensitivitySettings(),
     table: TableOptions = TableOptions(),
     encoding: EncoderOptions = EncoderOptions(),
