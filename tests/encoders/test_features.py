@@ -123,7 +123,12 @@ def test_one_pass_with_gradients_to_every_parameter(passed: Passed) -> None:
         if local is not None:
             loss = loss + local.sin().sum()
     loss.backward()
-    without = [name for name, each in encoder.named_parameters() if each.grad is None]
+    # BioViL-T's temporal pooler compares with a previous image, and there is none here.
+    without = [
+        name
+        for name, each in encoder.named_parameters()
+        if each.grad is None and "vit_pooler" not in name
+    ]
     assert without == []
 
 

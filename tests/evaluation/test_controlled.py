@@ -133,7 +133,7 @@ def test_labels_by_others_are_read_as_the_labeller_writes_them(tmp_path):
     assert found.labels["Fracture"].tolist() == [-2, 0, -2]
     assert [row.row for row in found.bad] == [4, 5]
     assert "maybe" in found.bad[0].reason
-    with pytest.raises(InvalidTable, match="sentence-column"):
+    with pytest.raises(InvalidTable, match="--rename sentence=NAME"):
         read_labelled(path, sentence_column="text")
     with pytest.raises(InvalidSetting, match="known: edema, Fracture"):
         read_labelled(path, ["Nodule"])
