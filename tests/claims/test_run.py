@@ -108,6 +108,18 @@ def test_the_findings_are_described(result):
     assert any("no promise for another hospital" in note for note in result.notes)
 
 
+def test_the_judge_hears_the_image(tables, result):
+    """A candidate that always states cardiomegaly is wrong, by the image and the reference."""
+    errors = result.rows("errors.csv")
+    false = errors[(errors.finding == "cardiomegaly") & (errors.category == "false_finding")]
+    assert len(false) > 20
+    assert (false.sides_with == "reference").mean() > 0.7
+    assert (false.reference_is_right > 0.9).mean() > 0.7
+    assert (errors.sides_with[errors.finding == "rib fracture"] == "cannot tell").all()
+    table = result.frame("errors").set_index("category")
+    assert table.loc["false_finding"].sum() == (errors.category == "false_finding").sum()
+
+
 def test_evidence_is_used_again_by_the_same_encoder_alone(tables, result, tmp_path):
     studies, evidence = tables[1][0], result.folder / "evidence.npz"
     again = claims(

@@ -27,6 +27,7 @@ COMMANDS = {
         "report": "Make an HTML page that shows which studies are bad, and why.",
         "draw": "Draw the figures of finished folders.",
         "judge": "Name each error of a report, how severe it is, and why.",
+        "claims": "Judge every claim of the reports by the images.",
         "findings": "Label reports with CheXpert's fourteen observations.",
     },
     "Compare systems": {

@@ -152,7 +152,9 @@ GreyLevels = Annotated[
 ]
 Views = Annotated[
     str,
-    described("Images of one study: first-frontal, mean, frontal+lateral.", READING),
+    described(
+        "Images of one study: first-frontal, mean, frontal+lateral, first-frontal+prior.", READING
+    ),
 ]
 
 

@@ -26,11 +26,11 @@ from .calibration import calibrate as calibrate
 from .calibration import calibrate_vectors as calibrate_vectors
 from .calibration import read_card as read_card
 from .calibration import write_constant as write_constant
-from .claim_table import EvidenceSettings as EvidenceSettings
 from .claim_table import claims as claims
 from .claim_table import read_claim_labels as read_claim_labels
 from .command_settings import AlignmentSettings as AlignmentSettings
 from .command_settings import ComparisonSettings as ComparisonSettings
+from .command_settings import EvidenceSettings as EvidenceSettings
 from .command_settings import Sampling as Sampling
 from .command_settings import SensitivitySettings as SensitivitySettings
 from .command_settings import TableSettings as TableSettings

@@ -30,7 +30,6 @@ from vlscore.claims import (
 from vlscore.core import (
     OnProgress,
     __version__,
-    check_settings,
     file_digest,
     frame,
     no_progress,
@@ -38,49 +37,21 @@ from vlscore.core import (
 from vlscore.data import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies, read_rows
 from vlscore.embedding import WITH_PRIOR, StudyEmbedder, StudyViews, training_notes
 from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation.command_settings import EvidenceSettings
 from vlscore.evaluation.label_tables import read_labels
+from vlscore.metrics import TRUST, RuleJudge, findings_seen, hear
 from vlscore.stats import Content, Failure, Result, grouped_auc, text_table, with_mark
 
 if TYPE_CHECKING:
     import pandas
 
-EVIDENCE, CLAIMS = "evidence.npz", "claims.csv"
+EVIDENCE, CLAIMS, ERRORS = "evidence.npz", "claims.csv", "errors.csv"
 _NIH_COLUMNS = ("Finding Labels", "labels")
 _NIH_IDS = ("Image Index", "id")
 _CAPTION = (
     "AUC: area under the ROC curve on the calibration images, 95 % bootstrap intervals over "
     "patients. Decided: share of the claims with a verdict; the others are: cannot tell."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvidenceSettings:
-    """How evidence is fitted and calibrated.
-
-    Attributes:
-        calibration_share: Share of the patients of --fit that calibrate, where there is no
-            --calibrate.
-        penalty: L2 penalty of the probes, for each case.
-        zero_shot: Also compare images with words of a finding, where the encoder reads words.
-        group_column: Column with the patient of each study in --fit and --calibrate. Default: the
-            study.
-        seed: Seed of the split.
-
-    Raises: InvalidSetting for a value out of its range.
-    """
-
-    calibration_share: float = 0.5
-    penalty: float = 0.3
-    zero_shot: bool = True
-    group_column: str | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_settings(self, penalty=0, seed=0)
-        if not 0 < self.calibration_share < 1:
-            raise InvalidSetting(
-                f"calibration_share lies between 0 and 1, not {self.calibration_share!r}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +180,12 @@ def claims(
         images = embed_images_of(table, embedder, workers, on_progress)
         seconds = time.monotonic() - began
         rows = claim_rows(found, images, rate)
-        content = _content(found, rows, images, rate)
+        errors = error_rows(found, images, rate)
+        content = _content(found, rows, errors, images, rate)
         return Content(
             content.frames,
             with_mark(content.tables, [embedder.signature]),
-            {CLAIMS: rows},
+            {CLAIMS: rows} | ({ERRORS: errors} if len(errors) else {}),
             [*failed, *(Failure(row.row, row.id or "", row.reason) for row in images.failed)],
             {"claims": embedder.signature},
             content.notes,
@@ -252,6 +224,37 @@ def claim_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pan
     ids = [images.studies[number].id for number in rows.pop("image")]
     rows.insert(0, "id", ids)
     return rows
+
+
+def error_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pandas.DataFrame":
+    """Return the errors of candidates by the rules of `judge`, and with whom the image sides.
+
+    Returns: a row for each error: id, category, severity, finding, sides_with ("candidate",
+        "reference", "cannot tell"), reference_is_right (probability, with a trust of .9 before the
+        image is looked at), judged_by.
+    """
+    judge = RuleJudge()
+    seen = findings_seen(evidence, images.vectors)
+    found = []
+    for study, said in zip(images.studies, seen, strict=True):
+        if study.candidate is None or not study.reference:
+            continue
+        judged = judge.judge(study.candidate, study.reference)
+        claimed, true = claims_of(study.candidate), claims_of(study.reference)
+        heard = hear(judged, claimed, true, said, trust=TRUST, level=rate)
+        for error, each in zip(judged.errors, heard, strict=True):
+            found.append(
+                {
+                    "id": study.id,
+                    "category": str(error.category),
+                    "severity": error.severity,
+                    "finding": error.finding,
+                    "sides_with": each.sides_with,
+                    "reference_is_right": each.reference_is_right,
+                    "judged_by": each.finding,
+                }
+            )
+    return frame(found)
 
 
 def cases_of(
@@ -354,7 +357,7 @@ def _fitted(
     else:
         fitting, calibrating = whole, cases(calibrate)
     directions = None
-    if settings.zero_shot:
+    if not settings.no_zero_shot:
         directions = directions_of(embedder, sorted(calibrating.labels))
     found = fit_evidence(
         fitting,
@@ -381,9 +384,13 @@ def directions_of(embedder: StudyEmbedder, findings: Sequence[str]) -> dict[str,
 
 
 def _content(
-    evidence: ImageEvidence, rows: "pandas.DataFrame", images: ImageTable, rate: float
+    evidence: ImageEvidence,
+    rows: "pandas.DataFrame",
+    errors: "pandas.DataFrame",
+    images: ImageTable,
+    rate: float,
 ) -> Content:
-    """Return the table of findings, that of verdicts, and notes."""
+    """Return the tables of verdicts, of findings and of errors, and notes."""
     findings = [_finding_row(evidence, name, rows) for name in _in_order(evidence, rows)]
     shown = [row for row in findings if row["claims"]]
     counts = Counter(zip(rows["report"], rows["verdict"], strict=True))
@@ -400,6 +407,10 @@ def _content(
         text_table(f"Verdicts on the claims of {len(images.studies)} studies", frames["verdicts"]),
         text_table("Findings that are claimed", frame(shown), _CAPTION),
     ]
+    if len(errors):
+        sides = errors.groupby(["category", "sides_with"], sort=False).size()
+        frames["errors"] = sides.unstack(fill_value=0).reset_index()
+        tables.append(text_table("Errors of candidates: the image sides with", frames["errors"]))
     notes = [
         f"at most {rate:.0%} of the supported claims, and of the contradicted ones, are expected "
         "to be wrong, for each finding: on images like those that calibrated, with labels like "

@@ -1,4 +1,4 @@
-"""Settings of the commands that compare systems and metrics.
+"""Settings of the commands that compare systems and metrics, and of `claims`.
 
 Each attribute is an option of the command, and its description the option's help. This file loads
 no heavy library, because `--help` of these commands reads it.
@@ -170,3 +170,33 @@ class Sampling:
 
     def __post_init__(self) -> None:
         check_settings(self, references=2, candidates=1, resamples=_LEAST_RESAMPLES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceSettings:
+    """How evidence is fitted and calibrated.
+
+    Attributes:
+        calibration_share: Share of the patients of --fit that calibrate, where there is no
+            --calibrate.
+        penalty: L2 penalty of the probes, for each case.
+        no_zero_shot: Do not compare images with words of a finding.
+        group_column: Column with the patient of each study in --fit and --calibrate. Default: the
+            study.
+        seed: Seed of the split.
+
+    Raises: InvalidSetting for a value out of its range.
+    """
+
+    calibration_share: float = 0.5
+    penalty: float = 0.3
+    no_zero_shot: bool = False
+    group_column: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self, penalty=0, seed=0)
+        if not 0 < self.calibration_share < 1:
+            raise InvalidSetting(
+                f"calibration_share lies between 0 and 1, not {self.calibration_share!r}"
+            )

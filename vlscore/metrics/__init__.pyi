@@ -10,6 +10,11 @@ from .explaining import explain as explain
 from .explaining import explain_with as explain_with
 from .judge.corrections import CorrectedReport as CorrectedReport
 from .judge.corrections import apply_corrections as apply_corrections
+from .judge.image_testimony import TRUST as TRUST
+from .judge.image_testimony import Testimony as Testimony
+from .judge.image_testimony import findings_seen as findings_seen
+from .judge.image_testimony import hear as hear
+from .judge.image_testimony import rating_with_image as rating_with_image
 from .judge.judge_answers import UnusableAnswer as UnusableAnswer
 from .judge.judge_endpoint import ENDPOINT as ENDPOINT
 from .judge.judge_endpoint import EndpointFailed as EndpointFailed

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.claims import Claim, ImageEvidence
-from vlscore.metrics.judge.judgement import BASE, WEIGHTS, ErrorItem, Judgement, Quote
+from vlscore.metrics.judge.judgement import BASE, WEIGHTS, Judgement, Quote
 
+#: Probability that a reference is right before the image is looked at.
+TRUST = 0.9
 CANDIDATE, REFERENCE, NOBODY = "candidate", "reference", "cannot tell"
 
 
@@ -57,7 +59,7 @@ def hear(
     reference: Sequence[Claim],
     seen: Seen,
     *,
-    trust: float,
+    trust: float = TRUST,
     level: float,
 ) -> list[Testimony]:
     """Return what the image says about each error of a judgement.
@@ -80,7 +82,9 @@ def hear(
     ]
 
 
-def rating_with_image(judgement: Judgement, heard: Sequence[Testimony], trust: float) -> float:
+def rating_with_image(
+    judgement: Judgement, heard: Sequence[Testimony], trust: float = TRUST
+) -> float:
     """Return `rating` with each error's weight times P(reference is right) / trust."""
     right = BASE + sum(WEIGHTS[severity] for severity in judgement.found)
     wrong = sum(
@@ -88,11 +92,6 @@ def rating_with_image(judgement: Judgement, heard: Sequence[Testimony], trust: f
         for error, each in zip(judgement.errors, heard, strict=True)
     )
     return right / (right + wrong)
-
-
-def with_testimony(error: ErrorItem, heard: Testimony) -> dict[str, object]:
-    """Return an error with what the image says about it, as plain data."""
-    return {**error.to_dict(), "image": heard._asdict()}
 
 
 def _within(claims: Sequence[Claim], quote: Quote | None) -> list[Claim]:

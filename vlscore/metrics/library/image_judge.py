@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class ImageJudge(JudgeScore):
         "image shows, a missing one that it does not show; 1 without an error"
     )
     citation = "none; docs/claims.md"
-    further = (
+    further: ClassVar[tuple[Output, ...]] = (
         Output(
             "candidate",
             "number of errors in which the image sides with the candidate",
@@ -80,7 +80,8 @@ class ImageJudge(JudgeScore):
             elif row not in failures:
                 heard = hear(
                     judged,
-                    *claims[2 * row : 2 * row + 2],
+                    claims[2 * row],
+                    claims[2 * row + 1],
                     seen[row],
                     trust=self.trust,
                     level=self.level,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class JudgeScore(Metric):
         "categories of Yu et al. 2023, ReXVal"
     )
     bounds = (0.0, 1.0)
-    further = (
+    further: ClassVar[tuple[Output, ...]] = (
         Output("sum", "sum of the severities, 1 to 5 each", False, (0.0, None)),
         Output("maximum", "largest severity; 0 without an error", False, (0.0, 5.0)),
         Output("count", "number of errors", False, (0.0, None)),

@@ -1,0 +1,83 @@
+"""`vlscore claims`: does the image show what the reports say?"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group
+
+from vlscore.cli.output import print_encoder_warning, show
+from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.shared import (
+    EncoderOptions,
+    Names,
+    Out,
+    OutputOptions,
+    Table,
+    TableOptions,
+    options,
+)
+from vlscore.evaluation import EvidenceSettings
+
+FITTING = Group("Evidence", sort_key=2)
+
+
+def claims(
+    studies: Table,
+    /,
+    *,
+    out: Out,
+    fit: Path | None = None,
+    calibrate: Path | None = None,
+    labels: Names = (),
+    evidence: Path | None = None,
+    rate: float = 0.1,
+    settings: Annotated[EvidenceSettings, options(FITTING)] = EvidenceSettings(),
+    table: TableOptions = TableOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C", "section"))] = EncoderOptions(),
+    output: Annotated[OutputOptions, options(without=("report",))] = OutputOptions(),
+) -> None:
+    """Judge every claim of the reports by the images.
+
+    Each finding that a candidate or a reference states or denies is supported, contradicted, or
+    undecided (cannot tell), with a probability. Verdicts are given at a false discovery rate.
+    Writes claims.csv, errors.csv (the judge's errors, and with whom the image sides) and
+    evidence.npz, for further tables and the metric judge-image.
+
+    Example: vlscore claims studies.csv --encoder biovil-t --fit train.csv --out claims
+
+    Args:
+        fit: Table of studies of other patients, with images and references, to fit on.
+        calibrate: Another table to calibrate on, of the hospital of STUDIES. Default: a share of
+            the patients of --fit.
+        labels: Tables of labels in place of extraction, as CheXpert, MIMIC or NIH have them.
+        evidence: evidence.npz of an earlier call, in place of --fit.
+        rate: False discovery rate: expected share of wrong verdicts among those given.
+    """
+    from vlscore.data import count_rows
+    from vlscore.evaluation import claims as judge_claims
+
+    total = count_rows(studies)
+    embedder = encoding.embedder()
+    quiet, also = output.is_silent, cache_hits(embedder)
+    with (
+        stopping(out, stored=None),
+        row_progress(total, "embedding", quiet=quiet, also=also) as on_progress,
+    ):
+        result = judge_claims(
+            studies,
+            out,
+            embedder,
+            fit=fit,
+            calibrate=calibrate,
+            labels=labels,
+            evidence=evidence,
+            rate=rate,
+            settings=settings,
+            columns=table.columns(),
+            image_root=table.image_root,
+            workers=encoding.decoders(),
+            overwrite=output.overwrite,
+            on_progress=on_progress,
+        )
+    print_encoder_warning(embedder)
+    show(result, output, "rows could not be used")
