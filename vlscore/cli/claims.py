@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Group
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress, stopping
+from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Names,
@@ -59,10 +59,7 @@ def claims(
     total = count_rows(studies)
     embedder = encoding.embedder()
     quiet, also = output.is_silent, cache_hits(embedder)
-    with (
-        stopping(out, stored=None),
-        row_progress(total, "embedding", quiet=quiet, also=also) as on_progress,
-    ):
+    with row_progress(total, "embedding", quiet=quiet, also=also) as on_progress:
         result = judge_claims(
             studies,
             out,
