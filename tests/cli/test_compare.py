@@ -138,3 +138,47 @@ def test_what_cannot_be_honoured_is_refused(command, tables, tmp_path, hash_enco
     assert done.exit_code != 0
     assert message in done.stderr
     assert not (tmp_path / "out" / "run.json").exists()
+
+
+def test_tables_with_unlike_columns(command, tables, tmp_path):
+    """Each system's columns have names of their own; the values are those of equal tables."""
+    ours, theirs = tables
+    records = [json.loads(line) for line in theirs.read_text(encoding="utf-8").splitlines()]
+    names = {"id": "StudyID", "reference": "gt", "candidate": "generated"}
+    other = write_jsonl(
+        tmp_path / "b.jsonl", [{names[k]: v for k, v in r.items()} for r in records]
+    )
+    own = ",".join(f"theirs.{role}={column}" for role, column in names.items())
+    metrics = ("-m", "rouge-l", *QUICK, "--json")
+    plain = command("compare", ours, theirs, "-o", tmp_path / "plain", *metrics)
+    renamed = ("compare", ours, f"theirs={other}", "--rename", own)
+    done = command(*renamed, "-o", tmp_path / "own", *metrics)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["frames"] == json.loads(plain.stdout)["frames"]
+    wrong = command(
+        "compare", ours, theirs, "--rename", "third.id=StudyID", "-o", tmp_path / "x", *metrics
+    )
+    assert "of a system third, but the systems are ours, theirs" in wrong.stderr
+
+
+def test_by_a_column_prints_a_table_of_its_groups(command, tables, tmp_path):
+    ours, theirs = tables
+    rows = [row | {"site": "ab"[k % 2]} for k, row in enumerate(ROWS)]
+    write_jsonl(ours, rows)
+    done = command("compare", ours, theirs, "-m", "rouge-l", "--by", "site", "-o", tmp_path / "o")
+    assert done.exit_code == 0, done.output
+    assert "rouge-l by site" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("format", "has", "lacks"),
+    [("md", "[@lin2004rouge]", "@inproceedings"), ("tex", r"\cite{lin2004rouge}", "@inproceedings"),
+     ("bib", "@inproceedings{lin2004rouge", "We compared")],
+)  # fmt: skip
+def test_the_paragraph_and_its_entries_are_printed_apart(
+    command, tables, tmp_path, format, has, lacks
+):
+    command("compare", *tables, "-m", "rouge-l", "-o", tmp_path / "o", *QUICK)
+    shown = command("methods", tmp_path / "o", "--format", format).stdout
+    assert has in shown
+    assert lacks not in shown

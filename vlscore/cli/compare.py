@@ -52,8 +52,9 @@ def compare(
     numbers, intervals and paired tests. Repeat the command with --columns, --digits and the like to
     print the table in another way; nothing is computed again.
 
-    Tables are joined by id. They need the same studies and the same references. --rename
-    patient=COLUMN has intervals and tests resample patients, not studies.
+    Tables are joined by id. They need the same studies and the same references. --rename id=uid
+    holds for all tables, --rename theirs.id=uid for one system's; --rename patient=COLUMN has
+    intervals and tests resample patients, not studies.
 
     Example: vlscore compare ours.csv theirs.csv --text-only --out compared
 
@@ -72,13 +73,14 @@ def compare(
     from vlscore.evaluation import has_images, open_sources, paper_table
 
     check_figure(figure)
-    columns = renamed(table.rename, *STUDY, "patient")
+    general, own = _by_system(table.rename)
+    columns = renamed(general, *STUDY, "patient")
     settings = dataclasses.replace(
         settings,
         train=None if train is None else open_reports(train),
         patient_column=columns.pop("patient", None),
     )
-    sources = open_sources(systems, column_names(**columns))
+    sources = open_sources(systems, column_names(**columns), own)
     scorer: Scorer | None = None
     if metrics is not None:
         if text_only:
@@ -118,6 +120,20 @@ def compare(
         figure=figure,
         columns=paper.columns,
     )
+
+
+def _by_system(rename: Sequence[str]) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """Return what --rename says of all tables, and system -> role -> column."""
+    general: list[str] = []
+    own: dict[str, dict[str, str]] = {}
+    for entry in rename:
+        role, _, column = entry.partition("=")
+        system, point, role = role.rpartition(".")
+        if point and column and role in STUDY:
+            own.setdefault(system, {})[role] = column
+        else:
+            general.append(entry)
+    return general, own
 
 
 def _metrics_of(source: "Source", encoding: EncoderOptions, *, text_only: bool) -> "Scorer":

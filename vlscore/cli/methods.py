@@ -15,11 +15,10 @@ def methods(folder: Path, /, *, format: Literal["md", "tex", "bib"] = "md") -> N
 
     Args:
         folder: Folder of a finished evaluate, compare or align run.
-        format: md: Markdown with citations for pandoc; tex: LaTeX; bib: the BibTeX entries alone.
+        format: md: Markdown with citations for pandoc; tex: LaTeX; bib: the BibTeX entries.
     """
     from vlscore.evaluation import methods as run
 
     found = run(folder)
-    if format != "bib":
-        echo(found.latex if format == "tex" else found.markdown)
-    echo(found.bibtex, end="")
+    texts = {"md": found.markdown, "tex": found.latex, "bib": found.bibtex}
+    echo(texts[format], end="")

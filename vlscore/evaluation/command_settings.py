@@ -34,6 +34,7 @@ class ComparisonSettings:
         ignore_blanks: Use the first table's references where others differ in blanks and line
             breaks only. Values of finished evaluations stay as they are.
         against: Test only this system, against each other one. Default: all pairs.
+        by: Columns, such as view or sex: compares the studies of each value, too.
         patient_column: Column with the patient, of the first table that has it: intervals and tests
             then resample patients, not studies.
 
@@ -49,6 +50,7 @@ class ComparisonSettings:
     seed: int = 0
     ignore_blanks: bool = False
     against: str | None = None
+    by: tuple[str, ...] = ()
     patient_column: str | None = None
 
     def __post_init__(self) -> None:
@@ -63,6 +65,7 @@ class ComparisonSettings:
             "patient_column": self.patient_column,
             "ignore_blanks": self.ignore_blanks or None,
             "against": self.against,
+            "by": list(self.by) or None,
             "values": values,
         }
         return {

@@ -58,6 +58,7 @@ from .results import interval_in as interval_in
 from .results import text_table as text_table
 from .results import write_rows as write_rows
 from .tables import DEMONSTRATION as DEMONSTRATION
+from .tables import NOTHING as NOTHING
 from .tables import TextTable as TextTable
 from .tables import bounds as bounds
 from .tables import interval as interval

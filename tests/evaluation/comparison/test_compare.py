@@ -349,3 +349,41 @@ def test_micro_and_macro_are_over_the_observations_that_occur(write, tmp_path):
     assert micro["mean"] == pytest.approx(2 * 3 / (2 * 3 + 2 + 2))
     assert macro["mean"] == pytest.approx((2 / 3 + 4 / 5 + 0) / 3)
     assert (micro["support"], macro["support"]) == (5, 1)
+
+
+def test_subgroups_are_compared_over_their_studies_alone(write, tmp_path):
+    """Each group's numbers are those of a comparison of tables with these studies alone."""
+    sex = ["f" if k % 3 else ("m" if k % 2 else None) for k in range(24)]
+    scorer = Scorer(metrics="bleu-2,rouge-l")
+    paths = [write("good", GOOD, sex=sex), write("bad", BAD)]
+    run = compare(paths, tmp_path / "out", scorer, by=["sex"], **QUICK)
+    groups, tests = run.frame("subgroups"), run.frame("subgroup_differences")
+    assert sorted(groups["value"].unique()) == ["(none)", "f", "m"]
+    for value in ("f", "m"):
+        rows = [k for k in range(24) if sex[k] == value]
+        own = [
+            write(f"{name}-{value}", [texts[k] for k in rows], [REFERENCES[k] for k in rows])
+            for name, texts in (("good", GOOD), ("bad", BAD))
+        ]
+        alone = compare(own, tmp_path / value, scorer, **QUICK)
+        primary = alone.frame("systems").query("primary").reset_index(drop=True)
+        found = groups[groups["value"] == value].reset_index(drop=True)
+        assert found["metric"].tolist() == primary["metric"].tolist()
+        for name in ("", ".low", ".high"):
+            np.testing.assert_allclose(found[f"number{name}"], primary[f"value{name}"])
+        expected = alone.frame("differences")
+        expected = expected[expected["metric"].isin(primary["metric"])].reset_index(drop=True)
+        mine = tests[tests["value"] == value].reset_index(drop=True)
+        np.testing.assert_allclose(mine["difference"], expected["difference"])
+        np.testing.assert_allclose(mine["p"], expected["p"])
+        assert (mine["adjusted_p"] >= mine["p"]).all()
+    table = next(each for each in run.tables if each.title == "rouge-l by sex")
+    assert table.columns[:4] == ("sex", "n", "good", "bad")
+    assert [row[:2] for row in table.rows] == [("(none)", "4"), ("f", "16"), ("m", "4")]
+    with pytest.raises(InvalidSetting, match="by: sex there, nothing now"):
+        compare(paths, tmp_path / "out", scorer, **QUICK)
+    with pytest.raises(InvalidTable, match="no table has a column age"):
+        compare(paths, tmp_path / "other", scorer, by=["age"], **QUICK)
+    many = [write("many", GOOD * 3, REFERENCES * 3, who=[f"p{k}" for k in range(72)])]
+    with pytest.raises(InvalidSetting, match="who has 72 different values"):
+        compare(many, tmp_path / "other", scorer, by=["who"], **QUICK)

@@ -22,6 +22,7 @@ from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.systems import (
     Source,
     Systems,
+    column_of,
     join,
     open_sources,
     patients_of,
@@ -30,6 +31,10 @@ from vlscore.evaluation.comparison.systems import (
 from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
 from vlscore.evaluation.scoring.scored_rows import ScoredRows, count_headings
 from vlscore.metrics import Item, Metric, Scorer
+
+# Of studies without an entry.
+NO_GROUP = "(none)"
+_MOST_GROUPS = 50
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class Inputs:
         image_table: the table that images are read from; None where none are.
         precomputed: values that were computed elsewhere, for each system and study.
         patients: whose each study is.
+        groups: column -> the group of each study, by the columns of `by`.
         train: selected sections of the training reports.
         notes: what a user should know, one sentence each.
     """
@@ -54,6 +60,7 @@ class Inputs:
     image_table: StudyTable | None
     precomputed: Precomputed | None
     patients: Sequence[str] | None
+    groups: Mapping[str, Sequence[str]]
     train: Sequence[str] | None
     notes: Sequence[str]
 
@@ -109,6 +116,7 @@ class Inputs:
             image_table,
             precomputed,
             patients,
+            {column: _groups(column, sources, ids) for column in settings.by},
             train,
             notes,
         )
@@ -147,6 +155,17 @@ class Inputs:
                 return None
 
         return [selected(study) for study in self.systems.studies]
+
+
+def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:
+    """Return the group of each study. Raises: InvalidTable; InvalidSetting for too many groups."""
+    found = column_of(column, sources, ids)
+    if (count := len(set(found.values()))) > _MOST_GROUPS:
+        raise InvalidSetting(
+            f"the column {column} has {count} different values: --by is for groups, of which "
+            f"there can be {_MOST_GROUPS}"
+        )
+    return [found.get(name, NO_GROUP) for name in ids]
 
 
 def _training_reports(table: ReportTable, policy: TextPolicy) -> tuple[list[str], list[str]]:

@@ -1,6 +1,7 @@
 """Comparison of systems that wrote reports for the same studies, into a folder of results."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,12 @@ from vlscore.evaluation.comparison.system_values import (
     values_of,
 )
 from vlscore.evaluation.comparison.systems import Source
-from vlscore.evaluation.comparison.tables import differences_tables, systems_table, texts_table
+from vlscore.evaluation.comparison.tables import (
+    differences_tables,
+    subgroup_tables,
+    systems_table,
+    texts_table,
+)
 from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
 from vlscore.evaluation.scoring.scored_rows import IMAGES, images_frame, require_same_images
 from vlscore.metrics import Scorer
@@ -37,6 +43,7 @@ from vlscore.stats import (
     Content,
     Failure,
     Result,
+    adjusted_p_values,
     check_drawable,
     mean_statistics,
     with_mark,
@@ -67,6 +74,7 @@ def compare(
     ignore_blanks: bool = False,
     patient_column: str | None = None,
     against: str | None = None,
+    by: Sequence[str] = (),
     table: TableSettings | None = None,
     figure: str | None = None,
     workers: int = 0,
@@ -89,7 +97,7 @@ def compare(
         image_root: folder that image paths start from; default: that of their table.
         baselines, train, values, lower_is_better: see `ComparisonSettings`; `values` is read as by
             `read_precomputed`, with the columns system and id.
-        resamples, permutations, seed, ignore_blanks, patient_column, against: see there.
+        resamples, permutations, seed, ignore_blanks, patient_column, against, by: see there.
         table: how the one table is printed; also of a run that has ended.
         figure: "png", "svg" or "pdf": also draw the table's numbers and their paired differences;
             also of a run that has ended.
@@ -98,7 +106,8 @@ def compare(
         on_progress: called with (rows done, rows failed), a row being a study of a system.
 
     Returns: the result with the frames "systems" (one row a number and system), "differences" (one
-        a number and pair of systems) and "texts".
+        a number and pair of systems) and "texts"; with `by` also "subgroups" and
+        "subgroup_differences" (of each value of each column, the primary numbers).
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
@@ -112,6 +121,7 @@ def compare(
         seed=seed,
         ignore_blanks=ignore_blanks,
         against=against,
+        by=tuple(by),
         patient_column=patient_column,
     )
     if figure is not None:
@@ -172,16 +182,22 @@ def _compared(
         patients=inputs.patients,
         against=settings.against,
     )
+    by_group, tests_by_group = _by_group(names, quantities, inputs, settings)
     read = _read_texts(inputs, {**texts, **baselines}, baselines)
     facts = _facts_of_texts(inputs, read, values)
     language = language_facts(read, *_references(inputs))
     # What makes all other numbers void comes first.
     notes = [*_same_text_notes(facts), *inputs.notes, *notes]
-    tables = [texts_table(facts), systems_table(measured, names), language_table(language)]
+    tables = subgroup_tables(by_group, tests_by_group)
+    tables += [texts_table(facts), systems_table(measured, names), language_table(language)]
     tables += differences_tables(measured, tested)
     frames = {"systems": frame(measured), "texts": frame(facts), "language": frame(language)}
-    if tested:
-        frames["differences"] = frame(tested)
+    further = {
+        "differences": tested,
+        "subgroups": by_group,
+        "subgroup_differences": tests_by_group,
+    }
+    frames |= {name: frame(records) for name, records in further.items() if records}
     return Content(
         frames,
         with_mark(tables, signatures.values()),
@@ -197,6 +213,45 @@ def _compared(
             "studies": len(inputs.systems.studies),
         },
     )
+
+
+def _by_group(
+    names: Sequence[str],
+    quantities: Sequence[Quantity],
+    inputs: Inputs,
+    settings: ComparisonSettings,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the primary numbers and their tests in each group of studies.
+
+    p values are adjusted over all tests of a column.
+    """
+    measured: list[dict[str, Any]] = []
+    tested: list[dict[str, Any]] = []
+    for column, groups in inputs.groups.items():
+        tests: list[dict[str, Any]] = []
+        for value in sorted(set(groups)):
+            rows = [k for k, group in enumerate(groups) if group == value]
+            found, own = compared(
+                names,
+                [replace(q, statistics=q.statistics[:, rows]) for q in quantities if q.primary],
+                resamples=settings.resamples,
+                permutations=settings.permutations,
+                seed=settings.seed,
+                patients=inputs.patients and [inputs.patients[k] for k in rows],
+                against=settings.against,
+            )
+            measured += [{"column": column, "value": value, **each} for each in _renamed(found)]
+            tests += [{"column": column, "value": value, **each} for each in own]
+        for test, p in zip(tests, adjusted_p_values([t["p"] for t in tests]), strict=True):
+            test["adjusted_p"] = float(p)
+            del test["adjusted_p_all"]
+        tested += tests
+    return measured, tested
+
+
+def _renamed(measured: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return records whose number is called "number": "value" is that of the group."""
+    return [{("number" if k == "value" else k): v for k, v in each.items()} for each in measured]
 
 
 def _read_texts(

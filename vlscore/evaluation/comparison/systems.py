@@ -4,7 +4,7 @@ Tables whose studies or references differ are refused.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from vlscore.data import (
     ColumnNames,
     Study,
     StudyTable,
+    is_missing,
     open_studies,
     read_rows,
 )
@@ -65,12 +66,19 @@ class Systems:
 
 
 def open_sources(
-    given: Sequence[str | Path], columns: ColumnNames | None = None
+    given: Sequence[str | Path],
+    columns: ColumnNames | None = None,
+    own_columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Source, ...]:
     """Open the systems of a user: tables, or folders of `vlscore evaluate`; "name=path" names one.
 
+    Args:
+        columns: other names of columns, in all tables.
+        own_columns: name of a system -> other names of columns in its table alone.
+
     Raises: InvalidTable, InvalidSetting.
     """
+    own_columns = own_columns or {}
     named = [split_name(each) for each in given]
     stems = [path.stem if path.is_file() else path.name for name, path in named if name is None]
     sources = []
@@ -78,8 +86,13 @@ def open_sources(
         stem = path.stem if path.is_file() else path.name
         longer = f"{path.resolve().parent.name}/{stem}"
         shown = name or (stem if stems.count(stem) == 1 else longer)
-        sources.append(_opened(shown, path, columns))
+        own = own_columns.get(shown, {})
+        sources.append(_opened(shown, path, replace(columns or ColumnNames(), **own)))
     names = [source.name for source in sources]
+    if unknown := [name for name in own_columns if name not in names]:
+        raise InvalidSetting(
+            f"columns are named of a system {unknown[0]}, but the systems are {', '.join(names)}"
+        )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSetting(
             f"two systems would be called {', '.join(twice)}; name them, as in first={named[0][1]}"
@@ -290,6 +303,15 @@ def patients_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> l
 
     Raises: InvalidTable where no table has the column, or a study has two patients.
     """
+    found = column_of(column, sources, ids)
+    return [found.get(name, f"\0{name}") for name in ids]
+
+
+def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dict[str, str]:
+    """Return study -> entry of a column of the first table that has it; without empty entries.
+
+    Raises: InvalidTable where no table has the column, or a study has two entries.
+    """
     source = next((each for each in sources if column in each.table.found), None)
     if source is None:
         paths = ", ".join(str(each.table.path) for each in sources)
@@ -303,9 +325,12 @@ def patients_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> l
     for row, record in read_rows(table.path, {table.id_column, column}):
         if isinstance(record, str):
             continue
-        name, patient = (str(record.get(each) or "") for each in (table.id_column, column))
-        if name not in wanted or not patient:
+        name, entry = (
+            "" if is_missing(record.get(each)) else str(record[each])
+            for each in (table.id_column, column)
+        )
+        if name not in wanted or not entry:
             continue
-        if found.setdefault(name, patient) != patient:
-            raise InvalidTable(f"{table.path}, row {row}: study {name} has two patients")
-    return [found.get(name, f"\0{name}") for name in ids]
+        if found.setdefault(name, entry) != entry:
+            raise InvalidTable(f"{table.path}, row {row}: study {name} has two entries of {column}")
+    return found

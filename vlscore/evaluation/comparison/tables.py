@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vlscore.core import counted
-from vlscore.stats import TextTable, interval, number, p_value
+from vlscore.stats import NOTHING, TextTable, interval, number, p_value
 
 _DIGITS = 4
 _SUPPORT = (
@@ -78,6 +78,32 @@ def differences_tables(measured: Sequence[Record], tested: Sequence[Record]) -> 
         columns = ("systems", "difference", "p", "adjusted p", "adjusted over all", "n")
         heads = (*columns, *(["support"] if support else []))
         tables.append(TextTable(f"Differences in {name}", heads, tuple(rows), caption))
+    return tables
+
+
+def subgroup_tables(measured: Sequence[Record], tested: Sequence[Record]) -> list[TextTable]:
+    """Return a table of each column and primary number: one row a group of studies."""
+    tables = []
+    for column, name in dict.fromkeys((each["column"], each["metric"]) for each in measured):
+        rows: dict[str, dict[str, str]] = {}
+        for each in measured:
+            if (each["column"], each["metric"]) == (column, name):
+                row = rows.setdefault(each["value"], {column: each["value"], "n": str(each["n"])})
+                row[each["system"]] = interval(each["number"])
+        for test in tested:
+            if (test["column"], test["metric"]) == (column, name):
+                pair = f"{test['first']} - {test['second']}"
+                rows[test["value"]][pair] = interval(test["difference"])
+                rows[test["value"]][f"p of {pair}"] = p_value(test["adjusted_p"])
+        caption = (
+            "Over the n studies of the group: 95 % bootstrap intervals; p of the paired "
+            "permutation test, adjusted (Benjamini-Hochberg) over all groups and primary numbers. "
+            "Groups differ in n: that a difference is significant in one and not in another does "
+            "not show that the groups differ."
+        )
+        heads = tuple(dict.fromkeys(head for row in rows.values() for head in row))
+        cells = tuple(tuple(row.get(head, NOTHING) for head in heads) for row in rows.values())
+        tables.append(TextTable(f"{name} by {column}", heads, cells, caption))
     return tables
 
 
