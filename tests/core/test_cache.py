@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vlscore.core import Cache, cache, cache_folder, open_cache
+from vlscore.core import Cache, cache, open_cache
+from vlscore.core.cache import cache_folder
 from vlscore.errors import InvalidSetting
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -87,7 +87,7 @@ def align(
     mean. The folder also has tests between metrics, the agreement with single raters, the raters'
     agreement with each other, and how often metric and rater rank two candidates alike.
 
-    Stop with Ctrl-C; the same command resumes.
+    Stop with Ctrl-C; the same command computes again, what is slow from the cache.
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
 

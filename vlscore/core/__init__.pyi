@@ -1,10 +1,7 @@
-from .cache import OFF as OFF
-from .cache import PLACE as PLACE
 from .cache import Cache as Cache
 from .cache import Content as Content
 from .cache import Namespace as Namespace
 from .cache import Value as Value
-from .cache import cache_folder as cache_folder
 from .cache import open_cache as open_cache
 from .caller_warning import warn_caller as warn_caller
 from .files import __version__ as __version__
@@ -13,7 +10,6 @@ from .files import file_digest as file_digest
 from .files import from_plain as from_plain
 from .files import json_line as json_line
 from .files import plain as plain
-from .files import plain_dict as plain_dict
 from .files import reading_result as reading_result
 from .files import resource_path as resource_path
 from .files import text_digest as text_digest

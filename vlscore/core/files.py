@@ -126,12 +126,6 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain_dict(value: Any) -> dict[str, Any]:
-    """Return `plain` of a dataclass or mapping, as a dict with names."""
-    found: dict[str, Any] = plain(value)
-    return found
-
-
 @cache
 def _types_of(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)

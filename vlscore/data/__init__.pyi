@@ -37,11 +37,9 @@ from .phantom.scene import KINDS as KINDS
 from .phantom.scene import SEVERITIES as SEVERITIES
 from .phantom.scene import ZONES as ZONES
 from .phantom.scene import Acquisition as Acquisition
-from .phantom.scene import FindingKind as FindingKind
 from .phantom.scene import PhantomFinding as PhantomFinding
 from .phantom.scene import Scene as Scene
 from .phantom.scene import Split as Split
-from .phantom.scene import sample_finding as sample_finding
 from .phantom.scene import sample_scene as sample_scene
 from .phantom.scene import sentence_for as sentence_for
 from .phantom.scene import write_report as write_report

@@ -1,4 +1,3 @@
-from .batches import Work as Work
 from .decoding import ImageDecoder as ImageDecoder
 from .decoding import PendingPixels as PendingPixels
 from .embedder import StudyEmbedder as StudyEmbedder
@@ -7,7 +6,6 @@ from .embedder import constant_notes as constant_notes
 from .embedder import training_notes as training_notes
 from .engine import EmbeddedRows as EmbeddedRows
 from .engine import EmbeddingEngine as EmbeddingEngine
-from .views import VIEW_POLICIES as VIEW_POLICIES
 from .views import WITH_PRIOR as WITH_PRIOR
 from .views import choose_views as choose_views
 from .views import view_notes as view_notes

@@ -2,7 +2,6 @@ from .alignment.agreement import compare_with_raters as compare_with_raters
 from .alignment.composite_fit import fit_composite as fit_composite
 from .alignment.failures import compare_errors as compare_errors
 from .alignment.failures import failure_modes as failure_modes
-from .alignment.rated_pairs import MEANINGS as MEANINGS
 from .alignment.rated_pairs import RatedPairs as RatedPairs
 from .alignment.rating_table import LAYOUTS as LAYOUTS
 from .alignment.rating_table import layout_of as layout_of

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import OnProgress, Signature, no_progress, plain_dict, write_json
+from vlscore.core import OnProgress, Signature, no_progress, plain, write_json
 from vlscore.data import BadRow, ColumnNames, StudyTable, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder, training_notes
 from vlscore.encoders import JointEncoder, read_json
@@ -71,7 +71,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json."""
-        return plain_dict(
+        found: dict[str, Any] = plain(
             {
                 "C": self.C,
                 "quantiles": {f"{share:g}": area for share, area in self.quantiles.items()},
@@ -84,6 +84,7 @@ class Calibration:
                 "failed": len(self.failed),
             }
         )
+        return found
 
     def text_table(self) -> TextTable:
         """Return one row a quantile, the largest last."""

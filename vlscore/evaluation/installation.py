@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import OFF, PLACE, __version__, cache_folder, usable_cores
+from vlscore.core import __version__, open_cache, usable_cores
 from vlscore.errors import VLScoreError
 
 _GIB = 1 << 30
@@ -211,14 +211,11 @@ def _metrics() -> Iterator[Check]:
 
 def _cache() -> Iterator[Check]:
     """Check whether results can be stored between runs."""
-    if os.environ.get(PLACE, "").strip().lower() == OFF:
-        yield Check("Cache", f"off ({PLACE}={OFF})")
+    cache = open_cache()
+    if cache is None:
+        yield Check("Cache", "off, by VLSCORE_CACHE or because there is no home folder")
         return
-    try:
-        folder = cache_folder()
-    except RuntimeError:
-        yield Check("Cache", "off: this user has no home folder", f"set {PLACE} to a folder")
-        return
+    folder = cache.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
     if existing.is_dir() and os.access(existing, os.W_OK):
         import shutil
@@ -226,7 +223,7 @@ def _cache() -> Iterator[Check]:
         free = shutil.disk_usage(existing).free / _GIB
         yield Check("Cache", f"{folder}, {free:.0f} GiB free")
     else:
-        yield Check("Cache", f"{folder} cannot be written", f"set {PLACE} to another folder")
+        yield Check("Cache", f"{folder} cannot be written", "set VLSCORE_CACHE to another folder")
 
 
 def _completion() -> Iterator[Check]:

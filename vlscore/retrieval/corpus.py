@@ -54,12 +54,6 @@ def projected(i: Array, g: Array, r: Array, edge: Array, squared: Array) -> tupl
     return foot, norm(shorter)
 
 
-def feet(i: Array, g: Array, r: Array) -> tuple[Array, Array, Array]:
-    """Compute foot and height as `projected` does, and the distance |g - r| (m,)."""
-    edge = r - i
-    return *projected(i, g, r, edge, dot(edge, edge)), norm(g - r)
-
-
 def cosines(g: Array, v: Array) -> Array:
     """Compute cosines of rows g (m, d) with v (d,); 0 if one of them is the origin."""
     lengths = norm(g) * norm(v)

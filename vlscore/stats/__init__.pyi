@@ -7,7 +7,6 @@ from .correlations import largest_tau_b as largest_tau_b
 from .correlations import resampled_correlations as resampled_correlations
 from .correlations import resampled_units as resampled_units
 from .figures import COLOURS as COLOURS
-from .figures import FIGURE_FORMATS as FIGURE_FORMATS
 from .figures import check_drawable as check_drawable
 from .figures import curves as curves
 from .figures import dot_plots as dot_plots
@@ -49,14 +48,12 @@ from .rater_formulas import coincidences as coincidences
 from .rater_formulas import davidson as davidson
 from .rater_formulas import krippendorff_alpha as krippendorff_alpha
 from .rater_formulas import weighted_kappa as weighted_kappa
-from .results import CONTENT as CONTENT
 from .results import FAILURES as FAILURES
 from .results import Content as Content
 from .results import Failure as Failure
 from .results import Result as Result
 from .results import interval_in as interval_in
 from .results import text_table as text_table
-from .results import write_rows as write_rows
 from .tables import DEMONSTRATION as DEMONSTRATION
 from .tables import NOTHING as NOTHING
 from .tables import TextTable as TextTable
@@ -67,7 +64,5 @@ from .tables import markdown as markdown
 from .tables import note_with_mark as note_with_mark
 from .tables import number as number
 from .tables import p_value as p_value
-from .tables import tables_of as tables_of
 from .tables import with_mark as with_mark
 from .tables import write_changed as write_changed
-from .tables import write_tables as write_tables
