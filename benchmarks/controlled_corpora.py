@@ -5,7 +5,7 @@ sentences, grouped by our own rules for six observations of CheXpert; areas unde
 docs/controlled.md says, with the command's own sampling (50 references with 20 candidates each,
 seed 0). Metrics that read reports by the rules which grouped the sentences are named as told the
 answer. `cosine` is that of the bundled encoder, which was trained on synthetic reports and has
-never seen these. Matrices are left out for length. METEOR runs only where WordNet is installed.
+never seen these. Matrices are left out for length. METEOR runs only where it is installed.
 
 Run: python benchmarks/controlled_corpora.py REPORTS
          [--out benchmarks/results/controlled_corpora.md]

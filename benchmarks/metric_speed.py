@@ -131,7 +131,7 @@ PACKAGES: dict[str, dict[str, Reader]] = {
     "chrf": {"sacrebleu": of_sacrebleu("chrf")},
     "chrf++": {"sacrebleu": of_sacrebleu("chrf", word_order=2)},
     "cider-d": {"pycocoevalcap": of_pycocoevalcap("cider")},
-    "meteor": {"nltk": of_nltk},
+    "meteor-nltk": {"nltk": of_nltk},
     "dale-chall": {"textstat": of_textstat("dale_chall_readability_score")},
     "flesch-kincaid": {"textstat": of_textstat("flesch_kincaid_grade")},
     "gunning-fog": {"textstat": of_textstat("gunning_fog")},

@@ -12,7 +12,7 @@ there with radiologists' ratings of real reports, here synthetic throughout.
 phantom learned from pairs of image and report alone. "untrained" is the same network with random
 weights (seed 0), a control that knows nothing; C, which it lacks, is the largest area on this set,
 as the paper sets it. --weights adds small encoders. The composite is of text metrics alone, cross-
-validated over studies. METEOR runs only where WordNet is installed.
+validated over studies. METEOR runs only where it is installed.
 
 Run: python benchmarks/phantom_ratings.py [--weights NAME=FOLDER]
          [--out benchmarks/results/phantom_ratings.md]

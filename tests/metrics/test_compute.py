@@ -80,7 +80,7 @@ def test_metrics_are_named_in_one_text_or_a_list_each_once():
         ("rouge-l(beta=nan)", "finite number, not 'nan'"),
         ("rouge-l(beta=inf)", "finite number"),
         ("rouge-l(beta=0)", "greater than 0"),
-        ("meteor(alpha=nan)", "finite number"),
+        ("meteor-nltk(alpha=nan)", "finite number"),
         ("vlscore(C=0)", "C must be greater than 0"),
         ("vlscore(C=-1)", "C must be greater than 0"),
         ("vlscore(C=nan)", "finite number"),
@@ -137,7 +137,7 @@ def test_absent_library_is_named_with_its_extra(monkeypatch):
     for name, library, package in (
         ("bleu-1", "sacrebleu", "sacrebleu"),
         ("rouge-l", "rouge-score", "rouge-score"),
-        ("meteor", "nltk", r"vlscore\[metrics\]"),
+        ("meteor-nltk", "nltk", r"vlscore\[metrics\]"),
     ):
         with pytest.raises(MissingDependency, match=rf"{library} .*pip install '{package}'"):
             compute([name], ["a"], ["b"])
@@ -152,7 +152,7 @@ def test_libraries_are_imported_only_when_used():
 def test_signature_tells_settings_and_library():
     bleu = signature("bleu-4(smoothing=exp)")
     assert str(bleu).startswith(
-        "bleu-4|smoothing:exp|tokens:13a|level:sentence|case:lower|sacrebleu:"
+        "bleu-4|smoothing:exp|tokens:13a|case:lower|sacrebleu:"
     )
     assert str(signature("vlscore", _triples(1))).startswith("vlscore|C:2|enc:test@0|v:")
     assert signature("vlscore(C=7)", _triples(1)).get("C") == "7"

@@ -62,6 +62,7 @@ from .networks.radgraph_network import RadGraphAnnotation as RadGraphAnnotation
 from .networks.ratescore_network import RaTEEntity as RaTEEntity
 from .networks.ratescore_network import RaTEReader as RaTEReader
 from .one_call import corpus_name as corpus_name
+from .one_call import number_signature as number_signature
 from .one_call import score as score
 from .plan import Plan as Plan
 from .plan import compute as compute

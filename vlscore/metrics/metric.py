@@ -140,6 +140,10 @@ class Metric:
             "own" for a user's metric, whose signature has `version`.
         module: the module of the library to import; default: the distribution's name.
         extra: the extra of vlscore that installs the library; None if vlscore itself does.
+        normalisation: what happens to a text before it is compared, for the signature: "case"
+            (kept, lower, ignored, or by the model's tokenizer) and "masks" of de-identification
+            (XXXX, ___): "as-text" if they are split and compared like other text, "one-word" if
+            both are read as one unknown word. Names that `facts` holds are left out.
         version: of a user's own metric: change it whenever other numbers are returned.
     """
 
@@ -163,6 +167,7 @@ class Metric:
     library: ClassVar[str] = "own"
     module: ClassVar[str | None] = None
     extra: ClassVar[str | None] = None
+    normalisation: ClassVar[Mapping[str, str]] = {"case": "kept", "masks": "as-text"}
     version: ClassVar[str] = "1"
 
     def __init_subclass__(cls, **more: Any) -> None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, overload
 
+from vlscore.core import Signature
 from vlscore.metrics.memo import digests_of
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.scorer import OnError, Scorer
@@ -90,3 +91,25 @@ def _shared_scorer(loaded_from: tuple[Any, ...], **options: Any) -> Scorer:
 def corpus_name(metric: Metric | str, name: str) -> str:
     """Return the name that tables use for a value of the whole corpus."""
     return f"{metric} {name}" if name == "corpus" else f"{metric} {name} (corpus)"
+
+
+def number_signature(signature: str, metric: str, name: str) -> str:
+    """Return the signature of one number of a metric, which a table prints.
+
+    Numbers of one metric share what they are computed from, and are not comparable: a corpus value
+    is no mean over reports.
+
+    Args: name: of the number, as tables have it.
+
+    >>> number_signature("bleu-4|case:lower", "bleu-4", "bleu-4 corpus")
+    'bleu-4|case:lower|level:corpus'
+    >>> number_signature("findings-f1|v:1", "findings-f1", "findings-f1 micro-13 (corpus)")
+    'findings-f1|v:1|level:corpus|number:micro-13'
+    >>> number_signature("findings-f1|v:1", "findings-f1", "findings-f1.recall")
+    'findings-f1|v:1|level:report|number:recall'
+    """
+    number = name.removeprefix(metric).removesuffix("(corpus)").strip(" .")
+    of_corpus = name.removeprefix(metric).startswith(" ")
+    level = {"level": "corpus" if of_corpus else "report"}
+    number = "" if number == "corpus" else number
+    return str(Signature.parse(signature).plus(level).plus(number=number or None))

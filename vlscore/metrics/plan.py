@@ -178,6 +178,9 @@ class Plan:
                 settings["C"] = constant_of(metric, C)
             facts = list(embeddings if metric.uses_image else embeddings.without("img", "views"))
         signature = Signature(metric.name).plus(settings).plus(metric.facts())
+        if not metric.uses_embeddings and not inputs:
+            known = metric.normalisation.items()
+            signature = signature.plus({n: v for n, v in known if not signature.has(n)})
         if metric in self._fitted:
             signature = signature.plus(fit=self.fits.get(metric, "each-batch"))
         if inputs:
@@ -355,7 +358,7 @@ def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) 
     """Return what a metric's numbers depend on: parameters, conventions, library and version.
 
     >>> str(signature("bleu-4")).split("|")[:4]
-    ['bleu-4', 'smoothing:none', 'tokens:13a', 'level:sentence']
+    ['bleu-4', 'smoothing:none', 'tokens:13a', 'case:lower']
     """
     plan = Plan([metric])
     plan.require()

@@ -53,6 +53,7 @@ _MEMBERS = {
     "bleu-4": "bleu:Bleu4",
     "rouge-l": "rouge_l:RougeL",
     "meteor": "meteor:Meteor",
+    "meteor-nltk": "meteor_nltk:MeteorNltk",
     "findings-f1": "findings_f1:FindingsF1",
     "change-f1": "change_f1:ChangeF1",
     "judge": "judge_metric:JudgeScore",

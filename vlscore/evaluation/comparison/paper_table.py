@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vlscore.core import counted
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
-from vlscore.metrics import Metric, corpus_name
+from vlscore.metrics import Metric, corpus_name, number_signature
 from vlscore.stats import (
     TextTable,
     benjamini_hochberg,
@@ -123,8 +123,14 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     signs, count = _signs(result, shown)
     ways = [_table(result, shown, signs, count, settings, by_system=way) for way in (True, False)]
     table = next((way for way in ways if _width(way) <= _WIDTH), min(ways, key=_width))
-    signatures = (result.signatures.get(each.of) for each in shown)
-    notes = tuple(dict.fromkeys(text for text in signatures if text))
+    signatures = result.signatures
+    notes = tuple(
+        dict.fromkeys(
+            number_signature(signatures[each.of], each.of, each.name)
+            for each in shown
+            if signatures.get(each.of)
+        )
+    )
     (marked,) = with_mark([replace(table, notes=notes)], result.signatures.values())
     return marked
 

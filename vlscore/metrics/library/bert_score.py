@@ -56,6 +56,7 @@ class BertScore(Metric):
     )
     citation = "Zhang et al. 2020, BERTScore, ICLR"
     bounds = (None, 1.0)
+    normalisation = {**Metric.normalisation, "case": "model"}
     further = (
         Output("precision", "mean over the candidate's word pieces", bounds=(None, 1.0)),
         Output("recall", "mean over the reference's word pieces", bounds=(None, 1.0)),

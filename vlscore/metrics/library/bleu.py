@@ -73,7 +73,7 @@ class Bleu4(Metric):
         return {"corpus": _as_share(values[places.reshape(-1)])}
 
     def facts(self) -> dict[str, Any]:
-        return {"level": "sentence", "case": "lower", **super().facts()}
+        return {"case": "lower", **super().facts()}
 
     @property
     def _counts_short(self) -> bool:

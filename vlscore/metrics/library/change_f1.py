@@ -8,7 +8,12 @@ import numpy as np
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.findings_f1 import findings_of, slug
-from vlscore.metrics.library.words import f1_precision_recall, label_f1s, label_supports
+from vlscore.metrics.library.words import (
+    AS_READ_BY_RULES,
+    f1_precision_recall,
+    label_f1s,
+    label_supports,
+)
 from vlscore.metrics.metric import Metric, Output
 
 if TYPE_CHECKING:
@@ -56,6 +61,7 @@ class ChangeF1(Metric):
     )
     primary = "micro"
     uses_findings = True
+    normalisation = AS_READ_BY_RULES
     library = "vlscore"
 
     def compute(self, batch: Batch) -> Computed:

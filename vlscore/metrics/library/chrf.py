@@ -47,7 +47,7 @@ class Chrf(Metric):
 
     def facts(self) -> dict[str, Any]:
         orders = f"{CHARACTER_ORDER}-characters,{self.word_order}-words"
-        return {"orders": orders, **super().facts()}
+        return {"orders": orders, "space": "removed", **super().facts()}
 
     def _chrf(self) -> Any:
         return self._module("sacrebleu.metrics.chrf").CHRF(

@@ -13,6 +13,7 @@ class FileMetric(Metric):
 
     cost = "model"
     library = "vlscore"
+    normalisation = {**Metric.normalisation, "case": "model"}
 
     def files(self) -> tuple[Path, ...]:
         """Return weights and vocabulary, or folders; raise MissingDependency or WeightsNotFound."""

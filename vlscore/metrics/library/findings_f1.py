@@ -8,6 +8,7 @@ import numpy as np
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.words import (
+    AS_READ_BY_RULES,
     LABEL_AVERAGES,
     f1_precision_recall,
     label_f1s,
@@ -73,6 +74,7 @@ class FindingsF1(Metric):
     )
     primary = "micro-13"
     uses_findings = True
+    normalisation = AS_READ_BY_RULES
     library = "vlscore"
 
     uncertain: str = parameter(

@@ -15,6 +15,7 @@ from vlscore.core import Cache, warn_caller
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.library.findings_f1 import comparisons_parameter
+from vlscore.metrics.library.words import AS_READ_BY_RULES
 from vlscore.metrics.metric import Metric, Output, parameter
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class JudgeScore(Metric):
         Output("significant", "number of errors of severity 3 or more", False, (0.0, None)),
     )
     uses_findings = True
+    normalisation = AS_READ_BY_RULES
     library = "vlscore"
 
     score: str = parameter(
@@ -102,7 +104,8 @@ class JudgeScore(Metric):
     def facts(self) -> dict[str, Any]:
         if not self._asks_model:
             return {"judge": _rules().name}
-        return {"judge": "model", **self._model_judge(None).facts}
+        facts = {"judge": "model", **self._model_judge(None).facts}
+        return {**facts, **Metric.normalisation}
 
     def _judged(self, batch: Batch) -> "list[Judgement | VLScoreError]":
         if not self._asks_model:

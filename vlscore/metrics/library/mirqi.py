@@ -20,6 +20,7 @@ import numpy as np
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import Batch, Values
 from vlscore.metrics.library.findings_f1 import comparisons_parameter, findings_of
+from vlscore.metrics.library.words import AS_READ_BY_RULES
 from vlscore.metrics.metric import Metric, Output, parameter
 
 
@@ -39,6 +40,7 @@ class Mirqi(Metric):
     bounds = (0.0, 1.0)
     further = (Output("precision", "MIRQI-p"), Output("recall", "MIRQI-r"))
     uses_findings = True
+    normalisation = AS_READ_BY_RULES
     library = "vlscore"
 
     positive: float = parameter(0.8, "weight of stated findings against denied ones")

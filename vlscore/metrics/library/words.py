@@ -19,6 +19,9 @@ from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Values
 from vlscore.metrics.metric import Output, parameter
 
+#: How the rules of `vlscore.findings` read a text.
+AS_READ_BY_RULES = {"case": "ignored", "masks": "one-word"}
+
 # Number of texts that are split before sacrebleu's caches are emptied.
 _REMEMBERED = 2048
 # White space of `str.split` except the blank -> letters of Unicode's private use area.
