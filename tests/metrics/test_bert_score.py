@@ -105,6 +105,18 @@ def test_idf_weights_come_from_all_references_of_the_run(folder):
     assert "their weights are 0" in str(alone.failures[0])
 
 
+def test_an_empty_reference_counts_in_idf_with_its_two_special_pieces(folder):
+    """By hand: log((n + 1) / (holding + 1)), where all n texts hold [CLS] and [SEP]."""
+    texts = [*REFERENCES, ""]
+    metric = find_metric(f"bert-score(model={folder},layer=2,idf=true)")
+    weights, tokenizer = metric.fit(texts).weights(), metric._tokenizer
+    assert weights[tokenizer.cls_token_id] == weights[tokenizer.sep_token_id] == 0.0
+    word = REFERENCES[0].split()[0]
+    holding = sum(word in text.split() for text in texts)
+    expected = math.log((len(texts) + 1) / (holding + 1))
+    assert weights[tokenizer.convert_tokens_to_ids(word)] == pytest.approx(expected)
+
+
 def test_rescaling_subtracts_the_baseline_of_the_layer(folder, tmp_path):
     table = tmp_path / "baseline.tsv"
     table.write_text("LAYER,P,R,F\n1,0.9,0.9,0.9\n2,0.3,0.4,0.2\n")

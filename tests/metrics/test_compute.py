@@ -151,9 +151,7 @@ def test_libraries_are_imported_only_when_used():
 
 def test_signature_tells_settings_and_library():
     bleu = signature("bleu-4(smoothing=exp)")
-    assert str(bleu).startswith(
-        "bleu-4|smoothing:exp|tokens:13a|case:lower|sacrebleu:"
-    )
+    assert str(bleu).startswith("bleu-4|smoothing:exp|tokens:13a|case:lower|sacrebleu:")
     assert str(signature("vlscore", _triples(1))).startswith("vlscore|C:2|enc:test@0|v:")
     assert signature("vlscore(C=7)", _triples(1)).get("C") == "7"
     assert not signature("vlscore").has("enc")

@@ -37,6 +37,16 @@ def test_a_report_far_along_the_line_is_perfect_and_told_apart():
             assert all(0.5 <= found.foot <= 1.5 for found in guarded)
 
 
+def test_the_segment_guard_ranks_by_the_distance_where_image_and_reference_coincide():
+    """Every area is 0 then; the segment is a point, and the distance from it is |g - r|."""
+    vectors = clustered(200, 16, 5, unit=False)
+    (point,) = clustered(1, 16, 6, unit=False)
+    found = Oracle(vectors, C=100.0, guard="segment").search(point[None], point[None], k=5)[0]
+    nearest = np.argsort(np.linalg.norm(vectors.astype(float) - point, axis=1))[:5]
+    assert [each.row for each in found] == nearest.tolist()
+    assert [each.score for each in found] == [1.0] * 5
+
+
 def test_cosine_and_clipscore():
     vectors = clustered(200, 16, 3)
     image, reference = clustered(2, 16, 4)[:, None]

@@ -21,10 +21,18 @@ _MAIN = (
     "indications?|history|clinical history|comparisons?|techniques?|examination|"
     "recommendations?"
 )
-# A phrase in capitals at the beginning of a line, or a main header there or after a full stop.
+# A reading before the final one.
+_PRELIMINARY = (
+    "wet[ -]?read(?:ing)?|preliminary (?:report|read|reading|impression|findings|interpretation)|"
+    r"provisional (?:findings )?impression(?: \(pfi\))?|provisional findings"
+)
+# A phrase in capitals at the beginning of a line, or a main header there or after a full stop. Wet
+# reads and final reports have headers without a colon, too.
 _HEADER = re.compile(
+    r"(?:^|\n)[ \t]*(?P<wet>(?i:wet[ -]?read))\b(?:[ \t]+(?i:version)[ \t]*#?\d+)?[ \t]*:?|"
+    r"(?:^|\n)[ \t]*(?P<final>FINAL REPORT)[ \t]*:?(?=[ \t]*(?:\r?\n|$))|"
     r"(?:^|\n)[ \t]*(?P<line>[A-Z][A-Z ()/,&\-]{2,60}?)[ \t]*:(?!\d)|"
-    rf"(?:^|\n|(?<=[.!?])[ \t])[ \t]*(?P<main>(?i:{_MAIN}))[ \t]*:"
+    rf"(?:^|\n|(?<=[.!?])[ \t])[ \t]*(?P<main>(?i:{_MAIN}|{_PRELIMINARY}))[ \t]*:"
 )
 
 _NAMES = {
@@ -58,6 +66,7 @@ _NAMES = {
     "technique": ("technique", "techniques", "procedure", "views", "protocol"),
     "examination": ("examination", "exam", "study", "type of examination"),
     "wet read": ("wet read", "wetread", "preliminary report"),
+    "final report": ("final report",),
     "recommendations": ("recommendations", "recommendation", "recommendation(s)"),
     "notification": ("notification", "notifications", "attestation"),
     "addendum": ("addendum",),
@@ -66,6 +75,7 @@ _NAMES = {
 }  # fmt: skip
 _NAME_OF = {header: name for name, headers in _NAMES.items() for header in headers}
 
+_IS_PRELIMINARY = re.compile(r"\b(?:wet ?-?reads?|wet ?-?reading|preliminary|provisional)\b")
 # A title that contains one of these words gets that name.
 _MAIN_WORDS = ("impression", "findings", "history", "comparison", "addendum")
 # A title that names the views ("CHEST, PA AND LATERAL:") is the header of findings.
@@ -147,7 +157,7 @@ class ReportSections:
         Everything after the first paragraph of the last section; the first paragraph itself if it
         is the only one and its header is no indication, comparison or the like.
         """
-        filled = [section for section in self.sections if section.text]
+        filled = [each for each in self.sections if each.text and each.name != "wet read"]
         if not filled:
             return None
         first, *others = _BLANK_LINE.split(filled[-1].text, maxsplit=1)
@@ -166,7 +176,7 @@ def section_name(title: str) -> str | None:
     """
     lowered = " ".join(title.lower().split())
     if not title.isupper():
-        return _NAME_OF.get(lowered) if re.fullmatch(_MAIN, lowered) else None
+        return _known_name(lowered) if re.fullmatch(f"{_MAIN}|{_PRELIMINARY}", lowered) else None
     return _known_name(lowered) or ("findings" if _VIEWS.search(lowered) else None)
 
 
@@ -188,7 +198,7 @@ def split_sections(report: str) -> ReportSections:
     """
     starts = [("preamble", 0, 0)]
     for header in _HEADER.finditer(report):
-        title = " ".join((header["line"] or header["main"]).lower().split())
+        title = " ".join(next(filter(None, header.groups())).lower().split())
         name = _known_name(title)
         if name is None and starts[-1][0] in _DIVISIBLE:
             continue
@@ -202,6 +212,9 @@ def split_sections(report: str) -> ReportSections:
 def _known_name(title: str) -> str | None:
     if title in _NAME_OF:
         return _NAME_OF[title]
+    # Before the main words: a preliminary impression is not the impression.
+    if _IS_PRELIMINARY.search(title):
+        return "wet read"
     return next((word for word in _MAIN_WORDS if word in title), None)
 
 

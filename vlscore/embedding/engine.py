@@ -138,7 +138,7 @@ class EmbeddingEngine:
             return stored_view(image)
         if self._views is None:
             self._views = self.cache.namespace(
-                {"holds": "views", "vlscore": __version__, **libraries()}
+                {"holds": "views in headers", "vlscore": __version__, **libraries()}
             )
         (view,) = self._views.many([digest], lambda _: [stored_view(image)])
         return str(view) if view is not None else None

@@ -76,6 +76,7 @@ from .registry import find_metric as find_metric
 from .registry import find_metrics as find_metrics
 from .registry import metric_from_file as metric_from_file
 from .registry import named_as_in_papers as named_as_in_papers
+from .registry import paper_name as paper_name
 from .registry import register as register
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC
 from .scorer import Item as Item

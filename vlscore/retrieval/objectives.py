@@ -87,6 +87,9 @@ class Line(SearchObjective):
         self._squares = dot(edges, edges)
         self._length = np.sqrt(self._squares)
         self._base = 0.5 * self._length if of_area else np.ones(len(edges))
+        if guard == "segment":
+            # Where image and reference coincide every area is 0; the distance still ranks.
+            self._base = np.where(self._length == 0, 1.0, self._base)
         self.directions = edges / np.where(self._length == 0, 1, self._length)[:, None]
         self._along = dot(self._images, self.directions)
         self.origins = self._images - self._along[:, None] * self.directions

@@ -4,11 +4,13 @@ import logging
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pydicom import Dataset
 
 from tests.data.images.test_refusals import FILES, SECRETS, WORDS
 from tests.data.images.writing import chest, save
@@ -109,3 +111,47 @@ def test_nothing_of_a_header_is_said(
     said += [str(warning.message) for warning in heard]
     said += [record.getMessage() for record in caplog.records] + list(capfd.readouterr())
     assert not [word for word in WORDS if any(word in text for text in said)]
+
+
+def _code(meaning: str) -> list[Dataset]:
+    item = Dataset()
+    item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = "x", "99TEST", meaning
+    return [item]
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        ({"ViewCodeSequence": _code("lateral")}, "lateral"),
+        ({"ViewCodeSequence": _code("left lateral")}, "lateral"),
+        ({"ViewCodeSequence": _code("postero-anterior")}, "frontal"),
+        ({"ViewCodeSequence": _code("antero-posterior")}, "frontal"),
+        ({"SeriesDescription": "CHEST LAT"}, "lateral"),
+        ({"SeriesDescription": "W Chest lat."}, "lateral"),
+        ({"SeriesDescription": "CHEST PA"}, "frontal"),
+        ({"SeriesDescription": "Chest, left lateral decubitus"}, "frontal"),
+        ({"SeriesDescription": "AP left lateral decubitus"}, "frontal"),
+        # It names two views, so it does not say which this one is.
+        ({"SeriesDescription": "CHEST PA AND LAT"}, "unknown"),
+        ({"SeriesDescription": "CHEST PLATE"}, "unknown"),
+        # Rows run to the front of the patient, columns to the feet.
+        ({"PatientOrientation": ["A", "F"]}, "lateral"),
+        ({"PatientOrientation": ["P", "F"]}, "lateral"),
+        ({"PatientOrientation": ["L", "F"]}, "frontal"),
+        ({"PatientOrientation": ["A", "L"]}, "unknown"),
+        # The first that says something counts.
+        ({"ViewPosition": "PA", "SeriesDescription": "CHEST LAT"}, "frontal"),
+        ({"SeriesDescription": "LATERAL", "PatientOrientation": ["L", "F"]}, "lateral"),
+    ],
+)
+def test_a_header_without_view_position_says_the_view_elsewhere(
+    tmp_path: Path, elements: dict[str, Any], expected: str
+) -> None:
+    path = save(chest(GREY, **{"ViewPosition": "", **elements}), tmp_path / "x.dcm")
+    assert projection(stored_view(path)) == expected
+    assert projection(read_image(path).provenance.view) == expected
+
+
+def test_no_word_of_a_description_leaves_the_header(tmp_path: Path) -> None:
+    path = save(chest(GREY, ViewPosition="", SeriesDescription="Doe Jane lateral"), tmp_path / "x")
+    assert stored_view(path) == "LATERAL"

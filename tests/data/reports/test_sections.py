@@ -159,3 +159,46 @@ def test_sections_in_columns_of_their_own(section, expected):
 def test_a_section_whose_column_is_empty_is_an_error():
     with pytest.raises(InvalidReport, match="the reference has no findings: that column is empty"):
         select_from_parts({"impression": "x"}, TextPolicy("findings"), role="reference")
+
+
+@pytest.mark.parametrize(
+    ("report", "impression", "auto"),
+    [
+        (
+            "FINDINGS: Clear.\n\nIMPRESSION: Normal.\n\nWET READ VERSION #1 ___ ___ 9:00 PM\n"
+            " Preliminary fracture.",
+            "Normal.",
+            "Clear.",
+        ),
+        ("FINDINGS: Clear. IMPRESSION: Normal. WET READ: Prelim effusion.", "Normal.", "Clear."),
+        ("FINDINGS: Clear.\nIMPRESSION: One.\nPRELIMINARY IMPRESSION: Two.", "One.", "Clear."),
+        ("FINDINGS: Clear.\nIMPRESSION: One.\nPreliminary reading: Two.", "One.", "Clear."),
+        (
+            "FINDINGS: Clear.\n\nIMPRESSION: Normal.\n\n"
+            "PROVISIONAL FINDINGS IMPRESSION (PFI): Prelim effusion.",
+            "Normal.",
+            "Clear.",
+        ),
+        (
+            "PROVISIONAL FINDINGS IMPRESSION (PFI): X MON 3:18 PM\n Prelim effusion.\n ____\n"
+            " FINAL REPORT\n HISTORY: Cough.\n\n Lungs are clear.",
+            None,
+            "Lungs are clear.",
+        ),
+        (
+            "WET READ: ___ 9 PM\n No fracture.\n FINAL REPORT\n FINDINGS: Clear.\n IMPRESSION: OK.",
+            "OK.",
+            "Clear.",
+        ),
+        # Words about a preliminary report inside a sentence begin no section.
+        ("IMPRESSION: As in the preliminary report: effusion.",) * 1
+        + ("As in the preliminary report: effusion.",) * 2,
+    ],
+)
+def test_a_preliminary_reading_is_never_scored(report, impression, auto):
+    assert split_sections(report).impression == impression
+    assert select(report, TextPolicy("auto")) == auto
+
+
+def test_the_last_of_two_impressions_counts():
+    assert split_sections("IMPRESSION: One.\nIMPRESSION: Two.").impression == "Two."

@@ -140,9 +140,21 @@ def test_the_printed_median_is_the_median(pairs):
     expected = compute(["bleu-1"], *_texts(pairs, "standard-normal"))["bleu-1"]
     assert frames["normal"]["value"].tolist() == expected.tolist()
     frames["normal"] = pd.DataFrame({"metric": "bleu-1", "value": [0.213, 0.244, 0.348, 0.5]})
-    tables = sensitivity_tables(frames, scored.signatures)
+    tables = sensitivity_tables(frames, scored.signatures, ())
     normal = next(each for each in tables if "normal report" in each.title)
     assert dict(zip(normal.columns, normal.rows[0], strict=True))["median"] == "0.296"
+
+
+def test_metrics_that_read_by_the_rules_of_the_changes_are_marked(pairs, table, tmp_path):
+    run = run_into(tmp_path / "out", pairs, table, metrics="findings-f1,rouge-l")
+    assert run.record["in_sample"] == ["findings-f1"]
+    contrasts = next(each for each in run.tables if each.title.startswith("Table 2"))
+    names = [row[0] for row in contrasts.rows]
+    assert names == ["Findings F1 (in-sample upper bound)", "ROUGE-L"]
+    assert "no evidence of quality" in contrasts.caption
+    kinds = next(each for each in run.tables if each.title.startswith("Mean drop"))
+    assert "Findings F1 (in-sample upper bound)" in kinds.columns
+    assert "ROUGE-L" in kinds.columns
 
 
 def test_studies_that_fail_are_named_and_the_rest_compared(pairs, table, tmp_path):

@@ -28,11 +28,11 @@ from vlscore.data.images.dicom_header import (
     read_header,
     require_pixels,
     require_radiograph,
+    view_in_header,
 )
 from vlscore.data.images.dicom_pixels import decode
 from vlscore.data.images.policy import (
     MODALITIES,
-    VIEWS,
     ImagePolicy,
     full_range,
     known_code,
@@ -264,7 +264,7 @@ def _radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
         format="dicom",
         bits=bits,
         modality=known_code(dataset, "Modality", MODALITIES),
-        view=known_code(dataset, "ViewPosition", VIEWS),
+        view=view_in_header(dataset),
         photometric_interpretation=photometric(dataset),
         pixel_spacing=pixel_spacing(dataset),
         window=window,

@@ -199,6 +199,8 @@ Projection = Literal["frontal", "lateral", "unknown"]
 # In a decubitus view the patient lies on one side and is seen from the front or the back.
 _FRONTAL_WORDS = {"AP", "PA", "FRONTAL", "LORDOTIC", "LLD", "RLD", "DECUBITUS"}
 _LATERAL_WORDS = {"LL", "RL", "LAT", "LATERAL"}
+_DECUBITUS = {"LLD", "RLD", "DECUBITUS"}
+_LONG_NAMES = {"POSTEROANTERIOR": "PA", "ANTEROPOSTERIOR": "AP"}
 
 
 def projection(view: str | None) -> Projection:
@@ -240,7 +242,7 @@ def stored_view(image: Any) -> str | None:
     try:
         if is_dataset(image):
             with hushed():
-                return known_code(image, "ViewPosition", VIEWS)
+                return view_in_header(image)
         if isinstance(image, bytes | bytearray | memoryview):
             return _view_in(io.BytesIO(image), "bytes")
         if isinstance(image, str | os.PathLike):
@@ -254,6 +256,49 @@ def stored_view(image: Any) -> str | None:
 def _view_in(stream: BinaryIO, name: str) -> str | None:
     if not is_dicom(head(stream, name)):
         return None
-    header = _header_of(stream, name, "ViewPosition")
+    header = _header_of(stream, name, *_VIEW_ELEMENTS)
     with hushed():
-        return known_code(header, "ViewPosition", VIEWS)
+        return view_in_header(header)
+
+
+_VIEW_ELEMENTS = ("ViewPosition", "ViewCodeSequence", "SeriesDescription", "PatientOrientation")
+
+
+def view_in_header(dataset: "Dataset") -> str | None:
+    """Return the view position in a header, as a known code; None if the header does not say.
+
+    Digital radiographs often have no View Position. Then the View Code Sequence (PS3.3 C.8.11.5),
+    the words of the series' description, and the patient's orientation (PS3.3 C.7.6.1.1.1) say
+    whether a view is frontal or lateral; the first of them that does counts. Only a code leaves
+    this function, never a word of the header.
+    """
+    if (code := known_code(dataset, "ViewPosition", VIEWS)) is not None:
+        return code
+    for item in dataset.get("ViewCodeSequence") or ():
+        if (view := _view_in_words(str(item.get("CodeMeaning") or ""))) is not None:
+            return view
+    if (view := _view_in_words(str(dataset.get("SeriesDescription") or ""))) is not None:
+        return view
+    # The direction of the rows: to the front or the back of the patient, or to a side.
+    directions = [str(part).upper() for part in dataset.get("PatientOrientation") or ()]
+    if len(directions) != 2 or directions[1][:1] not in ("F", "H"):
+        return None
+    return {"A": "LATERAL", "P": "LATERAL", "L": "FRONTAL", "R": "FRONTAL"}.get(directions[0][:1])
+
+
+def _view_in_words(text: str) -> str | None:
+    """Return the view that a description names; None for none, and for two that differ.
+
+    >>> _view_in_words("postero-anterior"), _view_in_words("CHEST LAT"), _view_in_words("PA + LAT")
+    ('PA', 'LATERAL', None)
+    """
+    joined = re.sub(r"\b(POSTERO|ANTERO)[ -]?(?=ANTERIOR|POSTERIOR)", r"\1", text.upper())
+    words = {_LONG_NAMES.get(word, word) for word in re.split(r"[^A-Z]+", joined)}
+    decubitus = bool(words & _DECUBITUS)
+    is_frontal, is_side = bool(words & _FRONTAL_WORDS), bool(words & _LATERAL_WORDS)
+    if is_side and not decubitus:
+        return None if is_frontal else "LATERAL"
+    if not is_frontal:
+        return None
+    named = words & {"PA", "AP"}
+    return named.pop() if len(named) == 1 else "FRONTAL"

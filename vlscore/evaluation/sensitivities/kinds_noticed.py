@@ -8,7 +8,8 @@ Swapped images show whether the image counts: the same candidates with the right
 study's and a black one. A metric that never looks at the image gives the same values and ranks.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation.command_settings import IN_SAMPLE
 from vlscore.evaluation.sensitivities.changed_pairs import Array, ScoredPairs, score_pairs
 from vlscore.evaluation.study_images import Shown
 from vlscore.metrics import (
     Scorer,
     find_metric,
     named_as_in_papers,
+    paper_name,
 )
 from vlscore.perturb import KINDS
 from vlscore.stats import (
@@ -346,6 +349,10 @@ _COMPARED = {
     "Table 2": "Removed sentences: a pathology's against an insignificant one",
     "Table 3": "Changed words against [UNK] for a word that says nothing",
 }
+_IN_SAMPLE = (
+    f"{IN_SAMPLE}: the metric reads reports by the rules that found what to change, so it notices "
+    "what these rules read, and its numbers are no evidence of quality."
+)
 _SWAP = (
     "shift: mean absolute change, in units of the metric's spread. prefers right: share of "
     "candidates that do better with the right image. rank agreement: tau_b of all candidates; "
@@ -355,21 +362,40 @@ _SWAP = (
 
 
 def sensitivity_tables(
-    frames: "Mapping[str, DataFrame]", signatures: Mapping[str, Any]
+    frames: "Mapping[str, DataFrame]", signatures: Mapping[str, Any], in_sample: Collection[str]
 ) -> list[TextTable]:
-    """Return the tables of the paper, of all kinds, and of swapped images; those that have rows."""
+    """Return the tables of the paper, of all kinds, and of swapped images; those that have rows.
+
+    Args: in_sample: metrics that read reports by the rules which found what was changed; tables
+        mark them.
+    """
     tables = [_strengths_table(frames["strengths"])]
     tables += [_contrast_table(frames["contrasts"], name) for name in _COMPARED]
     tables += [_normal_table(frames), _kinds_table(frames["kinds"])]
     if "swaps" in frames:
         tables.append(_swap_table(frames["swaps"]))
-    shown = (named_as_in_papers(table) for table in tables if table.rows)
+    names = {paper_name(name) for name in in_sample}
+    shown = (_marked(named_as_in_papers(table), names) for table in tables if table.rows)
     return with_mark(shown, signatures.values())
 
 
 def _strengths_table(strengths: "DataFrame") -> TextTable:
     columns = {name: name for name in ("metric", "sees", "ignores", "significant", "harmless")}
     return text_table("What a metric sees, what it ignores", strengths, _STRENGTHS, columns=columns)
+
+
+def _marked(table: TextTable, names: Collection[str]) -> TextTable:
+    """Return the table with a mark at these metrics, and what it means."""
+
+    def mark(cell: str) -> str:
+        return f"{cell} ({IN_SAMPLE})" if cell in names else cell
+
+    rows = tuple((mark(row[0]), *row[1:]) for row in table.rows)
+    columns = tuple(map(mark, table.columns))
+    if (rows, columns) == (table.rows, table.columns):
+        return table
+    caption = f"{table.caption} {_IN_SAMPLE}".strip()
+    return replace(table, rows=rows, columns=columns, caption=caption)
 
 
 def _contrast_table(contrasts: "DataFrame", name: str) -> TextTable:

@@ -9,6 +9,7 @@ import numpy as np
 from vlscore.core import OnPhase, file_digest, no_phase
 from vlscore.data import StudyTable, TextPolicy
 from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.evaluation.controlled_sentences.run import reading_by_own_rules
 from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
 from vlscore.evaluation.sensitivities.changed_pairs import (
     ScoredPairs,
@@ -107,6 +108,7 @@ def sensitivity(
     path, pairs = pairs_file(perturbations), read_pairs(perturbations)
     chosen, left_out = _chosen(metrics, embedder, studies is not None, C)
     scorer = Scorer(embedder, metrics=chosen, text_policy=text_policy, C=C)
+    in_sample = reading_by_own_rules(scorer)
     check_names(values, lower_is_better, lower_is_better)
     read = values and _read_values(values, pairs, lower_is_better, chosen)
     shown, notes = images_by_study(studies, set(pairs["study_id"]), "perturbed report")
@@ -144,7 +146,7 @@ def sensitivity(
             notes.append(f"no figure: {error}")
         return Content(
             frames,
-            sensitivity_tables(frames, scored.signatures),
+            sensitivity_tables(frames, scored.signatures, in_sample),
             {f"values.{format}": _values_frame(pairs, scored)},
             [Failure(k + 1, pairs["study_id"][k], why) for k, why in scored.reasons.items()],
             scored.signatures,
@@ -157,6 +159,7 @@ def sensitivity(
                 "perturbations": str(Path(perturbations).resolve()),
                 "studies": studies and str(studies.path.resolve()),
                 "left_out": left_out,
+                "in_sample": sorted(in_sample),
                 "truncated": scored.truncated,
                 "pairs": len(pairs),
             },

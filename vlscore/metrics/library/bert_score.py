@@ -95,8 +95,12 @@ class BertScore(Metric):
     def fit(self, references: Iterable[str], state: Any = None) -> Any:
         known = state or PieceCounts()
         for text in map(self._prepared, references):
-            empty = not text.strip()
-            known.add(() if empty else set(self._utils.sent_encode(self._tokenizer, text)))
+            # An empty reference has the two special pieces, too, and bert-score counts them; its
+            # own function fails on an empty text under transformers 5.
+            special = {self._tokenizer.cls_token_id, self._tokenizer.sep_token_id}
+            known.add(
+                set(self._utils.sent_encode(self._tokenizer, text)) if text.strip() else special
+            )
         return known
 
     def compute(self, batch: Batch) -> Computed:
