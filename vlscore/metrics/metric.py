@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 Setting = bool | int | float | str | None
 
+#: How a text is read by a network with a tokenizer of its own; see `Metric.normalisation`.
+READ_BY_MODEL = {"case": "model", "masks": "as-text"}
+
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 

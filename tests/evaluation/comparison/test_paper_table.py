@@ -79,7 +79,7 @@ def test_primary_numbers_with_direction_best_and_ties(made):
     assert table.signs == (("", "", ""), ("", "†", ""), ("", "", ""))
     assert "over 6 tests of this table" in table.caption
     assert "n = 8 studies; BLEU-4: values of the whole corpus" in table.caption
-    assert table.notes == ("bleu-4|v:1", "radcliq-v1|v:1")
+    assert table.notes == ("bleu-4|v:1|level:corpus", "radcliq-v1|v:1|level:report")
     assert "**0.500**" in table.markdown()
 
 

@@ -24,7 +24,7 @@ from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.file_metric import path_parameter
 from vlscore.metrics.library.words import ReferenceCounts
 from vlscore.metrics.memo import content_digest
-from vlscore.metrics.metric import Metric, Output, parameter
+from vlscore.metrics.metric import READ_BY_MODEL, Metric, Output, parameter
 from vlscore.metrics.networks.model_files import device_of_annotators
 
 _BATCH = 32
@@ -56,7 +56,7 @@ class BertScore(Metric):
     )
     citation = "Zhang et al. 2020, BERTScore, ICLR"
     bounds = (None, 1.0)
-    normalisation = {**Metric.normalisation, "case": "model"}
+    normalisation = READ_BY_MODEL
     further = (
         Output("precision", "mean over the candidate's word pieces", bounds=(None, 1.0)),
         Output("recall", "mean over the reference's word pieces", bounds=(None, 1.0)),

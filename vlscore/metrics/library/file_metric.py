@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from vlscore.errors import MissingDependency, WeightsNotFound
-from vlscore.metrics.metric import Metric, parameter
+from vlscore.metrics.metric import READ_BY_MODEL, Metric, parameter
 
 
 class FileMetric(Metric):
@@ -13,7 +13,7 @@ class FileMetric(Metric):
 
     cost = "model"
     library = "vlscore"
-    normalisation = {**Metric.normalisation, "case": "model"}
+    normalisation = READ_BY_MODEL
 
     def files(self) -> tuple[Path, ...]:
         """Return weights and vocabulary, or folders; raise MissingDependency or WeightsNotFound."""

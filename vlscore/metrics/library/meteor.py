@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,8 +29,8 @@ _HOW_TO_GET_JAVA = (
     "default-jre-headless. meteor-nltk needs none, but its values are more than twice as high: do "
     "not compare them with those of papers"
 )
-# Parameters for English (Denkowski, Lavie 2014), and weights of matched words: equal, of equal stem,
-# synonyms, paraphrases.
+# Parameters for English (Denkowski, Lavie 2014), and weights of matched words: equal, of equal
+# stem, synonyms, paraphrases.
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
 _WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])
 
@@ -55,7 +55,11 @@ class Meteor(Metric):
     reference_scores_best = True
     library = "pycocoevalcap"
     extra = "meteor"
-    normalisation = {"case": "lower", "tokens": "meteor-1.5-norm", "masks": "as-text"}
+    normalisation: ClassVar[Mapping[str, str]] = {
+        "case": "lower",
+        "tokens": "meteor-1.5-norm",
+        "masks": "as-text",
+    }
 
     def compute(self, batch: Batch) -> Computed:
         program = _program(self._jar())
