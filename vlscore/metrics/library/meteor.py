@@ -1,8 +1,8 @@
 """METEOR 1.5 by its authors' Java program, as papers on report generation print it.
 
-The program is part of pycocoevalcap (`pip install 'vlscore[meteor]'`) and needs a Java runtime; both
-stay on this machine. It aligns words, stems, WordNet's synonyms and paraphrases, and returns counts;
-the score is computed from these, for a report and for a corpus, whose counts are added first.
+The program is part of pycocoevalcap (`pip install 'vlscore[meteor]'`) and needs a Java runtime. It
+aligns words, stems, WordNet's synonyms and paraphrases, and returns counts. The score is computed
+from these, for a report and for a corpus, whose counts are added first.
 """
 
 import atexit
