@@ -97,6 +97,7 @@ def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":
         for table in named
         if table.columns[0] == "kind"
     ]
-    first += [table for table in named if {"ignores", "image"} & set(table.columns)]
+    for column in ("image", "ignores"):
+        first += [table for table in named if column in table.columns]
     others = [table for table in named if table.columns[0] != "kind" and table not in first]
     return [*first, *others]
