@@ -57,6 +57,7 @@ real: $(VENV)/.installed
 	@test -d "$(DATA)/iu" || { echo "name the folder of docs/real.md: make real DATA=FOLDER"; exit 1; }
 	$(BIN)/python benchmarks/real_encoders.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_encoders.md
 	$(BIN)/python benchmarks/real_imperfect.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_imperfect.md
+	test ! -d "$(DATA)/nih" || $(BIN)/python benchmarks/real_claims.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_claims.md
 	$(BIN)/python benchmarks/real_sensitivity.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_sensitivity.md
 	@test -d "$(DATA)/generated" || echo "$(DATA)/generated is absent: the tables of generators are left out"
 	test ! -d "$(DATA)/generated" || $(BIN)/python benchmarks/real_generators.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_generators.md

@@ -38,8 +38,9 @@ def explain(
         page: Also write an HTML page to this file; it holds both reports.
         images: Show the images on the page, too, shrunk.
         maps: Compute for each sentence a map of the image: where the two agree. Needs an encoder
-            with local vectors, such as phantom; each map has a check by deletion. --page shows maps
-            with --images.
+            with local vectors, such as phantom; each map has a check by deletion. With the metric
+            judge-image: where the evidence of each claim lies, by occlusion, with any encoder.
+            --page shows maps with --images.
     """
     from vlscore.pages import explain_study
 

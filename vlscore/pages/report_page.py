@@ -228,7 +228,8 @@ class ExplainedStudy:
         explanation: shares of the sentences.
         maps: where each sentence of the candidate and of the reference looks on the first image, as
             `maps_to_dict` writes it; None where they were not asked for, or the encoder has no
-            local vectors.
+            local vectors. With `judge-image`: where the evidence of each claim lies, by occlusion.
+        claims: claims with the image's verdicts, with `judge-image`.
     """
 
     study: Study
@@ -236,11 +237,13 @@ class ExplainedStudy:
     judgement: Judgement
     explanation: Explanation
     maps: Mapping[str, Any] | None = None
+    claims: Sequence[Mapping[str, Any]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that json can write."""
         return {
             **self.score.to_dict(),
+            **({"claims": list(self.claims)} if self.claims else {}),
             "explanation": self.explanation.to_dict(),
             "judgement": self.judgement.to_dict(),
         }
@@ -265,7 +268,14 @@ class ExplainedStudy:
         for side, sentences in (("candidate", found.candidate), ("reference", found.reference)):
             lines += [f"  {side}  {each.share:+.4f}  {each.text}" for each in sentences]
         maps = [] if self.maps is None else ["maps: moved copies that a map beats (chance: half)"]
-        for each in () if self.maps is None else self.maps["sentences"]:
+        if self.claims:
+            maps = ["claims: the image's verdict, and the probability that the claim is true"]
+            maps += [
+                f"  {each['report']}  {each['verdict']:<12} {each['probability']:.2f}  "
+                f"{each['claim']}: {each['finding']}"
+                for each in self.claims
+            ]
+        for each in () if self.maps is None or self.claims else self.maps["sentences"]:
             maps.append(f"  {each['beaten']:4.1f} of {each['copies']}  {each['text']}")
         lines += [*maps, "errors, with severity from 1 to 5" if errors else "no error", *errors]
         return "\n".join([*lines, str(found.signature)])
@@ -316,9 +326,14 @@ def explain_study(
     true = select(reference, scorer.text_policy, "reference")
     study = Study("study", views, reference=true, candidate=chosen, row=1)
     judgement = RuleJudge().judge(chosen, true)
-    drawn = None
-    if maps:
+    drawn, claims = None, []
+    if scorer.metrics[0].name == "judge-image":
+        from vlscore.pages.claim_maps import claims_of_study, occlusion_maps
+
+        claims = claims_of_study(scorer, views, chosen, true)
+        drawn = occlusion_maps(scorer, views, claims) if maps else None
+    elif maps:
         from vlscore.pages.sentence_maps import maps_of
 
         drawn = maps_of(scorer, views, explanation)
-    return ExplainedStudy(study, score, judgement, explanation, drawn)
+    return ExplainedStudy(study, score, judgement, explanation, drawn, claims)

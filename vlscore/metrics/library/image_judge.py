@@ -67,7 +67,7 @@ class ImageJudge(JudgeScore):
 
         triples = batch.embeddings
         assert triples is not None
-        evidence = self._evidence(str(triples.facts))
+        evidence = self.read_evidence(str(triples.facts))
         vectors = np.asarray(triples.images, np.float64)
         failures: dict[int, VLScoreError] = dict(triples.failures)
         seen = findings_seen(evidence, np.nan_to_num(vectors))
@@ -107,7 +107,11 @@ class ImageJudge(JudgeScore):
         # The path says nothing of the content.
         return {**super().facts(), "evidence": f"file@{evidence_digest(self.evidence)}"}
 
-    def _evidence(self, signature: str) -> "ImageEvidence":
+    def read_evidence(self, signature: str) -> "ImageEvidence":
+        """Return the evidence; raise InvalidSetting where it is of other vectors.
+
+        Args: signature: what the vectors depend on, as a `StudyEmbedder` states it.
+        """
         assert self.evidence is not None
         found = _read(Path(self.evidence))
         if found.signature != signature:

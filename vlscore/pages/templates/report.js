@@ -128,10 +128,10 @@
       map.places.forEach((value, place) => grid.append(svg("rect", { x: place % side, y: Math.floor(place / side), width: 1, height: 1, "fill-opacity": (0.65 * value ** 2).toFixed(3) })));
       picture.replaceChildren(el("img", { src: maps.image, alt: "The image as the encoder reads it" }), grid);
       const good = map.beaten >= 0.9 * map.copies;
-      note.textContent = `Check: blurring the marked places lowers the agreement of image and sentence more than ${map.beaten} of ${map.copies} copies of the map at other places do (a useless map: half). ${good ? "This map passes." : "Do not trust this map."}`;
+      note.textContent = map.note || `Check: blurring the marked places lowers the agreement of image and sentence more than ${map.beaten} of ${map.copies} copies of the map at other places do (a useless map: half). ${good ? "This map passes." : "Do not trust this map."}`;
     };
     const first = maps.sentences.reduce((best, map, index) => (map.beaten > maps.sentences[best].beaten ? index : best), 0);
-    const choices = maps.sentences.map((map, index) => el("label", {}, el("input", { type: "radio", name: "map", checked: index === first, onchange: () => show(map) }), ` ${map.text} `, el("span", { class: "sev" }, `${map.beaten} of ${map.copies}`)));
+    const choices = maps.sentences.map((map, index) => el("label", {}, el("input", { type: "radio", name: "map", checked: index === first, onchange: () => show(map) }), ` ${map.text} `, map.note ? "" : el("span", { class: "sev" }, `${map.beaten} of ${map.copies}`)));
     if (maps.sentences.length) show(maps.sentences[first]);
     return el("div", {}, el("h4", {}, "Where each sentence looks"), el("div", { class: "pictures" }, el("figure", {}, picture, note), el("div", { class: "choices" }, ...choices)));
   }
