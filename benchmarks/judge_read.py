@@ -7,7 +7,8 @@ reference). An error counts as found where the judge has one of the same categor
 finding share at least half of the shorter one's words with it; each error of a judge counts once.
 Precision, recall and F1 over all errors and by category; tau_b of the judge's rating, and of its
 number of errors, with those that were read. Intervals: 95 %, bootstrap over studies. Pairs that the
-model could not judge are left out for both judges, and counted.
+model could not judge are left out for both judges, and counted. On files that the rules were tuned
+on, in part or whole, theirs is an in-sample upper bound.
 
 Run: python benchmarks/judge_read.py read.jsonl [planted.jsonl ...]
          [--model NAME --endpoint URL [--send-to HOST]] [--out FILE]

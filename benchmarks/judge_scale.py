@@ -1,9 +1,9 @@
 """Claim: a scale for the judge's number, so that "is .55 good?" has an answer.
 
 Protocol: references are the abnormal reports (a finding stated, no device alone) of the studies of
-the Indiana University collection whose part is "development", findings and impression joined, equal
-texts once. Each anchor is a candidate made of the reference with one known fault: a copy; the
-sentences of one kind changed by vlscore.perturb (harmless: shuffled sentences, a paraphrase;
+the Indiana University collection, findings and impression joined, equal texts once. Each anchor is
+a candidate made of the reference with one known fault: a copy; one change by vlscore.perturb
+(harmless: shuffled sentences, a paraphrase, a finding called unchanged;
 errors: the effusion left out, another side, another severity, an invented finding, an invented
 change since an earlier image, a negation); the standard normal report of the collection; the report
 of another study, drawn once. An anchor takes every reference that allows it, one change each. With
@@ -12,6 +12,7 @@ judge share one extraction of findings, so what both misread is not seen here: t
 magnitude is what counts.
 
 Run: python benchmarks/judge_scale.py IU/studies.jsonl [--generators FOLDER] [--write]
+         [--out benchmarks/results/judge_scale.md]
 --write puts the table into docs/judge.md between its marks, and the picture into
 docs/judge_scale.svg.
 """
@@ -23,11 +24,11 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from machine import describe_machine
+from machine import describe_machine, publish
 
 from vlscore.core import atomic_write
 from vlscore.findings import extract
-from vlscore.metrics import compute
+from vlscore.metrics import RuleJudge, compute
 from vlscore.perturb import perturb_report, standard_normal_of
 from vlscore.stats import TextTable, figure_style, finish, new_figure
 
@@ -39,7 +40,11 @@ METRICS = (NUMBER, "findings-f1", "rouge-l")
 CHANGED = {
     "sentences in another order": ("shuffle-sentences", ""),
     "paraphrased": ("paraphrase", ""),
-    "one change since an earlier image invented": ("invent-comparison", ""),
+    "one finding called unchanged": ("invent-comparison", ("compared:st", "compared:unch")),
+    "one change since an earlier image invented": (
+        "invent-comparison",
+        ("compared:new", "compared:increased", "compared:decreased"),
+    ),
     "one severity wrong": ("change-severity", ""),
     "one side wrong": ("change-location", "side:"),
     "one finding invented": ("add-false-finding", ""),
@@ -50,15 +55,17 @@ Pairs = list[tuple[str, str]]
 
 
 def references_of(path: Path) -> dict[str, str]:
-    """Return id -> report of the abnormal studies for development, equal texts once."""
+    """Return id -> report of the abnormal studies, equal texts once."""
     found: dict[str, str] = {}
+    texts: set[str] = set()
     for line in path.read_text("utf-8").splitlines():
         row = json.loads(line)
         text = " ".join(filter(None, (row["findings"], row["impression"])))
-        if row["part"] == "training" or text in found.values():
-            continue
-        if any(f.is_present and f.chexpert != "Support Devices" for f in extract(text)):
+        if text not in texts and any(
+            f.is_present and f.chexpert != "Support Devices" for f in extract(text)
+        ):
             found[row["id"]] = text
+            texts.add(text)
     return found
 
 
@@ -97,6 +104,7 @@ def main() -> None:
     parser.add_argument("studies", type=Path)
     parser.add_argument("--generators", type=Path)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     references = references_of(arguments.studies)
     rows = [json.loads(line) for line in arguments.studies.read_text("utf-8").splitlines()]
@@ -128,7 +136,11 @@ def main() -> None:
         f"{table.markdown().strip()}\n\n{len(references)} abnormal reports; "
         f"`benchmarks/judge_scale.py`, {date.today()}."
     )
-    print(f"{describe_machine()}\n\n{text}")
+    report = (
+        f"# A scale for the judge's number\n\n{describe_machine()}\n\n"
+        f"Judge: `{RuleJudge().name}`.\n\n{text}\n"
+    )
+    publish(report, arguments.out)
     if arguments.write:
         page = DOCS / "judge.md"
         before, rest = page.read_text("utf-8").split(BEGIN)
