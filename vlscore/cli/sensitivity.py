@@ -91,13 +91,12 @@ def sensitivity(
 def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":
     """Return the drops of every kind first, and whether the image counts, as far as computed."""
     named = list(tables)
+    kinds = [table for table in named if table.columns[0] == "kind"]
+    swaps = [table for table in named if "image" in table.columns]
+    rest = [table for table in named if table not in (*kinds, *swaps)]
     caption = "Means over studies. tables.md has their 95 % bootstrap intervals."
-    first = [
-        dataclasses.replace(without_intervals(table), caption=caption)
-        for table in named
-        if table.columns[0] == "kind"
+    return [
+        *(dataclasses.replace(without_intervals(each), caption=caption) for each in kinds),
+        *map(without_intervals, swaps),
+        *sorted(rest, key=lambda table: "ignores" not in table.columns),
     ]
-    for column in ("image", "ignores"):
-        first += [table for table in named if column in table.columns]
-    others = [table for table in named if table.columns[0] != "kind" and table not in first]
-    return [*first, *others]
