@@ -108,3 +108,11 @@ def test_a_digest_is_taken_once_while_a_file_does_not_change(tmp_path, monkeypat
     path.write_bytes(b"abf")
     os.utime(path, ns=(0, 1))
     assert file_digest(path) == hashlib.sha256(b"abf").hexdigest() != first
+
+
+def test_a_pipe_and_a_device_have_no_digest(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(OSError, match="no ordinary file"):
+            file_digest(tmp_path / name)

@@ -22,6 +22,7 @@ from tests.metrics import own
 from vlscore.data import ColumnNames, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate
+from vlscore.evaluation.scoring.scored_rows import images_frame
 from vlscore.metrics import Scorer, compute, text_metric
 from vlscore.stats import Failure
 
@@ -495,3 +496,10 @@ def test_a_second_run_takes_all_from_the_cache_and_writes_the_same_bytes(tmp_pat
     path = write_table(tmp_path / "in" / "other.jsonl", other)
     work = evaluate(path, tmp_path / "two", Scorer(KeptEncoder(), batch_size=BATCH)).record["work"]
     assert (work["images_embedded"], work["reports_embedded"]) == (0, 35)
+
+
+def test_a_pipe_in_place_of_an_image_has_no_digest(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"a")
+    os.mkfifo(tmp_path / "pipe.png")
+    found = images_frame([tmp_path / "pipe.png", tmp_path / "a.png", tmp_path / "absent.png"])
+    assert list(found["path"]) == [str(tmp_path / "a.png")]

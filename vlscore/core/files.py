@@ -6,10 +6,12 @@ top of it write files so that a reader never sees half of one.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -199,8 +201,13 @@ def json_line(record: Any) -> str:
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """Compute the hexadecimal sha256 of a file's content, once while the file does not change."""
+    """Compute the hexadecimal sha256 of a file's content, once while the file does not change.
+
+    Raises: OSError if it cannot be read, or is no ordinary file: a pipe has no end.
+    """
     status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "no ordinary file", os.fspath(path))
     # A file that was changed just now may change again within the same tick of its clock.
     is_new = time.time_ns() - status.st_mtime_ns < _NANOSECONDS_OF_A_CHANGE
     digest = _digest.__wrapped__ if is_new else _digest

@@ -146,6 +146,15 @@ def test_rows_that_are_empty_or_wrong_are_told_and_lose_no_other(made, tmp_path)
     assert set(total) == {1.0}
 
 
+def test_a_key_that_names_other_systems_is_refused(made, tmp_path):
+    sheets = ratings_make(_oracles(made), tmp_path / "s", raters=["ann"]).folder
+    key = sheets / "key.csv"
+    lines = key.read_text().splitlines(keepends=True)
+    key.write_text(lines[0] + "".join(line.replace("bleu-1", "other") for line in lines[1:]))
+    with pytest.raises(InvalidTable, match=r"key\.csv has been changed since the sheets were made"):
+        read_ratings(sheets)
+
+
 def test_what_cannot_be_judged_side_by_side_is_refused(made, tmp_path):
     out = tmp_path / "s"
     with pytest.raises(InvalidSetting, match="differ in what was excluded"):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vlscore.core import file_digest, finished_run
 from vlscore.data import BadRow, columns_of, is_missing, name_of, read_rows
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import Meaning, RatedPairs, RatingRow, rated_pairs
@@ -57,6 +58,12 @@ def read_filled(folder: str | Path) -> FilledSheets:
     that cannot be used is in `pairs.bad`, with the name of its sheet.
     """
     folder = Path(folder)
+    made = finished_run(folder)
+    if made is not None and made.digests.get(KEY) not in (None, file_digest(folder / KEY)):
+        raise InvalidTable(
+            f"{folder / KEY} has been changed since the sheets were made, so that answers may "
+            "count for another system; restore it"
+        )
     items, questions = read_key(folder / KEY), read_questions(folder)
     sheets = sorted(folder.glob(f"{SHEET}*{CSV}"))
     if not sheets:
