@@ -52,7 +52,10 @@ def explain(
     for each in caught:
         echo(f"warning: {each.message}", err=True)
     if maps and found.maps is None:
-        echo("note: no map: the encoder has no local vectors, or no image was given", err=True)
+        echo(
+            "note: no map: it needs an image, and an encoder with local vectors (phantom has)",
+            err=True,
+        )
     echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
     if page is not None:
         echo(f"wrote {found.write(page, images=images).path}", err=True)

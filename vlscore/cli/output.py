@@ -152,7 +152,12 @@ def show_tables(
         rest: file with all tables and signatures, in the folder with the results; None where
             there is none: then everything is printed.
     """
-    texts = [table.text(terminal_width()) + "\n" for table in tables]
+    texts, captions = [], set()
+    for table in tables:
+        # Tables of several ratings or groups have one caption, which is printed once.
+        own = dataclasses.replace(table, caption="") if table.caption in captions else table
+        captions.add(table.caption)
+        texts.append(own.text(terminal_width()) + "\n")
     signed = "\n".join(signatures)
     shown, left = 0, SCREEN
     for text in texts:

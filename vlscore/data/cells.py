@@ -146,7 +146,8 @@ def check_encodable(values: Sequence[Any], column: str) -> None:
             check_encodable(value, column)
         elif isinstance(value, str) and not is_encodable(value):
             raise InvalidStudy(
-                f'column "{column}" holds bytes that are not UTF-8, or half a surrogate pair'
+                f'column "{column}" holds bytes that are not UTF-8, or half a surrogate pair: save '
+                "the file as UTF-8"
             )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, interpolate, normalize
 
-from vlscore.core import RECORD, Signature
+from vlscore.core import RECORD, Signature, counted
 from vlscore.data import ImagePolicy, Study
 from vlscore.encoders import JointEncoder, encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
@@ -209,7 +209,12 @@ def add_shares(
         if study is None or not blocks or value is None:
             continue
         try:
-            found = explain_with(scorer, study.images, study.candidate or "", study.reference or "")
+            with warnings.catch_warnings():
+                # The run has said it: of the views of its images, for example.
+                warnings.simplefilter("ignore", UserWarning)
+                found = explain_with(
+                    scorer, study.images, study.candidate or "", study.reference or ""
+                )
         except VLScoreError:
             failed += 1
             continue
@@ -222,8 +227,8 @@ def add_shares(
             blocks[0].maps = maps_of(scorer, study.images, found)
     if failed:
         view.notes.append(
-            f"No shares of sentences for {failed:,} studies: their score could not be computed "
-            "again, or is different now."
+            f"No shares of sentences for {counted(failed, 'study')}: the score could not be "
+            "computed again, or is different now."
         )
 
 

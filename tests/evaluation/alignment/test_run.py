@@ -255,3 +255,14 @@ def test_what_looks_reversed_is_named(tmp_path, meaning):
     assert note.startswith("turned disagrees with the raters")
     assert notes(one=good) == []
     assert f"read as {meaning}" in notes(one=-good, other=-good + 0.1)[0]
+
+
+def test_only_metrics_that_need_images_are_named_where_there_are_none(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "study_id,candidate_id,rating,reference,candidate\n1,a,2,Edema.,Clear.\n2,a,1,No.,Clear.\n",
+        encoding="utf-8",
+    )
+    scorer = Scorer(HashEncoder(), metrics="bleu-1,vlscore")
+    with pytest.raises(InvalidSetting, match=r"^vlscore: images are looked at"):
+        align(read_ratings(path), tmp_path / "out", scorer=scorer)

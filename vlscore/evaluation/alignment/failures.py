@@ -44,13 +44,13 @@ RATE = 0.01
 _SUMS = {"all": TOTAL, "significant": SIGNIFICANT, "insignificant": INSIGNIFICANT}
 _FLAGS = {"all": (True, False, None), "significant": (True,), "insignificant": (False,)}
 _MEANS = (
-    "Mean errors of a report, by the metric that chose it: fewer are better. 95 % bootstrap "
-    "intervals over studies. n: rated reports."
+    "Mean errors of a report, by candidate (the metric that chose it, or the generator that wrote "
+    "it): fewer are better. 95 % bootstrap intervals over studies. n: rated reports."
 )
 _TESTS = (
-    "Reports of the first metric have more errors than those of the other, by a one-sided paired t "
-    "test over n studies, at a false discovery rate of {rate:g} (p: adjusted over {count} tests, "
-    "Benjamini-Hochberg). result.json has every pair of metrics."
+    "Reports of the first candidate have more errors than those of the other, by a one-sided "
+    "paired t test over n studies, at a false discovery rate of {rate:g} (p: adjusted over {count} "
+    "tests, Benjamini-Hochberg). result.json has every pair of candidates."
 )
 
 
@@ -208,8 +208,8 @@ def _tables(frames: "dict[str, DataFrame]", rate: float) -> list[TextTable]:
                 row["category"]: interval(interval_in(row, "mean"))
                 for row in own.to_dict("records")
             }
-            rows[str(name)] = {"metric": str(name), "n": "-".join(map(str, counts)), **cells}
-        columns = ("metric", "n", *dict.fromkeys(means["category"]))
+            rows[str(name)] = {"candidate": str(name), "n": "-".join(map(str, counts)), **cells}
+        columns = ("candidate", "n", *dict.fromkeys(means["category"]))
         cells_of = (tuple(row.get(column, "-") for column in columns) for row in rows.values())
         title = f"Errors of the chosen reports: {which} errors"
         tables.append(TextTable(title, columns, tuple(cells_of), _MEANS))
@@ -218,7 +218,7 @@ def _tables(frames: "dict[str, DataFrame]", rate: float) -> list[TextTable]:
         tests = frames["tests"][frames["tests"]["which"] == which]
         worse = tests[tests["is_worse"]]
         if len(worse):
-            shown = {"candidate": "metric", "other": "other", "category": "category", "n": "n"}
+            shown = {"candidate": "candidate", "other": "other", "category": "category", "n": "n"}
             caption = _TESTS.format(rate=rate, count=len(tests))
             table = text_table(
                 f"More errors: {which} errors", worse, caption,

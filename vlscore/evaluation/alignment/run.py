@@ -24,6 +24,7 @@ from vlscore.metrics import (
     CompositeMetric,
     Item,
     Metric,
+    Plan,
     Scorer,
     find_metric,
     find_metrics,
@@ -241,17 +242,19 @@ def _composite_of(metric: Metric) -> Composite | None:
 def _check_inputs(scorer: Scorer, pairs: RatedPairs, has_images: bool) -> None:
     """Raise InvalidSetting where the rated set lacks what the metrics look at."""
     needs = scorer.plan.needs
-    names = ", ".join(map(str, scorer.metrics))
+    metrics = scorer.metrics
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
-            f"{names} look at reports, and {pairs.source} has none: name their columns (--rename "
-            "reference=NAME,candidate=NAME), give each candidate's table (--reports NAME=TABLE), "
-            "or values that were computed elsewhere (--values)"
+            f"{', '.join(map(str, metrics))} look at reports, and {pairs.source} has none: name "
+            "their columns (--rename reference=NAME,candidate=NAME), give each candidate's table "
+            "(--reports NAME=TABLE), or values that were computed elsewhere (--values)"
         )
     if needs.images and not has_images:
+        looking = [str(each) for each in metrics if Plan([each]).needs.images]
         raise InvalidSetting(
-            f"{names} look at images, and {pairs.source} names none: give a table of the studies "
-            "and their images (--studies), or the column of image paths (--rename image=NAME)"
+            f"{', '.join(looking)}: images are looked at, and {pairs.source} names none: give a "
+            "table of the studies and their images (--studies), or the column of image paths "
+            "(--rename image=NAME)"
         )
 
 
