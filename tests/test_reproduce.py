@@ -101,7 +101,7 @@ def test_the_whole_page_runs_on_files_made_alike(
     ]
     ran = []
     for arguments in shell.commands():
-        # Models that are not here, and METEOR's WordNet.
+        # Models that are not here, and METEOR's Java program.
         if "table1-models" in arguments or "table1-words" in arguments:
             continue
         if any(name in arguments for name in ("gloria", "convirt", "biovil", "medclip-vit")):
