@@ -41,7 +41,7 @@ CHANGED = {
     "sentences in another order": ("shuffle-sentences", ""),
     "paraphrased": ("paraphrase", ""),
     "one finding called unchanged": ("invent-comparison", ("compared:st", "compared:unch")),
-    "one change since an earlier image invented": (
+    "one change over time invented": (
         "invent-comparison",
         ("compared:new", "compared:increased", "compared:decreased"),
     ),
