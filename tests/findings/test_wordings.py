@@ -115,3 +115,21 @@ def test_extraction_has_a_name_that_follows_its_lexicons() -> None:
     assert rules.isdecimal()
     assert len(digest) == 8
     assert name == extraction_name()
+
+
+def test_dictation_without_punctuation_is_read_in_clauses() -> None:
+    text = (
+        "the heart is enlarged the lungs are clear there is no effusion there is a small right "
+        "pneumothorax no fracture the aorta is tortuous"
+    )
+    found = {f.observation: f for f in extract(text)}
+    present = {name for name, finding in found.items() if finding.is_present}
+    assert present == {"cardiomegaly", "pneumothorax", "aortic_tortuosity"}
+    assert found["pneumothorax"].side is Side.RIGHT
+    assert found["aortic_tortuosity"].side is None
+
+
+def test_a_place_before_there_is_belongs_to_the_finding() -> None:
+    text = "In the upper zone of the left lung there is a medium-sized rounded opacity today"
+    (finding,) = extract(text).present
+    assert (finding.side, finding.zones) == (Side.LEFT, ("upper zone",))

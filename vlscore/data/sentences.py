@@ -8,8 +8,8 @@ becomes "nave"). Any change here changes scores.
 """
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import regex
 
@@ -69,8 +69,10 @@ _LONGEST_QUESTION = 60
 _ELLIPSIS = 3
 
 
-@dataclass(frozen=True)
-class SentenceSpan:
+_ALPHANUMERIC = re.compile(r"[^\W_]")
+
+
+class SentenceSpan(NamedTuple):
     """One sentence; `text` is exactly report[start:end]."""
 
     text: str
@@ -184,9 +186,9 @@ def _append(found: list[SentenceSpan], report: str, start: int, end: int) -> Non
         start = number.end()
     text = report[start:end]
     start += len(text) - len(text.lstrip())
-    end -= len(text) - len(text.rstrip())
-    if end > start and any(character.isalnum() for character in report[start:end]):
-        found.append(SentenceSpan(report[start:end], start, end))
+    text = text.strip()
+    if text and _ALPHANUMERIC.search(text):
+        found.append(SentenceSpan(text, start, start + len(text)))
 
 
 # The authors' tokenizer matches words as this module does: combining marks are part of a word,

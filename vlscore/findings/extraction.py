@@ -257,8 +257,10 @@ def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: L
     if not sentence.findings or not before.findings:
         return sentence
     start, end = sentence.span
-    words = [t.form for t in tokenize(text[start : min(end, start + _OPENING)])[:2]]
-    if {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"]):
+    words = text[start : min(end, start + _OPENING)].lower().split()[:2]
+    if not words or {" ".join(words), words[0], words[0].removesuffix("s")}.isdisjoint(
+        lexicon.grammar["anaphors"]
+    ):
         return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
     inherited = tuple(a._replace(inherited=True) for a in places)

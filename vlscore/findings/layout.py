@@ -75,21 +75,21 @@ def _clauses(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
     if len(tokens) < _LONGEST_CLAUSE or not _PUNCTUATION.isdisjoint(t.form for t in tokens[:-1]):
         return [tokens]
     copulas, leads = lexicon.grammar["copulas"], lexicon.grammar["clause_leads"]
-    starts = {0}
-    for match in lexicon.trie.find(tokens).get("subject", ()):
+    found = lexicon.trie.find(tokens)
+    starts = set()
+    for match in found.get("subject", ()):
         first = match.first - (match.first > 0 and tokens[match.first - 1].form == "the")
-        if (
-            match.last < len(tokens)
-            and tokens[match.last].form in copulas
-            and tokens[first - 1].form not in leads
-        ):
+        is_said = match.last < len(tokens) and tokens[match.last].form in copulas
+        if is_said and tokens[first - 1].form not in leads:
             starts.add(first)
     for position in range(1, len(tokens) - 1):
         form, after = tokens[position].form, tokens[position + 1].form
         opens = form == "there" and (after in copulas or after in ("has", "have"))
         if opens or (form == "no" and tokens[position - 1].form not in leads):
             starts.add(position)
-    cuts = sorted(starts)
+    # "In the left base | there is": before the first statement nothing is parted.
+    stated = [m.last for layer in ("mention", "normal") for m in found.get(layer, ())]
+    cuts = [0, *sorted(s for s in starts if s >= min(stated, default=len(tokens)))]
     return [tokens[first:last] for first, last in pairwise((*cuts, len(tokens)))]
 
 

@@ -9,7 +9,7 @@ import hashlib
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -207,6 +207,17 @@ class Lexicon:
     coverage: Coverage
     changes: ChangeWords
     trie: PhraseTrie = field(repr=False)
+
+    @cached_property
+    def level_of(self) -> Mapping[str, SeverityLevel]:
+        """Levels of severity by their words; the first scale counts."""
+        named = [
+            (words, level)
+            for levels in self.scales.values()
+            for level in levels
+            for words in (*level.adjectives, *level.adverbs)
+        ]
+        return dict(reversed(named))
 
 
 def read_lexicon(path: Path, what: str = "lexicon") -> dict[str, Any]:
@@ -473,8 +484,4 @@ def severity_level(words: str, lexicon: Lexicon | None = None) -> SeverityLevel 
     """
     lexicon = lexicon or load_lexicon()
     words = " ".join(words.lower().replace("-", " ").split())
-    for levels in lexicon.scales.values():
-        for level in levels:
-            if words in level.adjectives or words in level.adverbs:
-                return level
-    return None
+    return lexicon.level_of.get(words)

@@ -68,7 +68,12 @@ def spellings() -> Spellings:
     )
 
 
-@lru_cache(50_000)
+#: Words met before -> their matching forms.
+_KNOWN: dict[str, str] = {}
+_MOST_KNOWN = 50_000
+_SEPARATORS = frozenset("-/")
+
+
 def _form(word: str) -> str:
     """Return the matching form of a word."""
     form = _singular(word.lower())
@@ -101,22 +106,26 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens = []
     is_short = False
-    short = spellings().short
+    short, known, new = spellings().short, _KNOWN, tuple.__new__
     for match in _TOKEN.finditer(text):
-        word = match[0]
         first, last = match.span()
-        initial = word[0]
+        word = text[first:last]
+        form = known.get(word)
+        if form is None:
+            form = "xxxx" if word[0] == "_" else _form(word)
+            if len(known) < _MOST_KNOWN:
+                known[word] = form
         if (
-            initial in "-/"
+            form in _SEPARATORS
             and first > 0
             and last < len(text)
             and text[first - 1].isalnum()
             and (text[last].isalnum() or text[first - 1 : last] == "w/")
         ):
             continue
-        form = "xxxx" if initial == "_" else _form(word)
-        is_short = is_short or form in short
-        tokens.append(Token(form, first, last))
+        if form in short:
+            is_short = True
+        tokens.append(new(Token, (form, first, last)))
     return _in_full(tokens) if is_short else tokens
 
 
@@ -271,7 +280,7 @@ class PhraseTrie:
         found: dict[str, list[Match]] = {}
         taken: dict[str, int] = {}
         forms = [token[0] for token in tokens]
-        root = self._root
+        root, new = self._root, tuple.__new__
         count = len(forms)
         for first, form in enumerate(forms):
             node: Any = root.get(form)
@@ -293,7 +302,7 @@ class PhraseTrie:
                     taken[layer] = last
                     matches = found.setdefault(layer, [])
                     for entry in entries:
-                        matches.append(Match(first, last, layer, entry))
+                        matches.append(new(Match, (first, last, layer, entry)))
         return found
 
     def unglued(self, text: str, tokens: list[Token]) -> list[Token]:

@@ -24,7 +24,7 @@ class Span(NamedTuple):
 
     def moved(self, offset: int) -> "Span":
         """Return the span `offset` characters further on."""
-        return Span(self.start + offset, self.end + offset)
+        return tuple.__new__(Span, (self[0] + offset, self[1] + offset))
 
     def covers(self, other: "Span") -> bool:
         """Return whether `other` lies inside this span."""
@@ -117,7 +117,9 @@ class Attribute(NamedTuple):
 
     def moved(self, offset: int) -> "Attribute":
         """Return the attribute with its words `offset` characters further on."""
-        return Attribute(self.axis, self.value, self.span.moved(offset), self.inherited)
+        axis, value, (start, end), inherited = self
+        span = tuple.__new__(Span, (start + offset, end + offset))
+        return tuple.__new__(Attribute, (axis, value, span, inherited))
 
 
 class Rule(NamedTuple):
@@ -128,7 +130,8 @@ class Rule(NamedTuple):
 
     def moved(self, offset: int) -> "Rule":
         """Return the rule with its words `offset` characters further on."""
-        return Rule(self.name, self.span.moved(offset))
+        name, (start, end) = self
+        return tuple.__new__(Rule, (name, tuple.__new__(Span, (start + offset, end + offset))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from vlscore.findings import (
     Attribute,
@@ -34,6 +35,8 @@ _LINK = re.compile(
     r"|diagnostic|may be|could be|causing|with|w)\b|\?",
     re.IGNORECASE,
 )
+#: Reports whose statements are remembered: several candidates share a reference.
+_REMEMBERED = 2048
 #: Scales of words.toml that do not grade a finding.
 _NO_GRADES = frozenset(("number", "age"))
 #: Words between two findings of which one is there.
@@ -113,6 +116,7 @@ class ReportStatements:
     changes: tuple[FindingChange, ...]
 
 
+@lru_cache(_REMEMBERED)
 def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     """Return the statements of a report about this patient now, each finding and place once."""
     found = extract(report, tables.lexicon)
