@@ -76,6 +76,31 @@ def counts_of(pair: dict[str, Any], judgement: Judgement) -> dict[str, Counts]:
     return {name: (found[name], invented[name], missed[name]) for name in names}
 
 
+def confused(
+    pairs: Sequence[dict[str, Any]], judgements: Sequence[Judgement]
+) -> Counter[tuple[str, str]]:
+    """Return (category read, category of the judge) -> errors whose words overlap.
+
+    An error that has no counterpart stands opposite "nothing".
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for pair, judgement in zip(pairs, judgements, strict=True):
+        left = [(str(error.category), _words_of(error)) for error in judgement.errors]
+        read = [(e["category"], _words(f"{e['words']} {e['finding']}")) for e in pair["errors"]]
+        for same in (True, False):
+            for category, words in list(read):
+                fitting = (
+                    e for e in left if _overlap(e[1], words) and (e[0] == category or not same)
+                )
+                if (match := next(fitting, None)) is not None:
+                    left.remove(match)
+                    read.remove((category, words))
+                    counts[category, match[0]] += 1
+        counts.update((category, "nothing") for category, _ in read)
+        counts.update(("nothing", category) for category, _ in left)
+    return counts
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+", text.lower())) - _SMALL
 

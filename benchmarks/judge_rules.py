@@ -27,11 +27,19 @@ the only one named (for kinds without an error: none). The perturbations come fr
 extraction: what both misread is not seen here. And corrections: the share of candidates of real
 generators that the judge finds without a difference after `apply_corrections`.
 
-5. Speed: candidates a second of one process, each distinct pair once, reports never read before,
-by the processor's time of the process.
+5. Speed: candidates a second of one process, each distinct pair once, by the processor's time of
+the process. No report was read before; a reference that several candidates have is read once.
+
+6. Pairs read for errors, and pairs with planted errors (--read): a language model read or wrote
+them under a protocol, not radiologists. Studies are divided by the first byte of the sha256 of
+their id: sentences of the even half ("tuned on") were looked at, of the odd half ("not looked at")
+numbers only, but repeatedly. Precision, recall and F1 of errors (judge_read.py) and tau_b of every
+free metric with the rating, by half; by style or generator; and the confusion of categories, where
+the words of an error overlap.
 
 Run: python benchmarks/judge_rules.py --radpref FOLDER --reports iu_reports.jsonl
-         --generated vlm_final.jsonl [--final] [--out benchmarks/results/judge_rules.md]
+         --generated vlm_final.jsonl ... --read read.jsonl planted.jsonl [--final]
+         [--out benchmarks/results/judge_rules.md]
 """
 
 import argparse
@@ -45,7 +53,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data import GENERATED, INDIANA_REPORTS, RADPREF
+from data import GENERATED, INDIANA_REPORTS, RADPREF, describe_file
+from judge_read import agreement_row, confused, read_pairs, rows_of
 from machine import describe_machine, publish
 
 from vlscore.data import PhantomFinding, Report, corrupt, count_errors, open_reports, write_report
@@ -303,6 +312,53 @@ def perturbation_table(texts: Sequence[str], judge: RuleJudge) -> str:
     )
 
 
+def read_tables(path: Path, judge: RuleJudge) -> str:
+    """Errors and agreement on both halves of read pairs, by style, and confused categories."""
+    pairs = read_pairs(path)
+    parts = [f"## {path.name}\n"]
+    for half, name in enumerate(("tuned on", "not looked at")):
+        some = [p for p in pairs if hashlib.sha256(p["id"].encode()).digest()[0] % 2 == half]
+        judged = [judge.judge(p["candidate"], p["reference"]) for p in some]
+        columns = ["half", "category", "precision", "recall", "F1", "errors read"]
+        parts.append(f"### {name}\n\n{table_of(columns, rows_of(name, some, judged))}\n")
+        columns = ["metric", "tau_b of ratings", "tau_b of numbers of errors", "pairs"]
+        parts.append(table_of(columns, _agreements(some, judged)) + "\n")
+        styles = Counter(_style(p) for p in some)
+        lines = []
+        for style in sorted(styles):
+            own = [k for k, p in enumerate(some) if _style(p) == style]
+            of_style = [some[k] for k in own], [judged[k] for k in own]
+            whole = rows_of(style, *of_style)[:1] or [(style, *"-" * 5)]
+            ratings = [SCORES["rating"](j) for j in of_style[1]]
+            tau = kendall_tau_b(ratings, [p["rating"] for p in of_style[0]])
+            lines.append([style, str(styles[style]), *whole[0][2:5], f"{tau:.3f}"])
+        parts.append(
+            table_of(["style", "pairs", "precision", "recall", "F1", "tau_b"], lines) + "\n"
+        )
+        counts = confused(some, judged)
+        named = [*(str(c) for c in ErrorCategory), "nothing"]
+        lines = [[row, *(str(counts[row, c]) for c in named)] for row in named]
+        parts.append(f"Rows: read; columns: the judge.\n\n{table_of(['', *named], lines)}\n")
+    return "\n".join(parts)
+
+
+def _style(pair: Mapping[str, Any]) -> str:
+    return str(pair.get("style") or pair.get("generator") or "")
+
+
+def _agreements(pairs: Sequence[dict[str, Any]], judged: Sequence[Any]) -> list[Sequence[str]]:
+    """The judge's agreement with the ratings, and that of every other free metric."""
+    lines: list[Sequence[str]] = [agreement_row("judge", pairs, judged)]
+    read = np.array([p["rating"] for p in pairs], dtype=float)
+    counted = -np.array([len(p["errors"]) for p in pairs], dtype=float)
+    candidates, references = [p["candidate"] for p in pairs], [p["reference"] for p in pairs]
+    for metric in other_metrics():
+        values = compute([metric], candidates, references)[str(metric)] * metric.sign
+        taus = [f"{kendall_tau_b(values, target):.3f}" for target in (read, counted)]
+        lines.append((str(metric), *taus, str(len(pairs))))
+    return lines
+
+
 def correction_line(pairs: Sequence[tuple[str, str]], judge: RuleJudge) -> str:
     """Share of candidates without a difference after their corrections."""
     clean = significant = wrong = 0
@@ -346,12 +402,14 @@ def main() -> None:
     parser.add_argument("--radpref", type=Path, required=True)
     parser.add_argument("--reports", type=Path, required=True)
     parser.add_argument("--generated", type=Path, required=True, nargs="+")
+    parser.add_argument("--read", type=Path, nargs="*", default=[])
     parser.add_argument("--final", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     sources = [entry.check(options.radpref / name) for name, entry in RADPREF.items()]
     sources.append(INDIANA_REPORTS.check(options.reports))
     sources += [GENERATED[path.stem].check(path) for path in options.generated]
+    sources += [f"Data: {describe_file(path)}." for path in options.read]
     pairs = list(dict.fromkeys(pair for path in options.generated for pair in candidates_of(path)))
     speed = speed_line(pairs)
     judge = RuleJudge()
@@ -363,6 +421,7 @@ def main() -> None:
     if options.final:
         parts.append(radpref_table(final, judge, "final (kept aside while tuning)"))
     parts.append(radjudge_table(options.radpref / "radjudge.json", judge))
+    parts += [read_tables(path, judge) for path in options.read]
     parts.append(phantom_table(judge))
     parts.append(perturbation_table(texts_of(options.reports)[:MOST_REPORTS], judge))
     parts += [correction_line(pairs[:MOST_REPORTS], judge), speed]
