@@ -18,7 +18,7 @@ from vlscore.cli.app import COMMANDS, app, commands
 NAMES = sorted(commands())
 # Commands that make a folder of results.
 WRITERS = ["evaluate", "sensitivity", "perturb", "oracle", "retrieval"]
-LONGEST = {"compare": 96, "train": 112}
+LONGEST = {"align": 94, "compare": 96, "train": 112}
 # name, metavar and explanation of each option.
 OPTION = re.compile(r"^  (?:(-\w), )?(--[\w-]+)(?: ([A-Z|.]+))?(?:  +|\n +)(\S.*)$", re.MULTILINE)
 
