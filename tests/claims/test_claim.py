@@ -14,6 +14,8 @@ from vlscore.claims import claims_of, finding_of_label, labels_of
         ("Edema has increased since the prior study.", "edema+ / worse+"),
         ("Small right pleural effusion. Right effusion.", "pleural effusion+ / right+"),
         ("History of pneumonia.", ""),
+        # A group of another name is claimed, too, but not denied.
+        ("Nodule. No mass.", "nodule+ / lung lesion+ / mass-"),
     ],
 )
 def test_claims(report, claims):

@@ -105,19 +105,15 @@ def test_power_follows_what_the_image_shows():
     assert probable["clear", SUPPORTED] > 0.9 > 0.1 > probable["clear", CONTRADICTED]
 
 
-def test_a_group_contradicts_but_does_not_support_a_finding():
-    cases = images(1, 1200)
-    evidence = fit_evidence(*cases.split(0.5, 0))
-    test = images(2, 300)
-    claims = [
-        ClaimOfImage(image, "candidate", Claim("nodule", True, NOWHERE, group="clear"))
-        for image in range(300)
-    ]
-    found = verdicts_of(evidence, test.vectors, claims, rate=0.1)
-    assert set(found.verdict) == {CONTRADICTED, CANNOT_TELL}
-    assert set(found.judged_by) == {"clear"}
-    wrong = test.labels["clear"][found.verdict == CONTRADICTED].mean()
-    assert wrong <= 0.1
+def test_a_finding_is_not_judged_by_its_group():
+    """Nodules may be the faint ones among lung lesions: the group's p values are not theirs."""
+    evidence = fit_evidence(*images(1, 1200).split(0.5, 0))
+    vectors = images(2, 300).vectors
+    nodule = Claim("nodule", True, NOWHERE, group="clear")
+    claims = [ClaimOfImage(image, "candidate", nodule) for image in range(300)]
+    found = verdicts_of(evidence, vectors, claims, rate=0.1)
+    assert set(found.verdict) == {CANNOT_TELL}
+    assert found.probability.isna().all()
 
 
 def test_a_change_needs_an_earlier_image():
@@ -128,7 +124,7 @@ def test_a_change_needs_an_earlier_image():
     vectors = images(2, 200).vectors
     alone = verdicts_of(evidence, vectors, claims, rate=0.1)
     assert set(alone.verdict) == {CANNOT_TELL}
-    assert alone.judged_by.isna().all()
+    assert not alone.has_evidence.any()
     both = verdicts_of(evidence, vectors, claims, rate=0.1, has_prior=[True] * 200)
     assert {SUPPORTED, CONTRADICTED} <= set(both.verdict)
 

@@ -35,6 +35,7 @@ class Claim:
         span: characters of the mention in the report.
         group: CheXpert label of the finding, in lower case; None without one.
         needs_prior: whether only two images can show it.
+        of_group: whether the claim is about the group, which follows from another claim.
     """
 
     finding: str
@@ -42,6 +43,7 @@ class Claim:
     span: Span
     group: str | None = None
     needs_prior: bool = False
+    of_group: bool = False
 
 
 def claims_of(report: str | ReportFindings) -> list[Claim]:
@@ -49,7 +51,8 @@ def claims_of(report: str | ReportFindings) -> list[Claim]:
 
     A finding counts that is current and of this patient; a finding that the report calls
     uncertain is no claim, unless it is probable. A finding with a side is two claims: that it is
-    there, and that it is on this side.
+    there, and that it is on this side. A finding of another name than its CheXpert label claims
+    this label, too: "nodule" claims "lung lesion".
 
     >>> [(c.finding, c.stated) for c in claims_of("Left pleural effusion. No pneumothorax.")]
     [('pleural effusion', True), ('pleural effusion, left', True), ('pneumothorax', False)]
@@ -70,6 +73,8 @@ def _claims(finding: Finding) -> Iterator[Claim]:
     if not finding.is_likely:
         return
     yield Claim(name, True, finding.span, group)
+    if group is not None and group != name:
+        yield Claim(group, True, finding.span, of_group=True)
     for side in sides_of(finding):
         yield Claim(f"{name}, {side}", True, finding.span)
     if finding.change in CHANGES:

@@ -46,8 +46,8 @@ def verdicts_of(
     cases, and among its supported claims, and among its contradicted ones, an expected share of at
     most `rate` is wrong (`decided`).
 
-    A finding without evidence of its own is judged by its group, and only where the group is
-    absent: then so is the finding. A claim of change needs an earlier image.
+    A finding without evidence of its own has no verdict; its group, which is a claim of its own,
+    may have one. A claim of change needs an earlier image.
 
     Args:
         vectors: (n, d) of the images.
@@ -55,7 +55,7 @@ def verdicts_of(
         has_prior: (n,) whether an image's vector also shows an earlier image; empty: none does.
 
     Returns: a row for each claim: image, report, finding, claim ("stated", "denied"), start and
-        end of its words, judged_by (finding whose evidence was used, None without any), verdict,
+        end of its words, has_evidence, verdict,
         probability that the claim is true (where findings are as frequent as in the calibration
         cases; nan without evidence), p_supported and p_contradicted.
     Raises: InvalidSetting for a rate outside (0, 1).
@@ -67,13 +67,12 @@ def verdicts_of(
     chance = 1 / (1 + np.exp(-evidence.log_odds(scores)))
     rows = np.array([each.image for each in claims], int)
     stated = np.array([each.claim.stated for each in claims], bool)
-    judged = [_judge_of(evidence, each, has_prior) for each in claims]
-    columns = np.array([-1 if each is None else evidence.column[each] for each in judged], int)
+    columns = np.array([_column_of(evidence, each, has_prior) for each in claims], int)
     known = columns >= 0
-    own = np.array([j == each.claim.finding for j, each in zip(judged, claims, strict=True)], bool)
-    # A group may be there without the finding.
-    p_present = np.where(known & own, present[rows, columns], 1.0) if len(claims) else np.ones(0)
-    p_absent = np.where(known, absent[rows, columns], 1.0) if len(claims) else np.ones(0)
+    p_present, p_absent = (
+        np.where(known, p[rows, columns], 1.0) if len(claims) else np.ones(0)
+        for p in (present, absent)
+    )
     p_true, p_false = (
         np.where(stated, one, other)
         for one, other in ((p_present, p_absent), (p_absent, p_present))
@@ -96,7 +95,7 @@ def verdicts_of(
             "claim": np.where(stated, "stated", "denied"),
             "start": [each.claim.span.start for each in claims],
             "end": [each.claim.span.end for each in claims],
-            "judged_by": pandas.Series(judged, dtype=object),
+            "has_evidence": known,
             "verdict": verdict,
             "probability": np.where(stated, p_there, 1 - p_there),
             "p_supported": p_true,
@@ -105,11 +104,8 @@ def verdicts_of(
     )
 
 
-def _judge_of(evidence: ImageEvidence, each: ClaimOfImage, has_prior: Sequence[bool]) -> str | None:
-    """Return the finding by whose evidence a claim is judged; None without any."""
-    claim = each.claim
-    if claim.needs_prior and not (len(has_prior) and has_prior[each.image]):
-        return None
-    if claim.finding in evidence.column:
-        return claim.finding
-    return claim.group if claim.group in evidence.column else None
+def _column_of(evidence: ImageEvidence, each: ClaimOfImage, has_prior: Sequence[bool]) -> int:
+    """Return the number of the finding in the evidence; -1 without evidence."""
+    if each.claim.needs_prior and not (len(has_prior) and has_prior[each.image]):
+        return -1
+    return evidence.column.get(each.claim.finding, -1)

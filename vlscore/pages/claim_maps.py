@@ -58,7 +58,7 @@ def occlusion_maps(
     Raises: UnreadableImage.
     """
     evidence, whole = _evidence_of(scorer), _vector(scorer, images)
-    names = dict.fromkeys(each["judged_by"] for each in claims if each["judged_by"] is not None)
+    names = dict.fromkeys(each["finding"] for each in claims if each["has_evidence"])
     if evidence is None or whole is None or not names:
         return None
     assert scorer.embedder is not None

@@ -107,7 +107,10 @@ def _testimony(
     trust: float,
     level: float,
 ) -> Testimony:
-    own, theirs = ({c.finding: c for c in each if c.stated} for each in (candidate, reference))
+    own, theirs = (
+        {c.finding: c for c in each if c.stated and not c.of_group}
+        for each in (candidate, reference)
+    )
     # Log likelihood ratio for the candidate's version -> p values for it, and against it.
     weighed: list[tuple[float, float, float, str]] = []
     for claims, others, sign in ((own, theirs, 1), (theirs, own, -1)):
@@ -138,5 +141,5 @@ def _ratio_of(claim: Claim, seen: Seen) -> tuple[float, float, float, str] | Non
         return (*found, claim.finding)
     if claim.group is not None and (found := seen.get(claim.group)) is not None:
         # The group may be there without the finding, but not the finding without the group.
-        return min(found[0], 0.0), 1.0, found[2], claim.group
+        return min(found[0], 0.0), 1.0, 1.0, claim.group
     return None
