@@ -523,7 +523,7 @@ def main() -> None:
     tally["NIH, calibrated on Indiana alone: not promised"] = alone
     for name, each in tally.items():
         print(*each.rate_rows(name), sep="\n", flush=True)
-    columns = ("encoder", "score", RIGHT, OTHER, "black image", "right less another's")
+    columns = ("encoder", "score", "right image", OTHER, "black image", "right less another's")
     tables = [
         TextTable(
             "The stated rate and the share wrong",
