@@ -29,9 +29,12 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
     return None
 
 
-def change_severity(change: FindingChange, grade: int) -> int:
-    """Return the severity of an error about a change of a finding whose omission has `grade`."""
-    return min(grade, _MOST[change.change in _GROWING])
+def change_severity(change: FindingChange, grade: int, is_omitted: bool = False) -> int:
+    """Return the severity of an error about a change of a finding whose omission has `grade`.
+
+    A change that is left out has 1: RadPref's radiologists hardly rate a report lower for it.
+    """
+    return 1 if is_omitted else min(grade, _MOST[change.change in _GROWING])
 
 
 def change_reason(stated: FindingChange | None, true: FindingChange | None) -> str:
@@ -85,9 +88,8 @@ def lone_change_errors(
         line = report.findings.sentences[change.sentence].span
         quote = Quote(change.span.of(report.text), change.span)
         concept = tables.of_observation.get(change.topic)
-        severity = change_severity(
-            change, tables.concepts[concept].severity[1] if concept else SIGNIFICANT
-        )
+        full = tables.concepts[concept].severity[1] if concept else SIGNIFICANT
+        severity = change_severity(change, full, restated is None)
         name = (concept or change.topic).replace("_", " ")
         if restated is not None:
             yield ErrorItem(

@@ -236,7 +236,8 @@ class _ReportComparison:
             return
         wrong = stated if stated is not None and stated.is_real else true
         assert wrong is not None
-        severity = change_severity(wrong, self._grade(pair.reference).severity)
+        full, is_omitted = self._grade(pair.reference).severity, stated is None
+        severity = change_severity(wrong, full, is_omitted)
         item = self._paired(category, severity, pair, "change", change_reason(stated, true))
         yield replace(
             item,
