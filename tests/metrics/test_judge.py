@@ -65,7 +65,8 @@ def test_a_model_behind_an_endpoint_is_a_metric_too(monkeypatch, cache_folder):
         signature = str(plan.signature(metric))
         missing = metric.missing()
     assert values[f"{metric}.sum"].tolist()[:2] == [4.0, 4.0]
-    assert values[str(metric)].tolist()[:2] == [1.5 / 3, 1.5 / 3]
+    # A right finding of severity 3 weighs 1, an error of severity 4 weighs 1.5, the base .75.
+    assert values[str(metric)].tolist()[:2] == [(1 + 0.75) / (1 + 1.5 + 0.75)] * 2
     assert np.isnan(values[str(metric)][2])
     for fact in ("judge:model", "model:fake", f"endpoint:{endpoint.url}", "prompt:zero-shot@1"):
         assert fact in signature.split("|")

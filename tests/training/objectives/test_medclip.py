@@ -72,12 +72,13 @@ def test_without_labels_it_says_what_is_missing():
 
 
 def test_labels_are_read_from_reports():
-    reports = ["Possible pneumonia. No pleural effusion.", "Small left effusion.", ""]
+    reports = ["Possible pneumonia. No pleural effusion.", "Small left effusion.", "The lungs are clear.", ""]
     labels = finding_labels(reports)
-    assert labels.shape == (3, len(LABELS)) == (3, 14)
+    assert labels.shape == (4, len(LABELS)) == (4, 14)
     assert labels.dtype == torch.float32
     column = {name: labels[:, place].tolist() for place, name in enumerate(LABELS)}
-    assert column["Pneumonia"] == [-1, 0, 0]
-    assert column["Pleural Effusion"] == [0, 1, 0]
-    assert column["No Finding"] == [0, 0, 1]
+    assert column["Pneumonia"] == [-1, 0, 0, 0]
+    assert column["Pleural Effusion"] == [0, 1, 0, 0]
+    # An empty report states nothing, not even that there is no finding.
+    assert column["No Finding"] == [0, 0, 1, 0]
     assert finding_labels([]).shape == (0, 14)
