@@ -234,7 +234,7 @@ def measure_all(options: argparse.Namespace) -> None:
     pairs, sources = read_pairs(options.folder)
     usable, left_out = usable_metrics()
     rows = []
-    chosen = [*usable, *(m for m in METRICS.values() if m.uses_embeddings)]
+    chosen = [*usable, *(m for m in METRICS.values() if m.uses_embeddings and not m.missing())]
     found = measured(options.folder, chosen)
     for metric in chosen:
         rates = found[metric.name]

@@ -285,7 +285,11 @@ def other_films(part: Part, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np
 
 def image_metrics() -> list[Metric]:
     """Return every metric of embeddings in the registry."""
-    names = [name for name, metric in METRICS.items() if metric.uses_embeddings]
+    names = [
+        name
+        for name, metric in METRICS.items()
+        if metric.uses_embeddings and metric.missing() is None
+    ]
     names += ["image-gain-distance(image=2.0)", "image-gain-cosine(image=2.0)"]
     return [find_metric(name) for name in names]
 

@@ -72,7 +72,12 @@ def test_without_labels_it_says_what_is_missing():
 
 
 def test_labels_are_read_from_reports():
-    reports = ["Possible pneumonia. No pleural effusion.", "Small left effusion.", "The lungs are clear.", ""]
+    reports = [
+        "Possible pneumonia. No pleural effusion.",
+        "Small left effusion.",
+        "The lungs are clear.",
+        "",
+    ]
     labels = finding_labels(reports)
     assert labels.shape == (4, len(LABELS)) == (4, 14)
     assert labels.dtype == torch.float32
