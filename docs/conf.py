@@ -131,7 +131,7 @@ def _commands() -> str:
 
     parts = ["# Commands", _printed("--help")]
     for name in commands():
-        parts += [f"## {name}", _printed(*name.split(), "--help")]
+        parts += [f"## `vlscore {name}`", _printed(*name.split(), "--help")]
     return "\n\n".join(parts) + "\n"
 
 
