@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +34,10 @@ from vlscore.core import (
     no_progress,
 )
 from vlscore.data import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies, read_rows
-from vlscore.embedding import WITH_PRIOR, StudyEmbedder, StudyViews, training_notes
+from vlscore.embedding import WITH_PRIOR, StudyEmbedder, training_notes
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.command_settings import EvidenceSettings
+from vlscore.evaluation.embedded_table import embed_table
 from vlscore.evaluation.label_tables import read_labels
 from vlscore.metrics import TRUST, RuleJudge, findings_seen, hear
 from vlscore.stats import Content, Failure, Result, grouped_auc, text_table, with_mark
@@ -75,29 +75,10 @@ def embed_images_of(
 
     Raises: InvalidTable where no row can be embedded.
     """
-    studies: list[Study] = []
-    vectors: list[Any] = []
-    failed: list[BadRow] = []
-    rows, done = iter(table), 0
-    with embedder.decoder(workers) as decoder:
-        while batch := list(islice(rows, embedder.engine.rows_at_once)):
-            done += len(batch)
-            failed += [row for row in batch if isinstance(row, BadRow)]
-            used = [row for row in batch if isinstance(row, Study)]
-            views = [StudyViews(each.images, each.views, each.prior) for each in used]
-            found = embedder.embed_studies([embedder.begin(each, decoder) for each in views])
-            for k, study in enumerate(used):
-                if k in found.failures:
-                    failed.append(BadRow(study.row, study.id, str(found.failures[k])))
-                else:
-                    studies.append(study)
-                    vectors.append(found.vectors[k].double().numpy())
-            on_progress(done, len(failed))
-    if not studies:
-        raise InvalidTable(
-            f"{table.path}: no image can be embedded; row {failed[0].row}: {failed[0].reason}"
-        )
-    return ImageTable(studies, np.stack(vectors), sorted(failed, key=lambda row: row.row))
+    found = embed_table(
+        table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
+    )
+    return ImageTable(found.studies, found.vectors["image"].double().numpy(), found.failed)
 
 
 def claims(

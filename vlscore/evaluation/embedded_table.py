@@ -1,6 +1,6 @@
 """Embeddings of the studies of a table: images, references, candidates."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,76 +18,82 @@ class EmbeddedTable:
     """The n studies of a table that could be embedded.
 
     Attributes:
-        references: their n texts, as the policy selects them.
+        studies: the n studies; their reports have the sections that the policy selects.
         vectors: role ("image", "reference", "candidate") -> (n, d) float32.
-        failed: the other rows.
+        failed: the other rows, in the table's order.
     """
 
-    references: Sequence[str]
+    studies: Sequence[Study]
     vectors: dict[str, Tensor]
     failed: Sequence[BadRow]
+
+    @property
+    def references(self) -> list[str]:
+        """Return the n references."""
+        return [study.reference or "" for study in self.studies]
 
 
 def embed_table(
     table: StudyTable,
     embedder: StudyEmbedder,
-    policy: TextPolicy,
+    policy: TextPolicy | None,
     *,
+    roles: Collection[str] = (),
     workers: int = 0,
     on_progress: OnProgress = no_progress,
 ) -> EmbeddedTable:
-    """Embed what the table was opened for; all vectors are held in memory, 4·d bytes each.
+    """Embed the studies of a table; all vectors are held in memory, 4·d bytes each.
 
     Args:
-        policy: what of a report counts.
+        policy: what of a report counts; None leaves reports as they are.
+        roles: what is embedded; default: what the table was opened for.
         workers: processes that decode images.
         on_progress: called with the rows read and the rows that failed.
 
     Raises: InvalidTable where no row can be embedded.
     """
-    parts: dict[str, list[Tensor]] = {role: [] for role in sorted(table.needs)}
-    references: list[str] = []
+    parts: dict[str, list[Tensor]] = {role: [] for role in sorted(roles or table.needs)}
+    studies: list[Study] = []
     failed: list[BadRow] = []
     rows, done = iter(table), 0
     with embedder.decoder(workers) as decoder:
         while batch := list(islice(rows, embedder.engine.rows_at_once)):
             done += len(batch)
             used = [study for row in batch if (study := _selected(row, policy, failed))]
-            shown = [
-                embedder.begin(StudyViews(each.images, each.views, each.prior), decoder)
-                for each in used
-            ]
-            found = {
-                "image": embedder.embed_studies(shown),
-                "reference": embedder.embed_texts([each.reference or "" for each in used]),
-            }
-            if "candidate" in table.needs:
-                found["candidate"] = embedder.embed_texts([each.candidate or "" for each in used])
+            found = {}
+            if "image" in parts:
+                views = [StudyViews(each.images, each.views, each.prior) for each in used]
+                found["image"] = embedder.embed_studies(
+                    [embedder.begin(each, decoder) for each in views]
+                )
+            for role in ("reference", "candidate"):
+                if role in parts:
+                    found[role] = embedder.embed_texts([getattr(s, role) or "" for s in used])
             errors: dict[int, VLScoreError] = {}
             for each in found.values():
                 errors = {**each.failures, **errors}
             failed += [BadRow(used[k].row, used[k].id, str(errors[k])) for k in sorted(errors)]
             good = [k for k in range(len(used)) if k not in errors]
-            references += [used[k].reference or "" for k in good]
+            studies += [used[k] for k in good]
             for role, vectors in parts.items():
                 vectors.append(found[role].vectors[good])
             embedder.engine.forget()
             on_progress(done, len(failed))
-    if not references:
+    if not studies:
         raise InvalidTable(
             f"{table.path}: no row can be embedded; row {failed[0].row}: {failed[0].reason}"
         )
     failed.sort(key=lambda row: row.row)
-    return EmbeddedTable(references, {r: torch.cat(each) for r, each in parts.items()}, failed)
+    return EmbeddedTable(studies, {r: torch.cat(each) for r, each in parts.items()}, failed)
 
 
-def _selected(row: Study | BadRow, policy: TextPolicy, failed: list[BadRow]) -> Study | None:
+def _selected(row: Study | BadRow, policy: TextPolicy | None, failed: list[BadRow]) -> Study | None:
     """Return the study with the sections that count; None, and a failed row, where it has none."""
     if isinstance(row, BadRow):
         failed.append(row)
         return None
     try:
-        return row.selected(policy)
+        return row if policy is None else row.selected(policy)
     except VLScoreError as error:
         failed.append(BadRow(row.row, row.id, str(error)))
         return None
