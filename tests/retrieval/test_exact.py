@@ -120,7 +120,7 @@ def test_rows_closer_than_float32_can_tell_are_told_apart():
     assert hits.second_passes == 1
 
 
-SCALES = [1e-42, 1e-25, 1e-19, 1e-8, 1.0, 1e15]
+SCALES = [1e-42, 1e-30, 1e-25, 1e-22, 1e-19, 1e-8, 1.0, 1e15]
 
 
 @settings(max_examples=100, deadline=None)
@@ -136,6 +136,9 @@ SCALES = [1e-42, 1e-25, 1e-19, 1e-8, 1.0, 1e15]
 )
 @example(  # a line through the origin, and rows shorter than the rounding of its origin
     seed=1, n=2, d=5, k=1, chunk=1, name="none", scales=[1e-42, 1.0, 1e-42], few=False
+)
+@example(  # rows whose squares are 0 in float32, so that their largest norm seemed to be 0
+    seed=0, n=154, d=20, k=18, chunk=1, name="window", scales=[1e-25, 1e-42], few=True
 )
 def test_search_is_sorting_by_cost_and_row(seed, n, d, k, chunk, name, scales, few):
     """Rows of any length, repeated, excluded, at the vertices; several queries, one with i = r."""

@@ -186,11 +186,12 @@ def test_factory_strings_are_checked_before_work():
             check_factory(factory, 16)
 
 
-def test_ranks_count_the_rows_that_are_nearer():
-    vectors = clustered(700, 8, 11)
+@pytest.mark.parametrize("length", [1.0, 1e-25])
+def test_ranks_count_the_rows_that_are_nearer(length):
+    vectors = clustered(700, 8, 11) * np.float32(length)
     vectors[300:400] = vectors[5]
     corpus = cut_corpus(vectors, 128)
-    references = clustered(3, 8, 12)
+    references = clustered(3, 8, 12) * np.float32(length)
     exact = np.linalg.norm(vectors.astype(float)[None] - references.astype(float)[:, None], axis=2)
     limits = [[0.0, float(exact[q].min()), float(norms[5]), 9.0] for q, norms in enumerate(exact)]
     expected = [[int((exact[q] < limit).sum()) for limit in limits[q]] for q in range(3)]

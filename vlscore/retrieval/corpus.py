@@ -6,6 +6,7 @@ torch's reductions may round a row differently if other rows change. numpy's red
 contiguous axis sums each row alone, so the kernels use nothing else.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ def cosines(g: Array, v: Array) -> Array:
     return np.clip(dot(g, v) / np.where(lengths > 0, lengths, 1), -1, 1)
 
 
+def underflow(terms: int) -> float:
+    """Return the largest absolute error of a float32 sum of so many products by underflow."""
+    return 16 * terms * 2.0**-126
+
+
 # Largest norm: beyond it squares and products would leave float32's range.
 LARGEST_NORM = 1e18
 
@@ -91,9 +97,10 @@ class Corpus:
         # Short pieces, because the squares of a piece are in memory.
         pieces = self._resident.split(_SQUARED_AT_ONCE)
         self.squared_norms = torch.cat([torch.linalg.vecdot(piece, piece) for piece in pieces])
-        # Enlarged by more than the rounding error, so that it is a true upper bound.
-        largest = float(self.squared_norms.max().double().sqrt()) if len(vectors) else 0.0
-        self.largest_norm = largest * (1 + (self.dim + 16) * 2.0**-23)
+        # Enlarged by more than the rounding error, so that it is a true upper bound. Squares of
+        # short rows underflow, maybe to 0.
+        largest = float(self.squared_norms.max()) + underflow(self.dim) if len(vectors) else 0.0
+        self.largest_norm = math.sqrt(largest) * (1 + (self.dim + 16) * 2.0**-23)
         if not self.largest_norm <= LARGEST_NORM:
             raise InvalidSetting(
                 f"a vector of the corpus is not finite, or longer than {LARGEST_NORM:g}"

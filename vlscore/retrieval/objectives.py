@@ -17,7 +17,16 @@ import torch
 from torch import Tensor
 
 from vlscore.errors import InvalidSetting
-from vlscore.retrieval.corpus import LARGEST_NORM, Array, Corpus, cosines, dot, norm, projected
+from vlscore.retrieval.corpus import (
+    LARGEST_NORM,
+    Array,
+    Corpus,
+    cosines,
+    dot,
+    norm,
+    projected,
+    underflow,
+)
 
 GUARDS = ("none", "segment", "window")
 # Range of the foot for the guard "window": only rows near the reference, 1, qualify.
@@ -104,8 +113,8 @@ class Line(SearchObjective):
         # a line passes through the origin.
         rounded = 4 * (dim + 8) * 2.0**-53 * norm(self._images)
         error += 2 * largest * rounded
-        self._offset = np.maximum(nearest - rounded, 0) ** 2 - 1.1 * error - _tiny(dim)
-        self._slack = 1.1 * gamma * reach + _tiny(dim)
+        self._offset = np.maximum(nearest - rounded, 0) ** 2 - 1.1 * error - underflow(dim)
+        self._slack = 1.1 * gamma * reach + underflow(dim)
 
     def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
         key, along = products
@@ -191,8 +200,8 @@ class ImageCentredCosine(SearchObjective):
         self._image_squares = image_norms**2
         reach = corpus.largest_norm + image_norms
         gamma = _gamma(corpus.dim)
-        self._along_error = 1.1 * gamma * reach + _tiny(corpus.dim)
-        self._square_error = 3.3 * gamma * reach**2 + _tiny(corpus.dim)
+        self._along_error = 1.1 * gamma * reach + underflow(corpus.dim)
+        self._square_error = 3.3 * gamma * reach**2 + underflow(corpus.dim)
 
     def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
         square, along = products
@@ -216,11 +225,6 @@ def _gamma(terms: int) -> float:
     """Return the relative error of a float32 sum of products of rounded factors, in any order."""
     product = (terms + 16) * _UNIT_ROUNDOFF
     return product / (1 - product) if product < 0.5 else np.inf
-
-
-def _tiny(terms: int) -> float:
-    """Return the largest absolute error of such a sum by underflow."""
-    return 16 * terms * 2.0**-126
 
 
 def _as_double(x: Array) -> Array:

@@ -20,7 +20,7 @@ from vlscore.metrics import (
     segment_distance,
 )
 from vlscore.retrieval.approximate import ApproximateIndex
-from vlscore.retrieval.corpus import Array, Corpus, dot, norm, projected
+from vlscore.retrieval.corpus import Array, Corpus, dot, norm, projected, underflow
 from vlscore.retrieval.exact import Excluded, Hits, search
 from vlscore.retrieval.objectives import Cosine, ImageCentredCosine, Line, SearchObjective
 
@@ -320,6 +320,7 @@ def nearer(
     counts = [np.zeros(len(one), np.int64) for one in limits]
     resident = torch.from_numpy(targets.astype(np.float32)).to(corpus.device)
     slack = 4 * (corpus.dim + 16) * 2.0**-24 * (corpus.largest_norm + norm(targets)) ** 2
+    slack += underflow(corpus.dim)
     for rows in corpus.chunks():
         # With fewer bits the error of a product would exceed the slack.
         with FULL_PRECISION:
