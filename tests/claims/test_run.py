@@ -10,11 +10,13 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
+from tests.pages.conftest import payload_of
 from vlscore.claims import CANNOT_TELL, CONTRADICTED, SUPPORTED, read_evidence
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import EncoderCard, ImagePipeline
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import EvidenceSettings, claims, read_claim_labels
+from vlscore.pages import report
 
 SENTENCES = {"cardiomegaly": "cardiomegaly", "pneumothorax": "pneumothorax"}
 
@@ -162,3 +164,20 @@ def test_a_study_without_report_and_labels_is_named(tables, tmp_path):
     bare.write_text("".join(json.dumps({"id": r["id"], "image": r["image"]}) + "\n" for r in rows))
     with pytest.raises(InvalidTable, match="neither a report nor labels, such as '1-0'"):
         claims(studies, tmp_path / "x", StudyEmbedder(SeeingEncoder(), cache=False), fit=bare)
+
+
+def test_the_page_shows_the_claims_of_each_study(result, tmp_path):
+    page = report(result.folder, out=tmp_path / "page.html", images=True)
+    shown = payload_of(page.path)["runs"][0]["list"]
+    rows = result.rows("claims.csv")
+    assert shown["values"]["id"] == list(dict.fromkeys(rows["id"]))
+    assert len(shown["images"]) == 60
+    columns = ["report", "finding", "claim", "verdict", "probability"]
+    for id, (block,) in zip(shown["values"]["id"], shown["cases"], strict=True):
+        own = rows.loc[rows["id"] == id, columns].to_numpy().tolist()
+        assert [claim[:4] for claim in block["claims"]] == [claim[:4] for claim in own]
+        for claim, row in zip(block["claims"], own, strict=True):
+            known = row[4] == row[4]
+            assert claim[4] == (pytest.approx(row[4], rel=1e-5) if known else None)
+    bare = report(result.folder, out=tmp_path / "bare.html", texts=False)
+    assert payload_of(bare.path)["runs"][0]["list"]["cases"] is None

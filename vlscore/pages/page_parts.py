@@ -80,6 +80,7 @@ class Block:
             the embeddings, with the area; None where the numbers are absent.
         shares: explanation of the score by sentences, as `Explanation.to_dict` writes it.
         maps: where sentences look on the image, as `maps_to_dict` writes it.
+        claims: [report, finding, "stated" or "denied", verdict, probability or None] each.
     """
 
     title: str
@@ -88,6 +89,7 @@ class Block:
     triangle: list[float] | None = None
     shares: Mapping[str, Any] | None = None
     maps: Mapping[str, Any] | None = None
+    claims: list[list[Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data without empty entries."""

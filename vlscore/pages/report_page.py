@@ -14,6 +14,7 @@ from vlscore.core import OnProgress, __version__, atomic_write, counted, no_prog
 from vlscore.data import Study, select
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
+from vlscore.pages.claim_views import cells_of
 from vlscore.pages.page_parts import IMAGE_BYTES, TRIANGLE, CaseList, Column, RunView, add_images
 from vlscore.pages.run_views import view_of
 from vlscore.pages.view_parts import PageOptions, judged_block
@@ -25,7 +26,7 @@ PAGE = "report.html"
 # Parts of a section from top to bottom: where cases matter, and where means matter.
 _OF_CASES = ("cards", "why", "list", "scatter", "forests", "curves")
 _OF_MEANS = ("forests", "curves", "cards", "why", "list", "scatter")
-_CASES_FIRST = {"evaluate", "judge", "findings", "oracle"}
+_CASES_FIRST = {"evaluate", "judge", "claims", "findings", "oracle"}
 
 
 class Holding(NamedTuple):
@@ -290,6 +291,7 @@ class ExplainedStudy:
         block = judged_block(study.candidate or "", study.reference or "", errors)
         block.shares = self.explanation.to_dict()
         block.maps = self.maps if images else None
+        block.claims = cells_of(self.claims)
         if set(TRIANGLE) <= set(score.geometry):
             block.triangle = [float(score.geometry[name]) for name in TRIANGLE]
         numbers = {name: [float(value)] for name, value in score.values.items()}

@@ -12,6 +12,7 @@ import numpy as np
 from vlscore.core import RECORD, counted
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
+from vlscore.pages.claim_views import claims_view
 from vlscore.pages.command_views import (
     align_view,
     compare_view,
@@ -279,6 +280,7 @@ _VIEWS: Mapping[str, Callable[[Result, PageOptions, RunView], list[Study | None]
     "align": align_view,
     "sensitivity": sensitivity_view,
     "judge": judge_view,
+    "claims": claims_view,
     "findings": findings_view,
     "oracle": oracle_view,
     "train": _train,

@@ -21,6 +21,8 @@ from vlscore.data import ImagePolicy, Study
 from vlscore.encoders import JointEncoder, encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
 from vlscore.metrics import Explanation, Scorer, explain_with, metric_from_file
+from vlscore.pages.claim_maps import claims_of_study, occlusion_maps
+from vlscore.pages.claim_views import cells_of
 from vlscore.pages.page_parts import RunView, image_url, worst_first
 from vlscore.stats import Result
 
@@ -222,7 +224,12 @@ def add_shares(
             failed += 1
             continue
         blocks[0].shares = {**found.to_dict(), "metric": name}
-        if maps:
+        if scorer.metrics[0].name == "judge-image":
+            texts = study.candidate or "", study.reference or ""
+            claims = claims_of_study(scorer, study.images, *texts)
+            blocks[0].claims = cells_of(claims)
+            blocks[0].maps = occlusion_maps(scorer, study.images, claims) if maps else None
+        elif maps:
             # The image was read for the score; an encoder without local vectors has no maps.
             blocks[0].maps = maps_of(scorer, study.images, found)
     if failed:

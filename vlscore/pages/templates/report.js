@@ -83,6 +83,7 @@
     const texts = el("div", { class: "texts" });
     for (const [role, pieces] of block.texts) texts.append(el("div", { class: "text" }, el("h4", {}, role), markedText(pieces, light)));
     node.append(texts);
+    if (block.claims) node.append(drawClaims(block.claims));
     if (block.errors) {
       const list = el("ol", { class: "errors" });
       block.errors.forEach(([kind, severity, finding, reason, correction], index) => {
@@ -99,6 +100,16 @@
     if (block.shares) node.append(drawShares(block.shares));
     if (block.maps) node.append(drawMaps(block.maps));
     return node;
+  }
+
+  function drawClaims(claims) {
+    const rows = claims.map(([report, finding, claim, verdict, probability]) => el("tr", {},
+      el("td", { class: "words" }, `${report} ${claim === "stated" ? "states" : "denies"} `, el("b", {}, finding)),
+      el("td", {}, el("span", { class: `tag ${verdict.replace(" ", "-")}` }, verdict)),
+      el("td", {}, probability === null ? "no evidence" : probability.toFixed(2))));
+    const head = el("tr", {}, ...["claim", "image", "probability"].map((name) => el("th", { scope: "col" }, name)));
+    const note = "Probability: that the claim is true, where findings are as frequent as in the calibration images.";
+    return el("div", {}, el("h4", {}, "Claims: what the image says"), el("table", { class: "claims" }, el("thead", {}, head), el("tbody", {}, ...rows)), el("p", { class: "caption" }, note));
   }
 
   function drawShares(shares) {
@@ -133,7 +144,7 @@
     const first = maps.sentences.reduce((best, map, index) => (map.beaten > maps.sentences[best].beaten ? index : best), 0);
     const choices = maps.sentences.map((map, index) => el("label", {}, el("input", { type: "radio", name: "map", checked: index === first, onchange: () => show(map) }), ` ${map.text} `, map.note ? "" : el("span", { class: "sev" }, `${map.beaten} of ${map.copies}`)));
     if (maps.sentences.length) show(maps.sentences[first]);
-    return el("div", {}, el("h4", {}, "Where each sentence looks"), el("div", { class: "pictures" }, el("figure", {}, picture, note), el("div", { class: "choices" }, ...choices)));
+    return el("div", {}, el("h4", {}, maps.sentences.some((map) => map.note) ? "Where the evidence of each finding lies" : "Where each sentence looks"), el("div", { class: "pictures" }, el("figure", {}, picture, note), el("div", { class: "choices" }, ...choices)));
   }
 
   // Image and reference span the base; the candidate is above its foot.

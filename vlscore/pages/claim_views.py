@@ -1,0 +1,61 @@
+"""View of `claims`: each study with its claims and what the image says about them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vlscore.claims import CANNOT_TELL, CONTRADICTED, SUPPORTED
+from vlscore.core import counted
+from vlscore.data import Study
+from vlscore.pages.page_parts import Block, CaseList, Column, RunView, plain_value
+from vlscore.pages.view_parts import PageOptions, judged_block, studies_of
+from vlscore.stats import Result
+
+
+def claims_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of claims: studies whose image contradicts most of the candidate come first.
+
+    Counts are those of the candidate's claims; of the reference's in a table without candidates.
+    """
+    better = {CONTRADICTED: -1, SUPPORTED: 1, CANNOT_TELL: 0}
+    rows = run.rows("claims.csv")
+    role = rows["report"].iloc[0] if len(rows) else "candidate"
+    counts = rows[rows["report"] == role].groupby(["id", "verdict"]).size().unstack(fill_value=0)
+    ids = list(dict.fromkeys(rows["id"]))
+    counts = counts.reindex(index=ids, columns=list(better), fill_value=0)
+    view.lead = f"{counted(len(rows), 'claim')} of {counted(len(ids), 'study')}."
+    columns = [Column("id", is_text=True)]
+    columns += [Column(name, sign, is_main=True) for name, sign in better.items()]
+    values = {"id": ids, **{name: counts[name].tolist() for name in better}}
+    view.cases = CaseList("studies", columns, values, CONTRADICTED, True)
+    by_id = {study.id: study for study in studies_of(run, view, options, str(role)).values()}
+    found = [by_id.get(id) for id in ids]
+    if any(found):
+        claims = {id: own.to_dict("records") for id, own in rows.groupby("id")}
+        view.cases.cases = []
+        for study in found:
+            blocks: list[Block] = []
+            if study is not None:
+                blocks.append(_block(study))
+                blocks[0].claims = cells_of(claims[study.id])
+            view.cases.cases.append(blocks)
+            options.on_progress(len(view.cases.cases), 0)
+    return found
+
+
+def cells_of(claims: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return claims as `Block.claims` has them, from rows of `verdicts_of`."""
+    return [
+        [
+            *(each[name] for name in ("report", "finding", "claim", "verdict")),
+            plain_value(each["probability"]),
+        ]
+        for each in claims
+    ]
+
+
+def _block(study: Study) -> Block:
+    """Return the reports: with the judge's errors where there are two."""
+    if study.candidate and study.reference:
+        return judged_block(study.candidate, study.reference)
+    texts = {"candidate": study.candidate, "reference": study.reference}
+    return Block("", [(role, [text]) for role, text in texts.items() if text])
