@@ -5,10 +5,13 @@ empty report has the grade 0; a report of one or two words counts as one sentenc
 
 Grades are computed by textstat, which needs NLTK's cmudict for syllables; nothing is downloaded.
 textstat counts syllables even for Dale-Chall, which does not need them, and downloads cmudict if it
-is absent. So this file computes Dale-Chall from textstat's words, sentences and word list.
+is absent; its import loads all of NLTK and SciPy's statistics, which takes a second. So this file
+computes Dale-Chall by textstat's rules for words and sentences, from its file of familiar words.
 """
 
+import re
 from collections.abc import Iterable, Set
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +24,11 @@ from vlscore.metrics.library.words import ReferenceCounts, has_corpus, how_to_ge
 from vlscore.metrics.memo import loaded_once
 from vlscore.metrics.metric import Metric, parameter
 
-_LANGUAGE = "en_US"
+# textstat's rules: an apostrophe belongs to a word only within a contraction; a sentence of at most
+# two words does not count.
+_NO_CONTRACTION = re.compile(r"'(?![tsd]|ve|ll|re)")
+_NO_WORD = re.compile(r"[^\w\s\']")
+_SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
 class WordCounts(ReferenceCounts):
@@ -98,20 +105,21 @@ class DaleChall(_ReadingGrade):
         return np.array([self._grade(text, familiar) for text in batch.candidates])
 
     def _grade(self, text: str, familiar: Set[str]) -> float:
-        words = self._words(text)
+        words = _words(text)
         if not words:
             return 0.0
         hard = 100 * sum(word.lower() not in familiar for word in words) / len(words)
-        sentences: int = self._module("textstat").textstat.sentence_count(text)
+        lengths = [len(_words(sentence)) for sentence in _SENTENCE.findall(text)]
+        sentences = max(1, sum(length > 2 for length in lengths))
         grade: float = 0.1579 * hard + 0.0496 * len(words) / sentences
         return grade + 3.6365 if hard > 5 else grade
 
     def _familiar(self, batch: Batch) -> Set[str]:
-        known: Set[str] = self._module("textstat.backend.utils").get_lang_easy_words(_LANGUAGE)
-        return known
-
-    def _words(self, text: str) -> list[str]:
-        return list(self._module("textstat.backend.selections").list_words(text))
+        # Found without importing it.
+        package = find_spec("textstat")
+        if package is None or package.origin is None:
+            raise MissingDependency(self._how_to_install())
+        return _listed(Path(package.origin).parent / "resources" / "en" / "easy_words.txt")
 
 
 class DaleChallClinical(DaleChall):
@@ -141,7 +149,7 @@ class DaleChallClinical(DaleChall):
     def fit(self, references: Iterable[str], state: Any = None) -> Any:
         known = state or WordCounts()
         for text in references:
-            known.add({word.lower() for word in self._words(text)})
+            known.add({word.lower() for word in _words(text)})
         return known
 
     def facts(self) -> dict[str, Any]:
@@ -159,6 +167,10 @@ class DaleChallClinical(DaleChall):
         if not path.is_file():
             raise InvalidSetting(f"words={self.words}: there is no file {path}")
         return path
+
+
+def _words(text: str) -> list[str]:
+    return _NO_WORD.sub("", _NO_CONTRACTION.sub("", text)).split()
 
 
 @loaded_once(lambda path: (path,), maxsize=4)
