@@ -15,9 +15,11 @@ from vlscore.claims import CANNOT_TELL, CONTRADICTED, SUPPORTED, read_evidence
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import EncoderCard, ImagePipeline
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import EvidenceSettings, claims, read_claim_labels
+from vlscore.evaluation import EvidenceSettings, claims, evaluate, judge, read_claim_labels
+from vlscore.metrics import Scorer
 from vlscore.pages import report
 
+FALSE_HEART = ("cardiomegaly", "false_finding")
 SENTENCES = {"cardiomegaly": "cardiomegaly", "pneumothorax": "pneumothorax"}
 
 
@@ -110,16 +112,33 @@ def test_the_findings_are_described(result):
     assert any("no promise for another hospital" in note for note in result.notes)
 
 
-def test_the_judge_hears_the_image(tables, result):
+def test_the_judge_hears_the_image(tables, result, tmp_path):
     """A candidate that always states cardiomegaly is wrong, by the image and the reference."""
-    errors = result.rows("errors.csv")
-    false = errors[(errors.finding == "cardiomegaly") & (errors.category == "false_finding")]
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    evidence = result.folder / "evidence.npz"
+    judged = judge(tables[1][0], tmp_path / "j", evidence=evidence, embedder=embedder)
+    rows = judged.rows("judgements.jsonl").to_dict("records")
+    errors = [(row, error) for row in rows for error in row["errors"]]
+    false = [e for _, e in errors if (e["finding"], e["category"]) == FALSE_HEART]
     assert len(false) > 20
-    assert (false.sides_with == "reference").mean() > 0.7
-    assert (false.reference_is_right > 0.9).mean() > 0.7
-    assert (errors.sides_with[errors.finding == "rib fracture"] == "cannot tell").all()
-    table = result.frame("errors").set_index("category")
-    assert table.loc["false_finding"].sum() == (errors.category == "false_finding").sum()
+    assert np.mean([e["sides_with"] == "reference" for e in false]) > 0.7
+    assert np.mean([e["reference_is_right"] > 0.9 for e in false]) > 0.7
+    unseen = {e["sides_with"] for _, e in errors if "fracture" in e["finding"]}
+    assert unseen == {"cannot tell"}
+    table = judged.frame("image").set_index("category")
+    assert table.loc["false_finding"].sum() == sum(
+        e["category"] == "false_finding" for _, e in errors
+    )
+    # The same numbers as the metric's.
+    metric = f"judge-image(evidence={evidence})"
+    scored = evaluate(tables[1][0], tmp_path / "e", Scorer(embedder, metrics=metric))
+    values = scored.rows("scores.parquet").set_index("id")
+    totals = judged.rows("totals.csv").set_index("study_id")
+    assert np.allclose(totals["rating_with_image"], values.loc[totals.index, metric])
+    without = judge(tables[1][0], tmp_path / "w").rows("totals.csv").set_index("study_id")
+    assert without["rating"].equals(totals["rating"])
+    with pytest.raises(InvalidSetting, match="was fitted to vectors of"):
+        judge(tables[1][0], tmp_path / "o", evidence=evidence, embedder=StudyEmbedder())
 
 
 def test_evidence_is_used_again_by_the_same_encoder_alone(tables, result, tmp_path):

@@ -135,10 +135,11 @@ class ImageEvidence:
             stream.write(stored.getvalue())
 
 
-def read_evidence(path: str | Path) -> ImageEvidence:
+def read_evidence(path: str | Path, signature: str | None = None) -> ImageEvidence:
     """Read what `ImageEvidence.save` wrote.
 
-    Raises: InvalidSetting for any other file.
+    Args: signature: of the vectors that are judged; None: not compared.
+    Raises: InvalidSetting for any other file, and for evidence of other vectors.
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
@@ -155,11 +156,16 @@ def read_evidence(path: str | Path) -> ImageEvidence:
         )
         if made.scores.shape != made.truth.shape or made.scores.shape[1] != len(made.findings):
             raise ValueError("shapes differ")
-        return made
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise InvalidSetting(
             f"{path} is no evidence that `vlscore claims --fit` wrote ({type(error).__name__})"
         ) from None
+    if signature not in (None, made.signature):
+        raise InvalidSetting(
+            f"{path} was fitted to vectors of {made.signature}, and these are of {signature}: take "
+            "the same encoder, weights and views, or fit again (vlscore claims --fit)"
+        )
+    return made
 
 
 def evidence_digest(path: str | Path) -> str:

@@ -40,8 +40,8 @@ def claims(
 
     Each finding that a candidate or a reference states or denies is supported, contradicted, or
     undecided (cannot tell), with a probability. Verdicts are given at a false discovery rate.
-    Writes claims.csv, errors.csv (the judge's errors, and with whom the image sides) and
-    evidence.npz, for further tables and the metric judge-image.
+    Writes claims.csv and evidence.npz, for further tables, `vlscore judge --evidence` and the
+    metric judge-image.
 
     Example: vlscore claims studies.csv --encoder biovil-t --fit train.csv --out claims
 

@@ -1,14 +1,17 @@
 """`vlscore judge`: each error of generated reports, with its severity and correction."""
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 from cyclopts.types import PositiveInt
 
-from vlscore.cli.output import echo, show
+from vlscore.cli.output import echo, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
+    EncoderOptions,
+    ImageRoot,
     Out,
     OutputOptions,
     Rename,
@@ -92,7 +95,11 @@ def judge(
     out: Out,
     rename: Rename = (),
     section: Section = "all",
+    evidence: Path | None = None,
+    trust: float = 0.9,
+    image_root: ImageRoot = None,
     language_model: LanguageModelOptions = LanguageModelOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C", "section"))] = EncoderOptions(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
     """Name each error of a report, how severe it is, and why.
@@ -110,12 +117,20 @@ def judge(
 
     With a service on this machine: vlscore judge studies.csv --out judged --model llama3.1
     --endpoint http://localhost:11434/v1
+
+    Args:
+        evidence: evidence.npz that `vlscore claims --fit` wrote: each error then says whether the
+            image sides with the candidate or the reference. Needs the same encoder, weights and
+            views.
+        trust: Probability that the reference is right about an error, before the image is looked
+            at.
     """
     from vlscore.data import TextPolicy, count_rows
     from vlscore.evaluation import judge as compute_judgements
 
     columns = renamed(rename, "id", "reference", "candidate", "age", "indication")
     age, indication = columns.pop("age", "age"), columns.pop("indication", "indication")
+    embedder = None if evidence is None else encoding.embedder()
     judged_by, prices = language_model.judge(), language_model.token_prices()
     if judged_by is not None:
         echo(f"reports go to {judged_by.model}", err=True)
@@ -124,12 +139,18 @@ def judge(
             studies,
             out,
             judge=judged_by,
+            evidence=evidence,
+            embedder=embedder,
+            trust=trust,
             prices=prices,
             columns=column_names(**columns),
             age_column=age,
             indication_column=indication,
             text_policy=None if section == "all" else TextPolicy.named(section),
+            image_root=image_root,
+            workers=encoding.decoders(),
             overwrite=output.overwrite,
             on_progress=on_progress,
         )
+    print_encoder_warning(embedder)
     show(result, output, "rows could not be judged", studies=studies)

@@ -39,13 +39,12 @@ from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.command_settings import EvidenceSettings
 from vlscore.evaluation.embedded_table import embed_table
 from vlscore.evaluation.label_tables import read_labels
-from vlscore.metrics import TRUST, RuleJudge, findings_seen, hear
 from vlscore.stats import Content, Failure, Result, grouped_auc, text_table, with_mark
 
 if TYPE_CHECKING:
     import pandas
 
-EVIDENCE, CLAIMS, ERRORS = "evidence.npz", "claims.csv", "errors.csv"
+EVIDENCE, CLAIMS = "evidence.npz", "claims.csv"
 _NIH_COLUMNS = ("Finding Labels", "labels")
 _NIH_IDS = ("Image Index", "id")
 _CAPTION = (
@@ -148,8 +147,7 @@ def claims(
 
     def compute(path: Path) -> Content:
         if evidence is not None:
-            found = read_evidence(evidence)
-            check_encoder(found, str(embedder.signature), evidence)
+            found = read_evidence(evidence, str(embedder.signature))
             failed: list[Failure] = []
         else:
             assert fit is not None
@@ -161,12 +159,11 @@ def claims(
         images = embed_images_of(table, embedder, workers, on_progress)
         seconds = time.monotonic() - began
         rows = claim_rows(found, images, rate)
-        errors = error_rows(found, images, rate)
-        content = _content(found, rows, errors, images, rate)
+        content = _content(found, rows, images, rate)
         return Content(
             content.frames,
             with_mark(content.tables, [embedder.signature]),
-            {CLAIMS: rows} | ({ERRORS: errors} if len(errors) else {}),
+            {CLAIMS: rows},
             [*failed, *(Failure(row.row, row.id or "", row.reason) for row in images.failed)],
             {"claims": embedder.signature},
             content.notes,
@@ -183,15 +180,6 @@ def claims(
     return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
 
 
-def check_encoder(evidence: ImageEvidence, signature: str, path: str | Path) -> None:
-    """Raise InvalidSetting where evidence was fitted to the vectors of another encoder."""
-    if evidence.signature != signature:
-        raise InvalidSetting(
-            f"{path} was fitted to vectors of {evidence.signature}, and these are of {signature}: "
-            "take the same encoder, weights and views, or fit again (--fit)"
-        )
-
-
 def claim_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pandas.DataFrame":
     """Return the verdict on each claim of candidates and references, with the studies' ids."""
     found = [
@@ -205,37 +193,6 @@ def claim_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pan
     ids = [images.studies[number].id for number in rows.pop("image")]
     rows.insert(0, "id", ids)
     return rows
-
-
-def error_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pandas.DataFrame":
-    """Return the errors of candidates by the rules of `judge`, and with whom the image sides.
-
-    Returns: a row for each error: id, category, severity, finding, sides_with ("candidate",
-        "reference", "cannot tell"), reference_is_right (probability, with a trust of .9 before the
-        image is looked at), judged_by.
-    """
-    judge = RuleJudge()
-    seen = findings_seen(evidence, images.vectors)
-    found = []
-    for study, said in zip(images.studies, seen, strict=True):
-        if study.candidate is None or not study.reference:
-            continue
-        judged = judge.judge(study.candidate, study.reference)
-        claimed, true = claims_of(study.candidate), claims_of(study.reference)
-        heard = hear(judged, claimed, true, said, trust=TRUST, level=rate)
-        for error, each in zip(judged.errors, heard, strict=True):
-            found.append(
-                {
-                    "id": study.id,
-                    "category": str(error.category),
-                    "severity": error.severity,
-                    "finding": error.finding,
-                    "sides_with": each.sides_with,
-                    "reference_is_right": each.reference_is_right,
-                    "judged_by": each.finding,
-                }
-            )
-    return frame(found)
 
 
 def cases_of(
@@ -344,7 +301,6 @@ def _fitted(
         fitting,
         calibrating,
         directions=directions,
-        penalty=settings.penalty,
         signature=str(embedder.signature),
         seed=settings.seed,
     )
@@ -367,11 +323,10 @@ def directions_of(embedder: StudyEmbedder, findings: Sequence[str]) -> dict[str,
 def _content(
     evidence: ImageEvidence,
     rows: "pandas.DataFrame",
-    errors: "pandas.DataFrame",
     images: ImageTable,
     rate: float,
 ) -> Content:
-    """Return the tables of verdicts, of findings and of errors, and notes."""
+    """Return the tables of verdicts, and of findings, and notes."""
     findings = [_finding_row(evidence, name, rows) for name in _in_order(evidence, rows)]
     shown = [row for row in findings if row["claims"]]
     counts = Counter(zip(rows["report"], rows["verdict"], strict=True))
@@ -388,10 +343,6 @@ def _content(
         text_table(f"Verdicts on the claims of {len(images.studies)} studies", frames["verdicts"]),
         text_table("Findings that are claimed", frame(shown), _CAPTION),
     ]
-    if len(errors):
-        sides = errors.groupby(["category", "sides_with"], sort=False).size()
-        frames["errors"] = sides.unstack(fill_value=0).reset_index()
-        tables.append(text_table("Errors of candidates: the image sides with", frames["errors"]))
     notes = [
         f"at most {rate:.0%} of the supported claims, and of the contradicted ones, are expected "
         "to be wrong, for each finding: on images like those that calibrated, with labels like "

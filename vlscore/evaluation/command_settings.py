@@ -182,7 +182,6 @@ class EvidenceSettings:
     Attributes:
         calibration_share: Share of the patients of --fit that calibrate, where there is no
             --calibrate.
-        penalty: L2 penalty of the probes, for each case.
         no_zero_shot: Do not compare images with words of a finding.
         group_column: Column with the patient of each study in --fit and --calibrate. Default: the
             study.
@@ -192,13 +191,12 @@ class EvidenceSettings:
     """
 
     calibration_share: float = 0.5
-    penalty: float = 0.3
     no_zero_shot: bool = False
     group_column: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self, penalty=0, seed=0)
+        check_settings(self, seed=0)
         if not 0 < self.calibration_share < 1:
             raise InvalidSetting(
                 f"calibration_share lies between 0 and 1, not {self.calibration_share!r}"

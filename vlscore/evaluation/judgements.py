@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vlscore.claims import claims_of, evidence_digest, read_evidence
 from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
 from vlscore.data import (
     BadRow,
@@ -16,17 +17,27 @@ from vlscore.data import (
     columns_of,
     open_studies,
 )
+from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.evaluation.embedded_table import embed_table
 from vlscore.findings import language_notes
 from vlscore.metrics import (
+    CANDIDATE,
+    NOBODY,
+    REFERENCE,
     SEVERITIES,
+    TRUST,
     AnswerCounts,
     JudgeCase,
     Judgement,
     ModelJudge,
     RuleJudge,
+    Seen,
+    findings_seen,
+    hear,
     patient_of,
     rating,
+    rating_with_image,
 )
 from vlscore.perturb import ErrorCategory
 from vlscore.stats import Content, Failure, Result, TextTable, text_table
@@ -37,6 +48,8 @@ if TYPE_CHECKING:
 
 JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
 _SCORES = ("rating", "sum", "maximum", "count", "significant")
+#: Score of a study with evidence of its image.
+IMAGE_RATING = "rating_with_image"
 # Rows of which a model gets all questions at once.
 _ROWS_AT_ONCE = 1000
 
@@ -63,11 +76,16 @@ def judge(
     out: str | Path,
     *,
     judge: RuleJudge | ModelJudge | None = None,
+    evidence: str | Path | None = None,
+    embedder: StudyEmbedder | None = None,
+    trust: float = TRUST,
     columns: ColumnNames | None = None,
+    image_root: str | Path | None = None,
     age_column: str = "age",
     indication_column: str = "indication",
     text_policy: TextPolicy | None = None,
     prices: TokenPrices | None = None,
+    workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Result:
@@ -80,11 +98,17 @@ def judge(
             the means over studies, "errors" the errors by category and severity, "answers" the
             counts of a model's answers.
         judge: what judges; default: by rules, with the shipped tables.
+        evidence: evidence.npz of `claims`: each error then says whether the image sides with the
+            candidate or the reference, and each study has the rating with the image.
+        embedder: encoder and policies that the evidence was fitted with.
+        trust: probability that the reference is right before the image is looked at.
         columns: other column names.
+        image_root: folder that image paths start from; default: the table's.
         age_column, indication_column: of the patient; used where the table has them. An age is
             in years, or as DICOM writes it ("072Y", "003M").
         text_policy: which section of the reports is judged; default: all of the text.
         prices: of a model's tokens; with them the summary has the cost.
+        workers: processes that decode images.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
 
@@ -97,7 +121,8 @@ def judge(
         raise InvalidSetting(f"prices are 0 or more, not {tuple(prices)}")
     found = set(columns_of(Path(path)))
     also = [name for name in (age_column, indication_column) if name in found]
-    table = open_studies(path, needs=("reference", "candidate"), columns=columns, also=also)
+    needs = ("reference", "candidate", *(() if evidence is None else ("image",)))
+    table = open_studies(path, needs=needs, columns=columns, image_root=image_root, also=also)
     key: dict[str, Any] = {
         "vlscore": __version__,
         "command": "judge",
@@ -109,13 +134,24 @@ def judge(
     }
     if prices is not None:
         key["prices"] = list(prices)
-    work = _JudgeWork(judge, text_policy, (age_column, indication_column))
+    signatures = {"judge": judge.name}
+    if evidence is not None:
+        embedder = (embedder or StudyEmbedder()).for_table(table)
+        signatures["image"] = str(embedder.signature)
+        key["image"] = [evidence_digest(evidence), trust, str(embedder.signature)]
+    work = _JudgeWork(judge, text_policy, (age_column, indication_column), trust)
 
     def compute(folder: Path) -> Content:
+        if evidence is not None:
+            assert embedder is not None
+            work.look(table, embedder, evidence, workers, on_progress or no_progress)
         totals = work.write(table, folder / JUDGEMENTS, on_progress or no_progress)
         if not len(totals):
             raise InvalidTable(f"{table.path}: no row could be judged")
         frames, tables = _summary(totals, work.severities)
+        if evidence is not None:
+            frames["image"] = _sides(work.sides)
+            tables.append(text_table("Errors: the image sides with", frames["image"]))
         if isinstance(judge, ModelJudge):
             counts, shown = _answers(work.answers, prices)
             frames, tables = {**frames, "answers": counts}, [*tables, shown]
@@ -124,7 +160,7 @@ def judge(
             tables,
             {TOTALS: totals},
             work.failures,
-            {"judge": judge.name},
+            signatures,
             _language_notes(table, judge),
             facts={"table": str(table.path.resolve()), "reports": len(totals)},
         )
@@ -167,11 +203,15 @@ class _JudgeWork:
         judge: RuleJudge | ModelJudge,
         text_policy: TextPolicy | None,
         patient_columns: tuple[str, str],
+        trust: float,
     ) -> None:
-        self.judge, self.text_policy = judge, text_policy
+        self.judge, self.text_policy, self.trust = judge, text_policy, trust
         self.age_column, self.indication_column = patient_columns
+        # What each row's image says, or why it could not be read; None without evidence.
+        self.seen: dict[int, Seen | str] | None = None
         self.failures: list[Failure] = []
         self.severities: Counter[tuple[str, int]] = Counter()
+        self.sides: Counter[tuple[str, str]] = Counter()
         self._answers: Counter[str] = Counter()
 
     @property
@@ -179,26 +219,63 @@ class _JudgeWork:
         """Counts of a model's answers."""
         return AnswerCounts(**{name: self._answers[name] for name in AnswerCounts().to_dict()})
 
+    def look(
+        self,
+        table: StudyTable,
+        embedder: StudyEmbedder,
+        evidence: str | Path,
+        workers: int,
+        on_progress: OnProgress,
+    ) -> None:
+        """Read what the image of each row says about findings.
+
+        Raises: InvalidSetting for evidence of another encoder; InvalidTable without any image.
+        """
+        found = read_evidence(evidence, str(embedder.signature))
+        images = embed_table(
+            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
+        )
+        said = findings_seen(found, images.vectors["image"].double().numpy())
+        self.seen = {each.row: one for each, one in zip(images.studies, said, strict=True)}
+        self.seen |= {each.row: each.reason for each in images.failed}
+
     def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
         """Write each study's errors as a line; return its scores, and errors by category."""
         totals = []
         with path.open("w", encoding="utf-8", newline="") as lines:
-            for row, judged in self._judged(table, on_progress):
-                if isinstance(judged, str):
-                    self.failures.append(Failure(row.row, row.id or "", judged))
+            for row, case, judged in self._judged(table, on_progress):
+                if isinstance(case, str) or isinstance(judged, str):
+                    self.failures.append(Failure(row.row, row.id or "", str(judged)))
                     continue
                 record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
+                scores: tuple[str, ...] = _SCORES
+                if self.seen is not None:
+                    self._hear(record, case, judged, self.seen[row.row])
+                    scores = (*_SCORES, IMAGE_RATING)
                 lines.write(json_line(record))
                 totals.append(
-                    {name: record[name] for name in ("study_id", *_SCORES)} | judged.totals
+                    {name: record[name] for name in ("study_id", *scores)} | judged.totals
                 )
                 self.severities.update((error.category, error.severity) for error in judged.errors)
         return frame(totals)
 
+    def _hear(
+        self, record: dict[str, Any], case: JudgeCase, judged: Judgement, seen: Seen | str
+    ) -> None:
+        """Add what the image says to the record of a study."""
+        assert not isinstance(seen, str)
+        claims = claims_of(case.candidate), claims_of(case.reference)
+        heard = hear(judged, *claims, seen, trust=self.trust)
+        record[IMAGE_RATING] = rating_with_image(judged, heard, self.trust)
+        for error, each in zip(record["errors"], heard, strict=True):
+            error["sides_with"] = each.sides_with
+            error["reference_is_right"] = each.reference_is_right
+            self.sides[error["category"], each.sides_with] += 1
+
     def _judged(
         self, table: StudyTable, on_progress: OnProgress
-    ) -> Iterator[tuple[Study | BadRow, Judgement | str]]:
-        """Yield each row with its judgement, or with the reason why it has none."""
+    ) -> Iterator[tuple[Study | BadRow, JudgeCase | str, Judgement | str]]:
+        """Yield each row with its reports and its judgement, or with the reason why it has none."""
         rows, start, done = iter(table), 0, 0
 
         def on_judged() -> None:
@@ -212,12 +289,12 @@ class _JudgeWork:
             outcomes = iter(self.judge.judge_all(usable, on_judged))
             for row, case in zip(some, cases, strict=True):
                 if isinstance(case, str):
-                    yield row, case
+                    yield row, case, case
                     continue
                 outcome = next(outcomes)
                 if outcome.counts is not None:
                     self._answers.update(outcome.counts.to_dict())
-                yield row, outcome.judgement or str(outcome.error)
+                yield row, case, outcome.judgement or str(outcome.error)
             start = done = start + len(some)
             on_progress(done, len(self.failures))
 
@@ -225,6 +302,8 @@ class _JudgeWork:
         """Return what a row asks the judge, or why it cannot be judged."""
         if isinstance(row, BadRow):
             return row.reason
+        if self.seen is not None and isinstance(reason := self.seen[row.row], str):
+            return reason
         age, indication = (row.extra.get(n) for n in (self.age_column, self.indication_column))
         try:
             patient = patient_of(age, indication, self.age_column)
@@ -238,7 +317,8 @@ def _summary(
     totals: "pandas.DataFrame", severities: Mapping[tuple[str, int], int]
 ) -> tuple[dict[str, "pandas.DataFrame"], list[TextTable]]:
     """Return means of the scores, and numbers of errors by category and severity."""
-    scores = frame({"score": name, "mean": float(totals[name].mean())} for name in _SCORES)
+    names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
+    scores = frame({"score": name, "mean": float(totals[name].mean())} for name in names)
     errors = frame(
         {
             "category": str(category),
@@ -253,6 +333,17 @@ def _summary(
         text_table("Errors by category and severity", shown),
     ]
     return {"scores": scores, "errors": errors}, tables
+
+
+def _sides(counts: Mapping[tuple[str, str], int]) -> "pandas.DataFrame":
+    """Return the number of errors by category and by the report with which the image sides."""
+    return frame(
+        {
+            "category": str(category),
+            **{side: counts.get((category, side), 0) for side in (CANDIDATE, REFERENCE, NOBODY)},
+        }
+        for category in ErrorCategory
+    )
 
 
 def _answers(

@@ -10,7 +10,11 @@ from .explaining import explain as explain
 from .explaining import explain_with as explain_with
 from .judge.corrections import CorrectedReport as CorrectedReport
 from .judge.corrections import apply_corrections as apply_corrections
+from .judge.image_testimony import CANDIDATE as CANDIDATE
+from .judge.image_testimony import NOBODY as NOBODY
+from .judge.image_testimony import REFERENCE as REFERENCE
 from .judge.image_testimony import TRUST as TRUST
+from .judge.image_testimony import Seen as Seen
 from .judge.image_testimony import Testimony as Testimony
 from .judge.image_testimony import findings_seen as findings_seen
 from .judge.image_testimony import hear as hear

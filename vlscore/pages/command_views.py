@@ -228,6 +228,8 @@ def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     view.lead = f"{counted(run.record['reports'], 'report')} judged."
     scores = {"rating": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
     values: dict[str, list[Any]] = {"study_id": [line["study_id"] for line in lines]}
+    if lines and "rating_with_image" in lines[0]:
+        scores["rating_with_image"] = 1
     values |= {name: [line[name] for line in lines] for name in scores}
     columns = [Column("study_id", is_text=True)]
     columns += [Column(n, b, is_main=n in ("rating", "sum")) for n, b in scores.items()]

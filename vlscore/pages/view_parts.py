@@ -145,10 +145,11 @@ def judged_block(
     sides: dict[str, list[Mark]] = {"candidate": [], "reference": []}
     listed: list[list[Any]] = []
     for number, error in enumerate(errors, start=1):
-        kind = KINDS[error["category"]]
-        listed.append(
-            [kind, error["severity"], error["finding"], error["reason"], error["correction"]]
-        )
+        kind, reason = KINDS[error["category"]], error["reason"]
+        if (side := error.get("sides_with")) is not None:
+            known = f"sides with the {side}" if side in sides else "does not decide"
+            reason = f"{reason}; the image {known}"
+        listed.append([kind, error["severity"], error["finding"], reason, error["correction"]])
         for side, marks in sides.items():
             if (quote := error[side]) is not None:
                 marks.append(Mark(quote["start"], quote["end"], kind, number))

@@ -18,6 +18,8 @@ from vlscore.metrics.judge.judgement import BASE, WEIGHTS, Judgement, Quote
 
 #: Probability that a reference is right before the image is looked at.
 TRUST = 0.9
+#: An image sides with a report where a conformal p value is at most this.
+LEVEL = 0.1
 CANDIDATE, REFERENCE, NOBODY = "candidate", "reference", "cannot tell"
 
 
@@ -60,7 +62,7 @@ def hear(
     seen: Seen,
     *,
     trust: float = TRUST,
-    level: float,
+    level: float = LEVEL,
 ) -> list[Testimony]:
     """Return what the image says about each error of a judgement.
 

@@ -113,20 +113,14 @@ class ImageJudge(JudgeScore):
         Args: signature: what the vectors depend on, as a `StudyEmbedder` states it.
         """
         assert self.evidence is not None
-        found = _read(Path(self.evidence))
-        if found.signature != signature:
-            raise InvalidSetting(
-                f"{self.evidence} was fitted to vectors of {found.signature}, and these are of "
-                f"{signature}: take the same encoder, weights and views, or fit again"
-            )
-        return found
+        return _read(Path(self.evidence), signature)
 
 
-@loaded_once(lambda path: (path,), maxsize=4)
-def _read(path: Path) -> "ImageEvidence":
+@loaded_once(lambda path, signature: (path,), maxsize=4)
+def _read(path: Path, signature: str) -> "ImageEvidence":
     from vlscore.claims import read_evidence
 
-    return read_evidence(path)
+    return read_evidence(path, signature)
 
 
 def _claims(texts: Sequence[str]) -> "list[list[Claim]]":
