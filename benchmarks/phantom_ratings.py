@@ -35,7 +35,7 @@ from phantom_set import write_rated_set
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import JointEncoder, SmallEncoder, load_encoder
 from vlscore.errors import DemonstrationEncoderWarning
-from vlscore.evaluation import RatedPairs, align, read_ratings
+from vlscore.evaluation import AlignmentSettings, RatedPairs, align, read_ratings
 from vlscore.metrics import METRICS, Scorer, usable_metrics
 from vlscore.stats import Interval, Result, TextTable, interval, markdown, number
 
@@ -66,7 +66,7 @@ def aligned(
     """One run of `vlscore align`."""
     embedder = None if encoder is None else StudyEmbedder(encoder)
     scorer = Scorer(embedder, metrics=metrics)
-    return align(pairs, folder, scorer=scorer, resamples=RESAMPLES, **more)
+    return align(pairs, folder, scorer, AlignmentSettings(resamples=RESAMPLES, **more))
 
 
 def largest_area(pairs: RatedPairs, encoder: JointEncoder, folder: Path) -> float:

@@ -36,7 +36,13 @@ from phantom_set import write_rated_set
 from radjudge import by_category, check_orders, read_cases
 from scipy.stats import spearmanr
 
-from vlscore.evaluation import RatedPairs, align, compare_with_raters, read_ratings
+from vlscore.evaluation import (
+    AlignmentSettings,
+    RatedPairs,
+    align,
+    compare_with_raters,
+    read_ratings,
+)
 from vlscore.evaluation.alignment.tables import ceiling_table, difference_table
 from vlscore.metrics import Metric, Scorer, usable_metrics
 from vlscore.stats import Interval, TextTable, interval, markdown, number, text_table
@@ -62,7 +68,8 @@ Frames = dict[str, pd.DataFrame]
 
 def aligned(pairs: RatedPairs, metrics: Sequence[Metric], place: Path) -> tuple[Frames, list[str]]:
     """Metrics against the raters of some pairs, by `vlscore align`'s function; and signatures."""
-    run = align(pairs, place, scorer=Scorer(metrics=list(metrics)), resamples=RESAMPLES)
+    settings = AlignmentSettings(resamples=RESAMPLES)
+    run = align(pairs, place, Scorer(metrics=list(metrics)), settings)
     frames = {name: run.frame(name) for name in ("agreements", "differences", "ceilings")}
     return frames, list(run.signatures.values())
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from vlscore.stats import TextTable
 
 
+# --metrics also names the columns.
+_OPTIONS = options(without=("level", "columns"))
+
+
 @options(TABLE)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RatedTextOptions(RatingOptions):
@@ -73,7 +77,9 @@ def align(
     *,
     out: Out,
     metrics: Names | None = None,
-    settings: Annotated[AlignmentSettings, options(without=("level",))] = AlignmentSettings(),
+    settings: Annotated[
+        AlignmentSettings, options(without=("level", "columns"))
+    ] = AlignmentSettings(),
     ratings_are: Literal["errors", "quality", "ranks"] = "errors",
     candidates: Names = (),
     texts: RatedTextOptions = RatedTextOptions(),
@@ -110,20 +116,21 @@ def align(
     if candidates:
         pairs = pairs.only(candidates)
     pairs = texts.with_reports(pairs)
-    table = texts.table()
-    computed, wanted = (None, []) if metrics is None else split_values(metrics)
     scorer = None
-    if metrics is not None or settings.values is None:
-        scorer = encoding.scorer(None if computed is None else list(computed))
+    if metrics is not None:
+        computed, columns = split_values(metrics)
+        scorer = encoding.scorer(computed)
+        settings = dataclasses.replace(settings, columns=tuple(columns))
+    elif settings.values is None:
+        scorer = encoding.scorer(None)
     embedder = scorer.embedder if scorer is not None else None
     with phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase:
         run = compute_alignment(
             pairs,
             out,
-            scorer=scorer,
-            columns=wanted,
-            **vars(settings),
-            studies=table,
+            scorer,
+            settings,
+            studies=texts.table(),
             overwrite=output.overwrite,
             on_phase=on_phase,
         )

@@ -4,7 +4,7 @@ Each attribute is an option of the command, and its description the option's hel
 no heavy library, because `--help` of these commands reads it.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,8 @@ class AlignmentSettings:
         resamples: Resamples of the bootstrap.
         seed: Seed of the bootstrap.
         level: Level of the intervals.
+        columns: Numbers of the metrics that are compared, as in findings-f1.precision. Default: the
+            first of each metric.
 
     Raises: InvalidSetting that names the first invalid setting.
     """
@@ -123,9 +125,17 @@ class AlignmentSettings:
     resamples: int = 1000
     seed: int = 0
     level: float = 0.95
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_settings(self, resamples=_LEAST_RESAMPLES)
+
+    def key(self) -> dict[str, Any]:
+        """Return what the numbers depend on."""
+        return asdict(self) | {
+            "values": self.values and file_digest(self.values),
+            "lower_is_better": sorted(self.lower_is_better),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

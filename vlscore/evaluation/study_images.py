@@ -1,6 +1,6 @@
 """Images of studies by id, for rows that bring reports alone."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from vlscore.data import BadRow, Study, StudyTable
@@ -15,6 +15,18 @@ Shown = Callable[[str], "StudyViews | None"]
 
 def no_images(study: str) -> None:
     """Return the images of a study where there are none."""
+
+
+def shown_of(rows: Mapping[str, Study]) -> Shown:
+    """Return the images of studies by id."""
+
+    def shown(study: str) -> "StudyViews | None":
+        from vlscore.embedding import StudyViews  # loads torch
+
+        row = rows.get(study)
+        return None if row is None else StudyViews(row.images, row.views, row.prior)
+
+    return shown
 
 
 def images_by_study(
@@ -40,13 +52,4 @@ def images_by_study(
     if not rows:
         raise InvalidSetting(f"{studies.path}: none of its studies has the id of a {what}")
 
-    def shown(study: str) -> "StudyViews | None":
-        from vlscore.embedding import StudyViews  # loads torch
-
-        return (
-            StudyViews(rows[study].images, rows[study].views, rows[study].prior)
-            if study in rows
-            else None
-        )
-
-    return shown, notes
+    return shown_of(rows), notes

@@ -5,7 +5,7 @@ of times it was drawn. Every correlation is computed from the weights exactly, a
 repeated.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -145,8 +145,6 @@ def resampled_correlations(
     ys: Sequence[ArrayLike],
     weights: Array,
     kinds: Sequence[str] = CORRELATIONS,
-    *,
-    on_pair: Callable[[], None] = lambda: None,
 ) -> dict[str, Array]:
     """Compute the correlations of each of `xs` with each of `ys` in every resample.
 
@@ -154,7 +152,6 @@ def resampled_correlations(
         xs, ys: variables (n,); a row where either of two is nan does not count for them.
         weights: (B, n) from `drawn_weights`.
         kinds: names in CORRELATIONS.
-        on_pair: called after each of the len(xs) * len(ys) pairs of variables.
 
     Returns: kind -> (len(xs), len(ys), B); nan where a resample leaves a variable constant.
     """
@@ -182,7 +179,6 @@ def resampled_correlations(
             if rows.any():
                 for kind, values in _correlate(drawn(0, k, rows), drawn(1, j, rows), kinds).items():
                     found[kind][k, j] = values
-            on_pair()
         memory.pop((0, k), None)
     return found
 

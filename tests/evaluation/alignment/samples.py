@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vlscore.evaluation import RatedPairs
+from vlscore.evaluation import AlignmentSettings, RatedPairs, align
+from vlscore.stats import Result
 
 KINDS = ("radgraph", "bertscore", "s_emb", "bleu")
 
@@ -76,3 +77,9 @@ def rated(ratings: dict[str, list], studies: list[str] | None = None, **options)
         ratings=arrays,
         **options,
     )
+
+
+def aligned(pairs: RatedPairs, out: Path, scorer=None, **options) -> Result:
+    """An alignment; options that are none of `align` are settings."""
+    own = {n: options.pop(n) for n in ("studies", "figure", "overwrite") if n in options}
+    return align(pairs, out, scorer, AlignmentSettings(**options), **own)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evaluation.alignment.samples import rated, write_csv
+from tests.evaluation.alignment.samples import aligned, rated, write_csv
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import align, fit_composite, read_ratings
+from vlscore.evaluation import fit_composite, read_ratings
 from vlscore.evaluation.alignment.composite_fit import simplex_weights
 from vlscore.metrics import Scorer
 
@@ -154,16 +154,16 @@ def test_a_fitted_composite_is_a_metric_and_is_named_where_it_was_told_the_answe
 ):
     pairs = read_ratings(ratings)
     scorer = Scorer(metrics="bleu-1,rouge-l,bleu-4")
-    first = align(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
+    first = aligned(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
     assert first.tables[0].title == "A composite fitted to rating"
     file = tmp_path / "fit" / "composite.json"
     content = json.loads(file.read_text(encoding="utf-8"))
     assert [each["metric"] for each in content["inputs"]] == ["bleu-1", "rouge-l", "bleu-4"]
-    again = align(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
+    again = aligned(pairs, tmp_path / "fit", scorer=scorer, fit="rating", resamples=30)
     assert again.unchanged
 
     use = Scorer(metrics=f"composite:{file},bleu-1")
-    told = align(pairs, tmp_path / "told", scorer=use, resamples=30)
+    told = aligned(pairs, tmp_path / "told", scorer=use, resamples=30)
     agreement = told.frame("agreements").iloc[0]
     assert agreement["metric"] == f"composite(file={file}) (in-sample upper bound)"
     assert any("36 of these 36 pairs" in note for note in told.notes)
@@ -171,13 +171,13 @@ def test_a_fitted_composite_is_a_metric_and_is_named_where_it_was_told_the_answe
     assert agreement["tau_b"] == pytest.approx(in_sample, abs=1e-12)
 
     other = read_ratings(write_csv(tmp_path / "other.csv", _rows(5)))
-    fresh = align(other, tmp_path / "fresh", scorer=use, resamples=30)
+    fresh = aligned(other, tmp_path / "fresh", scorer=use, resamples=30)
     assert fresh.frame("agreements")["metric"][0] == f"composite(file={file})"
 
     # One pair that it was fitted to is enough, whatever its study is called now.
     known = {**_rows(4)[1], "study_id": "renamed"}
     partly = read_ratings(write_csv(tmp_path / "partly.csv", [*_rows(5), known]))
-    mixed = align(partly, tmp_path / "mixed", scorer=use, resamples=30)
+    mixed = aligned(partly, tmp_path / "mixed", scorer=use, resamples=30)
     assert "upper bound" in mixed.frame("agreements")["metric"][0]
     assert any("1 of these 37" in note for note in mixed.notes)
 
@@ -189,7 +189,7 @@ def test_values_from_elsewhere_and_composites_are_no_part_of_a_composite(ratings
         for k, (study, candidate) in enumerate(zip(pairs.studies, pairs.candidates, strict=True))
     ]
     values = write_csv(tmp_path / "values.csv", rows)
-    run = align(
+    run = aligned(
         pairs,
         tmp_path / "out",
         scorer=Scorer(metrics="bleu-1,rouge-l"),

@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from tests.evaluation.alignment.samples import KINDS, make_radpref, make_rexval, write_csv
+from tests.evaluation.alignment.samples import KINDS, aligned, make_radpref, make_rexval, write_csv
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation import (
-    align,
     alignment_tables,
     compare_with_raters,
     layout_of,
@@ -281,7 +280,7 @@ def test_radevalx_brings_values_in_a_table_of_its_own(tmp_path):
          "CheXbert": 0, "radgraph_f1": 0.5, "radcliq": k}
         for k in range(3)
     ])  # fmt: skip
-    run = align(read_ratings(tmp_path), tmp_path / "out", values=path, resamples=10)
+    run = aligned(read_ratings(tmp_path), tmp_path / "out", values=path, resamples=10)
     metrics = run.frame("metrics")
     assert list(metrics["name"]) == [
         *("bleu4", "bleu_2", "bertscore", "CheXbert", "radgraph_f1", "radcliq")
@@ -425,14 +424,6 @@ def test_a_count_beside_quality_is_not_read(tmp_path, meaning):
     assert pairs.notes == (
         f'the column "significant" is not read: ratings of {meaning} count no errors',
     )
-
-
-def test_numbers_above_one_are_no_truth_values(tmp_path):
-    path = _quality_beside_counts(tmp_path / "ratings.csv")
-    with pytest.raises(InvalidTable, match=r"holds '2', so it counts something"):
-        read_ratings(path, ratings=("errors",))
-    with pytest.raises(InvalidSetting, match="ratings of quality count no errors"):
-        read_ratings(path, rename={"significant": "errors"}, meaning="quality")
 
 
 def test_errors_may_be_counted_by_significance_alone(tmp_path):

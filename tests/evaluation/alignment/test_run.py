@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from tests.evaluation.alignment.samples import make_radpref, make_rexval, rated, write_csv
+from tests.evaluation.alignment.samples import aligned, make_radpref, make_rexval, rated, write_csv
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import align, read_ratings
+from vlscore.evaluation import read_ratings
 from vlscore.metrics import Scorer
 
 
@@ -37,7 +37,7 @@ def _read(path):
 
 def test_files_hold_what_was_computed(pairs, tmp_path):
     scorer = Scorer(metrics="bleu-1,rouge-l")
-    run = align(pairs, tmp_path / "out", scorer=scorer, resamples=30)
+    run = aligned(pairs, tmp_path / "out", scorer=scorer, resamples=30)
     rows = _read(run.folder / "values.csv")
     assert [row["candidate_id"] for row in rows[:2]] == ["radgraph", "bertscore"]
     table = scorer.score([None] * len(pairs), list(pairs.texts), list(pairs.references))
@@ -72,31 +72,31 @@ def test_files_hold_what_was_computed(pairs, tmp_path):
 
 def test_a_second_call_changes_nothing_and_other_settings_are_refused(pairs, tmp_path):
     scorer = Scorer(metrics="bleu-1")
-    first = align(pairs, tmp_path / "out", scorer=scorer, resamples=30)
-    again = align(pairs, tmp_path / "out", scorer=scorer, resamples=30)
+    first = aligned(pairs, tmp_path / "out", scorer=scorer, resamples=30)
+    again = aligned(pairs, tmp_path / "out", scorer=scorer, resamples=30)
     assert again.unchanged
     assert again.content == first.content
     with pytest.raises(InvalidSetting, match="resamples"):
-        align(pairs, tmp_path / "out", scorer=scorer, resamples=31)
+        aligned(pairs, tmp_path / "out", scorer=scorer, resamples=31)
 
 
 def test_pairs_of_ones_own_need_no_file_and_are_told_apart(tmp_path):
     texts = ("Clear.", "Edema.", "Clear lungs.")
     own = rated({"errors": [[0, 2, 1]]}, texts=texts, references=("Clear.",) * 3)
     scorer = Scorer(metrics="bleu-1")
-    run = align(own, tmp_path / "out", scorer=scorer, resamples=30)
+    run = aligned(own, tmp_path / "out", scorer=scorer, resamples=30)
     assert run.record["pairs"] == 3
     changed = rated({"errors": [[0, 2, 3]]}, texts=texts, references=("Clear.",) * 3)
     with pytest.raises(InvalidSetting, match="pairs_sha256"):
-        align(changed, tmp_path / "out", scorer=scorer, resamples=30)
+        aligned(changed, tmp_path / "out", scorer=scorer, resamples=30)
     with pytest.raises(InvalidSetting, match="the rated set has none"):
-        align(rated({"errors": [[0, 2]]}), tmp_path / "x", scorer=scorer)
+        aligned(rated({"errors": [[0, 2]]}), tmp_path / "x", scorer=scorer)
 
 
 def test_values_from_a_table_join_those_computed(pairs, tmp_path):
     mean = pairs.means["total errors"]
     path = _values(tmp_path / "values.csv", pairs, mine=-mean, errors=mean)
-    run = align(
+    run = aligned(
         pairs,
         tmp_path / "out",
         scorer=Scorer(metrics="bleu-1"),
@@ -115,7 +115,7 @@ def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path)
     mean = [*map(str, pairs.means["total errors"][:-2]), "", "much"]
     path = _values(tmp_path / "values.csv", pairs, **{"bounding-sphere": mean, "bleu-4": mean})
     path.write_text(path.read_text(encoding="utf-8") + "999,bleu,1,1\n", encoding="utf-8")
-    run = align(pairs, tmp_path / "out", values=path, resamples=30)
+    run = aligned(pairs, tmp_path / "out", values=path, resamples=30)
     metrics = run.frame("metrics")
     assert list(metrics["n"]) == [10, 10]
     directions = dict(zip(metrics["name"], metrics["higher_is_better"], strict=True))
@@ -128,7 +128,7 @@ def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path)
 
 def test_an_infinite_value_of_a_metric_is_not_called_a_rating(pairs, tmp_path):
     path = _values(tmp_path / "values.csv", pairs, mine=["inf", *range(1, len(pairs))])
-    run = align(pairs, tmp_path / "out", values=path, resamples=30)
+    run = aligned(pairs, tmp_path / "out", values=path, resamples=30)
     (failure,) = run.failures
     assert failure.reason.endswith("column \"mine\" holds 'inf'; a finite number is needed")
 
@@ -147,7 +147,7 @@ def test_a_table_of_values_that_fits_not_is_refused(pairs, tmp_path, content, me
     path = tmp_path / "values.csv"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InvalidTable, match=message):
-        align(pairs, tmp_path / "out", values=path)
+        aligned(pairs, tmp_path / "out", values=path)
 
 
 def test_settings_that_cannot_be_honoured_are_refused_before_anything(pairs, tmp_path):
@@ -155,19 +155,19 @@ def test_settings_that_cannot_be_honoured_are_refused_before_anything(pairs, tmp
     scorer = Scorer(metrics="bleu-1")
     out = tmp_path / "out"
     with pytest.raises(InvalidSetting, match="--values"):
-        align(pairs, out)
+        aligned(pairs, out)
     with pytest.raises(InvalidSetting, match="both computed and read"):
-        align(pairs, out, scorer=scorer, values=path)
+        aligned(pairs, out, scorer=scorer, values=path)
     with pytest.raises(InvalidSetting, match="no column other"):
-        align(pairs, out, values=path, lower_is_better=["other"])
+        aligned(pairs, out, values=path, lower_is_better=["other"])
     with pytest.raises(InvalidSetting, match="name the table too"):
-        align(pairs, out, scorer=scorer, lower_is_better=["x"])
+        aligned(pairs, out, scorer=scorer, lower_is_better=["x"])
     with pytest.raises(InvalidSetting, match="--studies"):
-        align(pairs, out, scorer=Scorer(HashEncoder(), metrics="vlscore"))
+        aligned(pairs, out, scorer=Scorer(HashEncoder(), metrics="vlscore"))
     said = {"user_1": {"7": {"C1": 2, "C2": 5}}}
     without_texts = read_ratings(make_radpref(tmp_path / "RadPref", said))
     with pytest.raises(InvalidSetting, match="has none"):
-        align(without_texts, out, scorer=scorer)
+        aligned(without_texts, out, scorer=scorer)
     assert not any(out.glob("*.json"))
 
 
@@ -181,7 +181,7 @@ def test_images_come_from_a_table_of_studies(pairs, tmp_path):
     table = tmp_path / "studies.csv"
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-1")
-    run = align(
+    run = aligned(
         pairs,
         tmp_path / "out",
         scorer=scorer,
@@ -194,7 +194,7 @@ def test_images_come_from_a_table_of_studies(pairs, tmp_path):
     other = tmp_path / "others.csv"
     other.write_text("id,image\n7,500.png\n", encoding="utf-8")
     with pytest.raises(InvalidSetting, match="none of its studies"):
-        align(pairs, tmp_path / "x", scorer=scorer, studies=open_studies(other, needs={"image"}))
+        aligned(pairs, tmp_path / "x", scorer=scorer, studies=open_studies(other, needs={"image"}))
 
 
 def test_ranks_of_one_rater_write_every_file(tmp_path):
@@ -206,12 +206,12 @@ def test_ranks_of_one_rater_write_every_file(tmp_path):
         texts=texts,
         references=("Clear lungs.",) * 6,
     )
-    run = align(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
+    run = aligned(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
     assert len(run.tables) == 1
     assert run.content["frames"]["agreements"] == []
     (row,) = run.content["frames"]["rankings"]
     assert (row["metric"], row["comparisons"], row["right"]) == ("bleu-1", 6, 1.0)
-    again = align(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
+    again = aligned(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
     assert again.unchanged
 
 
@@ -226,13 +226,13 @@ def test_a_missing_value_is_listed_with_the_row_of_its_pair_in_the_table(tmp_pat
     found = read_ratings(table)
     values = [*range(3), "", *range(4, 8)]
     path = _values(tmp_path / "values.csv", found, mine=values)
-    run = align(found, tmp_path / "out", values=path, resamples=30)
+    run = aligned(found, tmp_path / "out", values=path, resamples=30)
     assert [(failure.row, failure.id) for failure in run.failures] == [(10, "1, 1")]
 
 
 def test_a_set_of_several_files_has_no_row_for_a_pair(pairs, tmp_path, capsys):
     path = _values(tmp_path / "values.csv", pairs, mine=["", *range(1, len(pairs))])
-    run = align(pairs, tmp_path / "out", values=path, resamples=30)
+    run = aligned(pairs, tmp_path / "out", values=path, resamples=30)
     assert [(failure.row, failure.id) for failure in run.failures] == [(None, "500, radgraph")]
 
 
@@ -248,7 +248,7 @@ def test_what_looks_reversed_is_named(tmp_path, meaning):
 
     def notes(**columns):
         path = _values(tmp_path / "values.csv", own, **columns)
-        run = align(own, tmp_path / "out", values=path, resamples=100, overwrite=True)
+        run = aligned(own, tmp_path / "out", values=path, resamples=100, overwrite=True)
         return [note for note in run.notes if "assumed" not in note]
 
     (note,) = notes(good=good, turned=-good)
@@ -265,4 +265,4 @@ def test_only_metrics_that_need_images_are_named_where_there_are_none(tmp_path):
     )
     scorer = Scorer(HashEncoder(), metrics="bleu-1,vlscore")
     with pytest.raises(InvalidSetting, match=r"^vlscore: images are looked at"):
-        align(read_ratings(path), tmp_path / "out", scorer=scorer)
+        aligned(read_ratings(path), tmp_path / "out", scorer=scorer)

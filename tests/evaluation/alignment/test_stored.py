@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.evaluation.alignment.samples import aligned
 from tests.evaluation.golden import assert_same, stored
 from tests.evaluation.golden_inputs import (
     RADPREF,
@@ -13,7 +14,7 @@ from tests.evaluation.golden_inputs import (
     values_table,
     wide_table,
 )
-from vlscore.evaluation import align, failure_modes, read_ratings, split_values
+from vlscore.evaluation import failure_modes, read_ratings, split_values
 from vlscore.metrics import Scorer
 
 KEYS = {
@@ -38,7 +39,7 @@ def _check(run, name):
 def test_a_table_of_quality_with_values_and_a_composite(tmp_path):
     table = long_table(tmp_path)
     metrics, columns = split_values(["bleu-4", "rouge-l", "findings-f1.recall"])
-    run = align(
+    run = aligned(
         read_ratings(table, meaning="quality"),
         tmp_path / "out",
         scorer=Scorer(metrics=metrics),
@@ -59,14 +60,14 @@ def test_a_column_for_each_rater(tmp_path, name, meaning):
     table = wide_table(tmp_path)
     pairs = read_ratings(table, by_rater=("ann", "bob"), meaning=meaning)
     _check(
-        align(pairs, tmp_path / "out", values=values_table(tmp_path, table), resamples=60), name
+        aligned(pairs, tmp_path / "out", values=values_table(tmp_path, table), resamples=60), name
     )  # fmt: skip
 
 
 def test_rexval(tmp_path):
     folder, values = rexval(tmp_path)
     pairs = read_ratings(folder)
-    _check(align(pairs, tmp_path / "out", values=values, resamples=60), "rexval")
+    _check(aligned(pairs, tmp_path / "out", values=values, resamples=60), "rexval")
     run = failure_modes(pairs, tmp_path / "failures", resamples=60)
     expected = stored("failure_modes")["rexval"]
     assert_same(run.frame("means"), expected["means"], ["candidate", "which", "category"])
@@ -75,7 +76,7 @@ def test_rexval(tmp_path):
 
 def test_refisco(tmp_path):
     scorer = Scorer(metrics="rouge-l,bleu-1")
-    run = align(read_ratings(refisco(tmp_path)), tmp_path / "out", scorer=scorer, resamples=60)
+    run = aligned(read_ratings(refisco(tmp_path)), tmp_path / "out", scorer=scorer, resamples=60)
     _check(run, "refisco")
 
 
@@ -83,4 +84,4 @@ def test_refisco(tmp_path):
 def test_radpref(tmp_path):
     pairs = read_ratings(RADPREF)
     scorer = Scorer(metrics="rouge-l,bleu-2")
-    _check(align(pairs, tmp_path / "out", scorer=scorer, resamples=30), "radpref")
+    _check(aligned(pairs, tmp_path / "out", scorer=scorer, resamples=30), "radpref")

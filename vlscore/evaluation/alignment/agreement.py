@@ -7,8 +7,8 @@ counts for the other metrics.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations, count, permutations
+from collections.abc import Mapping, Sequence
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,48 +85,24 @@ def compare_with_raters(
     found: dict[str, list[Record]] = {
         name: [] for name in ("agreements", "differences", "raters", "ceilings")
     }
-    advance = on_phase("resampling", _steps(len(values), pairs))
-    steps = count(1)
-
-    def step() -> None:
-        advance(next(steps), 0)
-
+    advance = on_phase("resampling", 4)
     if pairs.meaning != "ranks":
-        draws = _Draws(pairs, level, resamples, seed, step)
+        draws = _Draws(pairs, level, resamples, seed)
         found["agreements"], found["differences"] = _of_means(oriented, pairs, draws)
+        advance(1, 0)
         found["raters"] = _per_rater(oriented, pairs, draws)
+        advance(2, 0)
         found["ceilings"] = [_ceiling(name, each, draws) for name, each in pairs.ratings.items()]
-    found["rankings"] = _rankings(oriented, pairs, options, step)
+        advance(3, 0)
+    found["rankings"] = _rankings(oriented, pairs, options)
+    advance(4, 0)
     return {name: frame(rows) for name, rows in found.items()}
 
 
-def _steps(metrics: int, pairs: RatedPairs) -> int:
-    """Return how many times `step` is called: once for each correlation or ranking."""
-    raters, ratings = len(pairs.raters), len(pairs.ratings)
-    rankings = ratings * (metrics + (raters > 1))
-    if pairs.meaning == "ranks":
-        return rankings
-    alone = metrics * raters * len(pairs.primary) if raters > 1 else 0
-    own = [int((~np.isnan(each)).any(axis=1).sum()) for each in pairs.ratings.values()]
-    ceilings = sum(k * (k - 1) // 2 + k for k in own if k > 1)
-    return 2 * metrics * ratings + alone + ceilings + rankings
-
-
 class _Draws:
-    """Resamples that all numbers use; the first of them is the sample itself.
+    """Resamples that all numbers use; the first of them is the sample itself."""
 
-    Args: step: called after each correlation.
-    """
-
-    def __init__(
-        self,
-        pairs: RatedPairs,
-        level: float,
-        resamples: int,
-        seed: int,
-        step: Callable[[], None],
-    ) -> None:
-        self._step = step
+    def __init__(self, pairs: RatedPairs, level: float, resamples: int, seed: int) -> None:
         names = np.asarray(pairs.studies, dtype=str)
         self._studies = np.unique(names, return_inverse=True)[1].reshape(-1)
         self._level = level
@@ -150,15 +126,7 @@ class _Draws:
 
     def tau_b(self, xs: Sequence[Array], ys: Sequence[Array]) -> Array:
         """Return (len(xs), len(ys), B) tau_b in the sample and in the resamples of studies."""
-        found = resampled_correlations(xs, ys, self.by_study, [_MAIN], on_pair=self._step)
-        return found[_MAIN]
-
-    def correlations(self, xs: Sequence[Array], ys: Sequence[Array]) -> list[dict[str, Array]]:
-        """Return all correlations in the resamples of studies, and in those of pairs."""
-        return [
-            resampled_correlations(xs, ys, weights, on_pair=self._step)
-            for weights in (self.by_study, self.by_pair)
-        ]
+        return resampled_correlations(xs, ys, self.by_study, [_MAIN])[_MAIN]
 
 
 def _there(*columns: Array) -> NDArray[np.bool_]:
@@ -171,7 +139,9 @@ def _of_means(
 ) -> tuple[list[Record], list[Record]]:
     names, xs = list(pairs.ratings), list(metrics.values())
     ys = [pairs.sign_of(name) * pairs.means[name] for name in names]
-    by_study, by_pair = draws.correlations(xs, ys)
+    by_study, by_pair = (
+        resampled_correlations(xs, ys, weights) for weights in (draws.by_study, draws.by_pair)
+    )
     found = []
     for j, rating in enumerate(names):
         for k, metric in enumerate(metrics):
@@ -201,7 +171,7 @@ def _differences(
         if (np.isnan(x) != np.isnan(z)).any():
             both = _there(x, z)
             known = [np.where(both, each, np.nan) for each in (x, z)]
-            first, second = resampled_correlations(known, [y], draws.by_study, [_MAIN])[_MAIN][:, 0]
+            first, second = draws.tau_b(known, [y])[:, 0]
         present = _there(x, z, y)
         units = draws.units(present)
         rows.append(
@@ -264,10 +234,7 @@ def _mean(drawn: Array) -> Array:
 
 
 def _rankings(
-    metrics: Mapping[str, Array],
-    pairs: RatedPairs,
-    options: Mapping[str, Any],
-    step: Callable[[], None],
+    metrics: Mapping[str, Array], pairs: RatedPairs, options: Mapping[str, Any]
 ) -> list[Record]:
     """Compare metrics, and other raters, with single raters on every two candidates of a study.
 
@@ -291,13 +258,11 @@ def _rankings(
             found.append(
                 {"metric": metric, "rating": rating, **_ranked(ordered, rated, studies, options)}
             )
-            step()
         others = list(permutations(range(len(pairs.raters)), 2))
         if others:
             ones, twos = (list(each) for each in zip(*others, strict=True))
             row = _ranked(rated[ones], rated[twos], studies, options)
             found.append({"metric": ANOTHER_RATER, "rating": rating, **row})
-            step()
     return found
 
 

@@ -93,7 +93,7 @@ def fit_composite(
         ridge=ridge,
         seen=frozenset().union(
             *(
-                digests_of(pairs.studies[k], *texts_of(pairs, k))
+                digests_of(pairs.studies[k], *pairs.texts_at(k))
                 for k in np.flatnonzero(there).tolist()
             )
         ),
@@ -232,11 +232,3 @@ def _folds(studies: Sequence[str], seed: int) -> list[NDArray[np.bool_]]:
     fold = {names[place]: k % count for k, place in enumerate(order)}
     numbers = np.array([fold[study] for study in studies])
     return [numbers == k for k in range(count)]
-
-
-def texts_of(pairs: RatedPairs, row: int) -> tuple[str | None, str | None]:
-    """Return reference and candidate of a pair; None where the set has no reports."""
-    return (
-        pairs.references[row] if pairs.references is not None else None,
-        pairs.texts[row] if pairs.texts is not None else None,
-    )

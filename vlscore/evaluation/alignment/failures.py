@@ -6,7 +6,7 @@ metric whose oracle reports have many errors of a category does not detect that 
 set the oracle is the candidate: ReXVal's candidates are called by the metrics that found them.
 """
 
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,42 +131,29 @@ def compare_errors(
         raise InvalidSetting(f"failure modes are of error counts, not of {pairs.meaning}")
     if not 0 < rate < 1:
         raise InvalidSetting(f"a false discovery rate lies between 0 and 1, not at {rate}")
+    from pandas import Series
+
     oracles = list(dict.fromkeys(pairs.candidates))
+    ids = [list(pairs.studies), list(pairs.candidates)]
     means, tests = [], []
     options: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
     for which, errors in _errors(pairs).items():
-        # (oracle, category) -> study -> errors of its report.
-        rated = {
-            (name, category): {
-                study: float(value)
-                for study, own, value in zip(pairs.studies, pairs.candidates, values, strict=True)
-                if own == name and not np.isnan(value)
-            }
-            for name in oracles
-            for category, values in errors.items()
+        # Of each category: a row a study, a column an oracle.
+        tables = {
+            category: Series(values, index=ids).unstack() for category, values in errors.items()
         }
-        for (name, category), own in rated.items():
-            if own:
-                mean = grouped_mean(list(own.values()), list(own), **options)
+        for name, (category, table) in product(oracles, tables.items()):
+            if len(own := table[name].dropna()):
+                mean = grouped_mean(own, own.index.tolist(), **options)
                 row = {"candidate": name, "which": which, "category": category}
                 means.append({**row, "n": len(own), "mean": mean})
         rows: list[dict[str, Any]] = []
-        for category in errors:
-            for name, other in permutations(oracles, 2):
-                mine, theirs = rated[name, category], rated[other, category]
-                if shared := [study for study in mine if study in theirs]:
-                    x, y = (np.array([each[s] for s in shared]) for each in (mine, theirs))
-                    rows.append(
-                        {
-                            "candidate": name,
-                            "other": other,
-                            "which": which,
-                            "category": category,
-                            "n": len(shared),
-                            "difference": float((x - y).mean()),
-                            "p_value": one_sided_t_test(x, y).p_value,
-                        }
-                    )
+        for (category, table), (name, other) in product(tables.items(), permutations(oracles, 2)):
+            if len(both := table[[name, other]].dropna()):
+                x, y = both.to_numpy().T
+                row = {"candidate": name, "other": other, "which": which, "category": category}
+                row |= {"n": len(x), "difference": float((x - y).mean())}
+                rows.append({**row, "p_value": one_sided_t_test(x, y).p_value})
         adjusted = adjusted_p_values([row["p_value"] for row in rows])
         tests += [
             {**row, "adjusted_p": float(p), "is_worse": bool(p <= rate)}
@@ -201,28 +188,20 @@ def _tables(frames: "dict[str, DataFrame]", rate: float) -> list[TextTable]:
     """Return a table of means for each significance, and one of the oracles that are worse."""
     tables = []
     for which, means in frames["means"].groupby("which", sort=False):
-        rows: dict[str, dict[str, str]] = {}
+        rows = []
         for name, own in means.groupby("candidate", sort=False):
-            counts = sorted(set(own["n"]))
-            cells = {
-                row["category"]: interval(interval_in(row, "mean"))
-                for row in own.to_dict("records")
-            }
-            rows[str(name)] = {"candidate": str(name), "n": "-".join(map(str, counts)), **cells}
-        columns = ("candidate", "n", *dict.fromkeys(means["category"]))
-        cells_of = (tuple(row.get(column, "-") for column in columns) for row in rows.values())
-        title = f"Errors of the chosen reports: {which} errors"
-        tables.append(TextTable(title, columns, tuple(cells_of), _MEANS))
-        if frames["tests"].empty:
-            continue
-        tests = frames["tests"][frames["tests"]["which"] == which]
-        worse = tests[tests["is_worse"]]
-        if len(worse):
-            shown = {"candidate": "candidate", "other": "other", "category": "category", "n": "n"}
+            cells = dict.fromkeys(means["category"], "-")
+            for row in own.to_dict("records"):
+                cells[row["category"]] = interval(interval_in(row, "mean"))
+            counts = "-".join(map(str, sorted(set(own["n"]))))
+            rows.append({"candidate": str(name), "n": counts, **cells})
+        tables.append(TextTable.of(f"Errors of the chosen reports: {which} errors", rows, _MEANS))
+        tests = frames["tests"]
+        tests = tests[tests["which"] == which] if len(tests) else tests
+        if len(tests) and len(worse := tests[tests["is_worse"]]):
             caption = _TESTS.format(rate=rate, count=len(tests))
-            table = text_table(
-                f"More errors: {which} errors", worse, caption,
-                columns=shown | {"difference": "more errors", "adjusted_p": "p"},
-            )  # fmt: skip
-            tables.append(table)
+            shown = {"candidate": "candidate", "other": "other", "category": "category", "n": "n"}
+            shown |= {"difference": "more errors", "adjusted_p": "p"}
+            title = f"More errors: {which} errors"
+            tables.append(text_table(title, worse, caption, columns=shown))
     return tables

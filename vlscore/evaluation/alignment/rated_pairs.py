@@ -120,21 +120,20 @@ class RatedPairs:
     def at(self, places: Sequence[int]) -> "RatedPairs":
         """Return the pairs at these places, in their order."""
         rows = np.asarray(places, dtype=np.intp)
+        chosen: dict[str, Any] = {
+            name: {key: array[:, rows] for key, array in getattr(self, name).items()}
+            for name in ("ratings", "counts")
+        }
+        for name in ("studies", "candidates", "references", "texts", "images", "rows"):
+            values = getattr(self, name)
+            chosen[name] = None if values is None else tuple(values[k] for k in places)
+        return replace(self, **chosen)
 
-        def chosen(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-            return None if values is None else tuple(values[k] for k in places)
-
-        return replace(
-            self,
-            studies=tuple(self.studies[k] for k in places),
-            candidates=tuple(self.candidates[k] for k in places),
-            ratings={name: values[:, rows] for name, values in self.ratings.items()},
-            counts={key: values[:, rows] for key, values in self.counts.items()},
-            references=chosen(self.references),
-            texts=chosen(self.texts),
-            images=chosen(self.images),
-            rows=chosen(self.rows),
-        )
+    def texts_at(self, row: int) -> tuple[str | None, str | None]:
+        """Return reference and candidate of a pair; None where the set has no reports."""
+        reports = (self.references, self.texts)
+        reference, text = (None if each is None else each[row] for each in reports)
+        return reference, text
 
     @cached_property
     def means(self) -> dict[str, Array]:
@@ -221,24 +220,62 @@ def rated_pairs(
 
     Raises: InvalidTable where no rating can be used.
     """
-    notes = list(notes)
     _check_rows(rows)
-    notes += _check_empty_counts(rows)
+    notes = [*notes, *_check_empty_counts(rows)]
     good = [row for row in rows if row.reason is None and row.pair is not None]
-    pairs = {pair: k for k, pair in enumerate(dict.fromkeys(row.pair for row in good))}
-    raters = {name: k for k, name in enumerate(dict.fromkeys(row.rater for row in good))}
     spoilt = {(r.rater, r.pair) for r in rows if r.reason and (r.rater or counted)}
     notes += _check_lacking_counts(rows, good, spoilt)
+    # The first row of each pair has its reports and images.
+    first: dict[Pair, RatingRow] = {}
+    for row in good:
+        first.setdefault(row.pair or ("", ""), row)
+    raters = list(dict.fromkeys(row.rater for row in good))
+    ratings, counts = _arrays(good, raters, list(first), spoilt)
+    refused = (BadRow(r.number, r.pair[0] if r.pair else None, r.reason) for r in rows if r.reason)
+    # A row of several raters that names no pair is refused once for each of them.
+    refused_once = {(row if row.id is None else k): row for k, row in enumerate(refused)}
+    found_bad = (*bad, *refused_once.values())
+    is_rated = np.any([~np.isnan(values).all(axis=0) for values in ratings.values()], axis=0)
+    if not ratings or not is_rated.any():
+        why = f"; row {found_bad[0].row}: {found_bad[0].reason}" if found_bad else ""
+        shown = "".join(f"; {note}" for note in notes)
+        raise InvalidTable(f"{files[0]}: no rating could be read{why}{shown}")
+    firsts = list(first.values())
+    several = len({category for category, _ in counts}) > 1
+    found = RatedPairs(
+        studies=tuple(study for study, _ in first),
+        candidates=tuple(candidate for _, candidate in first),
+        raters=tuple(map(str, raters)),
+        ratings=ratings,
+        meaning=meaning,
+        qualities=frozenset(qualities),
+        references=_texts(row.reference for row in firsts),
+        texts=_texts(row.text for row in firsts),
+        images=tuple(r.images for r in firsts) if any(row.images for row in firsts) else None,
+        rows=tuple(row.number for row in firsts) if numbered else None,
+        bad=found_bad,
+        notes=tuple(notes),
+        files=tuple(files),
+        counts=counts if several else {},
+    )
+    return found.at(np.flatnonzero(is_rated).tolist())
+
+
+def _arrays(
+    good: Sequence[RatingRow],
+    raters: Sequence[str | None],
+    pairs: Sequence[Pair],
+    spoilt: Collection[tuple[str | None, Pair | None]],
+) -> tuple[dict[str, Array], dict[CountKey, Array]]:
+    """Return ratings and counts of errors, each (raters, pairs); nan where nothing can be used."""
     shape = len(raters), len(pairs)
-    lost = np.zeros(shape, dtype=bool)
-    for rater, pair in spoilt:
-        if pair in pairs and (rater is None or rater in raters):
-            lost[slice(None) if rater is None else raters[rater], pairs[pair]] = True
+    of_rater = {name: k for k, name in enumerate(raters)}
+    of_pair = {pair: k for k, pair in enumerate(pairs)}
     ratings: dict[str, Array] = {}
     counts: dict[CountKey, Array] = {}
     has_counts = np.zeros(shape, dtype=bool)
     for row in good:
-        at = raters[row.rater], pairs[row.pair]
+        at = of_rater[row.rater], of_pair[row.pair or ("", "")]
         for name, value in row.scores.items():
             ratings.setdefault(name, np.full(shape, np.nan))
             if value is not None:
@@ -252,43 +289,17 @@ def rated_pairs(
         for key in sorted(counts, key=lambda key: (key[0], key[1] is None, not key[1]))
     }
     ratings |= _sums(counts)
-    for values in (*ratings.values(), *counts.values()):
-        values[lost] = np.nan
-    refused = (BadRow(r.number, r.pair[0] if r.pair else None, r.reason) for r in rows if r.reason)
-    # A row of several raters that names no pair is refused once for each of them.
-    refused_once = {(row if row.id is None else k): row for k, row in enumerate(refused)}
-    found_bad = [*bad, *refused_once.values()]
-    is_rated = np.any([~np.isnan(values).all(axis=0) for values in ratings.values()], axis=0)
-    if not ratings or not is_rated.any():
-        first = f"; row {found_bad[0].row}: {found_bad[0].reason}" if found_bad else ""
-        shown = "".join(f"; {note}" for note in notes)
-        raise InvalidTable(f"{files[0]}: no rating could be read{first}{shown}")
-    first_of: dict[Pair | None, RatingRow] = {}
-    for row in good:
-        first_of.setdefault(row.pair, row)
-    kept = [first_of[pair] for pair, is_there in zip(pairs, is_rated, strict=True) if is_there]
-    several = len({category for category, _ in counts}) > 1
-    return RatedPairs(
-        studies=tuple(row.pair[0] for row in kept if row.pair),
-        candidates=tuple(row.pair[1] for row in kept if row.pair),
-        raters=tuple(str(name) for name in raters),
-        ratings={name: values[:, is_rated] for name, values in ratings.items()},
-        meaning=meaning,
-        qualities=frozenset(qualities),
-        references=_texts(row.reference for row in kept),
-        texts=_texts(row.text for row in kept),
-        images=tuple(r.images for r in kept) if any(row.images for row in kept) else None,
-        rows=tuple(row.number for row in kept) if numbered else None,
-        bad=tuple(found_bad),
-        notes=tuple(notes),
-        files=tuple(files),
-        counts={key: values[:, is_rated] for key, values in counts.items()} if several else {},
-    )
+    for rater, pair in spoilt:
+        if pair in of_pair and (rater is None or rater in of_rater):
+            own = slice(None) if rater is None else of_rater[rater]
+            for values in (*ratings.values(), *counts.values()):
+                values[own, of_pair[pair]] = np.nan
+    return ratings, counts
 
 
 def _texts(found: Iterable[str | None]) -> tuple[str, ...] | None:
-    texts = [text for text in found if text is not None]
-    return tuple(texts) if texts else None
+    texts = tuple(text for text in found if text is not None)
+    return texts or None
 
 
 def _check_rows(rows: Sequence[RatingRow]) -> None:

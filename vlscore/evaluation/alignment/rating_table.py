@@ -16,7 +16,7 @@ from vlscore.data import (
     read_rows,
     text_of,
 )
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import (
     MEANINGS,
     RatedPairs,
@@ -121,7 +121,11 @@ def read_ratings(
     if meaning not in MEANINGS:
         raise InvalidSetting(f"ratings are {', '.join(MEANINGS)}, not {meaning!r}")
     names = _column_names(path, ratings, by_rater, rename or {})
-    notes = _leave_out_counts(names, meaning, rename or {})
+    notes = []
+    for column in _COUNTED:
+        if names[column] and meaning != "errors":
+            notes.append(f'the column "{column}" is not read: ratings of {meaning} count no errors')
+            names[column] = ""
     counted = bool(names["category"] or names["significant"])
     if counted and (len(ratings) > 1 or by_rater):
         what = "category" if names["category"] else "significant"
@@ -142,7 +146,7 @@ def read_ratings(
                 category = name_of(record.get(names["category"]), names["category"])
             significant = None
             if names["significant"]:
-                significant = _is_significant(record.get(names["significant"]), names, path)
+                significant = yes_or_no(record.get(names["significant"]), names["significant"])
             cell = record.get(ratings[0])
             row.counts[category, significant] = (
                 None if _is_empty(cell) else count_of(cell, ratings[0])
@@ -158,46 +162,6 @@ def read_ratings(
         records = _one_row_a_rater(records, by_rater)
     rows = rating_rows(records, fill)
     return rated_pairs(rows, [path], meaning=meaning, notes=notes, counted=counted, numbered=True)  # type: ignore[arg-type]
-
-
-def _leave_out_counts(names: dict[str, str], meaning: str, rename: Mapping[str, str]) -> list[str]:
-    """Take the columns of error counts out of `names` where ratings count none; return notes.
-
-    Raises: InvalidSetting where the user named such a column.
-    """
-    there = [column for column in _COUNTED if names[column]] if meaning != "errors" else []
-    if named := [column for column in there if rename.get(column)]:
-        raise InvalidSetting(
-            f"ratings of {meaning} count no errors, so they have no column {named[0]}: leave out "
-            f"the name {rename[named[0]]!r}, or say that the ratings are errors"
-        )
-    names.update(dict.fromkeys(there, ""))
-    return [f'the column "{c}" is not read: ratings of {meaning} count no errors' for c in there]
-
-
-def _is_significant(cell: Any, names: Mapping[str, str], path: Path) -> bool:
-    """Return whether a row's errors matter; a column of larger numbers than 1 says something else.
-
-    Raises: InvalidStudy for a cell that is neither; InvalidTable for a number above 1.
-    """
-    column = names["significant"]
-    try:
-        return yes_or_no(cell, column)
-    except InvalidStudy:
-        if (number := _number_or_none(cell)) is None or number <= 1:
-            raise
-    raise InvalidTable(
-        f'{path}: the column "{column}" holds {cell!r}, so it counts something; "significant" says '
-        "by true or false whether the errors of a row matter. Rename the column in the table, or "
-        "say what the ratings are (--ratings-are quality): it is then not read"
-    )
-
-
-def _number_or_none(cell: Any) -> float | None:
-    try:
-        return float(cell)
-    except (TypeError, ValueError):
-        return None
 
 
 def _column_names(

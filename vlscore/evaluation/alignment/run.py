@@ -11,16 +11,15 @@ from vlscore.core import OnPhase, OnProgress, file_digest, no_phase
 from vlscore.data import BadRow, Study, StudyTable, columns_of
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
 from vlscore.evaluation.alignment.agreement import compare_with_raters
-from vlscore.evaluation.alignment.composite_fit import composite_table, fit_composite, texts_of
-from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
+from vlscore.evaluation.alignment.composite_fit import composite_table, fit_composite
+from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.alignment.tables import alignment_tables, draw_alignment
-from vlscore.evaluation.command_settings import IN_SAMPLE
+from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
 from vlscore.evaluation.measured import Measured
 from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
 from vlscore.evaluation.score_table import score_table
-from vlscore.evaluation.study_images import Shown, images_by_study
+from vlscore.evaluation.study_images import Shown, images_by_study, shown_of
 from vlscore.metrics import (
-    Composite,
     CompositeMetric,
     Item,
     Metric,
@@ -31,12 +30,10 @@ from vlscore.metrics import (
     named_as_in_papers,
     write_composite,
 )
-from vlscore.stats import Content, Failure, Result, check_drawable, with_mark
+from vlscore.stats import Content, Failure, Result, TextTable, check_drawable, with_mark
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from vlscore.embedding import StudyViews
 
 COMPOSITE = "composite.json"
 # RadEvalX's table of published values (metrcis_scores_m2tr.csv): the column of its ids, one that is
@@ -48,18 +45,11 @@ _RADEVALX_ID, _RADEVALX_OTHER, _RADEVALX_LOWER = "report_id", "id", "radcliq"
 def align(
     pairs: RatedPairs,
     out: str | Path,
-    *,
     scorer: Scorer | None = None,
-    columns: Sequence[str] = (),
-    values: str | Path | None = None,
-    lower_is_better: Sequence[str] = (),
+    settings: AlignmentSettings | None = None,
+    *,
     studies: StudyTable | None = None,
-    fit: str | None = None,
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
     figure: str | None = None,
-    workers: int = 0,
     overwrite: bool = False,
     on_phase: OnPhase = no_phase,
 ) -> Result:
@@ -68,18 +58,10 @@ def align(
     Args:
         pairs: what `read_ratings` read.
         out: folder for the results.
-        scorer: computes metrics for the pairs.
-        columns: which of their numbers are compared, as in "findings-f1.precision"; default: the
-            first of each metric.
-        values: table of values computed elsewhere: study_id, candidate_id (which may be absent if
-            no study has two candidates), one column a metric. RadEvalX's own is read as published.
-        lower_is_better: columns of `values` of which smaller values are better.
+        scorer: computes metrics for the pairs; None where `settings` names a table of values.
         studies: brings the images of the pairs' studies, by id.
-        fit: rating to which a composite of the computed metrics is fitted, as in "total errors".
-        level, resamples, seed: of the bootstrap.
         figure: "png", "svg" or "pdf": also draw tau_b of every metric with the raters' ceilings,
             and the best metric against the raters' mean. `draw` draws a run that has ended.
-        workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_phase: called at the beginning of each phase: pairs, resampling.
 
@@ -89,83 +71,66 @@ def align(
     Raises: InvalidTable, InvalidSetting, FolderInUse. A pair without a value raises nothing: it is
         in failures.csv.
     """
-    if scorer is None and values is None:
+    settings = settings or AlignmentSettings()
+    if scorer is None and settings.values is None:
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
         check_drawable(figure)
-    shown, image_notes = _shown(pairs, studies)
-    if scorer is not None and studies is not None:
-        scorer = scorer.for_table(studies)
-    named = columns_named(scorer.metrics, columns) if scorer is not None else []
+    shown, notes = _shown(pairs, studies)
+    named: list[tuple[Metric, str]] = []
     if scorer is not None:
+        scorer = scorer if studies is None else scorer.for_table(studies)
+        named = columns_named(scorer.metrics, settings.columns)
         _check_inputs(scorer, pairs, shown is not None)
-    check_names(values, lower_is_better, lower_is_better)
-    read = values and _read_values(values, pairs, lower_is_better, [name for _, name in named])
+        notes += scorer.notes
+    read = _read_values(settings, pairs, [name for _, name in named])
     key = {
         "command": "align",
         "files": {file.name: file_digest(file) for file in pairs.files},
         "pairs_sha256": pairs.sha256,
         "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+        **settings.key(),
         "columns": [name for _, name in named],
-        "values_sha256": values and file_digest(values),
-        "lower_is_better": sorted(lower_is_better),
         "studies_sha256": studies and studies.sha256,
         "studies_columns": studies and studies.columns.to_dict(),
         "image_root": studies and str(studies.root.resolve()),
-        "fit": fit,
-        "level": level,
-        "resamples": resamples,
-        "seed": seed,
         "figure": figure,
     }
 
     def compute(folder: Path) -> Content:
-        notes = [*pairs.notes, *image_notes, *(scorer.notes if scorer else ())]
-        measured = Measured()
+        measured, about = Measured(), [*pairs.notes, *notes]
         if scorer is not None:
             scoring = on_phase("pairs", len(pairs))
-            measured, further = _measure(scorer, pairs, named, shown, workers, scoring)
+            measured, further = _measure(scorer, pairs, named, shown, scoring)
             texts = {"references": pairs.references or (), "candidates": pairs.texts or ()}
-            notes += [*further, *scorer.language_notes(texts)]
-        if read:
+            about += [*further, *scorer.language_notes(texts)]
+        if read is not None:
             measured.add(read)
-            notes += read.notes
+            about += read.notes
         frames = compare_with_raters(
             measured.values, pairs, higher_is_better=measured.higher_is_better,
-            level=level, resamples=resamples, seed=seed, on_phase=on_phase,
+            level=settings.level, resamples=settings.resamples, seed=settings.seed,
+            on_phase=on_phase,
         )  # fmt: skip
         frames["metrics"] = measured.metrics()
-        notes += _reversed_notes(frames, pairs, list(read.higher_is_better) if read else [])
+        about += _reversed_notes(frames, pairs, read)
         tables = alignment_tables(frames, pairs.primary)
-        if fit is not None:
-            names = [str(m) for m in scorer.metrics if not _composite_of(m)] if scorer else []
-            if others := [name for name in measured.values if name not in names]:
-                notes.append(
-                    f"{', '.join(others)} can be no part of a composite: it is made of metrics "
-                    "that vlscore computes, and not of composites"
-                )
-            composite, frames["composite"], left_out = fit_composite(
-                {name: measured.values[name] for name in names if name in measured.values}, pairs,
-                fit, higher_is_better=measured.higher_is_better, signatures=measured.signatures,
-                resamples=resamples, seed=seed,
-            )  # fmt: skip
-            notes += left_out
-            write_composite(folder / COMPOSITE, composite)
+        if settings.fit is not None:
             # The answer to the command comes first.
-            tables.insert(0, composite_table(composite, frames["composite"]))
-        signatures, rows = measured.signatures, _values_frame(pairs, measured.values)
+            tables.insert(0, _fit(settings, pairs, scorer, measured, frames, about, folder))
+        rows, signatures = _values_frame(pairs, measured), measured.signatures
         if figure is not None:
             draw_alignment(frames, rows, signatures, folder, figure)
         return Content(
             frames,
             with_mark(map(named_as_in_papers, tables), signatures.values()),
             {"values.csv": rows},
-            _failures(pairs, measured.failures),
+            _failures(pairs, measured),
             signatures,
-            notes,
+            about,
             {
                 "files": [str(file.resolve()) for file in pairs.files],
-                "values": values and str(Path(values).resolve()),
+                "values": settings.values and str(Path(settings.values).resolve()),
                 "pairs": len(pairs),
                 "studies": len(set(pairs.studies)),
                 "raters": list(pairs.raters),
@@ -181,22 +146,23 @@ def _measure(
     pairs: RatedPairs,
     named: Sequence[tuple[Metric, str]],
     shown: Shown | None,
-    workers: int,
     on_progress: OnProgress,
 ) -> tuple[Measured, list[str]]:
     """Score the pairs; return the values, and notes on composites fitted to some of the pairs."""
     if scorer.plan.needs_fit and pairs.references is not None:
         scorer = scorer.fit(pairs.references)
     items = [_item(scorer, pairs, row, shown) for row in range(len(pairs))]
-    table = score_table(items, scorer, workers=workers, on_progress=on_progress)
+    table = score_table(items, scorer, on_progress=on_progress)
     measured, notes = Measured(), []
-    for metric, column in named:
-        found = table.values[metric]
-        name, composite = column, _composite_of(metric)
-        texts = [texts_of(pairs, row) for row in range(len(pairs))]
-        if composite is not None and (seen := composite.has_seen(pairs.studies, texts)):
-            name = f"{column} ({IN_SAMPLE})"
-            notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}")
+    for metric, name in named:
+        found, column = table.values[metric], name
+        if isinstance(metric, CompositeMetric):
+            texts = list(map(pairs.texts_at, range(len(pairs))))
+            if seen := metric.composite.has_seen(pairs.studies, texts):
+                name = f"{column} ({IN_SAMPLE})"
+                notes.append(
+                    f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}"
+                )
         numbers = found.columns[column]
         measured.values[name] = np.where(np.isfinite(numbers), numbers, np.nan)
         output = metric.outputs[metric.columns.index(column)]
@@ -207,7 +173,7 @@ def _measure(
 
 
 def _item(scorer: Scorer, pairs: RatedPairs, row: int, shown: Shown | None) -> Item | VLScoreError:
-    reference, text = texts_of(pairs, row)
+    reference, text = pairs.texts_at(row)
     if scorer.plan.needs.references and not (reference or "").strip():
         return InvalidStudy("the reference report is empty")
     if shown is None or not scorer.plan.needs.images:
@@ -224,33 +190,21 @@ def _shown(pairs: RatedPairs, studies: StudyTable | None) -> tuple[Shown | None,
         return images_by_study(studies, set(pairs.studies), "rated pair")
     if pairs.images is None:
         return None, []
-    images = dict(zip(pairs.studies, pairs.images, strict=True))
-
-    def shown(study: str) -> "StudyViews | None":
-        from vlscore.embedding import StudyViews  # loads torch
-
-        found = images[study]
-        return None if found is None else StudyViews(found.images, found.views, found.prior)
-
-    return shown, []
-
-
-def _composite_of(metric: Metric) -> Composite | None:
-    return metric.composite if isinstance(metric, CompositeMetric) else None
+    images = zip(pairs.studies, pairs.images, strict=True)
+    return shown_of({study: found for study, found in images if found is not None}), []
 
 
 def _check_inputs(scorer: Scorer, pairs: RatedPairs, has_images: bool) -> None:
     """Raise InvalidSetting where the rated set lacks what the metrics look at."""
     needs = scorer.plan.needs
-    metrics = scorer.metrics
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
-            f"{', '.join(map(str, metrics))} look at reports, and {pairs.source} has none: name "
-            "their columns (--rename reference=NAME,candidate=NAME), give each candidate's table "
-            "(--reports NAME=TABLE), or values that were computed elsewhere (--values)"
+            f"{', '.join(map(str, scorer.metrics))} look at reports, and {pairs.source} has none: "
+            "name their columns (--rename reference=NAME,candidate=NAME), give each candidate's "
+            "table (--reports NAME=TABLE), or values that were computed elsewhere (--values)"
         )
     if needs.images and not has_images:
-        looking = [str(each) for each in metrics if Plan([each]).needs.images]
+        looking = [str(each) for each in scorer.metrics if Plan([each]).needs.images]
         raise InvalidSetting(
             f"{', '.join(looking)}: images are looked at, and {pairs.source} names none: give a "
             "table of the studies and their images (--studies), or the column of image paths "
@@ -265,57 +219,50 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
     """
     known = {column: (metric, column) for metric in metrics for column in metric.columns}
     # Also by the name without settings, because an option (--C) may have added a setting to it.
-    plain = {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
-    if unknown := [name for name in names if name not in known and name not in plain]:
-        raise InvalidSetting(
-            f"no metric has the value {', '.join(unknown)}; there are {', '.join(known)}"
-        )
-    return [(plain | known)[name] for name in names or map(str, metrics)]
+    known = {m.name: (m, str(m)) for m in metrics if m.settings} | known
+    if unknown := [name for name in names if name not in known]:
+        there = ", ".join(column for metric in metrics for column in metric.columns)
+        raise InvalidSetting(f"no metric has the value {', '.join(unknown)}; there are {there}")
+    return [known[name] for name in names or map(str, metrics)]
 
 
-def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_values(names: Sequence[str]) -> tuple[list[Metric], list[str]]:
     """Return metrics to compute, and their numbers, from names such as "findings-f1.recall".
 
-    A name without a point means the metric's first number.
+    The name of a metric means its first number.
 
     Raises: UnknownName as `find_metric`, and InvalidSetting where a metric has no such number.
 
-    >>> split_values(["bleu-4", "findings-f1.recall"])
+    >>> metrics, columns = split_values(["bleu-4", "findings-f1.recall"])
+    >>> [str(metric) for metric in metrics], columns
     (['bleu-4', 'findings-f1'], ['bleu-4', 'findings-f1.recall'])
     """
-    metrics: dict[Metric, str] = {}
+    metrics: list[Metric] = []
     columns = []
     for name in names:
-        base, point, value = name.rpartition(".")
-        is_value = bool(point) and ":" not in name and value.replace("-", "").isalnum()
-        # A setting may contain a point ("vlscore(C=2.5)"); the name of a number has none.
-        is_value = is_value and not value.endswith(")") and base.count("(") == base.count(")")
-        if is_value:
-            metric = find_metric(base)
-            metrics.setdefault(metric, base)
-            columns.append(f"{metric}.{value}")
-            continue
-        for metric in find_metrics([name]):
-            metrics.setdefault(metric, name if metric == _found(name) else str(metric))
-            columns.append(str(metric))
-    columns_named(list(metrics), columns)
-    return list(metrics.values()), list(dict.fromkeys(columns))
-
-
-def _found(name: str) -> Metric | None:
-    """Return the metric of that name; None if the name is that of a group."""
-    try:
-        return find_metric(name)
-    except UnknownName:
-        return None
+        try:
+            found, value = [*find_metrics([name])], ""
+        except UnknownName:
+            base, point, value = name.rpartition(".")
+            if not point:
+                raise
+            found, value = [find_metric(base)], f".{value}"
+        metrics += found
+        columns += [f"{metric}{value}" for metric in found]
+    metrics = list(dict.fromkeys(metrics))
+    columns_named(metrics, columns)
+    return metrics, list(dict.fromkeys(columns))
 
 
 def _read_values(
-    path: str | Path, pairs: RatedPairs, lower_is_better: Sequence[str], computed: Sequence[str]
-) -> Precomputed:
-    """Read values that were computed elsewhere, for the rated pairs."""
-    found = set(columns_of(path))
-    study, lower = "study_id", [*lower_is_better]
+    settings: AlignmentSettings, pairs: RatedPairs, computed: Sequence[str]
+) -> Precomputed | None:
+    """Read values that were computed elsewhere, for the rated pairs; None without a table."""
+    if settings.values is None:
+        check_names(None, settings.lower_is_better)
+        return None
+    found = set(columns_of(settings.values))
+    study, lower = "study_id", [*settings.lower_is_better]
     ignored: tuple[str, ...] = ()
     if study not in found and found >= _RADEVALX:
         study, ignored = _RADEVALX_ID, (_RADEVALX_OTHER,)
@@ -324,59 +271,82 @@ def _read_values(
     if "candidate_id" in found or len(set(pairs.studies)) < len(pairs):
         keys["candidate_id"] = pairs.candidates
     return read_precomputed(
-        path, keys, lower_is_better=lower, computed=computed, ignored=ignored, row_name="rated pair"
-    )
+        settings.values, keys, lower_is_better=lower, computed=computed, ignored=ignored,
+        row_name="rated pair",
+    )  # fmt: skip
 
 
 def _reversed_notes(
-    frames: "Mapping[str, DataFrame]", pairs: RatedPairs, read: Sequence[str]
+    frames: "Mapping[str, DataFrame]", pairs: RatedPairs, read: Precomputed | None
 ) -> list[str]:
     """Return notes on ratings, or on metrics computed elsewhere, that look reversed."""
-    first = next(iter(pairs.ratings))
-    name, even = ("right", 0.5) if pairs.meaning == "ranks" else ("tau_b", 0.0)
-    rows = frames["rankings" if pairs.meaning == "ranks" else "agreements"]
+    is_ranked = pairs.meaning == "ranks"
+    name, even = ("right", 0.5) if is_ranked else ("tau_b", 0.0)
+    rows = frames["rankings" if is_ranked else "agreements"]
     if rows.empty:
         return []
-    rows = rows[(rows["rating"] == first) & rows["metric"].isin(frames["metrics"]["name"])]
+    is_metric = rows["metric"].isin(frames["metrics"]["name"])
+    rows = rows[is_metric & (rows["rating"] == next(iter(pairs.ratings)))]
     # A perfect correlation has no interval, because all resamples agree.
     against = rows[rows[f"{name}.high"].fillna(rows[name]) < even]["metric"].tolist()
-    if not against:
-        return []
     notes = []
-    if (rows[name].dropna() < even).all():
+    if against and (rows[name].dropna() < even).all():
         notes.append(
             f"every metric contradicts the ratings, which are read as {pairs.meaning}: are they "
             "the other way round? --ratings-are says what they are"
         )
+    elsewhere = read.higher_is_better if read is not None else {}
     return notes + [
         f"{each} disagrees with the raters: is its direction right (--lower-is-better)?"
         for each in against
-        if each in read
+        if each in elsewhere
     ]
 
 
-def _values_frame(pairs: RatedPairs, values: Mapping[str, Array]) -> "DataFrame":
+def _fit(
+    settings: AlignmentSettings,
+    pairs: RatedPairs,
+    scorer: Scorer | None,
+    measured: Measured,
+    frames: "dict[str, DataFrame]",
+    notes: list[str],
+    folder: Path,
+) -> TextTable:
+    """Fit a composite and write it; add its frame and notes, and return its table."""
+    metrics = scorer.metrics if scorer is not None else ()
+    names = [str(metric) for metric in metrics if not isinstance(metric, CompositeMetric)]
+    if others := [name for name in measured.values if name not in names]:
+        notes.append(
+            f"{', '.join(others)} can be no part of a composite: it is made of metrics that "
+            "vlscore computes, and not of composites"
+        )
+    composite, frames["composite"], left_out = fit_composite(
+        {name: measured.values[name] for name in names if name in measured.values}, pairs,
+        settings.fit or "", higher_is_better=measured.higher_is_better,
+        signatures=measured.signatures, resamples=settings.resamples, seed=settings.seed,
+    )  # fmt: skip
+    notes += left_out
+    write_composite(folder / COMPOSITE, composite)
+    return composite_table(composite, frames["composite"])
+
+
+def _values_frame(pairs: RatedPairs, measured: Measured) -> "DataFrame":
     """Return one row a pair: ids, every metric's value, and the raters' mean of each rating."""
     from pandas import DataFrame
 
     ids = {"study_id": pairs.studies, "candidate_id": pairs.candidates}
     means = {f"mean {name}": each for name, each in pairs.means.items()}
-    return DataFrame({**ids, **values, **means})
+    return DataFrame({**ids, **measured.values, **means})
 
 
-def _failures(pairs: RatedPairs, missing: Mapping[tuple[int, str], str]) -> list[Failure]:
+def _failures(pairs: RatedPairs, measured: Measured) -> list[Failure]:
     """Return the rows that could not be read, and the pairs without a value."""
-    return [
-        *(Failure(row.row, row.id or "", row.reason) for row in pairs.bad),
-        *(
-            Failure(
-                pairs.rows[row] if pairs.rows is not None else None,
-                f"{pairs.studies[row]}, {pairs.candidates[row]}",
-                f"{name}: {why}",
-            )
-            for (row, name), why in sorted(missing.items())
-        ),
-    ]
+    found = [Failure(row.row, row.id or "", row.reason) for row in pairs.bad]
+    for (row, name), why in sorted(measured.failures.items()):
+        number = None if pairs.rows is None else pairs.rows[row]
+        id = f"{pairs.studies[row]}, {pairs.candidates[row]}"
+        found.append(Failure(number, id, f"{name}: {why}"))
+    return found
 
 
 def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPairs:

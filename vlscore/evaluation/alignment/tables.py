@@ -13,7 +13,6 @@ from vlscore.stats import (
     interval_in,
     note_with_mark,
     number,
-    p_value,
     scatter,
     text_table,
 )
@@ -29,8 +28,8 @@ _AGREEMENT = (
 )
 _DIFFERENCES = (
     "tau_b of the first metric less that of the other, on the n pairs that both have; 95 % "
-    "bootstrap interval over studies. p: two-sided, adjusted over all pairs of metrics "
-    "(Benjamini-Hochberg). result.json has every pair of metrics."
+    "bootstrap interval over studies. One of the two is the metric that agrees best. p: two-sided, "
+    "adjusted over all pairs of metrics (Benjamini-Hochberg). result.json has every pair."
 )
 _RATERS = (
     "tau_b with each rater alone, 95 % bootstrap interval over studies, n pairs behind it. "
@@ -48,6 +47,19 @@ _RANKINGS = (
 )
 
 
+# Printed columns of a frame -> their headings.
+_AGREEMENT_COLUMNS = {"metric": "metric", "n": "n", "studies": "studies", "tau_b": "tau_b",
+    "tau_c": "tau_c", "spearman": "Spearman", "pearson": "Pearson",
+    "tau_b by pair": "tau_b by pair"}  # fmt: skip
+_DIFFERENCE_COLUMNS = {"metric": "metric", "other": "other", "n": "n",
+    "difference": "difference of tau_b", "adjusted_p": "p"}  # fmt: skip
+_CEILING_COLUMNS = {"rating": "rating", "raters": "raters", "n": "n", "between": "between two",
+    "against_others": "one against the others", "ties": "ties"}  # fmt: skip
+_RANKING_COLUMNS = {"metric": "metric", "comparisons": "n", "studies": "studies", "same": "same",
+    "right": "right", "decided": "n decided", "rater_ties": "rater ties",
+    "metric_ties": "metric ties"}  # fmt: skip
+
+
 def alignment_tables(frames: Frames, main: Sequence[str]) -> list[TextTable]:
     """Return every table that has rows.
 
@@ -55,105 +67,77 @@ def alignment_tables(frames: Frames, main: Sequence[str]) -> list[TextTable]:
         frames: of `compare_with_raters`.
         main: ratings that have tables of their own.
     """
+    agreements = frames["agreements"]
+    further = agreements[~agreements["rating"].isin(main)] if len(agreements) else agreements
+    title = "tau_b with the raters' mean of further ratings"
+    rows = [{"metric": name, **cells} for name, cells in _cells(further, "rating").items()]
     tables = [
         *(agreement_table(frames, rating) for rating in main),
-        further_table(frames["agreements"], main),
+        TextTable.of(title, rows, "95 % bootstrap intervals over studies; n in parentheses."),
         *(difference_table(frames, rating) for rating in main),
-        *(_rater_table(frames["raters"], rating) for rating in main),
+        *(_rater_table(frames, rating) for rating in main),
         ceiling_table(frames["ceilings"]),
-        *(_ranking_table(frames["rankings"], rating) for rating in main),
-    ]
+        *(
+            text_table(f"Ranking two candidates of a study: {rating}", rows, _RANKINGS,
+                       columns=_RANKING_COLUMNS)
+            for rating in main
+            for rows in [_of(frames, "rankings", rating)]
+        ),
+    ]  # fmt: skip
     return [table for table in tables if table.rows]
 
 
-def _of(rows: "DataFrame", rating: str) -> "DataFrame":
-    return rows[rows["rating"] == rating] if len(rows) else rows
+def _of(frames: Frames, name: str, rating: str) -> "DataFrame":
+    """Return the rows of a rating; of agreements, the best metric first, those without one last."""
+    rows = frames[name]
+    rows = rows[rows["rating"] == rating] if len(rows) else rows
+    if name == "agreements" and len(rows):
+        rows = rows.sort_values("tau_b", ascending=False, kind="stable")
+    return rows
 
 
-def _sorted(frames: Frames, rating: str) -> "DataFrame":
-    """Return the metrics that agree best first; those without a tau_b last."""
-    rows = _of(frames["agreements"], rating)
-    return rows.sort_values("tau_b", ascending=False, kind="stable") if len(rows) else rows
+def _cells(rows: "DataFrame", column: str) -> dict[str, dict[str, str]]:
+    """Return metric -> value of a column -> tau_b with its interval and n, as text."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows.to_dict("records"):
+        cell = f"{interval(interval_in(row, 'tau_b'))} ({row['n']})"
+        found.setdefault(row["metric"], {})[row[column]] = cell
+    return found
 
 
 def agreement_table(frames: Frames, rating: str) -> TextTable:
     """Return all correlations of every metric with the raters' mean of one rating."""
-    columns = {"metric": "metric", "n": "n", "studies": "studies", "tau_b": "tau_b"}
-    columns |= {"tau_c": "tau_c", "spearman": "Spearman", "pearson": "Pearson"}
-    return text_table(
-        f"Agreement with raters: {rating}",
-        _sorted(frames, rating),
-        _AGREEMENT,
-        columns=columns | {"tau_b by pair": "tau_b by pair"},
-    )
-
-
-def further_table(agreements: "DataFrame", main: Sequence[str]) -> TextTable:
-    """Return tau_b of every metric with the further ratings, as single categories of errors."""
-    rows: dict[str, dict[str, str]] = {}
-    for row in agreements.to_dict("records"):
-        if row["rating"] not in main:
-            cell = f"{_interval(row, 'tau_b')} ({row['n']})"
-            rows.setdefault(row["metric"], {"metric": row["metric"]})[row["rating"]] = cell
-    caption = "95 % bootstrap intervals over studies; n in parentheses."
-    return TextTable.of("tau_b with the raters' mean of further ratings", rows.values(), caption)
+    rows = _of(frames, "agreements", rating)
+    title = f"Agreement with raters: {rating}"
+    return text_table(title, rows, _AGREEMENT, columns=_AGREEMENT_COLUMNS)
 
 
 def difference_table(frames: Frames, rating: str) -> TextTable:
     """Return the differences between the metric that agrees best and each other one."""
-    order = list(_sorted(frames, rating)["metric"]) if len(frames["agreements"]) else []
-    rows = []
-    for row in _of(frames["differences"], rating).to_dict("records"):
-        if order[0] not in (row["metric"], row["other"]):
-            continue
-        other, found = row["other"], interval_in(row, "difference")
-        if other == order[0]:
-            other, found = row["metric"], Interval(-found.estimate, -found.high, -found.low)
-        rows.append((order[0], other, str(row["n"]), interval(found), _p(row["adjusted_p"])))
-    rows.sort(key=lambda row: order.index(row[1]))
-    columns = ("metric", "other", "n", "difference of tau_b", "p")
-    return TextTable(f"Differences between metrics: {rating}", columns, tuple(rows), _DIFFERENCES)
+    rows = _of(frames, "differences", rating)
+    if len(rows):
+        best = _of(frames, "agreements", rating)["metric"].iloc[0]
+        rows = rows[(rows["metric"] == best) | (rows["other"] == best)]
+    title = f"Differences between metrics: {rating}"
+    return text_table(title, rows, _DIFFERENCES, columns=_DIFFERENCE_COLUMNS)
 
 
-def _rater_table(raters: "DataFrame", rating: str) -> TextTable:
+def _rater_table(frames: Frames, rating: str) -> TextTable:
     """Return tau_b of every metric with every rater, and the mean of these."""
-    rows = []
-    own = _of(raters, rating)
-    for metric, each in own.groupby("metric", sort=False) if len(own) else ():
-        cells = {
-            f"rater {row['rater']} (n)": f"{_interval(row, 'tau_b')} ({row['n']})"
-            for row in each.to_dict("records")
-        }
-        mean = each["tau_b"].mean()
-        rows.append({"metric": str(metric), "mean of raters": number(mean), **cells})
+    own = _of(frames, "raters", rating)
+    means = own.groupby("metric")["tau_b"].mean() if len(own) else {}
+    rows = [
+        {"metric": name, "mean of raters": number(means[name])}
+        | {f"rater {rater} (n)": cell for rater, cell in cells.items()}
+        for name, cells in _cells(own, "rater").items()
+    ]
     return TextTable.of(f"Agreement with single raters: {rating}", rows, _RATERS)
 
 
 def ceiling_table(ceilings: "DataFrame") -> TextTable:
     """Return the agreement of the raters with each other."""
-    columns = {"rating": "rating", "raters": "raters", "n": "n", "between": "between two"}
-    columns |= {"against_others": "one against the others", "ties": "ties"}
-    return text_table("The raters' own agreement", ceilings, _CEILINGS, columns=columns)
-
-
-def _ranking_table(rankings: "DataFrame", rating: str) -> TextTable:
-    """Return how often metrics order two candidates of a study as the raters do."""
-    columns = {"metric": "metric", "comparisons": "n", "studies": "studies", "same": "same"}
-    columns |= {"right": "right", "decided": "n decided", "rater_ties": "rater ties"}
-    return text_table(
-        f"Ranking two candidates of a study: {rating}",
-        _of(rankings, rating),
-        _RANKINGS,
-        columns=columns | {"metric_ties": "metric ties"},
-    )
-
-
-def _p(value: float | None) -> str:
-    return p_value(math.nan if value is None else value)
-
-
-def _interval(row: Mapping[Any, Any], name: str) -> str:
-    return interval(interval_in(row, name))
+    title = "The raters' own agreement"
+    return text_table(title, ceilings, _CEILINGS, columns=_CEILING_COLUMNS)
 
 
 #: Names of the figures, without suffix.
