@@ -132,8 +132,8 @@ def rules_digest() -> str:
     """Of the code and the lexicons that decide what is generated."""
     files = [
         file
-        for room in ("perturb", "findings", "reports")
-        for file in sorted((PACKAGE / room).rglob("*.py"))
+        for package in ("perturb", "findings")
+        for file in sorted((PACKAGE / package).rglob("*.py"))
     ]
     return digest("".join(file.read_text(encoding="utf-8") for file in files) + lexicons_digest())
 

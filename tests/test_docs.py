@@ -373,7 +373,7 @@ def test_readme_type_checks(tmp_path: Path) -> None:
 
 
 def test_the_picture_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The film's pixels within a grey level, the numbers to the last but one place."""
+    """The pixels of the image within a grey level, the numbers to the last but one place."""
     import base64
 
     import numpy as np
@@ -382,11 +382,11 @@ def test_the_picture_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(REPOSITORY / "docs")
     import picture
 
-    film = re.compile(r'(?<=base64,)[^"]+')
+    image = re.compile(r'(?<=base64,)[^"]+')
     drawn, stored = picture.draw(), picture.PICTURE.read_text(encoding="utf-8")
-    assert same_print(film.sub("", drawn).splitlines(), film.sub("", stored).splitlines())
+    assert same_print(image.sub("", drawn).splitlines(), image.sub("", stored).splitlines())
     pixels = []
     for text in (drawn, stored):
-        (found,) = film.findall(text)
+        (found,) = image.findall(text)
         pixels.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(found))), dtype=float))
     assert np.abs(pixels[0] - pixels[1]).mean() < 1

@@ -1,4 +1,4 @@
-"""The package's face, and the direction of its imports."""
+"""The public names of the package, and the direction of its imports."""
 
 import ast
 import importlib.util
@@ -51,7 +51,7 @@ def graph():
     return import_graph.ImportGraph()
 
 
-def test_the_list_of_rooms_is_complete():
+def test_the_list_of_sub_packages_is_complete():
     present = {
         path.stem
         for path in PACKAGE.iterdir()
@@ -79,7 +79,7 @@ def test_a_chain_of_imports_is_short(graph):
     assert len(chain) <= 20, " > ".join(chain)
 
 
-def test_a_circle_and_an_import_past_a_front_are_noticed(tmp_path):
+def test_a_circle_and_an_import_of_a_private_name_are_noticed(tmp_path):
     """The graph of a made-up package with both faults."""
     package = tmp_path / "vlscore"
     for name, text in {
@@ -98,7 +98,7 @@ def test_a_circle_and_an_import_past_a_front_are_noticed(tmp_path):
     assert made.packages()["cli"] == {"data"}
 
 
-def test_the_page_draws_the_rooms_as_they_are(graph):
+def test_the_page_lists_the_sub_packages_and_their_imports(graph):
     page = import_graph.PAGE.read_text(encoding="utf-8")
     assert page == import_graph.page_with(graph.drawing(), page), (
         "run: python docs/import_graph.py --write"
@@ -219,14 +219,14 @@ def test_help_lists_the_commands():
     }
 
 
-def test_the_face_is_what_it_lists():
+def test_every_listed_name_exists():
     for name in vlscore.__all__:
         assert getattr(vlscore, name) is not None
     with pytest.raises(AttributeError, match="No vlscore attribute nonsense"):
         _ = vlscore.nonsense
 
 
-def test_rooms_are_reachable_without_importing_them():
+def test_sub_packages_are_reachable_without_an_import():
     program = "import vlscore; print(vlscore.metrics.triangle_area([0.,0.],[0.,1.],[1.,0.]))"
     assert _output("-c", program).startswith("tensor([0.5000]")
 

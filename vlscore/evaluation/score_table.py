@@ -133,7 +133,7 @@ def rows_of_part(
 ) -> list[list[int]]:
     """Return the batches of the k-th of n parts: positions of rows that are scored together.
 
-    Rows of the same images are in one batch, as far as it has room for them.
+    Rows of the same images are in one batch, as far as they fit.
     """
     number, count = part
     size = _TEXTS_AT_ONCE
