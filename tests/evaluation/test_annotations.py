@@ -78,21 +78,6 @@ def test_a_second_run_asks_no_network_and_writes_the_same_bytes(
     assert warm == cold
 
 
-@pytest.mark.usefixtures("cache_folder")
-def test_another_precision_is_read_anew_and_stands_in_the_signature(
-    table, metrics, tmp_path, forgetful
-):
-    forgetful()
-    _run(table, tmp_path / "full", metrics[:1])
-    asked = forgetful()
-    half = metrics[0](precision="bf16")
-    _, work = _run(table, tmp_path / "half", [half])
-    assert sorted(asked) == sorted(TEXTS)
-    assert work == {"reports_annotated": 6, "annotations_from_cache": 0}
-    signatures = [str(Scorer(metrics=[m]).signature) for m in (metrics[0], half)]
-    assert ["|precision:fp32|" in signatures[0], "|precision:bf16|" in signatures[1]] == [True] * 2
-
-
 def test_without_the_cache_nothing_is_written(table, metrics, tmp_path, cache_folder, forgetful):
     for out in ("one", "two"):
         asked = forgetful()

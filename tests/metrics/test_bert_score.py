@@ -109,7 +109,7 @@ def test_an_empty_reference_counts_in_idf_with_its_two_special_pieces(folder):
     """By hand: log((n + 1) / (holding + 1)), where all n texts hold [CLS] and [SEP]."""
     texts = [*REFERENCES, ""]
     metric = find_metric(f"bert-score(model={folder},layer=2,idf=true)")
-    weights, tokenizer = metric.fit(texts).weights(), metric._tokenizer
+    weights, tokenizer = library.idf_weights(metric.fit(texts)), metric._tokenizer
     assert weights[tokenizer.cls_token_id] == weights[tokenizer.sep_token_id] == 0.0
     word = REFERENCES[0].split()[0]
     holding = sum(word in text.split() for text in texts)

@@ -56,7 +56,7 @@ def _annotated(monkeypatch, **classes):
     from vlscore.metrics import CheXbertAnnotation
     from vlscore.metrics.networks.chexbert_network import OBSERVATIONS
 
-    def annotations(memo, weights, vocabulary, precision, reports):
+    def annotations(memo, weights, vocabulary, reports):
         found = []
         for report in reports:
             read = np.zeros(14, dtype=np.int64)

@@ -13,9 +13,9 @@ from vlscore.metrics.networks import green_model as green
 SOME = ["", *REPORTS[:3]]
 
 
-def read(chexbert_weights, radgraph_weights, device, precision="fp32"):
-    chexbert = CheXbert(chexbert_weights, device=device, precision=precision)
-    radgraph = RadGraph(radgraph_weights, device=device, precision=precision)
+def read(chexbert_weights, radgraph_weights, device):
+    chexbert = CheXbert(chexbert_weights, device=device)
+    radgraph = RadGraph(radgraph_weights, device=device)
     labels = [x.labels for x in chexbert.annotate(SOME)]
     graphs = [x.to_dict() for x in radgraph.annotate(SOME)]
     return labels, graphs
@@ -26,15 +26,6 @@ def test_no_tensor_stays_behind_on_the_cpu(chexbert_weights, radgraph_weights):
     here = read(chexbert_weights, radgraph_weights, "cpu")
     with pretended_gpu():
         assert read(chexbert_weights, radgraph_weights, "cuda") == here
-
-
-def test_nor_in_bfloat16(chexbert_weights, radgraph_weights):
-    here = read(chexbert_weights, radgraph_weights, "cpu", "bf16")
-    with pretended_gpu():
-        there = read(chexbert_weights, radgraph_weights, "cuda", "bf16")
-    # Other batches round otherwise, and near ties fall otherwise; random weights give many.
-    assert [graph["text"] for graph in there[1]] == [graph["text"] for graph in here[1]]
-    assert [labels.keys() for labels in there[0]] == [labels.keys() for labels in here[0]]
 
 
 @pytest.mark.gpu

@@ -61,7 +61,7 @@ def network(request, tmp_path):
 
     def read(texts, cache=None):
         found = Memo(cache)
-        return module.annotations(found, weights, vocabulary, "fp32", texts), found.to_dict()
+        return module.annotations(found, weights, vocabulary, texts), found.to_dict()
 
     return read
 

@@ -7,11 +7,10 @@ zero similarities, so that a pair's number would depend on the other pairs of th
 
 import contextlib
 import io
-import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from vlscore.metrics.library.file_metric import path_parameter
 from vlscore.metrics.library.words import ReferenceCounts
 from vlscore.metrics.memo import content_digest
 from vlscore.metrics.metric import READ_BY_MODEL, Metric, Output, parameter
-from vlscore.metrics.networks.model_files import device_of_annotators
+from vlscore.metrics.networks.model_files import device_of_annotators, load_tokenizer
 
 _BATCH = 32
 _WEIGHTS = "*.safetensors"
@@ -34,15 +33,12 @@ _WEIGHTS = "*.safetensors"
 _BYTE_PAIR_MODELS = ("roberta", "gpt2")
 
 
-class PieceCounts(ReferenceCounts):
-    """Number of references in which each word piece occurs."""
-
-    def weights(self) -> Any:
-        """Return inverse document frequencies for bert-score, also of unknown pieces."""
-        top = self.references + 1
-        known: defaultdict[int, float] = defaultdict(lambda: math.log(top))
-        known.update({piece: math.log(top / (n + 1)) for piece, n in self.counts.items()})
-        return known
+def idf_weights(known: ReferenceCounts) -> defaultdict[int, float]:
+    """Return inverse document frequencies of word pieces for bert-score, also of unknown ones."""
+    top = known.references + 1
+    weights: defaultdict[int, float] = defaultdict(lambda: math.log(top))
+    weights.update({piece: math.log(top / (n + 1)) for piece, n in known.counts.items()})
+    return weights
 
 
 class BertScore(Metric):
@@ -93,7 +89,7 @@ class BertScore(Metric):
         return self.idf
 
     def fit(self, references: Iterable[str], state: Any = None) -> Any:
-        known = state or PieceCounts()
+        known = state or ReferenceCounts()
         for text in map(self._prepared, references):
             # An empty reference has the two special pieces, too, and bert-score counts them; its
             # own function fails on an empty text under transformers 5.
@@ -104,7 +100,9 @@ class BertScore(Metric):
         return known
 
     def compute(self, batch: Batch) -> Computed:
-        facts: dict[str, Any] = {"holds": "BERTScore", "fit": str(batch.fit), **self._model_facts()}
+        # Values of a pair are stored before they are rescaled.
+        facts = {**self.facts(), "rescale": None, "digest": _digest(self._folder())}
+        facts |= {"holds": "BERTScore", "fit": str(batch.fit)}
         pairs = [(self._prepared(g), self._prepared(r)) for g, r in batch.pairs()]
         read = batch.memo.annotate(
             facts, pairs, lambda new: self._matched(new, batch.fitted), is_counted=False
@@ -157,10 +155,6 @@ class BertScore(Metric):
     def _utils(self) -> Any:
         return self._module("bert_score.utils")
 
-    def _model_facts(self) -> dict[str, Any]:
-        """Return what the values of a pair depend on, besides its prepared texts and idf."""
-        return {**self.facts(), "rescale": None, "digest": _digest(self._folder())}
-
     def _prepared(self, text: str) -> str:
         """Return the text that is embedded; only blanks are collapsed, not line breaks or tabs."""
         return re.sub(" +", " ", text) if self.blanks == "collapsed" else text
@@ -184,17 +178,16 @@ class BertScore(Metric):
                 "as in bert-score(model=FOLDER,layer=9)"
             )
         count = _config(folder).get("num_hidden_layers")
-        number = int(layer)
-        if isinstance(count, int) and number > count:
-            raise InvalidSetting(f"layer={number}: the model in {folder} has only {count} layers")
-        return number
+        if count is not None and layer > count:
+            raise InvalidSetting(f"layer={layer}: the model in {folder} has only {count} layers")
+        return int(layer)
 
     def _matched(self, pairs: Sequence[tuple[str, str]], fitted: Any) -> list[list[float]]:
         """Return precision, recall and F1 of each pair."""
         tokenizer = self._tokenizer
         weights = defaultdict(lambda: 1.0, {tokenizer.sep_token_id: 0.0, tokenizer.cls_token_id: 0})
         if self.idf:
-            weights = fitted.weights()
+            weights = idf_weights(fitted)
         embedded = self._embedded([text for pair in pairs for text in pair], weights)
         found = []
         for g, r in pairs:
@@ -249,35 +242,18 @@ class BertScore(Metric):
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    try:
-        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidSetting(f"{folder / 'config.json'}: {error}") from None
-    if not isinstance(content, dict):
-        raise InvalidSetting(f"{folder / 'config.json'} does not contain the settings of a model")
-    return content
+    from vlscore.encoders import read_json  # loads torch
 
-
-@contextlib.contextmanager
-def _loading(folder: Path) -> Iterator[None]:
-    """Print nothing while a model or its tokenizer is loaded; say which folder has the fault."""
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            yield
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InvalidSetting(f"{folder} cannot be loaded as a model: {error}") from None
+    return read_json(folder / "config.json", "configuration of a model")
 
 
 @lru_cache(maxsize=2)
 def _tokenizer_of(folder: Path, digest: str) -> Any:
-    from transformers import AutoTokenizer
-
-    kind = str(_config(folder).get("model_type"))
+    config = _config(folder)
+    kind = str(config.get("model_type"))
     spaced = {"add_prefix_space": True} if kind in _BYTE_PAIR_MODELS else {}
-    with _loading(folder):
-        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), use_fast=False, **spaced)
-    positions = _config(folder).get("max_position_embeddings")
-    if isinstance(positions, int):
+    tokenizer = load_tokenizer(folder, use_fast=False, **spaced)
+    if (positions := config.get("max_position_embeddings")) is not None:
         # RoBERTa's positions begin after its padding index.
         limit = positions - 2 if kind == "roberta" else positions
         tokenizer.model_max_length = min(tokenizer.model_max_length, limit)
@@ -294,8 +270,11 @@ def _model_of(folder: Path, layer: int, digest: str) -> Any:
             f"{folder}: the library bert-score treats every path that contains t5 as a T5 model; "
             "rename the folder"
         )
-    with _loading(folder):
-        return get_model(str(folder), layer).to(device_of_annotators())
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            return get_model(str(folder), layer).to(device_of_annotators())
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidSetting(f"{folder} cannot be loaded as a model: {error}") from None
 
 
 def _digest(folder: Path) -> str:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import before_periods, forget_lines, tokens_parameter
+from vlscore.metrics.library.words import before_periods, tokens_parameter
 from vlscore.metrics.metric import Metric, Output, parameter
 
 
@@ -62,7 +62,6 @@ class Bleu4(Metric):
             statistics[row] = [*score.counts, *score.totals, score.sys_len, score.ref_len]
             if self._counts_short and 0 in score.totals:
                 values[row] = of_sums(statistics[row])
-        forget_lines()
         return Computed([_as_share(values)], statistics)
 
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.file_metric import (
-    FileMetric,
-    path_parameter,
-    precision_of,
-    precision_parameter,
-)
+from vlscore.metrics.library.file_metric import FileMetric, path_parameter
 from vlscore.metrics.library.words import (
     LABEL_AVERAGES,
     f1_precision_recall,
@@ -62,7 +57,8 @@ class _CheXbertMetric(FileMetric):
 
     def facts(self) -> dict[str, Any]:
         weights, vocabulary = self.present_files()
-        return {"weights": name_and_digest(weights), "vocabulary": name_and_digest(vocabulary)}
+        digests = {"weights": name_and_digest(weights), "vocabulary": name_and_digest(vocabulary)}
+        return {"precision": "fp32", **digests}
 
     def _read(
         self, batch: Batch
@@ -71,7 +67,7 @@ class _CheXbertMetric(FileMetric):
         from vlscore.metrics.networks.chexbert_network import annotations
 
         texts = [text for pair in batch.pairs() for text in pair]
-        read = annotations(batch.memo, *self.files(), precision_of(self), texts)
+        read = annotations(batch.memo, *self.files(), texts)
         candidates, references = read[::2], read[1::2]
         pairs = zip(candidates, references, strict=True)
         truncated = [float(g.is_truncated or r.is_truncated) for g, r in pairs]
@@ -113,7 +109,6 @@ class CheXbertF1(_CheXbertMetric):
     )
     weights: str | None = path_parameter(_WEIGHTS)
     vocabulary: str | None = path_parameter(_VOCABULARY)
-    precision: str = precision_parameter()
 
     def compute(self, batch: Batch) -> Computed:
         candidates, references, truncated = self._read(batch)
@@ -159,7 +154,6 @@ class CheXbertSimilarity(_CheXbertMetric):
 
     weights: str | None = path_parameter(_WEIGHTS)
     vocabulary: str | None = path_parameter(_VOCABULARY)
-    precision: str = precision_parameter()
 
     def compute(self, batch: Batch) -> list[Values]:
         candidates, references, truncated = self._read(batch)

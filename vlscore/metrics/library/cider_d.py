@@ -24,15 +24,6 @@ _ORDER = 4
 _REMEMBERED = 4096
 
 
-class DocumentFrequencies(ReferenceCounts):
-    """Number of references in which each n-gram occurs; an n-gram is words joined by blanks."""
-
-    @property
-    def can_weigh(self) -> bool:
-        """Return whether any n-gram is rarer than another; if none is, all weights are 0."""
-        return any(count < self.references for count in self.counts.values())
-
-
 @dataclass(frozen=True)
 class _Vector:
     """Weights of a report's n-grams and their norm, for each order; and its length."""
@@ -63,15 +54,16 @@ class CiderD(Metric):
 
     def fit(self, references: Iterable[str], state: Any = None) -> Any:
         split = splitter(self.tokens)
-        known = state or DocumentFrequencies()
+        # An n-gram is words joined by blanks.
+        known = state or ReferenceCounts()
         for text in references:
             known.add(_ngrams(split(text)).keys())
         return known
 
     def compute(self, batch: Batch) -> Computed:
-        known: DocumentFrequencies = batch.fitted
+        known: ReferenceCounts = batch.fitted
         pairs = batch.pairs()
-        if not known.can_weigh:
+        if all(count == known.references for count in known.counts.values()):
             reason = VLScoreError(
                 "CIDEr-D gives n-grams that occur in few references more weight. Here all weights "
                 f"are 0, because the references that it was fitted to ({known.references}) have "
@@ -101,7 +93,7 @@ def _ngrams(words: list[str]) -> Counter[str]:
     )
 
 
-def _vector(ngrams: Mapping[str, int], known: DocumentFrequencies) -> _Vector:
+def _vector(ngrams: Mapping[str, int], known: ReferenceCounts) -> _Vector:
     weights: tuple[dict[str, float], ...] = tuple({} for _ in range(_ORDER))
     length = 0
     for ngram, count in ngrams.items():

@@ -24,8 +24,6 @@ from vlscore.metrics.metric import Metric
 from vlscore.metrics.registry import metric_from_file
 
 FORMAT = "vlscore composite 1"
-_LARGEST_FILE = 4 << 20
-_MOST_INPUTS = 100
 _SUM = 1e-6
 # Facts of a signature that may differ between fitting and use: the version of the toolkit, and the
 # choice of texts and images, which the user makes for each run.
@@ -51,6 +49,15 @@ class CompositeInput:
     deviation: float
     weight: float
 
+    def __post_init__(self) -> None:
+        if plain_name(self.metric.partition("(")[0]) == CompositeMetric.name:
+            raise ValueError("a composite must not contain a composite")
+        if not all(map(math.isfinite, (self.mean, self.deviation, self.weight))):
+            raise ValueError(f"a number of {self.metric} is not finite")
+        if self.deviation <= 0 or self.weight < 0:
+            raise ValueError(f"{self.metric}: its deviation must be above 0, its weight not below")
+        Signature.parse(self.signature)
+
 
 @dataclass(frozen=True)
 class Composite:
@@ -75,6 +82,13 @@ class Composite:
     low: float | None = None
     high: float | None = None
     seen: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __post_init__(self) -> None:
+        if len({each.metric for each in self.inputs}) != len(self.inputs):
+            raise ValueError("a metric is listed twice")
+        total = sum(each.weight for each in self.inputs)
+        if abs(total - 1) > _SUM:
+            raise ValueError(f"its weights sum to {total:g}, not to 1")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that json can write."""
@@ -115,18 +129,20 @@ def read_composite(path: str | Path) -> Composite:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise ValueError("the file is too large")
-        return _composite(json.loads(path.read_text(encoding="utf-8")))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("format", None) != FORMAT:
+            raise ValueError(f'its "format" is not "{FORMAT}"')
+        content["inputs"] = tuple(CompositeInput(**each) for each in content["inputs"])
+        return Composite(**{**content, "seen": frozenset(content["seen"])})
     except FileNotFoundError:
         raise InvalidSetting(
             f"{path} does not exist; `vlscore align --fit RATING` writes such a file, "
             "composite.json"
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InvalidSetting(
-            f"{path} is not a composite: {error or type(error).__name__}"
-        ) from None
+    except (
+        OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError
+    ) as error:  # fmt: skip
+        raise InvalidSetting(f"{path} is not a composite: {error!r}") from None
 
 
 class CompositeMetric(Metric):
@@ -217,69 +233,3 @@ class CompositeMetric(Metric):
 @loaded_once(lambda path: (path,), maxsize=8)
 def _read(path: Path) -> Composite:
     return read_composite(path)
-
-
-def _composite(content: Any) -> Composite:
-    _require(isinstance(content, dict), "it does not contain a json object")
-    _require(content.get("format") == FORMAT, f'its "format" is not "{FORMAT}"')
-    inputs, seen = content.get("inputs"), content.get("seen")
-    _require(isinstance(inputs, list) and 0 < len(inputs) <= _MOST_INPUTS, '"inputs" lists none')
-    found = tuple(map(_input, inputs))
-    names = [each.metric for each in found]
-    _require(len(set(names)) == len(names), "a metric is listed twice")
-    total = sum(each.weight for each in found)
-    _require(abs(total - 1) <= _SUM, f"its weights sum to {total:g}, not to 1")
-    are_digests = isinstance(seen, list) and all(isinstance(each, str) for each in seen)
-    _require(are_digests, '"seen" is not a list of digests')
-    pairs, studies = (_number(content, name) for name in ("pairs", "studies"))
-    are_counts = all(count >= 0 and count == int(count) for count in (pairs, studies))
-    _require(are_counts, '"pairs" or "studies" is not a count')
-    tau, low, high = (
-        None if content.get(name) is None else _number(content, name)
-        for name in ("tau_b", "low", "high")
-    )
-    return Composite(
-        found,
-        _text(content, "rating"),
-        int(pairs),
-        int(studies),
-        _number(content, "ridge"),
-        tau,
-        low,
-        high,
-        frozenset(seen),
-    )
-
-
-def _input(content: Any) -> CompositeInput:
-    _require(isinstance(content, dict), "an input is not a json object")
-    mean, deviation, weight = (_number(content, n) for n in ("mean", "deviation", "weight"))
-    texts = _text(content, "metric"), _text(content, "signature")
-    found = CompositeInput(*texts, mean, deviation, weight)
-    name = plain_name(found.metric.partition("(")[0])
-    _require(name != CompositeMetric.name, "a composite must not contain a composite")
-    _require(found.deviation > 0, f"the deviation of {found.metric} must be above 0")
-    _require(found.weight >= 0, f"the weight of {found.metric} must not be below 0")
-    return found
-
-
-def _text(content: dict[str, Any], name: str) -> str:
-    value = content.get(name)
-    _require(isinstance(value, str) and bool(value.strip()), f'"{name}" is not a text')
-    return str(value)
-
-
-def _number(content: dict[str, Any], name: str) -> float:
-    value = content.get(name)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    try:
-        number = float(value) if is_number else math.nan  # type: ignore[arg-type]
-    except OverflowError:  # an int of more than 308 digits
-        number = math.nan
-    _require(math.isfinite(number), f'"{name}" is not a finite number')
-    return number
-
-
-def _require(holds: bool, problem: str) -> None:
-    if not holds:
-        raise ValueError(problem)

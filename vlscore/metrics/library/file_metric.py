@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 from vlscore.errors import MissingDependency, WeightsNotFound
 from vlscore.metrics.metric import READ_BY_MODEL, Metric, parameter
@@ -50,18 +50,3 @@ class FileMetric(Metric):
 def path_parameter(description: str) -> Any:
     """Return a parameter that is a path."""
     return parameter(None, description, kind=str)
-
-
-def precision_parameter() -> Any:
-    """Return the parameter `precision` of the networks that vlscore runs itself."""
-    return parameter(
-        "fp32",
-        "of the network; bf16 is faster where the processor or GPU has units for it, and may "
-        "change what is read in a report",
-        choices=("fp32", "bf16"),
-    )
-
-
-def precision_of(metric: Metric) -> Literal["fp32", "bf16"]:
-    """Return the value of that parameter."""
-    return cast('Literal["fp32", "bf16"]', metric.settings["precision"])

@@ -8,7 +8,6 @@ prints those of v1 to eight digits, and they agree. vlscore computes RadCliQ fro
 inputs, which are metrics of their own.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,50 +18,39 @@ from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.library.bert_score import BertScore
 from vlscore.metrics.library.bleu import Bleu2
 from vlscore.metrics.library.chexbert import CheXbertSimilarity
-from vlscore.metrics.library.file_metric import path_parameter, precision_parameter
+from vlscore.metrics.library.file_metric import path_parameter
 from vlscore.metrics.library.radgraph import RadGraphF1
 from vlscore.metrics.metric import Metric
 
-
-@dataclass(frozen=True)
-class Regression:
-    """Linear regression on normalised inputs, in the order of the inputs.
-
-    Attributes:
-        means, scales: of the inputs over the reports to which it was fitted.
-        weights: weights of the normalised inputs.
-        intercept: the value if all inputs are at their means.
-    """
-
-    means: tuple[float, ...]
-    scales: tuple[float, ...]
-    weights: tuple[float, ...]
-    intercept: float
-
-
+# Means and scales of the inputs, and weights of the normalised inputs, in their order; intercept.
 REGRESSIONS = {
-    "radcliq-v0": Regression(
-        means=(0.5398376019082272, 0.6312549595000001, 0.7716797866672277, 0.4607372064809605),
-        scales=(0.3018344440559102, 0.22466950746141123, 0.24750333805236252, 0.30336670936092264),
-        weights=(
+    "radcliq-v0": {
+        "means": (0.5398376019082272, 0.6312549595000001, 0.7716797866672277, 0.4607372064809605),
+        "scales": (
+            0.3018344440559102,
+            0.22466950746141123,
+            0.24750333805236252,
+            0.30336670936092264,
+        ),
+        "weights": (
             -0.4796252644863446,
             -0.6762170542369337,
             -0.46366575161751994,
             0.2165861905287535,
         ),
-        intercept=1.641666666666666,
-    ),
-    "radcliq-v1": Regression(
-        means=(0.5379231241355762, 0.6175725628125001, 0.7647942121140658, 0.44738335396242174),
-        scales=(0.3028258411486429, 0.22430938459304575, 0.2539439110169773, 0.2989271671041838),
-        weights=(
+        "intercept": 1.641666666666666,
+    },
+    "radcliq-v1": {
+        "means": (0.5379231241355762, 0.6175725628125001, 0.7647942121140658, 0.44738335396242174),
+        "scales": (0.3028258411486429, 0.22430938459304575, 0.2539439110169773, 0.2989271671041838),
+        "weights": (
             -0.37708368261038905,
             -0.37030009974480316,
             -0.25261621789593225,
             4.315048405024756e-12,
         ),
-        intercept=2.466552561323256e-10,
-    ),
+        "intercept": 2.466552561323256e-10,
+    },
 }
 
 
@@ -85,29 +73,27 @@ class RadCliQv0(Metric):
     )
     chexbert: str | None = path_parameter("as chexbert-similarity(weights=PATH)")
     radgraph: str | None = path_parameter("as radgraph-f1(weights=PATH)")
-    precision: str = precision_parameter()
 
     @property
     def inputs(self) -> tuple[Metric, ...]:  # type: ignore[override]
         """Return the four metrics in the order of the regressions."""
         return (
-            RadGraphF1(weights=self.radgraph, precision=self.precision),
+            RadGraphF1(weights=self.radgraph),
             # Its add_bertscore_col collapses runs of blanks, its add_bleu_col does so by its words.
             BertScore(model=self.bertscore, layer=5, rescale="library", blanks="collapsed"),
-            CheXbertSimilarity(weights=self.chexbert, precision=self.precision),
+            CheXbertSimilarity(weights=self.chexbert),
             # CXR-Report-Metric's library counts .1 of a match for an order without any.
             Bleu2(smoothing="floor", tokens="cxr"),
         )
 
     def compute(self, batch: Batch) -> Computed:
-        regression = REGRESSIONS[self.name]
+        means, scales, weights, intercept = map(np.array, REGRESSIONS[self.name].values())
         failures: dict[int, VLScoreError] = {}
         for values in reversed(batch.inputs):
             failures.update(values.failures)
         inputs = np.stack([values.first_column for values in batch.inputs], axis=1)
-        normalised = (inputs - np.array(regression.means)) / np.array(regression.scales)
         # Row by row, so that a pair's number does not depend on how many there are.
-        found = (normalised * np.array(regression.weights)).sum(axis=1) + regression.intercept
+        found = ((inputs - means) / scales * weights).sum(axis=1) + intercept
         return Computed([found], failures=failures)
 
     def missing(self) -> str | None:
@@ -121,7 +107,11 @@ class RadCliQv0(Metric):
             raise MissingDependency(reason)
         # Paths of models are left out, because the inputs' signatures hold the models' digests.
         named = {name: "given" for name in _PATHS if getattr(self, name) is not None}
-        return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
+        return {
+            "precision": "fp32",
+            **named,
+            "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}",
+        }
 
 
 class RadCliQv1(RadCliQv0):

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from vlscore.metrics.batch import Batch, Values
-from vlscore.metrics.library.file_metric import (
-    FileMetric,
-    path_parameter,
-    precision_of,
-    precision_parameter,
-)
+from vlscore.metrics.library.file_metric import FileMetric, path_parameter
 from vlscore.metrics.memo import name_and_digest
 from vlscore.metrics.metric import Output
 
@@ -110,7 +105,6 @@ class _RadGraphMetric(FileMetric):
     vocabulary: str | None = path_parameter(
         "vocab.txt of the BERT that the model uses; default: beside the archive"
     )
-    precision: str = precision_parameter()
 
     def compute(self, batch: Batch) -> "Values | Sequence[Values]":
         return np.array([reward(g, r, self.level) for g, r in self._read(batch)])
@@ -118,6 +112,7 @@ class _RadGraphMetric(FileMetric):
     def facts(self) -> dict[str, Any]:
         weights, vocabulary = self.present_files()
         return {
+            "precision": "fp32",
             "weights": name_and_digest(weights, beside=(vocabulary.name,)),
             "vocabulary": name_and_digest(vocabulary),
         }
@@ -132,7 +127,7 @@ class _RadGraphMetric(FileMetric):
         from vlscore.metrics.networks.radgraph_network import annotations
 
         texts = [text for pair in batch.pairs() for text in pair]
-        read = annotations(batch.memo, *self.files(), precision_of(self), texts)
+        read = annotations(batch.memo, *self.files(), texts)
         return list(zip(read[::2], read[1::2], strict=True))
 
 

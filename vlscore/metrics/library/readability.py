@@ -31,15 +31,6 @@ _NO_WORD = re.compile(r"[^\w\s\']")
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
-class WordCounts(ReferenceCounts):
-    """Number of references in which each word occurs."""
-
-    def frequent(self, share: float) -> frozenset[str]:
-        """Return the words that occur in more than this share of the references."""
-        least = share * self.references
-        return frozenset(word for word, count in self.counts.items() if count > least)
-
-
 class _ReadingGrade(Metric):
     """Base of the grades."""
 
@@ -147,7 +138,7 @@ class DaleChallClinical(DaleChall):
         return self.words is None
 
     def fit(self, references: Iterable[str], state: Any = None) -> Any:
-        known = state or WordCounts()
+        known = state or ReferenceCounts()
         for text in references:
             known.add({word.lower() for word in _words(text)})
         return known
@@ -159,8 +150,11 @@ class DaleChallClinical(DaleChall):
         return {"words": f"{path.name}@{file_digest(path)[:8]}", **super().facts()}
 
     def _familiar(self, batch: Batch) -> Set[str]:
-        own = batch.fitted.frequent(self.share) if self.is_fitted else _listed(self._file())
-        return super()._familiar(batch) | own
+        if not self.is_fitted:
+            return super()._familiar(batch) | _listed(self._file())
+        known: ReferenceCounts = batch.fitted
+        least = self.share * known.references
+        return super()._familiar(batch) | {w for w, n in known.counts.items() if n > least}
 
     def _file(self) -> Path:
         path = Path(str(self.words)).expanduser()

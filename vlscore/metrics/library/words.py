@@ -22,8 +22,6 @@ from vlscore.metrics.metric import Output, parameter
 #: How the rules of `vlscore.findings` read a text.
 AS_READ_BY_RULES = {"case": "ignored", "masks": "one-word"}
 
-# Number of texts that are split before sacrebleu's caches are emptied.
-_REMEMBERED = 2048
 # White space of `str.split` except the blank -> letters of Unicode's private use area.
 _OTHER_SPACES = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
@@ -71,30 +69,7 @@ def splitter(tokens: str) -> Callable[[str], list[str]]:
             "sacrebleu is not installed: pip install 'vlscore[metrics]'"
         ) from None
     tokenize: Callable[[str], str] = Tokenizer13a()  # type: ignore[no-untyped-call]
-    count = 0
-
-    def split(text: str) -> list[str]:
-        nonlocal count
-        count += 1
-        if count % _REMEMBERED == 0:
-            forget_lines()
-        return tokenize(text.lower().rstrip()).split()
-
-    return split
-
-
-def forget_lines() -> None:
-    """Empty the two caches of sacrebleu's tokenizer 13a.
-
-    Each holds 65,536 lines for as long as the process lives: in a long run more memory than
-    anything else that grows with the table.
-    """
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
-
-    for kind in (Tokenizer13a, TokenizerRegexp):
-        # Another release may have no cache.
-        getattr(kind.__call__, "cache_clear", lambda: None)()
+    return lambda text: tokenize(text.lower().rstrip()).split()
 
 
 @dataclass

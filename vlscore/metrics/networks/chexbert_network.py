@@ -30,9 +30,7 @@ from vlscore.metrics.networks.categories import (
     UNCERTAIN,
 )
 from vlscore.metrics.networks.model_bert import (
-    Precision,
     bert_of,
-    check_heads,
     groups_of_like_length,
     part_of,
     tokens_at_once,
@@ -73,8 +71,6 @@ class CheXbert:
         vocabulary: vocab.txt of bert-base-uncased, or its folder; default: beside the checkpoint,
             else what the hub's cache on this machine holds.
         device: where it runs.
-        precision: "bf16" multiplies BERT's matrices in bfloat16, which is faster where the
-            processor or GPU has units for it, and may change what is read.
 
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
@@ -85,22 +81,19 @@ class CheXbert:
         vocabulary: str | Path | None = None,
         *,
         device: str | torch.device = "cpu",
-        precision: Precision = "fp32",
     ) -> None:
         path, words = chexbert_files(weights, vocabulary)
         # DataParallel puts "module." before every name.
         tensors = {
             key.removeprefix("module."): tensor for key, tensor in load_checkpoint(path).items()
         }
-        self._bert = bert_of(part_of(tensors, "bert."), path, precision)
-        check_heads(self._bert, path, (path.parent, words.parent))
+        self._bert = bert_of(part_of(tensors, "bert."), path)
         hidden = self._bert.hidden
         self._heads = nn.ModuleList(nn.Linear(hidden, classes) for classes in CLASSES)
         heads = {key: t for key, t in tensors.items() if not key.startswith("bert.")}
         load_state_dict(self._heads, heads, source=path, key_of="linear_heads.{}".format)
         self._tokenizer = WordPieceTokenizer.from_file(words, size=self._bert.pieces)
         self._longest = min(_MAX_TOKENS, self._bert.positions)
-        self.precision = precision
         self._device = check_device(device)
         self._tokens = tokens_at_once(self._device.type)
         nn.Module.to(self._bert, self._device)
@@ -137,7 +130,7 @@ class CheXbert:
 
 
 def annotations(
-    memo: Memo, weights: Path, vocabulary: Path, precision: Precision, reports: Sequence[str]
+    memo: Memo, weights: Path, vocabulary: Path, reports: Sequence[str]
 ) -> list[CheXbertAnnotation]:
     """Return the annotation of each report, from memory or cache where it is known.
 
@@ -148,13 +141,12 @@ def annotations(
         "holds": "CheXbert",
         "weights": content_digest(weights),
         "vocabulary": content_digest(vocabulary),
-        "precision": precision,
         "device": device,
     }
     return memo.annotate(
         facts,
         reports,
-        lambda new: _loaded(weights, vocabulary, precision, device).annotate(new),
+        lambda new: _loaded(weights, vocabulary, device).annotate(new),
         pack=_packed,
         unpack=_unpacked,
     )
@@ -172,6 +164,6 @@ def _unpacked(values: NDArray[np.float32]) -> CheXbertAnnotation:
     return CheXbertAnnotation(classes, values[count + 1 :], bool(values[count]))
 
 
-@loaded_once(lambda weights, vocabulary, precision, device: (weights, vocabulary))
-def _loaded(weights: Path, vocabulary: Path, precision: Precision, device: str) -> CheXbert:
-    return CheXbert(weights, vocabulary, device=device, precision=precision)
+@loaded_once(lambda weights, vocabulary, device: (weights, vocabulary))
+def _loaded(weights: Path, vocabulary: Path, device: str) -> CheXbert:
+    return CheXbert(weights, vocabulary, device=device)

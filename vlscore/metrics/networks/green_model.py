@@ -30,6 +30,7 @@ from vlscore.metrics.networks.model_files import (
     QUESTION,
     device_of_annotators,
     files_of_model,
+    green_question,
     load_model,
     load_tokenizer,
     read_template,
@@ -180,7 +181,7 @@ class GreenJudge:
         The entry is an UnreadableAnswer if the prompt leaves the model no room to answer.
         """
         end = self._tokenizer.eos_token
-        texts = [green_conversation(self._template.filled(*pair), end) for pair in pairs]
+        texts = [green_conversation(green_question(self._template, *p), end) for p in pairs]
         lengths = [len(ids) for ids in self._tokenizer(texts).input_ids]
         found: list[str | UnreadableAnswer] = [
             UnreadableAnswer(

@@ -1,16 +1,13 @@
 """Helpers of networks that read reports: batches of similar length, and BERT from a checkpoint."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, get_args
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vlscore.encoders import Bert, load_state_dict, without_initialisation
-from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
+from vlscore.errors import IncompatibleCheckpoint
 
 # Tokens of a batch, padding included. On a processor more tokens exceed its caches and gain
 # nothing; a GPU needs many to be busy.
@@ -54,28 +51,14 @@ _HEAD_WIDTH = 64
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 _UNUSED = ("pooler.*",)
 
-Precision = Literal["fp32", "bf16"]
 
+def bert_of(tensors: Mapping[str, Tensor], source: Path) -> Bert:
+    """Build a BERT encoder without its pooler, in float32, from transformers' tensors.
 
-class BertInBfloat16(Bert):
-    """A BERT that computes as under autocast; the weights of its linear maps are bfloat16."""
+    Args: source: file of the tensors, for messages.
 
-    def forward(self, ids: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
-        with torch.autocast(ids.device.type, dtype=torch.bfloat16):
-            return super().forward(ids, mask, positions).float()
-
-
-def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = "fp32") -> Bert:
-    """Build a BERT encoder without its pooler from tensors under transformers' names.
-
-    Args:
-        source: file of the tensors, for messages.
-        precision: of the linear maps and of attention; all else is in float32.
-
-    Raises: IncompatibleCheckpoint if they belong to another architecture; InvalidSetting.
+    Raises: IncompatibleCheckpoint if they belong to another architecture.
     """
-    if precision not in get_args(Precision):
-        raise InvalidSetting(f'precision must be "fp32" or "bf16" here, not {precision!r}')
     try:
         pieces, hidden = tensors["embeddings.word_embeddings.weight"].shape
         positions = len(tensors["embeddings.position_embeddings.weight"])
@@ -92,7 +75,7 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
         )
     layers = {int(found[1]) for key in tensors if (found := _LAYER.match(key))}
     with without_initialisation():
-        bert = (Bert if precision == "fp32" else BertInBfloat16)(
+        bert = Bert(
             pieces,
             hidden=hidden,
             layers=len(layers),
@@ -102,36 +85,7 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
             segments=segments,
         )
     load_state_dict(bert, tensors, source=source, unused=_UNUSED)
-    # Checkpoints of any precision are read in float32.
-    bert = bert.float().eval()
-    if precision == "bf16":
-        for module in bert.modules():
-            if isinstance(module, nn.Linear):
-                module.to(torch.bfloat16)
-    return bert
-
-
-def check_heads(bert: Bert, source: Path, folders: Iterable[Path]) -> None:
-    """Compare the number of attention heads with a transformers config.json, if there is one.
-
-    No tensor shows it, and a wrong number would change every result without an error.
-
-    Args: folders: where config.json may be: the folders of weights and vocabulary.
-    Raises: IncompatibleCheckpoint if it has another number for a BERT of this width.
-    """
-    for path in dict.fromkeys(folder / "config.json" for folder in folders):
-        try:
-            config = json.loads(path.read_text(encoding="utf-8"))
-            hidden, heads = config["hidden_size"], config["num_attention_heads"]
-        except (OSError, ValueError, KeyError, TypeError):
-            # This is RadGraph's own configuration, which has the same file name.
-            continue
-        if hidden == bert.hidden and heads != bert.hidden // _HEAD_WIDTH:
-            raise IncompatibleCheckpoint(
-                f"{path} has {heads} attention heads for a BERT that is {hidden} wide; {source} "
-                f"can only be read with heads that are {_HEAD_WIDTH} wide, as in every published "
-                "one"
-            )
+    return bert.float().eval()
 
 
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -8,25 +8,22 @@ what is missing.
 import hashlib
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from vlscore.encoders import VOCABULARY_FILES, checkpoint_in, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
-ARCHIVES = (".tar.gz", ".tgz")
 CONFIG, WEIGHTS = "config.json", "weights.th"
-_CHEXBERT = ("chexbert.pth",)
-_VOCABULARY_OF_CHEXBERT = "bert-base-uncased"
 
 
 def chexbert_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
     """Return checkpoint and vocabulary; load and download nothing. Raises WeightsNotFound."""
-    path = checkpoint_in(Path(weights).expanduser(), _CHEXBERT)
+    path = checkpoint_in(Path(weights).expanduser(), ("chexbert.pth",))
     given = None if vocabulary is None else Path(vocabulary).expanduser()
     if given is not None and not given.exists():
         # transformers would take any other text for the name of a repository to download.
         raise WeightsNotFound(f"{given}: there is no such vocabulary file or folder")
-    return path, vocabulary_file(given, beside=path, hub_id=_VOCABULARY_OF_CHEXBERT)
+    return path, vocabulary_file(given, beside=path, hub_id="bert-base-uncased")
 
 
 def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
@@ -47,11 +44,6 @@ def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[
     )
 
 
-def is_archive(path: Path) -> bool:
-    """Return whether a path has the file name of an archive."""
-    return path.name.endswith(ARCHIVES)
-
-
 def check_place(path: Path) -> None:
     """Raise WeightsNotFound if there is neither an archive nor its folder; read nothing."""
     if path.is_dir():
@@ -60,7 +52,7 @@ def check_place(path: Path) -> None:
             raise WeightsNotFound(f"{path} has no RadGraph model: it lacks {', '.join(absent)}")
     elif not path.is_file():
         raise WeightsNotFound(f"{path}: there is no such RadGraph archive or folder")
-    elif not is_archive(path):
+    elif not path.name.endswith((".tar.gz", ".tgz")):
         raise WeightsNotFound(
             f"{path} is not a RadGraph archive: name the .tar.gz as its authors publish it, or the "
             f"unpacked folder with {CONFIG}, {WEIGHTS} and vocabulary"
@@ -161,20 +153,14 @@ _RELEASED = "62ff3675597dd0994584f5b08cd33076bc5d74c72de27cf0124b0a9dac8aad0f"
 _WORDS = 300
 
 
-class Template(NamedTuple):
-    """Question about two reports: the text before, between and after them."""
-
-    before: str
-    between: str
-    behind: str
-
-    def filled(self, candidate: str, reference: str) -> str:
-        """Return the question about a pair, with the first words of each report, as released."""
-        candidate, reference = (" ".join(t.split()[:_WORDS]) for t in (candidate, reference))
-        return f"{self.before}{reference}{self.between}{candidate}{self.behind}"
+def green_question(template: str, candidate: str, reference: str) -> str:
+    """Return the question about a pair, with the first words of each report, as released."""
+    texts = {"{candidate}": candidate, "{reference}": reference}
+    parts = re.split(r"(\{reference\}|\{candidate\})", template)
+    return "".join(" ".join(texts[p].split()[:_WORDS]) if p in texts else p for p in parts)
 
 
-def read_template(model: Path) -> tuple[Template, str]:
+def read_template(model: Path) -> tuple[str, str]:
     """Read the question from a model's folder; return it and its digest for signatures.
 
     Raises: WeightsNotFound; IncompatibleCheckpoint if it has no placeholder for a report.
@@ -188,10 +174,10 @@ def read_template(model: Path) -> tuple[Template, str]:
             "a clone of github.com/Stanford-AIMI/GREEN: from green_score.utils import make_prompt; "
             f"open('{QUESTION}', 'w').write(make_prompt('{{reference}}', '{{candidate}}'))"
         ) from None
-    parts = re.split(r"\{reference\}|\{candidate\}", content.decode("utf-8", "replace"))
-    if len(parts) != 3 or content.index(b"{reference}") > content.index(b"{candidate}"):
+    template = content.decode("utf-8", "replace")
+    if re.findall(r"\{reference\}|\{candidate\}", template) != ["{reference}", "{candidate}"]:
         raise IncompatibleCheckpoint(
             f"{path} must contain {{reference}} once, and after it {{candidate}} once"
         )
     digest = hashlib.sha256(content).hexdigest()
-    return Template(*parts), "green@d72c195" if digest == _RELEASED else digest[:12]
+    return template, "green@d72c195" if digest == _RELEASED else digest[:12]

@@ -10,7 +10,6 @@
   each computed once per word rather than once per span.
 """
 
-import shutil
 import tarfile
 import tempfile
 import zlib
@@ -24,13 +23,10 @@ from torch import Tensor, nn
 
 from vlscore.encoders import load_checkpoint, read_json, refuse_code
 from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint
-from vlscore.metrics.networks.model_bert import Precision, bert_of, part_of
+from vlscore.metrics.networks.model_bert import bert_of, part_of
 from vlscore.metrics.networks.model_files import CONFIG, WEIGHTS, check_place
 
 _ENTITIES, _RELATIONS = "__ner_labels.txt", "__relation_labels.txt"
-# Larger than any file of a RadGraph archive; the limit is needed because a small archive may unpack
-# to any size.
-_LARGEST_FILE = 8 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,28 +71,18 @@ def read_radgraph(path: Path) -> RadGraphFiles:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Copy the files that are read, and only regular ones of a sane size, out of an archive."""
-    (folder / "vocabulary").mkdir()
-    written: set[str] = set()
+    """Copy the files that are read, and only ordinary ones, out of an archive."""
     try:
         with tarfile.open(archive, "r:gz") as tar:
-            for member in tar:
+            for member in filter(tarfile.TarInfo.isreg, tar):
                 name = PurePosixPath(member.name).name
-                if name not in (CONFIG, WEIGHTS) and not name.endswith((_ENTITIES, _RELATIONS)):
-                    continue
-                content = tar.extractfile(member) if member.isreg() else None
-                if content is None or member.size > _LARGEST_FILE or name in written:
-                    raise UnsafeCheckpoint(
-                        f"{archive} was not loaded: its {name} is not an ordinary file, is too "
-                        "large, or is contained twice"
-                    )
-                written.add(name)
-                place = folder if name in (CONFIG, WEIGHTS) else folder / "vocabulary"
-                with (place / name).open("wb") as target:
-                    shutil.copyfileobj(content, target)
+                if name.endswith((_ENTITIES, _RELATIONS)):
+                    tar.extract(member.replace(name=f"vocabulary/{name}"), folder, filter="data")
+                elif name in (CONFIG, WEIGHTS):
+                    tar.extract(member.replace(name=name), folder, filter="data")
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise UnsafeCheckpoint(f"{archive} is damaged: {error}; download it again") from None
-    if missing := [name for name in (CONFIG, WEIGHTS) if name not in written]:
+    if missing := [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]:
         raise IncompatibleCheckpoint(
             f"{archive} has no RadGraph model: it lacks {', '.join(missing)}"
         )
@@ -219,10 +205,10 @@ class RadGraphModel(nn.Module):
     Raises: IncompatibleCheckpoint if the tensors do not fit together.
     """
 
-    def __init__(self, files: RadGraphFiles, precision: Precision = "fp32") -> None:
+    def __init__(self, files: RadGraphFiles) -> None:
         super().__init__()
         tensors = files.tensors
-        self.bert = bert_of(part_of(tensors, _BERT), files.source, precision)
+        self.bert = bert_of(part_of(tensors, _BERT), files.source)
         hidden = self.bert.hidden
         try:
             widths = tensors["_endpoint_span_extractor._span_width_embedding.weight"].float()

@@ -19,8 +19,6 @@ from torch import Tensor
 from vlscore.encoders import WordPieceTokenizer, check_device, inference
 from vlscore.metrics.memo import Memo, content_digest, loaded_once
 from vlscore.metrics.networks.model_bert import (
-    Precision,
-    check_heads,
     groups_of_like_length,
     tokens_at_once,
 )
@@ -124,8 +122,6 @@ class RadGraph:
         splitting: how reports are split into words: as for the first RadGraph, or as for
             RadGraph-XL; default: by the data set that the archive names.
         device: where it runs.
-        precision: "bf16" multiplies BERT's matrices in bfloat16, which is faster where the
-            processor or GPU has units for it, and may change what is read.
 
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
@@ -137,21 +133,17 @@ class RadGraph:
         *,
         splitting: Splitting | None = None,
         device: str | torch.device = "cpu",
-        precision: Precision = "fp32",
     ) -> None:
         path, words = radgraph_files(weights, vocabulary)
         files = read_radgraph(path)
-        self._model = RadGraphModel(files, precision)
+        self._model = RadGraphModel(files)
         bert = self._model.bert
-        beside = path if path.is_dir() else path.parent
-        check_heads(bert, path, (beside, words.parent))
         self._tokenizer = WordPieceTokenizer.from_file(words, size=bert.pieces)
         self._at_once = min(files.max_pieces or bert.positions, bert.positions) - 2
         self._entity_labels = files.entity_labels
         self._relation_labels = files.relation_labels
         first: Splitting = "radgraph" if files.dataset in _FIRST else "radgraph-xl"
         self.splitting = splitting or first
-        self.precision = precision
         self._device = check_device(device)
         self._tokens = tokens_at_once(self._device.type)
         self._model.to(self._device)
@@ -263,7 +255,7 @@ class RadGraph:
 
 
 def annotations(
-    memo: Memo, weights: Path, vocabulary: Path, precision: Precision, reports: Sequence[str]
+    memo: Memo, weights: Path, vocabulary: Path, reports: Sequence[str]
 ) -> list[RadGraphAnnotation]:
     """Return the annotation of each report, from memory or cache where it is known.
 
@@ -274,13 +266,12 @@ def annotations(
         "holds": "RadGraph",
         "weights": content_digest(weights, beside=(vocabulary.name,)),
         "vocabulary": content_digest(vocabulary),
-        "precision": precision,
         "device": device,
     }
     return memo.annotate(
         facts,
         reports,
-        lambda new: _loaded(weights, vocabulary, precision, device).annotate(new),
+        lambda new: _loaded(weights, vocabulary, device).annotate(new),
         pack=lambda found: [found.words, [[*vars(each).values()] for each in found.entities]],
         unpack=_unpacked,
     )
@@ -295,6 +286,6 @@ def _unpacked(stored: Any) -> RadGraphAnnotation:
     return RadGraphAnnotation(tuple(words), entities)
 
 
-@loaded_once(lambda weights, vocabulary, precision, device: (weights, vocabulary))
-def _loaded(weights: Path, vocabulary: Path, precision: Precision, device: str) -> RadGraph:
-    return RadGraph(weights, vocabulary, device=device, precision=precision)
+@loaded_once(lambda weights, vocabulary, device: (weights, vocabulary))
+def _loaded(weights: Path, vocabulary: Path, device: str) -> RadGraph:
+    return RadGraph(weights, vocabulary, device=device)
