@@ -27,12 +27,12 @@ from machine import describe_machine, publish
 
 from vlscore.errors import InvalidTable
 from vlscore.metrics import (
+    EndpointModel,
     ErrorItem,
     JudgeCase,
     Judgement,
     ModelJudge,
     RuleJudge,
-    find_judge_model,
     rating,
 )
 from vlscore.stats import TextTable, correlation_interval, interval
@@ -216,9 +216,7 @@ def main() -> None:
     judge = None
     if arguments.model:
         hosts = [host for host in arguments.send_to.split(",") if host]
-        judge = ModelJudge(
-            find_judge_model(arguments.model, endpoint=arguments.endpoint, send_to=hosts)
-        )
+        judge = ModelJudge(EndpointModel(arguments.model, arguments.endpoint, send_to=hosts))
     publish(report(arguments.files, judge), arguments.out)
 
 

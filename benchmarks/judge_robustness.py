@@ -24,7 +24,7 @@ from machine import describe_machine, publish
 
 from vlscore.data import corrupt, open_studies, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
-from vlscore.metrics import JudgeCase, Judgement, ModelJudge, RuleJudge, find_judge_model
+from vlscore.metrics import EndpointModel, JudgeCase, Judgement, ModelJudge, RuleJudge
 from vlscore.perturb import perturb_report
 from vlscore.stats import TextTable, kendall_tau_b
 
@@ -115,11 +115,8 @@ def main() -> None:
     judge: RuleJudge | ModelJudge = RuleJudge()
     other = None
     if arguments.model:
-        model = find_judge_model(
-            arguments.model,
-            endpoint=arguments.endpoint,
-            send_to=arguments.send_to.split(","),
-        )
+        hosts = arguments.send_to.split(",")
+        model = EndpointModel(arguments.model, arguments.endpoint, send_to=hosts)
         judge = ModelJudge(model, prompt=arguments.prompt)
         other = ModelJudge(model, prompt=arguments.prompt, order="reference-first")
     cases = list(phantoms() if arguments.table is None else pairs_of(arguments.table))

@@ -63,11 +63,11 @@ class LanguageModelOptions:
         """Return the judge; None for the rules."""
         if self.model is None:
             return None
-        from vlscore.metrics import ModelJudge, find_judge_model
+        from vlscore.metrics import EndpointModel, ModelJudge
 
-        model = find_judge_model(
+        model = EndpointModel(
             self.model,
-            endpoint=self.endpoint,
+            self.endpoint,
             send_to=self.send_to.split(","),
             in_flight=self.in_flight,
         )

@@ -39,7 +39,6 @@ from .judge.judgement import Quote as Quote
 from .judge.judgement import patient_of as patient_of
 from .judge.judgement import rating as rating
 from .judge.model_judge import ModelJudge as ModelJudge
-from .judge.model_judge import find_judge_model as find_judge_model
 from .judge.rules import RuleJudge as RuleJudge
 from .judge.statements import statements_of as statements_of
 from .library.composite import Composite as Composite

@@ -5,14 +5,14 @@ Reports are patients' data. So an endpoint on another machine must be named a se
 """
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.judge.judge_answers import answer_schema
@@ -30,16 +30,12 @@ DEFAULT_IN_FLIGHT = 8
 _OPENAI_KEY, _OPENAI = "OPENAI_API_KEY", "api.openai.com"
 # Retries wait 0.5, 1, 2, 4, 8, 8, ... seconds, or as long as the server's Retry-After asks.
 RETRIES, TIMEOUT = 8, 120.0
-# Bytes of one answer that are read: an answer of 4096 tokens has some ten thousand. The rest of a
-# longer one is not read, so that it costs its own question and no memory.
-_MOST_BYTES = 2 * 1024 * 1024
 # Beyond this a count of tokens is no count.
 _MOST_TOKENS = 2**53
 # Questions in a row without any answer, after which the endpoint is taken for broken.
 _FAILURES_IN_A_ROW = 10
-_WORD = re.compile(r"[A-Za-z0-9_.\-]{1,60}")
-# Equal characters in a row that make a word of the service a part of the key.
-_PART_OF_KEY = 6
+# A code such as context_length_exceeded; it can hold no part of a key, nor a sentence of a report.
+_CODE = re.compile(r"[a-z_]{1,60}")
 _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
 
 Result = TypeVar("Result")
@@ -64,20 +60,25 @@ class EndpointModel:
         timeout: seconds of one attempt without an answer.
         retries: further attempts after 408, 409, 429, 5xx, a timeout or a cut connection.
 
-    Raises: InvalidSetting for a wrong address, or a host on another machine that `send_to` does
-        not name.
+    Raises: MissingDependency without an address; InvalidSetting for a wrong one, or a host on
+        another machine that `send_to` does not name.
     """
 
     def __init__(
         self,
         model: str,
-        url: str,
+        url: str | None,
         *,
         send_to: Iterable[str] = (),
         in_flight: int = DEFAULT_IN_FLIGHT,
         timeout: float = TIMEOUT,
         retries: int = RETRIES,
     ) -> None:
+        if not url:
+            raise MissingDependency(
+                f"the model {model} needs the service that runs it: name its address, as in "
+                "--endpoint http://localhost:11434/v1 (Ollama, llama.cpp or vLLM on this machine)"
+            )
         self.model, self.url = model, url.rstrip("/")
         self.host, self.is_here = checked_host(self.url, send_to)
         if in_flight < 1:
@@ -100,7 +101,7 @@ class EndpointModel:
 
     def ask(
         self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
-    ) -> dict[int, Exception]:
+    ) -> dict[int, VLScoreError]:
         """Ask all questions, several at once; return the errors of those without a reply.
 
         Raises: EndpointFailed if the endpoint cannot be reached, refuses the key, the model or
@@ -110,8 +111,8 @@ class EndpointModel:
 
     async def _ask_all(
         self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
-    ) -> dict[int, Exception]:
-        failures: dict[int, Exception] = {}
+    ) -> dict[int, VLScoreError]:
+        failures: dict[int, VLScoreError] = {}
         left = iter(enumerate(questions))
         self._ended = None
         fields = _fields(prompt)
@@ -160,18 +161,12 @@ class EndpointModel:
             request.headers.pop("Authorization", None)
             if key:
                 request.headers["Authorization"] = f"Bearer {key}"
-            request.headers["Accept-Encoding"] = "identity"
-
-        async def limit(response: Any) -> None:
-            # A packed answer stays packed: a small one can unpack to gigabytes.
-            response.headers.pop("Content-Encoding", None)
-            response.stream = _beginning_of(response.stream)
 
         transport = openai.DefaultAsyncHttpxClient(
             follow_redirects=False,
             trust_env=not self.is_here,
             timeout=self._timeout,
-            event_hooks={"request": [set_headers], "response": [limit]},
+            event_hooks={"request": [set_headers]},
         )
         return openai.AsyncOpenAI(
             api_key=key or "none",
@@ -209,10 +204,7 @@ class EndpointModel:
                 f"{self.url} closed the connection, also after {self._retries} retries"
             ) from None
         except (openai.OpenAIError, ValueError, RecursionError):
-            raise QuestionFailed(
-                f"{self.url} returned an answer that is not json: it has another form, is packed, "
-                f"nested too deeply, or larger than {_MOST_BYTES >> 20} MiB"
-            ) from None
+            raise QuestionFailed(f"{self.url} returned an answer that is not json") from None
         return self._read(completion)
 
     def _read(self, completion: Any) -> Reply:
@@ -237,14 +229,8 @@ class EndpointModel:
     def _refusal(self, error: Any) -> VLScoreError:
         """Return the error of a status; the server's own words may repeat a report or the key."""
         status = int(error.status_code)
-        known = [getattr(error, name, None) for name in ("type", "code", "param")]
-        key = _key(self.host)
-        named = [
-            word
-            for word in known
-            if isinstance(word, str) and _WORD.fullmatch(word) and not _has_part_of(key, word)
-        ]
-        what = f"HTTP {status}{''.join(f', {word}' for word in dict.fromkeys(named))}"
+        known = [str(getattr(error, name, "")) for name in ("type", "code", "param")]
+        what = ", ".join([f"HTTP {status}", *filter(_CODE.fullmatch, dict.fromkeys(known))])
         if 300 <= status < 400:
             return EndpointFailed(
                 f"{self.url} redirects to another address ({what}). Reports are not sent there: "
@@ -266,29 +252,25 @@ class EndpointModel:
 
 
 def checked_host(url: str, send_to: Iterable[str] = ()) -> tuple[str, bool]:
-    """Return the host of an endpoint, and whether it is this machine.
+    """Return the host of an endpoint, and whether it is this machine; no name server is asked.
 
     Raises: InvalidSetting for an address of another form, or a host on another machine that
         `send_to` does not name.
+
+    >>> [checked_host(f"http://{host}/v1")[1] for host in ("localhost:8000", "127.0.0.2", "[::1]")]
+    [True, True, True]
     """
-    try:
-        parts = urlsplit(url)
-        host, _ = (parts.hostname or "").lower(), parts.port
-    except ValueError:
-        parts, host = None, ""
-    if (
-        parts is None
-        or parts.scheme not in ("http", "https")
-        or not re.fullmatch(r"[a-z0-9.\-:_]+", host)
-        or not re.fullmatch(r"[\x21-\x7e]+", url)
-        or any(sign in url for sign in "@?#|\\,")
-    ):
+    # Of an address with a user, a password or an odd sign two programs may read two hosts.
+    found = re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:\d{1,5})?(/[!-~]*)?", url, re.I)
+    if found is None or set(url) & set("@?#|\\,"):
         raise InvalidSetting(
             "an endpoint must be an address such as http://localhost:8000/v1, without user, "
             "password or parameters"
         )
-    if is_this_machine(host):
-        return host, True
+    host = found[1].lower().strip("[]")
+    with contextlib.suppress(ValueError):
+        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
+            return host, True
     if host not in [name.strip().lower() for name in send_to]:
         raise InvalidSetting(
             f"{url} is on another machine and would receive every report. If your rules allow "
@@ -298,33 +280,12 @@ def checked_host(url: str, send_to: Iterable[str] = ()) -> tuple[str, bool]:
     return host, False
 
 
-def is_this_machine(host: str) -> bool:
-    """Return whether a host is "localhost" or a loopback address, without asking a name server.
-
-    >>> [is_this_machine(h) for h in ("localhost", "127.0.0.2", "::1", "10.0.0.1", "localhost.io")]
-    [True, True, True, False, False]
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def allowed_hosts() -> list[str]:
-    """Return the hosts that the environment allows to receive reports."""
-    return [host for host in os.environ.get(SEND_TO, "").split(",") if host.strip()]
-
-
-def requests_at_once() -> int:
-    """Return the number of requests at once that the environment asks for, else 8."""
-    text = os.environ.get(IN_FLIGHT, "").strip()
-    if not text:
-        return DEFAULT_IN_FLIGHT
-    if not re.fullmatch(r"[0-9]{1,4}", text) or int(text) < 1:
+def endpoint_settings() -> tuple[tuple[str, ...], int]:
+    """Return what the environment sets: hosts that may receive reports, and requests at once."""
+    text = os.environ.get(IN_FLIGHT, "").strip() or str(DEFAULT_IN_FLIGHT)
+    if not text.isdecimal():
         raise InvalidSetting(f"{IN_FLIGHT} must be a number of requests, 1 or more, not {text!r}")
-    return int(text)
+    return tuple(filter(str.strip, os.environ.get(SEND_TO, "").split(","))), int(text)
 
 
 def _fields(prompt: JudgePrompt) -> dict[str, Any]:
@@ -335,33 +296,6 @@ def _fields(prompt: JudgePrompt) -> dict[str, Any]:
     elif prompt.schema == "json":
         fields["response_format"] = {"type": "json_object"}
     return fields
-
-
-def _beginning_of(stream: Any) -> Any:
-    """Return a stream of the first bytes of an answer, of the class that the client expects."""
-
-    class _Beginning(type(stream)):  # type: ignore[misc]
-        def __init__(self) -> None:
-            """Read from `stream` itself."""
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = _MOST_BYTES
-            async for part in stream:
-                yield part[:left]
-                left -= len(part)
-                if left <= 0:
-                    return
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    return _Beginning()
-
-
-def _has_part_of(key: str, word: str) -> bool:
-    """Return whether a word is in the key, or has several characters in a row of it."""
-    parts = (word[k : k + _PART_OF_KEY] for k in range(max(len(word) - _PART_OF_KEY, 0) + 1))
-    return any(part in key for part in parts)
 
 
 def _key(host: str) -> str:

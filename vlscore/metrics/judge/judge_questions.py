@@ -63,11 +63,12 @@ class JudgeQuestion:
     lines: tuple[SentenceSpan, ...]
     true_lines: tuple[SentenceSpan, ...]
 
-    def judgement(self, answer: str) -> Judgement:
-        """Read an answer; raise UnusableAnswer that says what is wrong with it."""
-        return read_answer(
-            answer, self.case.candidate, self.case.reference, self.lines, self.true_lines
-        )
+    def judgement(self, reply: "Reply") -> Judgement:
+        """Read a reply; raise UnusableAnswer that says what is wrong with it."""
+        if reply.is_cut:
+            raise UnusableAnswer("the answer was cut at the limit of tokens; answer more briefly")
+        candidate, reference, _ = self.case
+        return read_answer(reply.text, candidate, reference, self.lines, self.true_lines)
 
     def again(self, answer: str, error: UnusableAnswer, prompt: JudgePrompt) -> "JudgeQuestion":
         """Return the question that shows the model its answer and the error."""
@@ -183,7 +184,11 @@ def _read_prompt(path: Path, name: str, digest: str) -> JudgePrompt:
         raise InvalidSetting(
             f"{path}: remove {', '.join(wrong)} from [request], because the judge sets it itself"
         )
-    _check_examples(path, prompt)
+    for number, (case, answer) in enumerate(prompt.examples, 1):
+        try:
+            question_of(case, prompt, "candidate-first").judgement(Reply(answer))
+        except UnusableAnswer as error:
+            raise InvalidSetting(f"{path}: example {number}: {error}") from None
     if path == _SHIPPED:
         return prompt
     return replace(prompt, name=f"{path.name.replace('|', '_')}@{digest[:12]}")
@@ -193,15 +198,6 @@ def _example(entry: Mapping[str, Any]) -> tuple[JudgeCase, str]:
     candidate, reference = ("\n".join(entry[name]) for name in ("candidate", "reference"))
     patient = Patient(entry.get("age"), str(entry.get("indication", "")))
     return JudgeCase(candidate, reference, patient), str(entry["answer"])
-
-
-def _check_examples(path: Path, prompt: JudgePrompt) -> None:
-    """Raise InvalidSetting for an example whose answer breaks the schema."""
-    for number, (case, answer) in enumerate(prompt.examples, 1):
-        try:
-            question_of(case, prompt, "candidate-first").judgement(answer)
-        except UnusableAnswer as error:
-            raise InvalidSetting(f"{path}: example {number}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

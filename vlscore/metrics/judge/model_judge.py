@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 from vlscore.core import Cache, LRUCache, Namespace, open_cache
-from vlscore.errors import MissingDependency, VLScoreError
+from vlscore.errors import VLScoreError
 from vlscore.metrics.judge.judge_answers import UnusableAnswer
-from vlscore.metrics.judge.judge_endpoint import DEFAULT_IN_FLIGHT, EndpointModel
+from vlscore.metrics.judge.judge_endpoint import EndpointModel
 from vlscore.metrics.judge.judge_questions import (
     FEW_SHOT,
     JudgeQuestion,
@@ -34,6 +34,9 @@ ATTEMPTS = 3
 _REMEMBERED = 10_000
 
 
+_Take = Callable[[JudgeQuestion, Reply | VLScoreError], JudgeQuestion | None]
+
+
 class ModelJudge:
     """Judge that asks a language model about each pair of reports.
 
@@ -41,7 +44,7 @@ class ModelJudge:
     the pair has an error instead of a judgement.
 
     Args:
-        model: what answers; see `find_judge_model`.
+        model: what answers.
         prompt: "few-shot", "zero-shot", or a .toml file.
         order: which report the question shows first: "candidate-first" or "reference-first".
         cache: where answers are stored between runs, as `open_cache` takes it.
@@ -100,79 +103,57 @@ class ModelJudge:
         Raises: EndpointFailed if no further question can be answered; answers so far are stored.
             InvalidReport where a report is not a str.
         """
-        return _Questioning(self, self._answers, on_done).outcomes(cases)
+        done: dict[JudgeCase, Outcome] = {}
+        counts = {case: AnswerCounts() for case in cases}
 
+        def take(question: JudgeQuestion, reply: Reply | VLScoreError) -> JudgeQuestion | None:
+            """Read a reply; return the next question if the reply cannot be used."""
+            count = counts[question.case]
+            judgement, failure = None, None
+            if isinstance(reply, VLScoreError):
+                failure = reply
+            else:
+                count.add(reply.tokens_in, reply.tokens_out)
+                try:
+                    judgement = question.judgement(reply)
+                except UnusableAnswer as error:
+                    if count.answers < ATTEMPTS:
+                        return question.again(reply.text, error, self.prompt)
+                    message = f"the model gave no usable answer in {ATTEMPTS} attempts: {error}"
+                    failure = UnusableAnswer(message)
+            done[question.case] = Outcome(judgement, failure, count)
+            on_done()
+            return None
 
-class _Questioning:
-    """One call of `judge_all`: rounds of questions, until each pair has its outcome."""
+        questions = [question_of(case, self.prompt, self.order) for case in counts]
+        while questions:
+            questions = self._round(questions, take)
+        return [done[case] for case in cases]
 
-    def __init__(
-        self, judge: ModelJudge, answers: "StoredAnswers", on_done: Callable[[], None]
-    ) -> None:
-        self._judge, self._answers, self._on_done = judge, answers, on_done
-        self._done: dict[JudgeCase, Outcome] = {}
-        self._counts: dict[JudgeCase, AnswerCounts] = {}
-        # Questions of the next round, and the attempts before it.
-        self._next: list[JudgeQuestion] = []
-        self._attempts = 0
-
-    def outcomes(self, cases: Sequence[JudgeCase]) -> list[Outcome]:
-        distinct = dict.fromkeys(cases)
-        self._counts = {case: AnswerCounts() for case in distinct}
-        judge = self._judge
-        self._next = [question_of(case, judge.prompt, judge.order) for case in distinct]
-        while self._next:
-            self._attempts += 1
-            self._round()
-        return [self._done[case] for case in cases]
-
-    def _round(self) -> None:
-        """Ask each open question once."""
+    def _round(self, questions: Sequence[JudgeQuestion], take: _Take) -> list[JudgeQuestion]:
+        """Ask each question, those of one conversation once; return the next questions."""
         asked: dict[Messages, list[JudgeQuestion]] = {}
-        for question in self._next:
+        for question in questions:
             asked.setdefault(question.messages, []).append(question)
-        self._next = []
+        following: list[JudgeQuestion] = []
+
+        def give(messages: Messages, reply: Reply | VLScoreError) -> None:
+            following.extend(filter(None, [take(question, reply) for question in asked[messages]]))
+
         known = self._answers.known(asked)
         for messages, reply in known.items():
-            self._take(asked[messages], reply)
+            give(messages, reply)
         new = [messages for messages in asked if messages not in known]
 
         def on_reply(number: int, reply: Reply) -> None:
-            self._judge.paid.add(reply.tokens_in, reply.tokens_out)
-            self._take(asked[new[number]], self._answers.add(new[number], reply))
+            self.paid.add(reply.tokens_in, reply.tokens_out)
+            give(new[number], self._answers.add(new[number], reply))
 
-        firsts = [asked[messages][0] for messages in new]
-        if firsts:
-            failures = self._judge.model.ask(firsts, self._judge.prompt, on_reply)
-            for number, error in failures.items():
-                assert isinstance(error, VLScoreError)
-                for question in asked[new[number]]:
-                    self._end(question.case, None, error)
-
-    def _take(self, questions: Iterable[JudgeQuestion], reply: Reply) -> None:
-        """Read one reply for all pairs that share its question."""
-        for question in questions:
-            self._counts[question.case].add(reply.tokens_in, reply.tokens_out)
-            try:
-                self._end(question.case, self._read(question, reply), None)
-            except UnusableAnswer as error:
-                if self._attempts < ATTEMPTS:
-                    again = question.again(reply.text, error, self._judge.prompt)
-                    self._next.append(again)
-                    continue
-                message = f"the model gave no usable answer in {ATTEMPTS} attempts: {error}"
-                self._end(question.case, None, UnusableAnswer(message))
-
-    def _read(self, question: JudgeQuestion, reply: Reply) -> Judgement:
-        if reply.is_cut:
-            raise UnusableAnswer("the answer was cut at the limit of tokens; answer more briefly")
-        return question.judgement(reply.text)
-
-    def _end(
-        self, case: JudgeCase, judgement: Judgement | None, error: VLScoreError | None
-    ) -> None:
-        self._done[case] = Outcome(judgement, error, self._counts[case])
-        self._on_done()
+        if new:
+            firsts = [asked[messages][0] for messages in new]
+            for number, error in self.model.ask(firsts, self.prompt, on_reply).items():
+                give(new[number], error)
+        return following
 
 
 class StoredAnswers:
@@ -209,31 +190,6 @@ class StoredAnswers:
         return reply
 
 
-def find_judge_model(
-    model: str,
-    *,
-    endpoint: str | None = None,
-    send_to: Iterable[str] = (),
-    in_flight: int = DEFAULT_IN_FLIGHT,
-) -> EndpointModel:
-    """Return the language model of an OpenAI-compatible service, also one on this machine.
-
-    Args:
-        model: name by which the service knows it.
-        endpoint: address of the service, such as "http://localhost:11434/v1".
-        send_to: hosts on other machines that may receive reports.
-        in_flight: most requests at once.
-
-    Raises: MissingDependency without an endpoint; InvalidSetting.
-    """
-    if not endpoint:
-        raise MissingDependency(
-            f"the model {model} needs the service that runs it: name its address, as in "
-            "--endpoint http://localhost:11434/v1 (Ollama, llama.cpp or vLLM on this machine)"
-        )
-    return EndpointModel(model, endpoint, send_to=send_to, in_flight=in_flight)
-
-
 @lru_cache(maxsize=8)
 def remembered_judge(
     model: str,
@@ -247,7 +203,7 @@ def remembered_judge(
 
     Args: prompt: name of the prompt, and the order of the reports.
 
-    Raises: those of `find_judge_model` and of `ModelJudge`.
+    Raises: those of `EndpointModel` and of `ModelJudge`.
     """
-    found = find_judge_model(model, endpoint=endpoint, send_to=send_to, in_flight=in_flight)
+    found = EndpointModel(model, endpoint, send_to=send_to, in_flight=in_flight)
     return ModelJudge(found, prompt=prompt[0], order=prompt[1], cache=cache or False)

@@ -143,15 +143,14 @@ class JudgeScore(Metric):
         return False
 
     def _model_judge(self, cache: Cache | None) -> "ModelJudge":
-        from vlscore.metrics.judge.judge_endpoint import ENDPOINT, allowed_hosts, requests_at_once
+        from vlscore.metrics.judge.judge_endpoint import ENDPOINT, endpoint_settings
         from vlscore.metrics.judge.model_judge import remembered_judge
 
         return remembered_judge(
             str(self.model),
             self.endpoint or os.environ.get(ENDPOINT) or None,
             (self.prompt or "few-shot", self.order or "candidate-first"),
-            tuple(allowed_hosts()),
-            requests_at_once(),
+            *endpoint_settings(),
             cache,
         )
 
