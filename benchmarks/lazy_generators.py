@@ -105,9 +105,10 @@ def numbers(texts: list[str], references: list[str], chosen: np.ndarray) -> dict
     plan.fit(references)
     found = {}
     for metric, values in plan.values(Batch(texts, references)).items():
-        for name, output in zip(metric.columns, metric.outputs, strict=True):
+        columns = zip(metric.columns, metric.outputs, values.columns, strict=True)
+        for name, output, column in columns:
             if output.higher_is_better:
-                found[name] = float(values.columns[name][chosen].mean())
+                found[name] = float(column[chosen].mean())
         if metric.corpus:
             of_corpus = corpus_of_sums(metric, values.statistics[chosen].sum(0)[None])
             for name, value in of_corpus.items():

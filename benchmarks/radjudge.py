@@ -44,7 +44,7 @@ def check_orders(cases: Sequence[dict[str, Any]], metrics: Any) -> pd.DataFrame:
     items = [
         Item(cases[k]["candidates"][name]["text"], cases[k]["ground_truth"]) for k, name in keys
     ]
-    if scorer.plan.needs_fit:
+    if scorer.needs_fit:
         scorer = scorer.fit(items)
     table = scorer.score_items(items)
     found = {
@@ -53,7 +53,7 @@ def check_orders(cases: Sequence[dict[str, Any]], metrics: Any) -> pd.DataFrame:
         "order": [" and ".join(" ".join(one) for one in case["relations"]) for case in cases],
     }
     for metric, values in table.values.items():
-        known = dict(zip(keys, (metric.sign * values.first_column).tolist(), strict=True))
+        known = dict(zip(keys, (metric.sign * values.columns[0]).tolist(), strict=True))
         found[str(metric)] = [
             all(_holds(known[k, one], sign, known[k, other]) for one, sign, other in c["relations"])
             for k, c in enumerate(cases)

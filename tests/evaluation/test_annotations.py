@@ -92,5 +92,5 @@ def test_the_scorer_of_some_metrics_counts_with_the_whole(metrics, forgetful):
     forgetful()
     whole = Scorer(metrics=metrics, cache=False)
     some = whole.of_some(metrics[:1])
-    assert some.plan.annotations is whole.plan.annotations
-    assert some.plan.annotations.cache is None
+    assert some.memo is whole.memo
+    assert some.memo.cache is None

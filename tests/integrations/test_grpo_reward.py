@@ -43,7 +43,7 @@ def test_a_weighted_sum_turns_each_metric_so_that_larger_is_better():
     scorer = vlscore.Scorer(HashEncoder(), metrics="segment-distance,cosine", device="cpu")
     images = pictures(3)
     table = scorer.score(images, CANDIDATES, REFERENCES)
-    distance, cosine = (values.first_column for values in table.values.values())
+    distance, cosine = (values.columns[0] for values in table.values.values())
     assert not scorer.metrics[0].higher_is_better
     reward = ReportReward(scorer, weights=[2, 0.5])
     np.testing.assert_allclose(called(reward, image=images), 0.5 * cosine - 2 * distance)

@@ -9,9 +9,9 @@ from vlscore.metrics import (
     METRICS,
     Batch,
     Bounds,
+    Computed,
     EmbeddingTriples,
     Metric,
-    MetricValues,
     Plan,
     corpus_of_sums,
     find_metric,
@@ -44,7 +44,7 @@ def check_metric(metric: str | Metric) -> None:
 def check_columns(metric: Metric) -> None:
     """Each candidate has one finite number for each output."""
     values = _values(metric, OTHERS, REFERENCES)
-    for name, column in values.columns.items():
+    for name, column in zip(metric.columns, values.columns, strict=True):
         assert column.shape == (len(REFERENCES),), f"{name} has the shape {column.shape}"
         assert np.isfinite(column).all(), f"{name} is not finite for ordinary reports"
 
@@ -54,8 +54,8 @@ def check_bounds(metric: Metric) -> None:
     texts = (*REFERENCES, *UNUSUAL)
     for reference in texts:
         values = _values(metric, texts, [reference] * len(texts))
-        for name, output in zip(metric.columns, metric.outputs, strict=True):
-            found = values.columns[name]
+        columns = zip(metric.columns, metric.outputs, values.columns, strict=True)
+        for name, output, found in columns:
             is_inside = _is_inside(found[np.isfinite(found)], output.bounds)
             assert is_inside, f"{name} has values outside its bounds {output.bounds}"
 
@@ -64,9 +64,9 @@ def check_reference(metric: Metric) -> None:
     """A candidate equal to its reference scores best, if the metric promises it."""
     if not metric.reference_scores_best:
         return
-    itself = metric.sign * _values(metric, REFERENCES, REFERENCES).first_column
-    other = metric.sign * _values(metric, OTHERS, REFERENCES).first_column
-    empty = metric.sign * _values(metric, [""] * len(REFERENCES), REFERENCES).first_column
+    itself = metric.sign * _values(metric, REFERENCES, REFERENCES).columns[0]
+    other = metric.sign * _values(metric, OTHERS, REFERENCES).columns[0]
+    empty = metric.sign * _values(metric, [""] * len(REFERENCES), REFERENCES).columns[0]
     assert (itself > other).all(), "another report scores as well as the reference itself"
     assert (itself > empty).all(), "an empty report scores as well as the reference itself"
 
@@ -109,11 +109,11 @@ def check_uses(metric: Metric) -> None:
         return
     triples = _embedded(OTHERS, REFERENCES)
     noise = np.random.default_rng(6).normal(size=np.shape(triples.images))
-    before = Plan([metric]).values(Batch(OTHERS, REFERENCES, triples))[metric].first_column
+    before = Plan([metric]).values(Batch(OTHERS, REFERENCES, triples))[metric].columns[0]
     for name, used in (("images", metric.uses_image), ("references", metric.uses_reference)):
         parts = {part: getattr(triples, part) for part in ("images", "candidates", "references")}
         moved = EmbeddingTriples(**{**parts, name: noise}, signature=triples.signature, C=triples.C)
-        after = Plan([metric]).values(Batch(OTHERS, REFERENCES, moved))[metric].first_column
+        after = Plan([metric]).values(Batch(OTHERS, REFERENCES, moved))[metric].columns[0]
         moves = before.tobytes() != after.tobytes()
         assert moves == used, _says_otherwise(moves, name)
 
@@ -128,8 +128,8 @@ def check_statistics(metric: Metric) -> None:
     assert np.shape(statistics) == (len(REFERENCES), metric.statistics), (
         f"it states {metric.statistics} statistics a candidate"
     )
-    once = corpus_of(values)
-    twice = corpus_of(values, [2.0] * len(REFERENCES))
+    once = corpus_of(values, metric=metric)
+    twice = corpus_of(values, [2.0] * len(REFERENCES), metric)
     for output in metric.corpus:
         # Undefined values, of an observation that no report mentions, have no bounds.
         defined = once[output.name][~np.isnan(once[output.name])]
@@ -161,7 +161,7 @@ def check_name(metric: Metric) -> None:
         )
 
 
-def values_of(metric: str | Metric, candidates: object, references: object) -> MetricValues:
+def values_of(metric: str | Metric, candidates: object, references: object) -> Computed:
     """The values of one metric, which is fitted to the references."""
     plan = Plan([metric])
     batch = Batch(list(candidates), list(references))  # type: ignore[call-overload]
@@ -169,15 +169,20 @@ def values_of(metric: str | Metric, candidates: object, references: object) -> M
 
 
 def corpus_of(
-    values: MetricValues, weights: Sequence[float] | None = None
+    values: Computed, weights: Sequence[float] | None = None, metric: Metric | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """The corpus values, name -> (1,), where each candidate counts as often as `weights` says."""
+    """The corpus values, name -> (1,), where each candidate counts as often as `weights` says.
+
+    Args: metric: default: the one that the signature names, with its defaults.
+    """
     assert values.statistics is not None
-    counts = np.ones(len(values)) if weights is None else np.array(weights)
-    return corpus_of_sums(values.metric, (counts @ values.statistics)[None])
+    assert values.signature is not None
+    counts = np.ones(len(values.columns[0])) if weights is None else np.array(weights)
+    metric = metric or find_metric(values.signature.subject)
+    return corpus_of_sums(metric, (counts @ values.statistics)[None])
 
 
-def _values(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> MetricValues:
+def _values(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> Computed:
     embedded = _embedded(candidates, references)
     # A fitted metric is fitted once, as in a run; its numbers may not depend on the batch either.
     plan = Plan([metric]).fit(REFERENCES)
@@ -188,7 +193,7 @@ def _numbers(
     metric: Metric, candidates: Sequence[str], references: Sequence[str]
 ) -> NDArray[np.float64]:
     """The numbers of a metric, (outputs, n)."""
-    return np.stack(list(_values(metric, candidates, references).columns.values()))
+    return np.stack(list(_values(metric, candidates, references).columns))
 
 
 def _are_close(one: NDArray[np.float64], other: NDArray[np.float64], metric: Metric) -> bool:

@@ -34,7 +34,7 @@ class SumOfTwo(Metric):
     inputs = ("BLEU_1", "rouge-l", length_ratio)
 
     def compute(self, batch):
-        return np.mean([values.first_column for values in batch.inputs], axis=0)
+        return np.mean([values.columns[0] for values in batch.inputs], axis=0)
 
 
 class WithImage(SumOfTwo):

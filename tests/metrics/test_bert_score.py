@@ -98,10 +98,10 @@ def test_idf_weights_come_from_all_references_of_the_run(folder):
     for row in range(3):
         values = plan.values(Batch([CANDIDATES[row]], [REFERENCES[row]]))[metric]
         expected = _greedy(folder, CANDIDATES[row], REFERENCES[row], 2, weight)
-        found = [column[0] for column in values.columns.values()]
+        found = [column[0] for column in values.columns]
         assert found == pytest.approx(expected, abs=2e-6)
     alone = values_of(name, ["clear"], ["clear"])
-    assert np.isnan(alone.first_column[0])
+    assert np.isnan(alone.columns[0][0])
     assert "their weights are 0" in str(alone.failures[0])
 
 
@@ -125,7 +125,7 @@ def test_rescaling_subtracts_the_baseline_of_the_layer(folder, tmp_path):
     rescaled = compute(name, CANDIDATES, REFERENCES)
     for one, other, b in zip(rescaled.values(), raw.values(), (0.2, 0.3, 0.4), strict=True):
         np.testing.assert_allclose(one, (other - b) / (1 - b), rtol=1e-9)
-    signature = Plan(name).signature(find_metric(name))
+    signature = Plan(name).signature_of(find_metric(name))
     assert signature.get("rescale").startswith("baseline.tsv@")
     with pytest.raises(InvalidSetting, match="no readable baseline for layer 3"):
         compute(f"bert-score(model={folder},layer=3,rescale={table})", CANDIDATES, REFERENCES)
@@ -140,8 +140,7 @@ def test_a_second_run_takes_its_values_from_the_cache(folder, tmp_path, monkeypa
     memo.forget()
     monkeypatch.setattr(library, "_model_of", lambda *_: pytest.fail("the model was loaded"))
     found = again.values(Batch(CANDIDATES, REFERENCES))[metric]
-    for column in metric.columns:
-        np.testing.assert_array_equal(found.columns[column], expected.columns[column])
+    np.testing.assert_array_equal(found.columns, expected.columns)
 
 
 def test_keeps_the_contract_of_metrics(folder):
@@ -151,7 +150,7 @@ def test_keeps_the_contract_of_metrics(folder):
 
 def test_signature_states_model_layer_and_what_is_cut_off_and_no_path(folder):
     name = f"bert-score(model={folder},layer=2)"
-    signature = Plan(name).signature(find_metric(name))
+    signature = Plan(name).signature_of(find_metric(name))
     assert signature.get("model").startswith("tiny-bert@")
     assert (signature.get("layer"), signature.get("longest")) == ("2", "40")
     assert str(folder) not in str(signature)
@@ -171,7 +170,7 @@ def test_what_is_absent_is_said_before_anything_is_loaded(folder, tmp_path):
     for layer, reason in (("", "no default layer"), (",layer=4", "layer=4: the model")):
         name = f"bert-score(model={folder}{layer})"
         with pytest.raises(InvalidSetting, match=reason):
-            Plan(name).signature(find_metric(name))
+            Plan(name).signature_of(find_metric(name))
 
 
 def test_the_first_word_of_a_roberta_is_read_as_in_the_middle(tmp_path):

@@ -49,4 +49,4 @@ def test_comparisons_can_be_left_out_of_metrics_that_read_findings(name):
     without = "Large effusion."
     value = compute([metric], [without], [with_them])[str(metric)].item()
     assert value == 1.0
-    assert "comparisons:ignored" in str(Plan([metric]).signature(metric, None, None))
+    assert "comparisons:ignored" in str(Plan([metric]).signature_of(metric))

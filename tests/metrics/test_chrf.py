@@ -20,7 +20,7 @@ def test_equals_sacrebleu_for_each_report_and_for_the_corpus(name, words):
         for g, r in zip(CANDIDATES, REFERENCES, strict=True)
     ]
     values = values_of(name, CANDIDATES, REFERENCES)
-    np.testing.assert_allclose(values.first_column, each, rtol=1e-12)
+    np.testing.assert_allclose(values.columns[0], each, rtol=1e-12)
     corpus = corpus_of(values)["corpus"][0]
     expected = theirs.corpus_score(CANDIDATES, [REFERENCES]).score / 100
     assert corpus == pytest.approx(expected, rel=1e-12)

@@ -85,15 +85,15 @@ def test_weights_come_from_the_run_not_from_the_batch():
     plan = Plan(NAME).fit(references)
     together = plan.values(Batch(references, references))
     (metric,) = plan.metrics
-    alone = [plan.values(Batch([r], [r]))[metric].first_column[0] for r in references]
-    np.testing.assert_array_equal(together[metric].first_column, alone)
+    alone = [plan.values(Batch([r], [r]))[metric].columns[0][0] for r in references]
+    np.testing.assert_array_equal(together[metric].columns[0], alone)
     # Two words have no n-gram of three or four words: half of the orders count 0.
     assert alone == pytest.approx([5.0, 5.0, 5.0])
 
 
 def test_references_that_are_all_alike_give_no_number():
     values = values_of("cider-d", ["no effusion"], ["no effusion"])
-    assert np.isnan(values.first_column[0])
+    assert np.isnan(values.columns[0][0])
     assert "fitted to (1) have the same" in str(values.failures[0])
 
 

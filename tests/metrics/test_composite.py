@@ -17,7 +17,7 @@ from vlscore.metrics import (
     Batch,
     Composite,
     CompositeInput,
-    MetricValues,
+    Computed,
     compute,
     find_metric,
     find_metrics,
@@ -199,11 +199,9 @@ def test_a_pair_that_an_input_has_no_value_for_has_none(tmp_path):
     write_composite(tmp_path / "c.json", made())
     metric = find_metric(f"composite:{tmp_path / 'c.json'}")
     failed, sound = (values_of(name, CANDIDATES, REFERENCES) for name in ("bleu-1", "rouge-l"))
-    column = failed.first_column.copy()
+    column = failed.columns[0].copy()
     column[1] = np.nan
-    failed = MetricValues(
-        failed.metric, {"bleu-1": column}, None, {1: VLScoreError("broken")}, failed.signature
-    )
+    failed = Computed([column], None, {1: VLScoreError("broken")}, failed.signature)
     found = metric.compute(Batch(CANDIDATES, REFERENCES, inputs=[failed, sound]))
     assert [*found.failures] == [1]
     assert np.isfinite(found.columns[0][[0, 2]]).all()

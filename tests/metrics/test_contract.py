@@ -132,4 +132,4 @@ def test_a_function_of_two_texts_keeps_the_contract():
 
     check_metric(first_words)
     batch = Batch(["a b", "c"], ["a", "d"])
-    assert Plan(first_words).values(batch)[first_words].first_column.tolist() == [1.0, 0.0]
+    assert Plan(first_words).values(batch)[first_words].columns[0].tolist() == [1.0, 0.0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.metrics.contract import check_metric, corpus_of, values_of
-from vlscore.metrics import compute, support_of_sums
+from vlscore.metrics import compute, find_metric, support_of_sums
 
 # Stated: effusion | effusion (a hit). Doubted: pneumonia | not mentioned. Denied: pneumothorax |
 # stated (a miss). Stated: device | not mentioned.
@@ -66,7 +66,7 @@ def test_an_observation_without_any_mention_is_undefined_and_left_out_of_macro()
     assert corpus["edema"] == corpus["macro-5"] == corpus["micro-5"] == pytest.approx(2 / 3)
     for name in ("atelectasis", "cardiomegaly", "consolidation", "pleural-effusion"):
         assert np.isnan(corpus[name])
-    support = support_of_sums(values.metric, values.statistics.sum(0))
+    support = support_of_sums(find_metric("findings-f1"), values.statistics.sum(0))
     assert support["edema"] == support["micro-5"] == support["macro-5"] == 1
     assert support["consolidation"] == 0
     # Pleural Other is the second reference's.
@@ -94,9 +94,9 @@ def test_a_lazy_report_gets_nothing_where_the_reference_states_a_finding(lazy):
     """By hand: no candidate states any of the findings, so no true positive exists."""
     references = ["Small effusion.", "Rib fracture.", "Possible pneumonia. PICC line."]
     values = values_of("findings-f1", [lazy] * 3, references)
-    assert [column.tolist() for column in values.columns.values()] == [[0.0] * 3] * 3
+    assert [column.tolist() for column in values.columns] == [[0.0] * 3] * 3
     corpus = {k: v[0] for k, v in corpus_of(values).items()}
-    assert values.metric.primary == "micro-13"
+    assert find_metric("findings-f1").primary == "micro-13"
     assert [corpus[f"micro-{count}"] for count in (13, 14, 5)] == [0, 0, 0]
 
 

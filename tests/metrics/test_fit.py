@@ -49,20 +49,20 @@ def test_a_plan_is_fitted_to_all_references_not_to_the_batch():
     fitted = plan.fit(iter(REFERENCES))
     assert not fitted.needs_fit
     assert plan.needs_fit
-    (alone,) = fitted.values(Batch(["clear heart"], ["clear heart"]))[RARE].first_column
+    (alone,) = fitted.values(Batch(["clear heart"], ["clear heart"]))[RARE].columns[0]
     assert alone == 0.5
-    assert fitted.signature(RARE).get("fit").startswith("4-references@")
+    assert fitted.signature_of(RARE).get("fit").startswith("4-references@")
     assert not Plan("rouge-l").needs_fit
     backwards = plan.fit(REFERENCES[::-1])
-    assert backwards.signature(RARE) == fitted.signature(RARE)
-    assert plan.fit([*REFERENCES[1:], "x"]).signature(RARE) != fitted.signature(RARE)
+    assert backwards.signature_of(RARE) == fitted.signature_of(RARE)
+    assert plan.fit([*REFERENCES[1:], "x"]).signature_of(RARE) != fitted.signature_of(RARE)
 
 
 def test_a_plan_that_was_not_fitted_fits_to_each_batch_and_says_so():
     values = values_of(RARE, ["clear heart"], ["clear heart"])
-    assert values.first_column.tolist() == [0.0]
+    assert values.columns[0].tolist() == [0.0]
     assert values.signature.get("fit").startswith("1-references@")
-    assert Plan([RARE]).signature(RARE).get("fit") == "each-batch"
+    assert Plan([RARE]).signature_of(RARE).get("fit") == "each-batch"
     assert compute([RARE], [], [])["rare-words"].shape == (0,)
 
 

@@ -53,8 +53,9 @@ def test_rows_without_a_readable_answer_fail_alone(tmp_path):
     ]
     metric = write_answers(tmp_path / "answers.csv", rows)
     found = values_of(metric, ["a", "c", "e"], ["b", "d", "f"])
-    assert found.first_column.tolist() == pytest.approx([1.0, np.nan, np.nan], nan_ok=True)
-    assert np.isnan(found.columns[f"{metric}.insignificant"][0])
+    assert found.columns[0].tolist() == pytest.approx([1.0, np.nan, np.nan], nan_ok=True)
+    position = find_metric(metric).columns.index(f"{metric}.insignificant")
+    assert np.isnan(found.columns[position][0])
     assert "cannot be read: its section" in str(found.failures[1])
     assert "no answer for these two reports" in str(found.failures[2])
     assert sorted(found.failures) == [1, 2]
@@ -104,7 +105,7 @@ def test_noise_has_no_score(tmp_path, monkeypatch):
     monkeypatch.setattr(judges, "LONGEST", 80)
     metric = find_metric("green")(model=str(write_green(tmp_path)))
     values = values_of(metric, ["the left effusion"], ["no effusion"])
-    assert np.isnan(values.first_column).all()
+    assert np.isnan(values.columns[0]).all()
     assert "GREEN's answer cannot be read: it has no section" in str(values.failures[0])
     stated = str(signature(metric))
     assert f"|model:{tmp_path.name}@" in stated

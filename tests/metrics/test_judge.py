@@ -39,7 +39,7 @@ def test_every_choice_keeps_the_contract():
 def test_the_signature_states_the_rules_and_their_tables():
     plan = Plan("judge")
     (metric,) = plan.metrics
-    signature = str(plan.signature(metric))
+    signature = str(plan.signature_of(metric))
     assert signature.startswith(f"judge|score:rating|judge:{RuleJudge().name}|")
     with pytest.raises(InvalidSetting, match="no effect without a model"):
         compute("judge(order=reference-first)", CANDIDATES, REFERENCES)
@@ -62,7 +62,7 @@ def test_a_model_behind_an_endpoint_is_a_metric_too(monkeypatch, cache_folder):
         plan = Plan("judge(model=fake,prompt=zero-shot)")
         (metric,) = plan.metrics
         values = compute(str(metric), CANDIDATES[:3], REFERENCES[:3])
-        signature = str(plan.signature(metric))
+        signature = str(plan.signature_of(metric))
         missing = metric.missing()
     assert values[f"{metric}.sum"].tolist()[:2] == [4.0, 4.0]
     # A right finding of severity 3 weighs 1, an error of severity 4 weighs 1.5, the base .75.

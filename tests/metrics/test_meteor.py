@@ -43,10 +43,10 @@ def test_values_are_those_of_pycocoevalcap():
     ]
     expected_corpus, expected = theirs.compute_score(*lines)
     values = values_of("meteor", CANDIDATES, REFERENCES)
-    assert values.first_column == pytest.approx(expected, abs=1e-12)
+    assert values.columns[0] == pytest.approx(expected, abs=1e-12)
     assert corpus_of(values)["corpus"][0] == pytest.approx(expected_corpus, abs=1e-12)
-    assert values.first_column[2] == 1.0
-    assert values.first_column[3] == 0.0
+    assert values.columns[0][2] == 1.0
+    assert values.columns[0][3] == 0.0
 
 
 def test_score_of_counts_by_hand():

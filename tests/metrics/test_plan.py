@@ -65,16 +65,16 @@ def test_composites_run_last_on_values_that_are_computed_once():
     assert [str(metric) for metric in values] == ["sum-of-two", "rouge-l"]
     alone = compute(["bleu-1", "rouge-l", own.length_ratio], CANDIDATES, REFERENCES)
     expected = np.mean([alone["bleu-1"], alone["rouge-l"], alone["length-ratio"]], axis=0)
-    np.testing.assert_array_equal(values[own.COMPOSITE].first_column, expected)
+    np.testing.assert_array_equal(values[own.COMPOSITE].columns[0], expected)
     check_metric(own.COMPOSITE)
 
 
 def test_a_composites_signature_contains_those_of_its_inputs():
     plan = Plan([own.COMPOSITE])
-    found = plan.signature(own.COMPOSITE)
+    found = plan.signature_of(own.COMPOSITE)
     assert found.subject == "sum-of-two"
     for name in ("bleu-1", "rouge-l", own.length_ratio):
-        one = str(plan.signature(find_metric(name)))
+        one = str(plan.signature_of(find_metric(name)))
         assert one.replace("|", ",") in found.get("of")
     assert found.get("own") == "2"
     assert Signature.parse(str(found)) == found
@@ -86,7 +86,7 @@ def test_a_composite_of_embedded_metrics_is_marked_like_them():
     assert values.signature.has("DEMONSTRATION-ENCODER")
     assert "enc:test@0" in values.signature.get("of")
     alone = compute("vlscore,cosine", CANDIDATES, REFERENCES, embeddings=triples())
-    np.testing.assert_array_equal(values.first_column, np.mean([*alone.values()], axis=0))
+    np.testing.assert_array_equal(values.columns[0], np.mean([*alone.values()], axis=0))
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_what_fails_for_one_metric_leaves_the_others():
     values = Plan([fragile, "bleu-1", both]).values(Batch(CANDIDATES, REFERENCES))
     assert list(values[fragile].failures) == [1]
     assert str(values[fragile].failures[1]) == "fragile: ValueError: lungs!"
-    assert np.isnan(values[fragile].first_column).tolist() == [False, True, False]
+    assert np.isnan(values[fragile].columns[0]).tolist() == [False, True, False]
     assert values[find_metric("bleu-1")].failures == {}
     # What is computed from it lacks a value for the same reason.
     assert values[both].failures == values[fragile].failures
@@ -161,7 +161,7 @@ def test_values_that_are_no_numbers_are_failures_not_numbers():
     values = Plan(infinite).values(Batch(CANDIDATES, REFERENCES))[infinite]
     assert list(values.failures) == [2]
     assert "no finite value" in str(values.failures[2])
-    assert np.isnan(values.first_column[2])
+    assert np.isnan(values.columns[0][2])
 
 
 class Half(Metric):
@@ -182,7 +182,7 @@ class Half(Metric):
 def test_failed_rows_count_nothing_in_a_corpus_value():
     values = Plan(Half()).values(Batch(CANDIDATES, REFERENCES))[Half()]
     assert values.statistics.tolist() == [[5.0], [0.0], [5.0]]
-    assert corpus_of(values)["corpus"].tolist() == [10.0]
+    assert corpus_of(values, metric=Half())["corpus"].tolist() == [10.0]
 
 
 @pytest.mark.usefixtures("forgotten")
@@ -195,7 +195,7 @@ def test_a_metric_of_ones_own_by_object_class_name_and_module():
     register(own.length_ratio, aliases=("lr",))
     for named in ("Length_Ratio", "LR"):
         assert compute(named, CANDIDATES, REFERENCES)["length-ratio"].tolist() == expected
-    assert "own:7" in str(Plan("lr").signature(own.length_ratio))
+    assert "own:7" in str(Plan("lr").signature_of(own.length_ratio))
     assert register(own.SharedWords) is own.SharedWords
     for named in ("shared-words(power=2)", "tests.metrics.own:SharedWords(power=2)"):
         assert find_metric(named) == own.SharedWords(power=2)

@@ -39,10 +39,10 @@ def test_a_second_run_loads_no_network(chosen, tmp_path, monkeypatch):
     cache = open_cache(tmp_path)
     metric = chosen()
     batch = Batch(CUT[:4], CUT[1:5])
-    expected = Plan(metric, cache=cache).values(batch)[metric].first_column
+    expected = Plan(metric, cache=cache).values(batch)[metric].columns[0]
     memo.forget()
     monkeypatch.setattr(network, "_loaded", lambda *_: pytest.fail("a network was loaded"))
-    found = Plan(metric, cache=cache).values(batch)[metric].first_column
+    found = Plan(metric, cache=cache).values(batch)[metric].columns[0]
     np.testing.assert_array_equal(found, expected)
 
 

@@ -69,7 +69,7 @@ def test_words_that_are_frequent_in_the_references_become_familiar():
     # Half of the references hold "lungs"; one of four holds "normal".
     expected = 0.1579 * 100 / 8 + 0.0496 * 4 + 3.6365
     found = values_of(half, [PLAIN] * 4, references)
-    assert found.first_column[0] == pytest.approx(expected)
+    assert found.columns[0][0] == pytest.approx(expected)
     assert found.signature.get("fit").startswith("4-references@")
     every = "dale-chall-clinical(share=0.2)"
     assert compute(every, [PLAIN] * 4, references)[every][0] == pytest.approx(0.0496 * 4)
@@ -82,7 +82,7 @@ def test_a_file_of_words_takes_the_place_of_the_references(tmp_path):
     assert not Plan(name).needs_fit
     assert not Plan(name).needs.references
     assert _one(name, PLAIN) == pytest.approx(0.0496 * 4)
-    signature = Plan(name).signature(find_metric(name))
+    signature = Plan(name).signature_of(find_metric(name))
     assert signature.get("words").startswith("clinical.txt@")
     with pytest.raises(InvalidSetting, match="there is no file"):
         _one(f"dale-chall-clinical(words={words}x)", PLAIN)

@@ -92,7 +92,7 @@ def test_a_fitted_metric_is_fitted_to_the_corpus():
     plan = Plan("cider-d").fit(corpus)
     (metric,) = plan.metrics
     reference = "small effusion"
-    scores = plan.values(Batch(corpus, [reference] * 4))[metric].first_column
+    scores = plan.values(Batch(corpus, [reference] * 4))[metric].columns[0]
     best = sorted(range(4), key=lambda row: (-scores[row], row))[:2]
     assert best[0] == 1
     (found,) = TextSearch("cider-d", corpus).search([reference], k=2)

@@ -100,7 +100,7 @@ def _signature(metric: "Metric") -> str:
         return "its parameters, the encoder, and how images and reports were read"
     from vlscore.metrics import Plan
 
-    return str(Plan([metric]).signature(metric)).replace("|", " | ")
+    return str(Plan([metric]).signature_of(metric)).replace("|", " | ")
 
 
 def _inputs(metric: "Metric") -> str:

@@ -11,11 +11,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.core import OnProgress, no_progress
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.metrics import Item, MetricValues, Scorer, ScoreTable
+from vlscore.metrics import Computed, Item, Scorer, ScoreTable, spread
 
 # Rows that are scored together where nothing is embedded.
 _TEXTS_AT_ONCE = 1000
@@ -62,7 +61,7 @@ def score_table(
         which image is frontal (`view_guessed`).
     Raises: InvalidSetting where it does not go on.
     """
-    if scorer.plan.needs_fit:
+    if scorer.needs_fit:
         scorer = scorer.fit(item for item in items if isinstance(item, Item))
     mine = rows_of_part(items, scorer, part)
     readable = {row: item for row, item in enumerate(items) if isinstance(item, Item)}
@@ -98,7 +97,7 @@ def score_batches(
     scorer: Scorer, batches: Iterable[list[Item]], workers: int = 0
 ) -> Iterator[ScoreTable]:
     """Yield the values of each batch; the images of one batch are decoded ahead."""
-    embedder = scorer.embedder if scorer.plan.needs.images else None
+    embedder = scorer.embedder if scorer.needs.images else None
     with embedder.decoder(workers) if embedder is not None else nullcontext() as decoder:
         ahead: deque[list[Item]] = deque()
         for batch in batches:
@@ -117,7 +116,7 @@ def _score_batch(scorer: Scorer, batch: Sequence[Item]) -> ScoreTable:
         # The numbers depend on the rows of a batch alone, however the run began.
         scorer.embedder.engine.forget()
     found = scorer.score_items(batch)
-    if not scorer.plan.needs.images:
+    if not scorer.needs.images:
         return found
     shown = [item.shown for item in batch]
     guessed = np.array([each is not None and each.guessed for each in shown])
@@ -164,32 +163,24 @@ def _joined(
     parts: Sequence[ScoreTable], order: Sequence[int], unread: dict[int, VLScoreError], count: int
 ) -> ScoreTable:
     """Return the values of all rows in the order of the table."""
-
-    def column(found: list[NDArray[Any]], missing: Any) -> NDArray[Any]:
-        whole = np.full((count, *found[0].shape[1:]), missing, found[0].dtype)
-        whole[list(order)] = np.concatenate(found)
-        return whole
-
-    starts = np.cumsum([0, *(len(part) for part in parts)])
+    starts = np.cumsum([0, *map(len, parts)]).tolist()
     values = {}
     for metric, first in parts[0].values.items():
         each = [part.values[metric] for part in parts]
-        failures = dict(unread)
-        for start, one in zip(starts, each, strict=False):
-            failures |= {order[start + k]: error for k, error in one.failures.items()}
         sums = [one.statistics for one in each if one.statistics is not None]
-        values[metric] = MetricValues(
-            metric,
-            {name: column([one.columns[name] for one in each], np.nan) for name in first.columns},
-            column(sums, 0.0) if sums else None,
-            dict(sorted(failures.items())),
+        together = Computed(
+            [np.concatenate(column) for column in zip(*(one.columns for one in each), strict=True)],
+            np.concatenate(sums) if sums else None,
+            {
+                start + k: error
+                for start, one in zip(starts, each, strict=False)
+                for k, error in one.failures.items()
+            },
             first.signature,
         )
+        values[metric] = together.spread(order, count, unread)
     geometry = {
-        name: column(
-            [part.geometry[name] for part in parts],
-            False if parts[0].geometry[name].dtype == bool else np.nan,
-        )
+        name: spread(np.concatenate([part.geometry[name] for part in parts]), order, count)
         for name in parts[0].geometry
     }
     return ScoreTable(values, geometry)

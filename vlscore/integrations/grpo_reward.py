@@ -16,7 +16,7 @@ from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable
 def fitted_scorer(scorer: Scorer | Any) -> Scorer:
     """Return a scorer, also of names of metrics. Raises: InvalidSetting if it is not fitted."""
     found = scorer if isinstance(scorer, Scorer) else Scorer(metrics=scorer)
-    if found.plan.needs_fit:
+    if found.needs_fit:
         raise InvalidSetting(
             "one of these metrics must be fitted to all references of a run: pass "
             "scorer.fit(references)"
@@ -95,7 +95,7 @@ class ReportReward:
     def _rewards(
         self, completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> list[float | None]:
-        needs, count = self.scorer.plan.needs, len(completions)
+        needs, count = self.scorer.needs, len(completions)
         candidates = [self._usable(text_of_completion(each)) for each in completions]
         references = self._column(columns, (self.reference,), count) if needs.references else None
         images = self._column(columns, self.image_columns, count) if needs.images else None
@@ -115,7 +115,7 @@ class ReportReward:
                 ),
                 on_error="keep",
             )
-            values = np.stack([each.first_column for each in table.values.values()], axis=1)
+            values = np.stack([each.columns[0] for each in table.values.values()], axis=1)
             signs = [metric.sign for metric in table.metrics]
             total[rows] = values @ (np.array(signs) * self.weights)
             failures |= {rows[k]: error for k, error in table.failures.items()}
@@ -149,8 +149,8 @@ class ReportReward:
         if log is None:
             return
         for metric, values in table.values.items():
-            if len(table.values) > 1 and np.isfinite(values.first_column).any():
-                log(str(metric), float(np.nanmean(values.first_column)))
+            if len(table.values) > 1 and np.isfinite(values.columns[0]).any():
+                log(str(metric), float(np.nanmean(values.columns[0])))
         log(f"{self.__name__} failed", float(1 - np.isfinite(total).mean()))
 
     def _count(self, failures: Mapping[int, Exception]) -> None:

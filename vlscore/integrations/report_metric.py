@@ -86,7 +86,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
     def update(self, image: Any, candidate: Any, reference: Any = None) -> None:
         """Score a batch and store its numbers; arguments as in `Scorer.score`, each a list."""
         table: ScoreTable = self.scorer.score(image, candidate, reference, on_error=self.on_error)
-        numbers = [column for v in table.values.values() for column in v.columns.values()]
+        numbers = [column for values in table.values.values() for column in values.columns]
         self.rows.append(self._tensor(np.stack(numbers, axis=1)))
         for number, values in enumerate(table.values.values()):
             if values.statistics is not None:
@@ -130,7 +130,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
                 value = corpus_of_sums(metric, sums[None])[output.name][0] if has_values else np.nan
                 found[corpus_name(metric, output.name)] = float(value)
         found[_FAILED] = float(self.failed)
-        if self.scorer.plan.needs.embeddings:
+        if self.scorer.needs.embeddings:
             found[_TRUNCATED] = float(self.truncated)
         return found
 

@@ -1,9 +1,10 @@
+from .arguments import Item as Item
 from .batch import Batch as Batch
 from .batch import Bounds as Bounds
 from .batch import Computed as Computed
 from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import Fit as Fit
-from .batch import MetricValues as MetricValues
+from .batch import spread as spread
 from .explaining import Explanation as Explanation
 from .explaining import SentenceShare as SentenceShare
 from .explaining import explain as explain
@@ -82,7 +83,6 @@ from .registry import named_as_in_papers as named_as_in_papers
 from .registry import paper_name as paper_name
 from .registry import register as register
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC
-from .scorer import Item as Item
 from .scorer import Scorer as Scorer
 from .scores import FLAGS as FLAGS
 from .scores import NUMBERS as NUMBERS

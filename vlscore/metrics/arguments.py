@@ -1,13 +1,17 @@
 """Arguments of a call: a caller's images and reports as one row for each study."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import warn_caller
 from vlscore.data import images_in
 from vlscore.errors import InvalidStudy
 from vlscore.metrics.batch import as_texts
+
+if TYPE_CHECKING:
+    from vlscore.embedding import StudyViews
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,24 @@ class Needs:
         return {"candidate"} | images | references
 
 
-Row = tuple[tuple[Any, ...] | None, str, str | None]
+@dataclass(eq=False)
+class Item:
+    """One study to be scored.
+
+    Attributes:
+        candidate, reference: reports; the reference may be None if no metric looks at it.
+        shown: its images; None if no metric looks at them.
+        parts: findings and impression of the reference, if they are known separately.
+    """
+
+    candidate: str
+    reference: str | None
+    shown: "StudyViews | None" = None
+    parts: Mapping[str, str] | None = None
 
 
-def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[list[Row], bool]:
-    """Return (images, candidate, reference) of each study, and whether the call was a batch.
+def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[list[Item], bool]:
+    """Return the studies of a call, and whether the call was a batch.
 
     Raises: InvalidStudy if lengths differ, a needed input is absent, or an array could be one
         image as well as several.
@@ -52,7 +69,7 @@ def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[
     given = {"images": images, "candidates": candidates, "references": references}
     lengths = {len(values) for values in given.values() if values is not None}
     if not lengths:
-        return [(_views(image), candidate, reference)], False
+        return [Item(candidate, reference, _views(image, needs))], False
     if len(lengths) > 1:
         shown = ", ".join(
             f"{name} {'single' if values is None else len(values)}"
@@ -62,15 +79,15 @@ def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[
     (count,) = lengths
     if images is not None and count > 1:
         _check_texts_of_several(candidates, references, count, needs)
-    rows: list[Row] = [
-        (
-            _views(image if images is None else images[k]),
+    items = [
+        Item(
             candidate if candidates is None else candidates[k],
             reference if references is None else references[k],
+            _views(image if images is None else images[k], needs),
         )
         for k in range(count)
     ]
-    return rows, True
+    return items, True
 
 
 def _check_texts_of_several(
@@ -93,15 +110,17 @@ def _is_many(texts: Any) -> bool:
     )
 
 
-def _views(image: Any) -> tuple[Any, ...] | None:
+def _views(image: Any, needs: Needs) -> "StudyViews | None":
     """Return the views of one study; the images of a folder are views, too."""
-    if image is None:
+    if not needs.images:
         return None
+    from vlscore.embedding import StudyViews  # loads torch
+
     views: list[Any] = []
     for each in image if isinstance(image, tuple) else (image,):
         is_folder = isinstance(each, str | os.PathLike) and os.path.isdir(each)
         views += images_in(each) if is_folder else (each,)
-    return tuple(views)
+    return StudyViews(tuple(views))
 
 
 def _images(image: Any, texts: set[int]) -> list[Any] | None:

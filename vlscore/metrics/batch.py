@@ -1,7 +1,7 @@
 """Inputs and results of a metric.
 
 `EmbeddingTriples` holds the embeddings of image, candidate and reference. `Batch` is the input of a
-metric, `Computed` what it returns, and `MetricValues` the same after it was checked.
+metric, and `Computed` its values.
 """
 
 import math
@@ -38,7 +38,7 @@ class EmbeddingTriples:
     images: Any
     candidates: Any
     references: Any
-    signature: Signature | str
+    signature: Any
     C: float | None = None
     failures: Mapping[int, VLScoreError] = field(default_factory=dict)
 
@@ -47,27 +47,13 @@ class EmbeddingTriples:
         shapes = [tuple(np.shape(x)) for x in given]
         if self.candidates is None or len(set(shapes)) != 1 or len(shapes[0]) != 2:
             raise InvalidSetting(f"embeddings must have the same shape (n, d); these have {shapes}")
-        check_constant(self.C)
+        C: Any = self.C
+        is_number = isinstance(C, int | float) and not isinstance(C, bool)
+        if C is not None and not (is_number and C > 0 and math.isfinite(C)):
+            raise InvalidSetting(f"C must be a positive number, not {C!r}")
         if isinstance(self.signature, str):
             parsed = Signature.parse(f"embeddings|{self.signature}")
             object.__setattr__(self, "signature", parsed)
-
-    def __len__(self) -> int:
-        return len(self.candidates)
-
-    @property
-    def facts(self) -> Signature:
-        """Return the signature as a `Signature`, parsed if it was printed."""
-        assert isinstance(self.signature, Signature)
-        return self.signature
-
-
-def check_constant(C: Any) -> None:
-    """Raise InvalidSetting unless C is None or a finite positive number."""
-    if C is None:
-        return
-    if isinstance(C, bool) or not isinstance(C, int | float) or not (C > 0 and math.isfinite(C)):
-        raise InvalidSetting(f"C must be a positive number, not {C!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +82,7 @@ class Batch:
         candidates: n generated reports; an empty one is scored, not refused.
         references: n reference reports; None where no metric looks at them.
         embeddings: of the same studies; None where no metric looks at them.
-        inputs: the values of the current metric's `inputs`, in their order.
+        inputs: values of the current metric's `inputs`, in their order.
         fit: what the current metric was fitted to; None for a metric that is not fitted.
         memo: memory of what metrics read in texts.
 
@@ -106,7 +92,7 @@ class Batch:
     candidates: Sequence[str]
     references: Sequence[str] | None = None
     embeddings: EmbeddingTriples | None = None
-    inputs: Sequence["MetricValues"] = ()
+    inputs: Sequence["Computed"] = ()
     fit: Fit | None = None
     memo: Memo = field(default_factory=Memo)
 
@@ -115,7 +101,7 @@ class Batch:
         if self.references is not None:
             lengths["references"] = len(self.references)
         if self.embeddings is not None:
-            lengths["embeddings"] = len(self.embeddings)
+            lengths["embeddings"] = len(self.embeddings.candidates)
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise InvalidSetting(f"lists must have the same length; these have: {shown}")
@@ -140,51 +126,26 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """Result of a metric for n candidates, not yet checked.
+    """Values of one metric for n candidates.
 
     Attributes:
-        columns: one (n,) array for each output of the metric, in their order.
-        statistics: (n, s) sums that corpus values are computed from; None where there are none.
-        failures: row -> why it has no value; its numbers are ignored.
+        columns: one (n,) array for each output of the metric, in their order; nan where the
+            candidate has no value.
+        statistics: (n, s) sums that corpus values are computed from, 0 in rows without a value;
+            None where the metric has no corpus value.
+        failures: row -> why it has no value.
+        signature: what the numbers depend on; a plan adds it.
     """
 
     columns: Sequence[Values]
     statistics: Values | None = None
     failures: Mapping[int, VLScoreError] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class MetricValues:
-    """Values of one metric for n candidates.
-
-    Attributes:
-        metric: the `Metric`.
-        columns: column name -> (n,) float64; nan where the candidate has no value. The first
-            column is the metric's own.
-        statistics: (n, s) float64, additive over candidates; None where the metric has no corpus
-            value. Rows without a value are 0.
-        failures: row -> why it has no value.
-        signature: what the numbers depend on.
-    """
-
-    metric: Any
-    columns: Mapping[str, Values]
-    statistics: Values | None
-    failures: Mapping[int, VLScoreError]
-    signature: Signature
-
-    @property
-    def first_column(self) -> Values:
-        """Return (n,) the metric's first number."""
-        return next(iter(self.columns.values()))
-
-    def __len__(self) -> int:
-        return len(self.first_column)
+    signature: Signature | None = None
 
     def spread(
         self, rows: Sequence[int], count: int, failures: Mapping[int, VLScoreError]
-    ) -> "MetricValues":
-        """Return the values of `count` candidates, of which these are the given rows.
+    ) -> "Computed":
+        """Return the values of `count` candidates, of which these are some rows.
 
         Args: failures: row -> why the other candidates have no value.
         """
@@ -192,7 +153,7 @@ class MetricValues:
         sums = self.statistics
         return replace(
             self,
-            columns={name: spread(column, rows, count) for name, column in self.columns.items()},
+            columns=[spread(column, rows, count) for column in self.columns],
             statistics=None if sums is None else np.nan_to_num(spread(sums, rows, count)),
             failures=dict(sorted({**failures, **own}.items())),
         )

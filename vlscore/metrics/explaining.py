@@ -1,17 +1,15 @@
 """Explanations of a score: how much each sentence of candidate and reference costs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
 
-from vlscore.data import SentenceSpan, select, split_sentences
+from vlscore.data import SentenceSpan, TextPolicy, select, split_sentences
 from vlscore.errors import InvalidSetting
-from vlscore.metrics.arguments import items_of
+from vlscore.metrics.arguments import Item, items_of
 from vlscore.metrics.one_call import shared_scorer
 from vlscore.metrics.scorer import Scorer
-
-if TYPE_CHECKING:
-    from vlscore.embedding import StudyViews
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def explain_with(scorer: Scorer, image: Any, candidate: str, reference: str) -> 
             f"{metric} does not use the reference, so its sentences cannot be compared; "
             "choose another metric"
         )
-    rows, is_batch = items_of(image, candidate, reference, scorer.plan.needs)
+    items, is_batch = items_of(image, candidate, reference, scorer.needs)
     if is_batch:
         raise InvalidSetting(
             "explain needs exactly one study: one candidate and one reference, each a text"
@@ -107,9 +105,13 @@ def explain_with(scorer: Scorer, image: Any, candidate: str, reference: str) -> 
     mine, theirs = map(split_sentences, texts)
     changed = [texts[0][: s.start] + texts[0][s.end :] for s in mine]
     changed += [f"{texts[0].rstrip()} {s.text}".strip() for s in theirs]
-    candidates, images = [texts[1], *changed], rows[0][0]
-    count = len(candidates)
-    table = scorer.score_selected(candidates, [texts[1]] * count, _same(scorer, images, count))
+    shown = items[0].shown
+    if scorer.embedder is not None and shown is not None:
+        # The images are embedded once for all candidates.
+        shown = replace(shown, vector=scorer.embedder.embed_studies([shown]).vectors[0])
+    of_sections = copy(scorer)
+    of_sections.text_policy = TextPolicy("all")
+    table = of_sections.score_items([Item(g, texts[1], shown) for g in (texts[1], *changed)])
     for error in table.first.failures.values():
         raise error
     best, *others = table.scores.tolist()
@@ -131,13 +133,3 @@ def _with_shares(
         SentenceShare(s.text, s.start, s.end, share)
         for s, share in zip(sentences, shares, strict=True)
     )
-
-
-def _same(scorer: Scorer, images: Sequence[Any] | None, count: int) -> "list[StudyViews | None]":
-    """Return the images of a study for each of its candidates, embedded once."""
-    if not scorer.plan.needs.images or scorer.embedder is None:
-        return [None] * count
-    from vlscore.embedding import StudyViews
-
-    vector = scorer.embedder.embed_studies([StudyViews(images or ())]).vectors[0]
-    return [StudyViews((), vector=vector)] * count

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from vlscore.metrics.batch import (
     Computed,
     EmbeddingTriples,
     Fit,
-    MetricValues,
     Values,
     as_texts,
 )
@@ -31,6 +30,11 @@ from vlscore.metrics.library.embedded import constant_of
 from vlscore.metrics.memo import Memo
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.registry import METRICS, find_metric, find_metrics
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from vlscore.embedding import StudyEmbedder
 
 # Number of references to which a metric is fitted in one call.
 _FITTED_AT_ONCE = 1000
@@ -46,11 +50,11 @@ class Plan:
         cache: cache on disk for what networks read in reports; None: no cache.
 
     Attributes:
-        annotations: memory of what is read in texts, with counts of its use.
+        memo: memory of what is read in texts, with counts of its use.
         metrics: the requested metrics, in order.
         steps: requested metrics and their inputs, each after the metrics it is computed from.
         needs: inputs that every study must have.
-        fits: references to which metrics were fitted, for metrics that need it.
+        fits: metric -> the references to which it was fitted, for metrics that need it.
 
     Raises: UnknownName, InvalidSetting for metrics that do not exist, depend on themselves, or
         have columns of the same name.
@@ -66,7 +70,7 @@ class Plan:
         self.steps = tuple(self._inputs)
         self._columns = {metric: metric.columns for metric in self.steps}
         self._text = text
-        self.annotations = Memo(cache)
+        self.memo = Memo(cache)
         self._fitted = tuple(metric for metric in self.steps if metric.is_fitted)
         self.fits: Mapping[Metric, Fit] = {}
         self._signatures: dict[Any, Signature] = {}
@@ -83,7 +87,7 @@ class Plan:
         """Return whether a metric must be fitted to all references of a run, and was not."""
         return any(metric not in self.fits for metric in self._fitted)
 
-    def fit(self, references: Iterable[str]) -> "Plan":
+    def fit(self, references: Iterable[str]) -> "Self":
         """Return the plan with its metrics fitted to the references of a run.
 
         Args: references: those of every study, after the text policy; read once, in chunks.
@@ -99,13 +103,8 @@ class Plan:
             for metric, state in states.items():
                 states[metric] = metric.fit(part, state)
         digest = f"{total % 2**64:016x}"[:12]
-        return self.fitted_as({m: Fit(state, seen, digest) for m, state in states.items()})
-
-    def fitted_as(self, fits: Mapping[Metric, Fit]) -> "Plan":
-        """Return the plan with fits that were made earlier or in another process."""
         fitted = copy(self)
-        fitted.fits = {metric: fits[metric] for metric in self._fitted if metric in fits}
-        fitted._signatures = {}
+        fitted.fits = {m: Fit(state, seen, digest) for m, state in states.items()}
         return fitted
 
     def require(self) -> None:
@@ -116,43 +115,49 @@ class Plan:
             if reasons := [f"{metric}: {reason}" for metric, reason in lacking.items() if reason]:
                 raise MissingDependency("; ".join(reasons))
 
-    def signature(
-        self, metric: Metric, embeddings: Signature | None = None, C: float | None = None
+    def signature_of(
+        self, metric: Metric, embeddings: "EmbeddingTriples | StudyEmbedder | None" = None
     ) -> Signature:
         """Return what a metric's numbers depend on.
 
-        Args:
-            embeddings: signature of the embeddings, for a metric that looks at them.
-            C: the encoder's constant.
-
+        Args: embeddings: what a metric of embeddings looks at, or the embedder that makes it.
         Raises: InvalidSetting if the metric needs a constant C that the embeddings do not have.
         """
-        key = (metric, embeddings, C)
-        if (known := self._signatures.get(key)) is not None:
-            return known
-        found = self._signature_of(metric, embeddings, C)
-        if not _depends_on_files(metric):
+        facts = None if embeddings is None else (embeddings.signature, embeddings.C)
+        key = (metric, str(self.fits.get(metric, "each-batch")), facts)
+        if key not in self._signatures:
+            found = self._new_signature(metric, embeddings)
+            # A parameter may name a file or a model, which can change at any time.
+            if metric.inputs or any(p.kind is str and not p.choices for p in metric.parameters):
+                return found
             self._signatures[key] = found
-        return found
+        return self._signatures[key]
 
-    def values(self, batch: Batch) -> dict[Metric, MetricValues]:
+    def values(self, batch: Batch) -> dict[Metric, Computed]:
         """Compute the values of every requested metric, in order, for the same rows.
 
         A metric that must be fitted, and was not, is fitted to the references of the batch.
+
+        Raises: InvalidSetting where the batch lacks references or embeddings that metrics need.
         """
-        self._check(batch)
-        if self.needs_fit:
-            assert batch.references is not None
-            return self.fit(batch.references).values(batch)
-        found: dict[Metric, MetricValues] = {}
+        if self.needs.references and batch.references is None:
+            raise InvalidSetting("these metrics need references, but there are none")
+        if self.needs.embeddings and batch.embeddings is None:
+            named = next(metric for metric in self.steps if metric.uses_embeddings)
+            raise InvalidSetting(
+                f"{named} needs embeddings: pass embeddings=EmbeddingTriples(...), or an encoder"
+            )
+        if self.needs_fit and batch.references is not None:
+            return Plan.fit(self, batch.references).values(batch)
+        found: dict[Metric, Computed] = {}
         for metric, inputs in self._inputs.items():
-            given = replace(
+            own = replace(
                 batch,
                 inputs=[found[each] for each in inputs],
                 fit=self.fits.get(metric),
-                memo=self.annotations,
+                memo=self.memo,
             )
-            found[metric] = self._checked(metric, metric.compute(given), given)
+            found[metric] = self._checked(metric, metric.compute(own), own)
         return {metric: found[metric] for metric in self.metrics}
 
     def _add(self, metric: Metric, above: tuple[Metric, ...]) -> None:
@@ -167,16 +172,17 @@ class Plan:
             self._add(each, (*above, metric))
         self._inputs[metric] = inputs
 
-    def _signature_of(
-        self, metric: Metric, embeddings: Signature | None, C: float | None
+    def _new_signature(
+        self, metric: Metric, embeddings: "EmbeddingTriples | StudyEmbedder | None"
     ) -> Signature:
-        inputs = [self.signature(each, embeddings, C) for each in self._inputs[metric]]
+        inputs = [self.signature_of(each, embeddings) for each in self._inputs[metric]]
         settings = dict(metric.settings)
         facts: list[tuple[str, str | None]] = []
         if metric.uses_embeddings and embeddings is not None:
             if "C" in settings:
-                settings["C"] = constant_of(metric, C)
-            facts = list(embeddings if metric.uses_image else embeddings.without("img", "views"))
+                settings["C"] = constant_of(metric, embeddings.C)
+            of = embeddings.signature
+            facts = list(of if metric.uses_image else of.without("img", "views"))
         signature = Signature(metric.name).plus(settings).plus(metric.facts())
         if not metric.uses_embeddings and not inputs:
             known = metric.normalisation.items()
@@ -192,50 +198,31 @@ class Plan:
         flags = [name for name, value in every if value is None]
         return signature.plus(v=__version__).flagged(*flags)
 
-    def _check(self, batch: Batch) -> None:
-        if self.needs.references and batch.references is None:
-            raise InvalidSetting("these metrics need references, but there are none")
-        if self.needs.embeddings and batch.embeddings is None:
-            named = next(metric for metric in self.steps if metric.uses_embeddings)
-            raise InvalidSetting(
-                f"{named} needs embeddings: pass embeddings=EmbeddingTriples(...), or an encoder"
-            )
-
-    def _checked(self, metric: Metric, computed: Any, batch: Batch) -> MetricValues:
+    def _checked(self, metric: Metric, computed: Any, batch: Batch) -> Computed:
         """Check the columns; set nan, and no statistics, where a candidate has no value."""
         if not isinstance(computed, Computed):
             several = isinstance(computed, list | tuple) and np.ndim(computed) == 2
             computed = Computed(computed if several else [np.asarray(computed)])
         columns = [np.array(column, dtype=np.float64) for column in computed.columns]
-        names = self._columns[metric]
-        if len(columns) != len(names) or any(len(c) != len(batch) for c in columns):
+        wanted, count = len(self._columns[metric]), len(batch)
+        if len(columns) != wanted or any(len(column) != count for column in columns):
             raise InvalidSetting(
-                f"the metric {metric.name} must return {len(names)} columns of "
-                f"{len(batch)} values; it returned columns of {[len(c) for c in columns]} values"
+                f"the metric {metric.name} must return {wanted} columns of "
+                f"{count} values; it returned columns of {[len(c) for c in columns]} values"
             )
         failures = dict(computed.failures)
         for row in np.flatnonzero(~np.isfinite(columns[0])).tolist():
             of_inputs = (v.failures[row] for v in batch.inputs if row in v.failures)
             failures.setdefault(row, next(of_inputs, None) or _not_finite(metric))
         rows = list(failures)
-        statistics = computed.statistics
         for column in columns:
             column[rows] = np.nan
+        statistics = computed.statistics
         if statistics is not None:
             statistics = np.array(statistics, dtype=np.float64)
             statistics[rows] = 0.0
-        embeddings = batch.embeddings
-        return MetricValues(
-            metric=metric,
-            columns=dict(zip(names, columns, strict=True)),
-            statistics=statistics,
-            failures=dict(sorted(failures.items())),
-            signature=self.signature(
-                metric,
-                embeddings.facts if embeddings is not None else None,
-                embeddings.C if embeddings is not None else None,
-            ),
-        )
+        signature = self.signature_of(metric, batch.embeddings)
+        return Computed(columns, statistics, dict(sorted(failures.items())), signature)
 
 
 def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
@@ -296,11 +283,6 @@ def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
     return None
 
 
-def _depends_on_files(metric: Metric) -> bool:
-    """Return whether a parameter may name a file or a model, which can change at any time."""
-    return bool(metric.inputs) or any(p.kind is str and not p.choices for p in metric.parameters)
-
-
 def _number_of(text: str, position: int) -> int:
     if not isinstance(text, str):
         raise InvalidReport(f"references[{position}] must be a text, not a {type(text).__name__}")
@@ -351,7 +333,11 @@ def compute(
     plan.require()
     texts = None if references is None else as_texts("references", references)
     found = plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
-    return {name: column for each in found.values() for name, column in each.columns.items()}
+    return {
+        name: column
+        for metric, values in found.items()
+        for name, column in zip(metric.columns, values.columns, strict=True)
+    }
 
 
 def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) -> Signature:
@@ -362,7 +348,4 @@ def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) 
     """
     plan = Plan([metric])
     plan.require()
-    (found,) = plan.metrics
-    if embeddings is None:
-        return plan.signature(found)
-    return plan.signature(found, embeddings.facts, embeddings.C)
+    return plan.signature_of(plan.metrics[0], embeddings)

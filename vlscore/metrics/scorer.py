@@ -1,9 +1,10 @@
 """Scorer of studies: applies the text policy, embeds, computes metrics, returns scores."""
 
+import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
@@ -11,15 +12,17 @@ from numpy.typing import NDArray
 from vlscore.core import Cache, Signature, open_cache, warn_caller
 from vlscore.data import ImagePolicy, StudyTable, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
-from vlscore.metrics.arguments import items_of
-from vlscore.metrics.batch import Batch, EmbeddingTriples, Fit, spread
+from vlscore.metrics.arguments import Item, items_of
+from vlscore.metrics.batch import Batch, EmbeddingTriples, spread
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.plan import Plan
 from vlscore.metrics.registry import find_metrics
 from vlscore.metrics.scores import Score, ScoreTable, geometry
 
 if TYPE_CHECKING:
-    from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
+    from typing import Self
+
+    from vlscore.embedding import ImageDecoder, StudyEmbedder
     from vlscore.encoders import JointEncoder, Precision
 
 
@@ -44,24 +47,10 @@ class EmbedderOptions(TypedDict, total=False):
     cache: Cache | bool | str | os.PathLike[str]
 
 
-@dataclass(eq=False)
-class Item:
-    """One study to be scored.
-
-    Attributes:
-        candidate, reference: reports; the reference may be None if no metric looks at it.
-        shown: its images; None if no metric looks at them.
-        parts: findings and impression of the reference, if they are known separately.
-    """
-
-    candidate: str
-    reference: str | None
-    shown: "StudyViews | None" = None
-    parts: Mapping[str, str] | None = None
-
-
-class Scorer:
+class Scorer(Plan):
     """Scorer of candidates against image and reference; the encoder stays loaded between calls.
+
+    It is a plan of metrics with a text policy and an encoder.
 
     Args:
         encoder: name, or a loaded JointEncoder or StudyEmbedder; default: VLSCORE_ENCODER, else
@@ -75,7 +64,7 @@ class Scorer:
             cache, as in `StudyEmbedder`.
 
     Attributes:
-        plan: the metrics and what they need.
+        text_policy: which section of a report is scored.
         embedder: the StudyEmbedder; None if no metric looks at embeddings.
 
     Raises:
@@ -99,24 +88,23 @@ class Scorer:
         embedder = _as_embedder(encoder)
         own = open_cache(options.get("cache", True)) if embedder is None else None
         cache = own if embedder is None else embedder.engine.cache
-        self.plan = Plan(_chosen(metrics, C), text=self.text_policy.signature(), cache=cache)
-        self.plan.require()
+        super().__init__(_chosen(metrics, C), text=self.text_policy.signature(), cache=cache)
+        self.require()
         self.embedder: StudyEmbedder | None = None
         if embedder is not None:
             _refuse_options(options, "the StudyEmbedder has its own value")
-            if self.plan.needs.embeddings:
-                self.embedder = embedder
-        elif self.plan.needs.embeddings:
+            self.embedder = embedder if self.needs.embeddings else None
+        elif self.needs.embeddings:
             self.embedder = _embedder_of(encoder, options)
         else:
             files = {name: options.get(name) for name in ("weights", "tokenizer")}
             _refuse_options(files, "no metric needs an encoder")
-        self.signatures = self._signatures()
+        _ = self.signatures  # Raises where a metric lacks its constant.
 
     @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics in order; the first is the score."""
-        return self.plan.metrics
+    def signatures(self) -> dict[str, Signature]:
+        """Return metric -> what its values depend on."""
+        return {str(metric): self.signature_of(metric, self.embedder) for metric in self.metrics}
 
     @property
     def signature(self) -> Signature:
@@ -130,8 +118,8 @@ class Scorer:
             return ()
         from vlscore.embedding import constant_notes
 
-        notes = self.embedder.notes if self.plan.needs.images else ()
-        uses_published_C = any(m.settings.get("C", 0.0) is None for m in self.plan.steps)
+        notes = self.embedder.notes if self.needs.images else ()
+        uses_published_C = any(m.settings.get("C", 0.0) is None for m in self.steps)
         return (*notes, *constant_notes(self.embedder)) if uses_published_C else notes
 
     def language_notes(self, texts: Mapping[str, Iterable[str | None]]) -> list[str]:
@@ -141,7 +129,7 @@ class Scorer:
         """
         readers = [
             str(metric)
-            for metric in self.plan.steps
+            for metric in self.steps
             # A judge by a language model reads by no rules.
             if metric.uses_findings and not metric.settings.get("model")
         ]
@@ -154,19 +142,18 @@ class Scorer:
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
-        other.plan.annotations = self.plan.annotations
-        return other._with_plan(other.plan.fitted_as(self.plan.fits))
+        other.memo, other.fits = self.memo, self.fits
+        return other
 
     def for_table(self, table: StudyTable) -> "Scorer":
         """Return the scorer with `StudyEmbedder.for_table`: earlier images are used if possible."""
-        if self.embedder is None or not self.plan.needs.images:
+        if self.embedder is None or not self.needs.images:
             return self
         other = copy(self)
         other.embedder = self.embedder.for_table(table)
-        other.signatures = other._signatures()
         return other
 
-    def fit(self, references: Iterable[str | Item]) -> "Scorer":
+    def fit(self, references: Iterable[str | Item]) -> "Self":
         """Return the scorer with its metrics fitted to the references of a whole run.
 
         Metrics such as CIDEr-D weigh words by the number of references that contain them; without
@@ -177,11 +164,11 @@ class Scorer:
         """
         if isinstance(references, str | bytes):
             raise InvalidReport("references must be a list of reports, not one text")
-        return self._with_plan(self.plan.fit(self._references_of(references)))
-
-    def fitted_as(self, fits: Mapping[Metric, Fit]) -> "Scorer":
-        """Return the scorer with fits (`plan.fits`) that were made in another process."""
-        return self._with_plan(self.plan.fitted_as(fits))
+        usable: list[str] = []
+        for each in references:
+            with contextlib.suppress(VLScoreError):
+                usable.append(self._reference(each if isinstance(each, Item) else Item("", each)))
+        return super().fit(usable)
 
     @overload
     def score(
@@ -231,8 +218,7 @@ class Scorer:
         """
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error must be "raise" or "keep", not {on_error!r}')
-        rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
-        items = [Item(g, r, None if i is None else _shown(i)) for i, g, r in rows]
+        items, is_batch = items_of(image, candidate, reference, self.needs)
         table = self.score_items(items)
         guessed = [k for k, item in enumerate(items) if item.shown and item.shown.guessed]
         if guessed:
@@ -266,65 +252,24 @@ class Scorer:
         for row, item in enumerate(items):
             try:
                 candidate = select(item.candidate, self.text_policy, "candidate")
-                if self.plan.needs.references:
+                if self.needs.references:
                     references.append(self._reference(item))
             except VLScoreError as error:
                 failures[row] = error
             else:
                 rows.append(row)
                 candidates.append(candidate)
-        shown = [items[row].shown for row in rows]
-        table = self.score_selected(
-            candidates, references if self.plan.needs.references else None, shown
-        )
-        if len(rows) == len(items):
-            return table
-        count = len(items)
-        return ScoreTable(
-            {m: values.spread(rows, count, failures) for m, values in table.values.items()},
-            {name: spread(column, rows, count) for name, column in table.geometry.items()},
-        )
-
-    def score_selected(
-        self,
-        candidates: Sequence[str],
-        references: Sequence[str] | None,
-        shown: "Sequence[StudyViews | None]",
-    ) -> ScoreTable:
-        """Score a batch of texts to which the text policy was applied.
-
-        Args: shown: the images of each study; None where no metric looks at them.
-        """
-        triples: EmbeddingTriples | None = None
+        batch = Batch(candidates, references if self.needs.references else None)
         described: dict[str, NDArray[Any]] = {}
         if self.embedder is not None:
-            triples, truncated = self._embed(self.embedder, candidates, references, shown)
+            triples, truncated = self._embed(self.embedder, batch, [items[row] for row in rows])
+            batch = replace(batch, embeddings=triples)
             described = {**geometry(triples), **truncated}
-        batch = Batch(candidates, references, triples, memo=self.plan.annotations)
-        return ScoreTable(self.plan.values(batch), described)
-
-    def _references_of(self, references: Iterable[str | Item]) -> Iterator[str]:
-        for each in references:
-            item = each if isinstance(each, Item) else Item("", each)
-            try:
-                yield self._reference(item)
-            except VLScoreError:
-                continue
-
-    def _with_plan(self, plan: Plan) -> "Scorer":
-        other = copy(self)
-        other.plan = plan
-        other.signatures = other._signatures()
-        return other
-
-    def _signatures(self) -> dict[str, Signature]:
-        return {str(metric): self._signature(metric) for metric in self.plan.metrics}
-
-    def _signature(self, metric: Metric) -> Signature:
-        embedder = self.embedder
-        if embedder is None:
-            return self.plan.signature(metric)
-        return self.plan.signature(metric, embedder.signature, embedder.C)
+        values, count = self.values(batch), len(items)
+        if failures:
+            values = {m: each.spread(rows, count, failures) for m, each in values.items()}
+            described = {name: spread(each, rows, count) for name, each in described.items()}
+        return ScoreTable(values, described)
 
     def _reference(self, item: Item) -> str:
         if item.parts is not None:
@@ -332,37 +277,34 @@ class Scorer:
         return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
 
     def _embed(
-        self,
-        embedder: "StudyEmbedder",
-        candidates: Sequence[str],
-        references: Sequence[str] | None,
-        shown: "Sequence[StudyViews | None]",
+        self, embedder: "StudyEmbedder", batch: Batch, items: Sequence[Item]
     ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
-        needs, count = self.plan.needs, len(candidates)
-        compared = references if needs.embedded_references and references is not None else ()
+        """Return the embeddings of a batch, and which of its texts were truncated."""
+        from vlscore.embedding import StudyViews
+
+        compared = batch.references if self.needs.embedded_references else None
         # One list for candidates and references, so that batches hold texts of similar length.
-        texts = embedder.embed_texts([*candidates, *compared])
-        g = texts.rows(0, count)
-        r = texts.rows(count, 2 * count) if needs.embedded_references else None
-        i: EmbeddedRows | None = None
-        if needs.images:
-            i = embedder.embed_studies([study or _shown(()) for study in shown])
+        texts = embedder.embed_texts([*batch.candidates, *(compared or ())])
+        images = None
+        if self.needs.images:
+            images = embedder.embed_studies([item.shown or StudyViews(()) for item in items])
+        count, flags = len(batch), texts.truncated.numpy()
         failures: dict[int, VLScoreError] = {}
-        for part in (g, r, i):
-            if part is not None:
-                failures = {**part.failures, **failures}
+        for rows in (texts, images):
+            for row, error in rows.failures.items() if rows is not None else ():
+                failures.setdefault(row % count, error)
         triples = EmbeddingTriples(
-            None if i is None else i.vectors,
-            g.vectors,
-            None if r is None else r.vectors,
+            None if images is None else images.vectors,
+            texts.vectors[:count],
+            None if compared is None else texts.vectors[count:],
             embedder.signature,
             embedder.C,
             failures,
         )
-        flags = {"candidate_truncated": g.truncated.numpy()}
-        if r is not None:
-            flags["reference_truncated"] = r.truncated.numpy()
-        return triples, flags
+        truncated = {"candidate_truncated": flags[:count]}
+        if compared is not None:
+            truncated["reference_truncated"] = flags[count:]
+        return triples, truncated
 
 
 def _as_embedder(encoder: Any) -> "StudyEmbedder | None":
@@ -375,15 +317,9 @@ def _as_embedder(encoder: Any) -> "StudyEmbedder | None":
 
 
 def _embedder_of(encoder: Any, options: Mapping[str, Any]) -> "StudyEmbedder":
-    from vlscore.embedding import StudyEmbedder
+    from vlscore.embedding import StudyEmbedder  # loads torch
 
     return StudyEmbedder(encoder, **options)
-
-
-def _shown(images: Sequence[Any]) -> "StudyViews":
-    from vlscore.embedding import StudyViews
-
-    return StudyViews(images)
 
 
 def _chosen(metrics: Any, C: float | None) -> tuple[Metric, ...]:

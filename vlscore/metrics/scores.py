@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vlscore.core import Signature, frame_of_columns, plain
 from vlscore.errors import VLScoreError
-from vlscore.metrics.batch import EmbeddingTriples, MetricValues
+from vlscore.metrics.batch import Computed, EmbeddingTriples
 from vlscore.metrics.metric import Metric
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class ScoreTable(Sequence[Score]):
         geometry: name -> (n,) array, of the embedded triangles; empty without embeddings.
     """
 
-    values: Mapping[Metric, MetricValues]
+    values: Mapping[Metric, Computed]
     geometry: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
@@ -169,7 +169,7 @@ class ScoreTable(Sequence[Score]):
         return tuple(self.values)
 
     @property
-    def first(self) -> MetricValues:
+    def first(self) -> Computed:
         """Values of the first metric."""
         return next(iter(self.values.values()))
 
@@ -186,24 +186,27 @@ class ScoreTable(Sequence[Score]):
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return column -> (n,) array: every metric's numbers, then the geometry; nan if absent."""
         numbers = {
-            name: column for each in self.values.values() for name, column in each.columns.items()
+            name: column
+            for metric, each in self.values.items()
+            for name, column in zip(metric.columns, each.columns, strict=True)
         }
         return {**numbers, **self.geometry}
 
     @property
     def scores(self) -> NDArray[np.float64]:
         """Return the values of the first metric, (n,) float64."""
-        return self.first.first_column
+        return self.first.columns[0]
 
     @property
     def signature(self) -> Signature:
         """Return what the first metric's values depend on."""
-        return self.first.signature
+        return next(iter(self.signatures.values()))
 
     @property
     def signatures(self) -> dict[str, Signature]:
         """Return metric -> what its values depend on."""
-        return {next(iter(each.columns)): each.signature for each in self.values.values()}
+        found = {str(metric): each.signature for metric, each in self.values.items()}
+        return {name: signature for name, signature in found.items() if signature is not None}
 
     def mean(self) -> float:
         """Mean of the first metric over the studies that have a value; nan if none has."""
@@ -218,7 +221,7 @@ class ScoreTable(Sequence[Score]):
         return bootstrap_mean(valid, seed=seed) if len(valid) else None
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.scores)
 
     @overload
     def __getitem__(self, position: int) -> Score: ...
@@ -227,14 +230,15 @@ class ScoreTable(Sequence[Score]):
     def __getitem__(self, position: int | slice) -> Score | list[Score]:
         if isinstance(position, slice):
             return [self[k] for k in range(*position.indices(len(self)))]
-        if not -len(self) <= position < len(self):
-            raise IndexError(f"the table has {len(self)} scores, but no score {position}")
-        row = position % len(self)
+        count = len(self)
+        if not -count <= position < count:
+            raise IndexError(f"the table has {count} scores, but no score {position}")
+        row = position % count
         return Score(
             values={
                 name: float(column[row])
-                for each in self.values.values()
-                for name, column in each.columns.items()
+                for metric, each in self.values.items()
+                for name, column in zip(metric.columns, each.columns, strict=True)
             },
             geometry={name: column[row].item() for name, column in self.geometry.items()},
             signatures=self.signatures,
@@ -269,7 +273,7 @@ class ScoreTable(Sequence[Score]):
 
     def __str__(self) -> str:
         names = [
-            *(name for each in self.values.values() for name in each.columns),
+            *(name for metric in self.values for name in metric.columns),
             *(name for name in ("area", "foot") if name in self.geometry),
         ]
         widths = [max(len(name), 10) for name in names]

@@ -215,10 +215,9 @@ class _Search:
         plan = Plan([self._settings.scored], text=self._policy.signature())
         # The index names the corpus to which `TextSearch` fits the metric.
         fit = "corpus" if plan.needs_fit else None
+        signature = plan.signature_of(self._settings.scored, embedder).plus(fit=fit)
         if embedder is None:
-            return plan.signature(self._settings.scored).plus(fit=fit)
-        signature = plan.signature(self._settings.scored, embedder.signature, embedder.C)
-        signature = signature.plus(fit=fit)
+            return signature
         if target is None:
             # The candidates that are scored depend on the encoder that found them.
             flags = [name for name, value in embedder.signature if value is None]

@@ -81,7 +81,7 @@ class TextSearch:
                 (values,) = self._plan.values(batch).values()
                 for error in values.failures.values():
                     errors.setdefault(q, error)
-                hits.add(q, np.array(some, np.int64), -self._metric.sign * values.first_column)
+                hits.add(q, np.array(some, np.int64), -self._metric.sign * values.columns[0])
         return [
             errors[q] if q in errors and not len(found) else found
             for q, found in enumerate(self._pairs(hits))

@@ -455,7 +455,7 @@ def test_a_candidate_without_the_section_fails_alone_for_every_metric():
     assert list(table.failures) == [1]
     assert "the candidate has no section for 'impression'" in str(table.failures[1])
     for values in table.values.values():
-        assert np.isnan(values.first_column).tolist() == [False, True, False]
+        assert np.isnan(values.columns[0]).tolist() == [False, True, False]
     # Silence is an answer, and is scored under every policy.
     empty = Scorer(HashEncoder()).score(picture(2), "", "no effusion")
     assert table.scores[2] == float(empty)

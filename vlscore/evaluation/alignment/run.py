@@ -149,7 +149,7 @@ def _measure(
     on_progress: OnProgress,
 ) -> tuple[Measured, list[str]]:
     """Score the pairs; return the values, and notes on composites fitted to some of the pairs."""
-    if scorer.plan.needs_fit and pairs.references is not None:
+    if scorer.needs_fit and pairs.references is not None:
         scorer = scorer.fit(pairs.references)
     items = [_item(scorer, pairs, row, shown) for row in range(len(pairs))]
     table = score_table(items, scorer, on_progress=on_progress)
@@ -163,9 +163,10 @@ def _measure(
                 notes.append(
                     f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}"
                 )
-        numbers = found.columns[column]
+        position = metric.columns.index(column)
+        numbers = found.columns[position]
         measured.values[name] = np.where(np.isfinite(numbers), numbers, np.nan)
-        output = metric.outputs[metric.columns.index(column)]
+        output = metric.outputs[position]
         measured.higher_is_better[name] = output.higher_is_better
         measured.signatures[name] = found.signature
         measured.failures |= {(row, column): str(why) for row, why in found.failures.items()}
@@ -174,9 +175,9 @@ def _measure(
 
 def _item(scorer: Scorer, pairs: RatedPairs, row: int, shown: Shown | None) -> Item | VLScoreError:
     reference, text = pairs.texts_at(row)
-    if scorer.plan.needs.references and not (reference or "").strip():
+    if scorer.needs.references and not (reference or "").strip():
         return InvalidStudy("the reference report is empty")
-    if shown is None or not scorer.plan.needs.images:
+    if shown is None or not scorer.needs.images:
         return Item(text or "", reference)
     views = shown(pairs.studies[row])
     if views is None:
@@ -196,7 +197,7 @@ def _shown(pairs: RatedPairs, studies: StudyTable | None) -> tuple[Shown | None,
 
 def _check_inputs(scorer: Scorer, pairs: RatedPairs, has_images: bool) -> None:
     """Raise InvalidSetting where the rated set lacks what the metrics look at."""
-    needs = scorer.plan.needs
+    needs = scorer.needs
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
             f"{', '.join(map(str, scorer.metrics))} look at reports, and {pairs.source} has none: "

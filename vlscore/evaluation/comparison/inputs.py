@@ -77,7 +77,7 @@ class Inputs:
         systems = join(sources, image_table, ignores_blanks=settings.ignore_blanks)
         if scorer is not None and image_table is not None:
             scorer = scorer.for_table(image_table)
-        if scorer is not None and scorer.plan.needs_fit:
+        if scorer is not None and scorer.needs_fit:
             scorer = scorer.fit(
                 Item("", study.reference, None, study.parts) for study in systems.studies
             )
@@ -210,7 +210,7 @@ def _image_table(
 ) -> StudyTable | None:
     """Open the first table with images, where values of images are computed."""
     computes = settings.baselines or any(source.run is None for source in sources)
-    if scorer is None or not computes or not scorer.plan.needs.images:
+    if scorer is None or not computes or not scorer.needs.images:
         return None
     table = table_with_images(sources).table
     return open_studies(table.path, needs={"image"}, image_root=image_root, columns=table.columns)

@@ -166,7 +166,7 @@ def _scored(
     flags = table.geometry.get(_TRUNCATED)
     return {
         name: SystemValues(
-            {n: of(c, k) for each in table.values.values() for n, c in each.columns.items()},
+            {name: of(table.columns[name], k) for m in table.metrics for name in m.columns},
             {
                 str(metric): of(each.statistics, k)
                 for metric, each in table.values.items()

@@ -96,7 +96,7 @@ class OnRay:
             max_task_retries=-1,
         )(ScoringActor)
         signatures = {name: str(each) for name, each in scorer.signatures.items()}
-        fits = ray.put(dict(scorer.plan.fits))
+        fits = ray.put(dict(scorer.fits))
         return [kind.remote(self._recipe, fits, signatures, workers) for _ in range(count)]
 
 
@@ -132,7 +132,8 @@ class ScoringActor:
         return tables, work.since(before) if work is not None else {}
 
     def _made(self) -> Scorer:
-        scorer = self._recipe().fitted_as(self._fits)
+        scorer = self._recipe()
+        scorer.fits = self._fits
         own = {name: str(each) for name, each in scorer.signatures.items()}
         if own != self._signatures:
             raise InvalidSetting(

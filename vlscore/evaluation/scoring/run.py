@@ -105,7 +105,7 @@ def evaluate(
     names = own_names(own_columns)
     own = read_own(names, studies, scorer.metrics)
     rows = list(studies)
-    if scorer.plan.needs_fit:
+    if scorer.needs_fit:
         scorer = scorer.fit(
             Item("", row.reference, parts=row.parts) for row in rows if isinstance(row, Study)
         )
@@ -119,7 +119,7 @@ def evaluate(
         "own_columns": own_columns if names else None,
         "part": part,
     }
-    needs_images = scorer.plan.needs.images
+    needs_images = scorer.needs.images
 
     def compute(path: Path) -> Content:
         began, work = time.monotonic(), _work(scorer)
@@ -300,8 +300,7 @@ def _opened(
     image_root: str | Path | None,
     columns: ColumnNames | None,
 ) -> StudyTable:
-    plan = Plan(DEFAULT_METRIC) if scorer is None else scorer.plan
-    roles = plan.needs.roles
+    roles = (Plan(DEFAULT_METRIC) if scorer is None else scorer).needs.roles
     if not isinstance(table, StudyTable):
         return open_studies(table, needs=roles, image_root=image_root, columns=columns)
     if image_root is not None or columns is not None:
@@ -356,7 +355,7 @@ def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
 def _work(scorer: Scorer) -> dict[str, int]:
     """Return counts of what was computed and what was cached so far; empty without a network."""
     found = scorer.embedder.engine.work.to_dict() if scorer.embedder is not None else {}
-    return {**found, **scorer.plan.annotations.to_dict()}
+    return {**found, **scorer.memo.to_dict()}
 
 
 def _encoder_facts(embedder: "StudyEmbedder | None") -> dict[str, Any]:

@@ -142,7 +142,7 @@ def item_of(row: Study | BadRow, scorer: Scorer) -> Row:
     """Return what `score_table` scores; an error for a row that could not be read."""
     if isinstance(row, BadRow):
         return InvalidStudy(row.reason)
-    if not scorer.plan.needs.images:
+    if not scorer.needs.images:
         return Item(row.candidate or "", row.reference, None, row.parts)
 
     from vlscore.embedding import StudyViews  # loads torch
@@ -191,7 +191,7 @@ def counts_of(
 
 def count_headings(studies: Iterable[Study], scorer: Scorer) -> int:
     """Return how many references have headings although they are scored whole."""
-    if scorer.text_policy.section_of("reference") != "all" or not scorer.plan.needs.references:
+    if scorer.text_policy.section_of("reference") != "all" or not scorer.needs.references:
         return 0
     return sum(s.parts is None and has_headings(s.reference or "") for s in studies)
 

@@ -200,8 +200,10 @@ class CompositeMetric(Metric):
     def compute(self, batch: Batch) -> Computed:
         total = np.zeros(len(batch))
         failures: dict[int, VLScoreError] = {}
-        for each, values in zip(self.composite.inputs, batch.inputs, strict=True):
-            metric = values.metric
+        for each, metric, values in zip(
+            self.composite.inputs, self.inputs, batch.inputs, strict=True
+        ):
+            assert values.signature is not None
             before, now = (
                 dict(signature.without(*_MAY_DIFFER, metric.library))
                 for signature in (Signature.parse(each.signature), values.signature)
@@ -213,7 +215,7 @@ class CompositeMetric(Metric):
                     f"{', '.join(differing)}: {each.signature} then, {values.signature} now. "
                     "Use the settings of the fit, or fit a new composite"
                 )
-            total += each.weight * metric.sign * (values.first_column - each.mean) / each.deviation
+            total += each.weight * metric.sign * (values.columns[0] - each.mean) / each.deviation
             failures = {**values.failures, **failures}
         return Computed([total], failures=failures)
 

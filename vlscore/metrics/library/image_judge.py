@@ -67,7 +67,7 @@ class ImageJudge(JudgeScore):
 
         triples = batch.embeddings
         assert triples is not None
-        evidence = self.read_evidence(str(triples.facts))
+        evidence = self.read_evidence(str(triples.signature))
         vectors = np.asarray(triples.images, np.float64)
         failures: dict[int, VLScoreError] = dict(triples.failures)
         seen = findings_seen(evidence, np.nan_to_num(vectors))

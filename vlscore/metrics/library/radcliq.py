@@ -91,7 +91,7 @@ class RadCliQv0(Metric):
         failures: dict[int, VLScoreError] = {}
         for values in reversed(batch.inputs):
             failures.update(values.failures)
-        inputs = np.stack([values.first_column for values in batch.inputs], axis=1)
+        inputs = np.stack([values.columns[0] for values in batch.inputs], axis=1)
         # Row by row, so that a pair's number does not depend on how many there are.
         found = ((inputs - means) / scales * weights).sum(axis=1) + intercept
         return Computed([found], failures=failures)
