@@ -9,7 +9,7 @@ the GPU kept its pace.
 LIMITR's layout, random weights unless --weights names a checkpoint; 2,000 reports of lengths like
 those of the Indiana collection. The page is written after each stage: one that fails or is stopped
 costs itself alone.
-- reports: `EmbeddingEngine.embed_reports` in bf16, tokenising included, wall clock between two
+- reports: `EmbeddingEngine.embed_texts` in bf16, tokenising included, wall clock between two
   synchronisations; the authors' way is one report at a time in fp32, 97 tokens, a Python loop over
   tokens (written anew from reading gefend/LIMITR, commit 891468e), on 50 of them.
 - BERT: the report tower alone over the same batches; as it is, and its layers under torch.compile.
@@ -160,8 +160,7 @@ class Stages:
         engine, looped = EmbeddingEngine(self.encoder, precision="bf16"), self.sizes.looped
 
         def ours() -> None:
-            engine.forget()
-            engine.embed_reports(self.reports)
+            engine.embed_texts(self.reports)
 
         ours()
         rate = len(self.reports) / self.by_clock(ours)
@@ -209,8 +208,7 @@ class Stages:
             engine.embed_pending(pending)
 
         def texts() -> None:
-            engine.forget()
-            engine.embed_reports(self.reports)
+            engine.embed_texts(self.reports)
 
         def both() -> None:
             texts()
@@ -262,7 +260,7 @@ class Stages:
                 )
                 for k in range(count)
             ]
-            return engine.embed_pending(pending).vectors, engine.embed_reports(texts).vectors
+            return engine.embed_pending(pending).vectors, engine.embed_texts(texts).vectors
 
         def area(found: tuple[torch.Tensor, torch.Tensor]) -> np.ndarray:
             return triangle_area(found[0], found[1][:count], found[1][count:]).numpy()

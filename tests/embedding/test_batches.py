@@ -65,7 +65,7 @@ def test_where_memory_is_short_the_batch_is_halved_and_the_run_goes_on(shortage)
         engine.embed_images(pictures(9, seed=1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.testing.assert_close(engine.embed_reports(TEXTS).vectors, expected)
+        torch.testing.assert_close(engine.embed_texts(TEXTS).vectors, expected)
     assert engine.work.images_embedded == 49
 
 
@@ -92,7 +92,7 @@ def test_reports_of_like_length_share_a_pass():
             return super().embed_reports(tokens)
 
     engine = EmbeddingEngine(Watched(), batch_size=1)
-    engine.embed_reports(TEXTS)
+    engine.embed_texts(TEXTS)
     padded = sum(rows * length for rows, length in shapes)
     words = sum(min(len(text.split()), 12) for text in TEXTS)
     assert all(rows * length <= 64 or rows == 1 for rows, length in shapes)
@@ -101,7 +101,7 @@ def test_reports_of_like_length_share_a_pass():
 
 def test_more_texts_than_one_window_are_the_same(monkeypatch):
     monkeypatch.setattr("vlscore.embedding.engine._REPORTS_AT_ONCE", 7)
-    found = EmbeddingEngine(HashEncoder()).embed_reports([*TEXTS, *TEXTS[:9]])
+    found = EmbeddingEngine(HashEncoder()).embed_texts([*TEXTS, *TEXTS[:9]])
     expected = HashEncoder().encode_reports([*TEXTS, *TEXTS[:9]])
     torch.testing.assert_close(found.vectors, expected)
 
@@ -132,7 +132,7 @@ def test_the_batch_size_follows_from_the_device(monkeypatch):
     assert default_batch_size(torch.device("cuda")) == batches._MOST_IMAGES
     Properties.total_memory = 2 << 30
     assert default_batch_size(torch.device("cuda")) == 16
-    assert StudyEmbedder(HashEncoder()).engine.batch_size == 16
+    assert StudyEmbedder(HashEncoder()).batch_size == 16
 
 
 def test_a_file_that_stands_in_several_rows_is_embedded_once(tmp_path):

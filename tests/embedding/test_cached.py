@@ -51,7 +51,7 @@ def embedded(embedder, images, texts=TEXTS):
 
 
 def computed(embedder):
-    work = embedder.engine.work.to_dict()
+    work = embedder.work.to_dict()
     return {name: work[name] for name in NOTHING}
 
 
@@ -63,7 +63,7 @@ def test_a_second_embedder_computes_nothing_and_gives_the_same_bytes(images):
     assert embedded(warm, images) == first
     assert computed(warm) == NOTHING
     assert (warm.encoder.image_rows, warm.encoder.report_rows) == (0, 0)
-    found = warm.engine.work
+    found = warm.work
     assert (found.images_from_cache, found.reports_from_cache) == (5, 3)
     # The encoder's numbers depend on their company, so that another order would show.
     assert embedded(embedder_of(cache=False), images[::-1], TEXTS[::-1]) != first
@@ -93,8 +93,8 @@ def test_other_encoders_and_precisions_are_not_confused(images, encoder, options
     embedded(embedder_of(), images)
     other = embedder_of(encoder(), **options)
     embedded(other, images)
-    assert other.engine.work.images_embedded == 5
-    assert other.engine.work.reports_embedded == 3
+    assert other.work.images_embedded == 5
+    assert other.work.reports_embedded == 3
 
 
 @pytest.mark.usefixtures("cache")
@@ -135,7 +135,7 @@ def test_the_content_counts_and_not_the_name(images, tmp_path):
     write_image(images[0], 77)
     third = embedder_of()
     assert embedded(third, images) != first
-    assert third.engine.work.images_decoded == 1
+    assert third.work.images_decoded == 1
 
 
 def test_weights_that_are_trained_or_were_not_loaded_by_name_use_no_cache(images, cache):
@@ -158,9 +158,8 @@ def test_weights_that_are_trained_or_were_not_loaded_by_name_use_no_cache(images
 def test_code_that_nobody_vouches_for_is_not_kept(images, cache):
     embedder = embedder_of(HashEncoder())
     for _ in range(2):
-        embedder.engine.forget()
         embedded(embedder, images)
-    assert embedder.engine.work.images_from_cache == embedder.engine.work.reports_from_cache == 0
+    assert embedder.work.images_from_cache == embedder.work.reports_from_cache == 0
 
 
 def test_a_pipeline_that_nobody_vouches_for_keeps_no_images(images, cache):
@@ -169,7 +168,7 @@ def test_a_pipeline_that_nobody_vouches_for_keeps_no_images(images, cache):
     for number in range(2):
         embedder = embedder_of(encoder)
         embedded(embedder, images)
-        found = embedder.engine.work
+        found = embedder.work
         assert (found.images_from_cache, found.reports_from_cache) == (0, 3 * number)
 
 
@@ -190,7 +189,7 @@ def test_a_damaged_entry_is_computed_anew(images, cache):
     with pytest.warns(RuntimeWarning, match="1 damaged"):
         found = embedded(again, images)
     assert len(found) == len(first)
-    assert again.engine.work.images_embedded + again.engine.work.reports_embedded == 1
+    assert again.work.images_embedded + again.work.reports_embedded == 1
     assert embedded(embedder_of(), images) == found
 
 
@@ -200,7 +199,7 @@ def test_an_image_that_changes_while_it_is_read_is_not_kept(images, cache, monke
         study = embedder.begin(StudyViews(images[:1]), decoder)
         write_image(images[0], 99)
         replaced = embedder.embed_studies([study]).vectors
-    assert embedder_of().engine.begin(images[0]).embedding is None
+    assert embedder_of().begin(StudyViews(images[:1])).frontal[0].embedding is None
     assert torch.equal(embedder_of().embed_studies([StudyViews(images[:1])]).vectors, replaced)
 
 
@@ -218,7 +217,7 @@ def test_vectors_that_are_not_finite_are_not_kept(images, cache):
     again = embedder_of(Broken())
     again.embed_texts(TEXTS)
     again.embed_studies([StudyViews([path]) for path in images])
-    assert again.engine.work.images_from_cache == again.engine.work.reports_from_cache == 0
+    assert again.work.images_from_cache == again.work.reports_from_cache == 0
 
 
 def test_nothing_that_names_a_file_or_a_text_is_written(images, cache):
@@ -255,7 +254,7 @@ def test_a_view_is_read_once_while_the_file_does_not_change(tmp_path, monkeypatc
             asked.append(image)
             return stored_view(image)
 
-        monkeypatch.setattr("vlscore.embedding.engine.stored_view", counted)
+        monkeypatch.setattr("vlscore.embedding.embedder.stored_view", counted)
         embedder = embedder_of(cache=tmp_path / "cache")
         found = embedder.embed_studies([StudyViews([path]), StudyViews([other])])
         assert len(asked) == reads

@@ -66,7 +66,7 @@ def test_each_image_is_embedded_once_without_a_cache(tmp_path, monkeypatch):
         pixels = np.random.default_rng(k).integers(0, 255, (64, 64), np.uint8)
         pil.fromarray(pixels).save(path)
     scorer = Scorer("phantom", metrics="cosine,image-gain-cosine", cache=False, batch_size=1)
-    engine = scorer.embedder.engine
+    engine = scorer.embedder
     rows = [
         Item(f"effusion {k}", "no effusion", StudyViews((paths[k % 3],)))
         for k in range(3 * engine.rows_at_once)

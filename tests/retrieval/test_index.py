@@ -218,7 +218,7 @@ def test_a_build_again_takes_its_embeddings_from_the_cache(table, tmp_path):
         index_build(table, tmp_path / "a", KeptEmbedder(tmp_path), on_progress=stop)
     again = KeptEmbedder(tmp_path)
     index = index_build(table, tmp_path / "a", again)
-    assert (len(index), again.engine.work.reports_embedded) == (12, 0)
+    assert (len(index), again.work.reports_embedded) == (12, 0)
 
 
 def KeptEmbedder(folder):

@@ -131,7 +131,7 @@ def test_a_stopped_search_takes_its_hits_from_the_cache(index, studies, tmp_path
     repeated = oracle(studies, tmp_path / "repeated", index, kept())
     assert sum(searched) == 9
     assert files_of(repeated.folder) == files_of(whole.folder)
-    assert again.engine.work.images_embedded <= STUDIES - 6
+    assert again.work.images_embedded <= STUDIES - 6
     unchanged = oracle(studies, tmp_path / "whole", index, kept())
     assert unchanged.unchanged
 

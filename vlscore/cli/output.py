@@ -65,7 +65,7 @@ def print_precision_note(embedder: "StudyEmbedder | None") -> None:
     if embedder is not None:
         from vlscore.encoders import why_slow
 
-        reason = why_slow(embedder.engine.precision, embedder.encoder.device)
+        reason = why_slow(embedder.precision, embedder.encoder.device)
         if reason is not None:
             echo(f"note: {reason}", err=True)
 

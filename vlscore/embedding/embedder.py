@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlscore.core import Cache, Signature, open_cache, warn_caller
-from vlscore.data import ImagePolicy, Provenance, Radiograph, StudyTable
+from vlscore.core import Cache, Signature, __version__, libraries, open_cache, warn_caller
+from vlscore.data import ImagePolicy, Provenance, Radiograph, StudyTable, stored_view
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
-from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine, Tower
+from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine, Tower, digest_of
 from vlscore.embedding.views import WITH_PRIOR, check_view_policy, choose_views, view_notes
 from vlscore.encoders import (
     ImagePipeline,
@@ -66,8 +66,8 @@ class StudyViews:
     vector: Tensor | None = None
 
 
-class StudyEmbedder:
-    """Embedder of the images and reports of studies with one encoder and one set of policies.
+class StudyEmbedder(EmbeddingEngine):
+    """Embedder of the images and reports of studies: an engine that chooses views.
 
     The encoder is shared and never changed: two embedders with other policies may use the same one.
 
@@ -107,31 +107,30 @@ class StudyEmbedder:
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
             raise InvalidSetting(f"batch_size is a number from 1 on, not {batch_size!r}")
         policy = ImagePolicy.named(image_policy) if image_policy is not None else None
-        self.encoder = _ready(encoder, device, weights, tokenizer)
-        check_precision(precision, self.encoder.device)
-        if (reason := why_slow(precision, self.encoder.device)) is not None:
+        loaded = _ready(encoder, device, weights, tokenizer)
+        check_precision(precision, loaded.device)
+        if (reason := why_slow(precision, loaded.device)) is not None:
             warn_caller(reason, SlowPrecisionWarning)
-        self.image_policy = _check_policy(policy or self.encoder.image_policy, self.encoder)
-        self.views = check_view_policy(views, self.encoder)
-        self.engine = EmbeddingEngine(
-            self.encoder,
+        super().__init__(
+            loaded,
             batch_size=batch_size,
             precision=precision,
-            image_policy=self.image_policy,
+            image_policy=_check_policy(policy or loaded.image_policy, loaded),
             cache=open_cache(cache),
         )
-        if self.encoder.card.demonstration:
-            _warn_of_demonstration(self.encoder.card.name)
-
-    @property
-    def dim(self) -> int:
-        """Dimensions of an embedding."""
-        return self.encoder.card.dim
+        self.views = check_view_policy(views, loaded)
+        if loaded.card.demonstration:
+            _warn_of_demonstration(loaded.card.name)
 
     @property
     def C(self) -> float | None:
         """The encoder's published constant of VLScore; None if none was published."""
         return self.encoder.card.C
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user of image embeddings, one sentence each; see `view_notes`."""
+        return view_notes(self.encoder, self.views)
 
     @cached_property
     def signature(self) -> Signature:
@@ -140,15 +139,10 @@ class StudyEmbedder:
             enc=f"{self.encoder.card.name}@{self.encoder.checksum[:12]}",
             img=self.image_policy.signature(),
             views=self.views,
-            prec=self.engine.precision,
+            prec=self.precision,
         )
         flags = ("DEMONSTRATION-ENCODER",) if self.encoder.card.demonstration else ()
         return signature.flagged(*flags)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the user of image embeddings, one sentence each; see `view_notes`."""
-        return view_notes(self.encoder, self.views)
 
     def for_table(self, table: StudyTable) -> "StudyEmbedder":
         """Return the embedder for the studies of a table: with their earlier images, if it can.
@@ -164,31 +158,27 @@ class StudyEmbedder:
         other.views = WITH_PRIOR
         return other
 
-    def decoder(self, workers: int = 0) -> ImageDecoder:
-        """Return a decoder of images for this embedder, with `workers` processes."""
-        return self.engine.decoder(workers)
-
     def begin(self, study: StudyViews, decoder: ImageDecoder | None = None) -> StudyViews:
-        """Choose the views and begin to decode them; an error is stored in the study."""
+        """Choose the views and begin to decode them; an error is stored in the study.
+
+        Args: decoder: as `decoder` returns it; None decodes in this process when pixels are needed.
+        """
         if study.vector is not None:
             return study
         try:
-            chosen = choose_views(study.images, study.views, self.views, self.engine.view_of)
+            chosen = choose_views(study.images, study.views, self.views, self._view_of)
         except VLScoreError as error:
             study.error = error
             return study
+        decoder = decoder or self.decoder()
         study.guessed = chosen.guessed
-        begin = self.engine.begin
-        if self._takes_prior(study):
+        if self.views == WITH_PRIOR and study.prior is not None:
             pair = (chosen.frontal[0], study.prior)
-            study.frontal = [begin(pair, decoder, tower="images with prior")]
+            study.frontal = [self.pending(pair, decoder, "images with prior")]
         else:
-            study.frontal = [begin(image, decoder) for image in chosen.frontal]
-        study.lateral = [begin(image, decoder, tower="lateral images") for image in chosen.lateral]
+            study.frontal = [self.pending(image, decoder) for image in chosen.frontal]
+        study.lateral = [self.pending(each, decoder, "lateral images") for each in chosen.lateral]
         return study
-
-    def _takes_prior(self, study: StudyViews) -> bool:
-        return self.views == WITH_PRIOR and study.prior is not None
 
     def embed_studies(self, studies: Sequence[StudyViews]) -> EmbeddedRows:
         """Embed the images of each study to one vector; failures are listed and not raised.
@@ -196,22 +186,21 @@ class StudyEmbedder:
         Several views are averaged. Under "frontal+lateral" a missing lateral view counts as a zero
         vector, as LIMITR's code does.
         """
-        for study in studies:
+        failures: dict[int, VLScoreError] = {}
+        shown: dict[Tower, list[tuple[int, PendingPixels]]] = defaultdict(list)
+        for row, study in enumerate(studies):
             if not study.frontal and study.error is None:
                 self.begin(study)
-        failures = {row: study.error for row, study in enumerate(studies) if study.error}
-        usable = [row for row in range(len(studies)) if row not in failures]
-        vectors = torch.zeros(len(studies), self.dim)
-        shown: dict[Tower, list[tuple[int, PendingPixels]]] = defaultdict(list)
-        for row in usable:
-            with_prior = self._takes_prior(studies[row])
-            tower: Tower = "images with prior" if with_prior else "images"
-            shown[tower] += [(row, image) for image in studies[row].frontal]
-            shown["lateral images"] += [(row, image) for image in studies[row].lateral]
-        for tower, pending in shown.items():
-            if not pending:
+            if study.error is not None:
+                failures[row] = study.error
                 continue
-            embedded = self.engine.embed_pending([image for _, image in pending], tower=tower)
+            with_prior = self.views == WITH_PRIOR and study.prior is not None
+            tower: Tower = "images with prior" if with_prior else "images"
+            shown[tower] += [(row, image) for image in study.frontal]
+            shown["lateral images"] += [(row, image) for image in study.lateral]
+        vectors = torch.zeros(len(studies), self.dim)
+        for tower, pending in shown.items():
+            embedded = self.embed_pending([image for _, image in pending], tower)
             for k, (row, _) in enumerate(pending):
                 vectors[row] += embedded.vectors[k]
                 if k in embedded.failures:
@@ -220,12 +209,9 @@ class StudyEmbedder:
             vectors[row] /= 2 if self.views == "frontal+lateral" else max(len(study.frontal), 1)
             if study.vector is not None:
                 vectors[row] = study.vector
-        truncated = torch.zeros(len(studies), dtype=torch.bool)
-        return self._checked(EmbeddedRows(vectors, failures, truncated))
-
-    def embed_texts(self, texts: Sequence[str]) -> EmbeddedRows:
-        """Embed each whole text to one vector; equal texts are embedded once."""
-        return self._checked(self.engine.embed_reports(texts))
+            # Pixels are no longer needed.
+            study.frontal, study.lateral = [], []
+        return self._checked(vectors, failures)
 
     def embed_black(self) -> Tensor:
         """Embed a black image (d,), which readers of files refuse for a study."""
@@ -239,17 +225,20 @@ class StudyEmbedder:
         study = StudyViews(images=("black image",), frontal=black, lateral=lateral)
         return self.embed_studies([study]).vectors[0]
 
-    def _checked(self, embedded: EmbeddedRows) -> EmbeddedRows:
-        """Turn rows that are not finite into failures, and set failures to nan."""
-        failures = dict(embedded.failures)
-        for row in torch.nonzero(~embedded.vectors.isfinite().all(1)).flatten().tolist():
-            text = f"{self.encoder.card.name} returned an embedding that is not finite"
-            failures.setdefault(row, VLScoreError(text))
-        rows = sorted(failures)
-        embedded.vectors[rows] = torch.nan
-        embedded.truncated[rows] = False
-        ordered = {row: failures[row] for row in rows}
-        return EmbeddedRows(embedded.vectors, ordered, embedded.truncated)
+    def _view_of(self, image: Any) -> str | None:
+        """Return the view position in an image's DICOM header; None if it is unknown."""
+        digest = digest_of(image)
+        if self.cache is None or digest is None:
+            return stored_view(image)
+        names = self._namespaces.get(("views", ""))
+        if names is None:
+            facts = {"holds": "views in headers", "vlscore": __version__, **libraries()}
+            names = self._namespaces["views", ""] = self.cache.namespace(facts)
+        stored = names.get([digest])
+        if digest not in stored:
+            stored = names.put({digest: stored_view(image)})
+        view: str | None = stored[digest]
+        return view
 
 
 def _ready(

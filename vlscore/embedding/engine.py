@@ -1,4 +1,4 @@
-"""Embed images and texts: deduplicated, sorted by length, batched, failing item by item."""
+"""Embed images and texts with one encoder: deduplicated, batched, failing item by item."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import Cache, LRUCache, Namespace, __version__, file_digest, libraries
-from vlscore.data import ImagePolicy, stored_view
+from vlscore.core import Cache, Namespace, file_digest
+from vlscore.data import ImagePolicy
 from vlscore.embedding.batches import Forward, Work, default_batch_size, in_batches, stacked
 from vlscore.embedding.cache_facts import embedding_facts, has_known_weights
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready
 from vlscore.errors import VLScoreError
 
-# Embeddings of repeated reports in memory: a bound, generous for real corpora, where
-# the most frequent normal reports make most of the repetition.
-_REMEMBERED_REPORTS = 10_000
 # Rows with two reports each: then 95 % of the tokens that a processor computes are no padding.
 _BATCHES_AT_ONCE = 16
 # Number of reports that are sorted together: enough to make padding rare, with still few tokens.
@@ -40,7 +37,7 @@ class EmbeddedRows:
 
     Attributes:
         vectors: (n, d) float32, on the CPU.
-        failures: row -> why it has no embedding.
+        failures: row -> why it has no embedding, in order.
         truncated: (n,) bool: the encoder did not read the text's tail; False for images.
     """
 
@@ -48,22 +45,18 @@ class EmbeddedRows:
     failures: dict[int, VLScoreError]
     truncated: Tensor
 
-    def rows(self, start: int, stop: int) -> "EmbeddedRows":
-        """Return some of the rows, numbered from 0 again."""
-        failures = {k - start: e for k, e in self.failures.items() if start <= k < stop}
-        return EmbeddedRows(self.vectors[start:stop], failures, self.truncated[start:stop])
-
 
 class EmbeddingEngine:
-    """Engine that embeds with one encoder at one precision; threads may share it.
+    """Engine that embeds images and texts with one encoder at one precision.
 
-    Each distinct report is embedded once: within a call, and across calls while it is among the
-    most recently used. Each distinct image file is embedded once within a call. With a cache this
-    holds for all calls, also of earlier runs: the first computed embedding stays.
+    Each distinct report, and each distinct image file, is embedded once within a call. With a cache
+    this holds for all calls, also of earlier runs: the first computed embedding stays.
 
     The last digits of an embedding (at most 2e-6 of its length) depend on the items that are
     computed in the same call, and on nothing else: missing items are batched in one order. So a
     call that was stopped and is repeated, with the same cache, gives the same bytes.
+
+    Threads may share it.
 
     Attributes:
         encoder: the model.
@@ -95,19 +88,22 @@ class EmbeddingEngine:
     def _begin(self) -> None:
         """Make the parts that belong to this process alone and are never sent to another."""
         self._namespaces: dict[tuple[str, str], Namespace | None] = {}
-        self._views: Namespace | None = None
         self._in_flight: WeakValueDictionary[tuple[str, str], PendingPixels]
         self._in_flight = WeakValueDictionary()
-        self._remembered: LRUCache[str, _ReportRow] = LRUCache(_REMEMBERED_REPORTS)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the encoder and the settings, without memory of earlier calls."""
-        own = ("_namespaces", "_views", "_in_flight", "_remembered")
+        """Return the encoder and the settings, without what belongs to this process."""
+        own = ("_namespaces", "_in_flight")
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._begin()
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of an embedding."""
+        return self.encoder.card.dim
 
     @property
     def batch_size(self) -> int:
@@ -119,47 +115,51 @@ class EmbeddingEngine:
         """Number of rows to embed in one call, large enough for little padding."""
         return _BATCHES_AT_ONCE * self.batch_size
 
-    def forget(self) -> None:
-        """Remove the embeddings of earlier calls from memory, but not from the cache.
-
-        The last digits of an embedding depend on its batch. After this call, results do not depend
-        on earlier calls, as in a new process.
-        """
-        self._remembered.clear()
-
     def decoder(self, workers: int = 0) -> ImageDecoder:
-        """Return an image decoder for this engine, with `workers` processes; a context manager."""
+        """Return an image decoder, with `workers` processes; a context manager."""
         return ImageDecoder(self.encoder.image_pipeline, self.image_policy, workers, work=self.work)
 
-    def view_of(self, image: Any) -> str | None:
-        """Return the view position in an image's DICOM header; None if it is unknown."""
-        digest = _digest_of(image)
-        if self.cache is None or digest is None:
-            return stored_view(image)
-        if self._views is None:
-            self._views = self.cache.namespace(
-                {"holds": "views in headers", "vlscore": __version__, **libraries()}
-            )
-        (view,) = self._views.many([digest], lambda _: [stored_view(image)])
-        return str(view) if view is not None else None
+    def embed_images(
+        self, images: Sequence[Any], *, decoder: ImageDecoder | None = None
+    ) -> EmbeddedRows:
+        """Embed images (paths, arrays, ...), decoded by `decoder` or in this process."""
+        decoder = decoder or self.decoder()
+        return self.embed_pending([self.pending(image, decoder) for image in images])
 
-    def begin(
-        self, image: Any, decoder: ImageDecoder | None = None, *, tower: Tower = "images"
-    ) -> PendingPixels:
+    def embed_texts(self, texts: Sequence[str]) -> EmbeddedRows:
+        """Embed each whole text to one vector; equal texts are embedded once.
+
+        Texts of like length go through the encoder together: the more there are in one call, the
+        less of it is padding.
+        """
+        distinct = list(dict.fromkeys(texts))
+        found: dict[str, _ReportRow] = {}
+        failed: dict[str, VLScoreError] = {}
+        # Memory holds the tokens of one window. Windows are cut before any look-up, so that they
+        # do not depend on the items that are known already.
+        for start in range(0, len(distinct), _REPORTS_AT_ONCE):
+            found |= self._embed_window(distinct[start : start + _REPORTS_AT_ONCE], failed)
+        nothing = np.full(self.dim + 1, np.nan, np.float32)
+        rows = torch.from_numpy(np.stack([found.get(text, nothing) for text in texts] or [nothing]))
+        rows = rows[: len(texts)]
+        failures = {row: failed[text] for row, text in enumerate(texts) if text in failed}
+        return self._checked(rows[:, :-1].contiguous(), failures, rows[:, -1] > 0)
+
+    def pending(self, image: Any, decoder: ImageDecoder, tower: Tower = "images") -> PendingPixels:
         """Begin to decode an image, unless its embedding is known.
 
         Args:
             image: path, array, ...; with the tower "images with prior" (image, earlier image).
-            decoder: a decoder from `decoder`; None decodes in this process when asked.
             tower: what will embed it.
         """
-        digest = _digest_of(image)
+        digest = digest_of(image)
         if digest is not None and (known := self._known([digest], tower)):
             self.work.add(images_from_cache=1)
             return PendingPixels(image, digest=digest, embedding=known[digest])
-        decoder = decoder or self.decoder()
         if tower == "images with prior":
-            return _stacked_pair(image, digest, [decoder.submit(each) for each in image])
+            both = [decoder.submit(each) for each in image]
+            pixels = lambda: np.stack([each.stored().numpy() for each in both])  # noqa: E731
+            return PendingPixels(image, pixels, digest=digest)
         if digest is None:
             return decoder.submit(image)
         # A table of several systems has the same image in consecutive rows.
@@ -169,84 +169,46 @@ class EmbeddingEngine:
             pending = self._in_flight[key] = decoder.submit(image, digest)
         return pending
 
-    def embed_images(
-        self, images: Sequence[Any], *, decoder: ImageDecoder | None = None
-    ) -> EmbeddedRows:
-        """Embed images (paths, arrays, ...), decoded by `decoder` or in this process."""
-        return self.embed_pending([self.begin(image, decoder) for image in images])
-
     def embed_pending(
-        self, pending: Sequence[PendingPixels], *, tower: Tower = "images"
+        self, pending: Sequence[PendingPixels], tower: Tower = "images"
     ) -> EmbeddedRows:
         """Embed images whose decoding has begun for this tower.
 
         Raises: BrokenContract if the encoder is in training mode.
         """
         check_ready(self.encoder)
-        embedded = self._nothing(len(pending))
+        vectors = torch.full((len(pending), self.dim), torch.nan)
+        failures: dict[int, VLScoreError] = {}
         missing: dict[str | int, list[int]] = {}
         for position, item in enumerate(pending):
             if item.embedding is not None:
-                embedded.vectors[position] = item.embedding
+                vectors[position] = item.embedding
             else:
                 missing.setdefault(item.digest or position, []).append(position)
-        if missing:
-            self._embed_missing_images(pending, missing, embedded, tower)
-        return embedded
-
-    def _embed_missing_images(
-        self,
-        pending: Sequence[PendingPixels],
-        missing: dict[str | int, list[int]],
-        embedded: EmbeddedRows,
-        tower: Tower,
-    ) -> None:
-        names = self._namespace(tower)
-        decoded = self._decoded(pending, missing, embedded, tower)
+        # Another call may have computed some meanwhile.
+        known = self._known([key for key in missing if isinstance(key, str)], tower)
+        for digest, vector in known.items():
+            positions = missing.pop(digest)
+            self.work.add(images_from_cache=len(positions))
+            vectors[positions] = vector
+        decoded = _decoded(pending, missing, failures)
         for group in in_batches(decoded, lambda: self._forward.images):
             pixels = stacked([stored for _, stored in group], self.encoder.device)
-            vectors = self._forward(lambda batch: self._embedded(batch, tower), pixels)
+            found = self._forward(lambda batch: self._embedded(batch, tower), pixels)
             self.work.add(images_embedded=len(group))
             new: dict[str, NDArray[np.float32]] = {}
-            for (positions, _), vector in zip(group, vectors, strict=True):
-                embedded.vectors[positions] = vector
+            for (positions, _), vector in zip(group, found, strict=True):
+                vectors[positions] = vector
                 first = pending[positions[0]]
                 # A file that has changed since it was hashed may have been decoded afterwards.
-                if first.digest is not None and _digest_of(first.image) == first.digest:
+                if first.digest is not None and digest_of(first.image) == first.digest:
                     new[first.digest] = vector.numpy()
-            if names is not None:
-                stored = _stored(names, new)
-                for positions, _ in group:
-                    vector = stored.get(pending[positions[0]].digest or "")
-                    if vector is not None:
-                        embedded.vectors[positions] = torch.from_numpy(vector)
-
-    def _decoded(
-        self,
-        pending: Sequence[PendingPixels],
-        missing: dict[str | int, list[int]],
-        embedded: EmbeddedRows,
-        tower: Tower,
-    ) -> Iterator[tuple[list[int], Tensor]]:
-        """Yield positions and pixels of each distinct image that must be embedded.
-
-        Vectors that were computed meanwhile, and failures, are put at their positions.
-        """
-        known = self._known([key for key in missing if isinstance(key, str)], tower)
-        for key, positions in missing.items():
-            if isinstance(key, str) and key in known:
-                self.work.add(images_from_cache=len(positions))
-                embedded.vectors[positions] = known[key]
-                continue
-            for number, position in enumerate(positions):
-                try:
-                    stored = pending[position].stored()
-                except VLScoreError as error:
-                    # Each file of the same content is tried, so that each error names its own.
-                    embedded.failures[position] = error
-                    continue
-                yield positions[number:], stored
-                break
+            stored_rows = self._stored(tower, new)
+            for positions, _ in group:
+                stored = stored_rows.get(pending[positions[0]].digest or "")
+                if stored is not None:
+                    vectors[positions] = torch.from_numpy(stored)
+        return self._checked(vectors, failures)
 
     def _embedded(self, stored: Tensor, tower: Tower) -> Tensor:
         if tower == "images with prior":
@@ -264,52 +226,23 @@ class EmbeddingEngine:
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels
 
-    def embed_reports(self, reports: Sequence[str]) -> EmbeddedRows:
-        """Embed texts; equal texts share one embedding.
-
-        Texts of like length go through the encoder together: the more there are in one call, the
-        less of it is padding.
-        """
-        distinct = list(dict.fromkeys(reports))
-        found: dict[str, _ReportRow] = {}
-        failed: dict[str, VLScoreError] = {}
-        # Memory holds the tokens of one window. Windows are cut before any look-up, so that they
-        # do not depend on the items that are known already.
-        for start in range(0, len(distinct), _REPORTS_AT_ONCE):
-            window = distinct[start : start + _REPORTS_AT_ONCE]
-            known = self._remembered.known(window)
-            found |= known
-            unknown = [text for text in window if text not in known]
-            if unknown:
-                found |= self._embed_unknown(unknown, failed)
-        embedded = self._nothing(len(reports))
-        for position, text in enumerate(reports):
-            if text in failed:
-                embedded.failures[position] = failed[text]
-            else:
-                row = torch.from_numpy(found[text])
-                embedded.vectors[position], embedded.truncated[position] = row[:-1], row[-1] > 0
-        return embedded
-
-    def _embed_unknown(
+    def _embed_window(
         self, texts: list[str], failed: dict[str, VLScoreError]
     ) -> dict[str, _ReportRow]:
-        """Return the rows of texts that are not in memory: from the cache, else computed."""
+        """Return the rows of distinct texts: from the cache, else computed."""
         names = self._namespace("reports")
         found: dict[str, _ReportRow] = names.get(texts) if names is not None else {}
         self.work.add(reports_from_cache=len(found))
         missing, tokens = self._tokenized([text for text in texts if text not in found], failed)
         if tokens is not None:
             check_ready(self.encoder)
-            truncated = tokens.truncated
             for rows in self._forward.report_batches(tokens.lengths.tolist()):
                 vectors = self._forward(self.encoder.embed_reports, tokens.take(rows))
                 self.work.add(reports_embedded=len(rows))
-                full = torch.cat([vectors, truncated[rows, None].float()], dim=1).numpy()
+                full = torch.cat([vectors, tokens.truncated[rows, None].float()], dim=1).numpy()
                 # Rows are copied, because a row would hold the memory of its whole batch.
                 new = {missing[row]: full[k].copy() for k, row in enumerate(rows)}
-                found |= new if names is None else _stored(names, new)
-        self._remembered.add(found)
+                found |= self._stored("reports", new)
         return found
 
     def _tokenized(
@@ -350,32 +283,56 @@ class EmbeddingEngine:
         found = names.get(digests) if names is not None else {}
         return {digest: torch.from_numpy(vector) for digest, vector in found.items()}
 
-    def _nothing(self, count: int) -> EmbeddedRows:
-        vectors = torch.full((count, self.encoder.card.dim), torch.nan)
-        return EmbeddedRows(vectors, {}, torch.zeros(count, dtype=torch.bool))
+    def _stored(self, holds: str, new: dict[str, _ReportRow]) -> dict[str, _ReportRow]:
+        """Store rows in the cache; return the stored ones, which may be another process's."""
+        names = self._namespace(holds)
+        if names is None:
+            return new
+        return new | names.put({key: row for key, row in new.items() if np.isfinite(row).all()})
+
+    def _checked(
+        self,
+        vectors: Tensor,
+        failures: dict[int, VLScoreError],
+        truncated: Tensor | None = None,
+    ) -> EmbeddedRows:
+        """Turn rows that are not finite into failures, and set failures to nan."""
+        if truncated is None:
+            truncated = torch.zeros(len(vectors), dtype=torch.bool)
+        for row in torch.nonzero(~vectors.isfinite().all(1)).flatten().tolist():
+            text = f"{self.encoder.card.name} returned an embedding that is not finite"
+            failures.setdefault(row, VLScoreError(text))
+        rows = sorted(failures)
+        vectors[rows] = torch.nan
+        truncated[rows] = False
+        return EmbeddedRows(vectors, {row: failures[row] for row in rows}, truncated)
 
 
-def _stored(names: Namespace, new: dict[str, _ReportRow]) -> dict[str, _ReportRow]:
-    """Store rows in the cache; return the stored ones, which may be another process's."""
-    return new | names.put({key: row for key, row in new.items() if np.isfinite(row).all()})
+def _decoded(
+    pending: Sequence[PendingPixels],
+    missing: dict[str | int, list[int]],
+    failures: dict[int, VLScoreError],
+) -> Iterator[tuple[list[int], Tensor]]:
+    """Yield positions and pixels of each distinct image; failures are put at their positions."""
+    for positions in missing.values():
+        for number, position in enumerate(positions):
+            try:
+                stored = pending[position].stored()
+            except VLScoreError as error:
+                # Each file of the same content is tried, so that each error names its own.
+                failures[position] = error
+                continue
+            yield positions[number:], stored
+            break
 
 
-def _stacked_pair(
-    images: Any, digest: str | None, pending: Sequence[PendingPixels]
-) -> PendingPixels:
-    """Return the pixels of an image and of the earlier one, stacked (2, channels, h, w)."""
-    return PendingPixels(
-        images, lambda: np.stack([each.stored().numpy() for each in pending]), digest=digest
-    )
-
-
-def _digest_of(image: Any) -> str | None:
+def digest_of(image: Any) -> str | None:
     """Return the sha256 of an image file; None if it is none, or cannot be read.
 
     That of an image with an earlier one is both, joined.
     """
     if isinstance(image, tuple):
-        digests = [_digest_of(each) for each in image]
+        digests = [digest_of(each) for each in image]
         return None if None in digests else "+".join(map(str, digests))
     try:
         if isinstance(image, str | os.PathLike) and os.path.isfile(image):

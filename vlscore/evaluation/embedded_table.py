@@ -57,7 +57,7 @@ def embed_table(
     failed: list[BadRow] = []
     rows, done = iter(table), 0
     with embedder.decoder(workers) as decoder:
-        while batch := list(islice(rows, embedder.engine.rows_at_once)):
+        while batch := list(islice(rows, embedder.rows_at_once)):
             done += len(batch)
             used = [study for row in batch if (study := _selected(row, policy, failed))]
             found = {}
@@ -77,7 +77,6 @@ def embed_table(
             studies += [used[k] for k in good]
             for role, vectors in parts.items():
                 vectors.append(found[role].vectors[good])
-            embedder.engine.forget()
             on_progress(done, len(failed))
     if not studies:
         raise InvalidTable(

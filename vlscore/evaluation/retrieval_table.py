@@ -85,7 +85,7 @@ def retrieval(
                 "table": str(table.path.resolve()),
                 "encoder": embedder.encoder.card.to_dict(),
                 "device": str(embedder.encoder.device),
-                "batch_size": embedder.engine.batch_size,
+                "batch_size": embedder.batch_size,
                 "seconds": round(time.monotonic() - began, 3),
             },
         )

@@ -5,9 +5,8 @@ the values.
 """
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -98,33 +97,24 @@ def score_batches(
 ) -> Iterator[ScoreTable]:
     """Yield the values of each batch; the images of one batch are decoded ahead."""
     embedder = scorer.embedder if scorer.needs.images else None
-    with embedder.decoder(workers) if embedder is not None else nullcontext() as decoder:
-        ahead: deque[list[Item]] = deque()
-        for batch in batches:
-            if decoder is not None:
-                for item in batch:
-                    scorer.begin_decoding(item, decoder)
-            ahead.append(batch)
-            if len(ahead) > 1:
-                yield _score_batch(scorer, ahead.popleft())
-        for batch in ahead:
-            yield _score_batch(scorer, batch)
+    if embedder is None:
+        yield from map(scorer.score_items, batches)
+        return
+    with embedder.decoder(workers) as decoder:
+        ahead: list[Item] | None = None
+        for batch in chain(batches, [None]):
+            for item in batch or ():
+                if item.shown is not None:
+                    embedder.begin(item.shown, decoder)
+            if ahead is not None:
+                yield _with_guesses(scorer.score_items(ahead), ahead)
+            ahead = batch
 
 
-def _score_batch(scorer: Scorer, batch: Sequence[Item]) -> ScoreTable:
-    if scorer.embedder is not None:
-        # The numbers depend on the rows of a batch alone, however the run began.
-        scorer.embedder.engine.forget()
-    found = scorer.score_items(batch)
-    if not scorer.needs.images:
-        return found
-    shown = [item.shown for item in batch]
-    guessed = np.array([each is not None and each.guessed for each in shown])
-    for each in shown:
-        if each is not None:
-            # The pixels are no longer needed.
-            each.frontal, each.lateral = [], []
-    return ScoreTable(found.values, {**found.geometry, GUESSED: guessed})
+def _with_guesses(table: ScoreTable, batch: Sequence[Item]) -> ScoreTable:
+    """Return the values with a column of the studies of which it was guessed what is frontal."""
+    guessed = np.array([item.shown is not None and item.shown.guessed for item in batch])
+    return ScoreTable(table.values, {**table.geometry, GUESSED: guessed})
 
 
 def rows_of_part(
@@ -137,7 +127,7 @@ def rows_of_part(
     number, count = part
     size = _TEXTS_AT_ONCE
     if scorer.embedder is not None:
-        size = scorer.embedder.engine.rows_at_once
+        size = scorer.embedder.rows_at_once
     groups: dict[Any, list[int]] = {}
     for row, item in enumerate(items):
         groups.setdefault(_images_of(item, row), []).append(row)

@@ -22,7 +22,7 @@ from vlscore.metrics.scores import Score, ScoreTable, geometry
 if TYPE_CHECKING:
     from typing import Self
 
-    from vlscore.embedding import ImageDecoder, StudyEmbedder
+    from vlscore.embedding import StudyEmbedder
     from vlscore.encoders import JointEncoder, Precision
 
 
@@ -87,7 +87,7 @@ class Scorer(Plan):
         self.text_policy = TextPolicy.named(text_policy)
         embedder = _as_embedder(encoder)
         own = open_cache(options.get("cache", True)) if embedder is None else None
-        cache = own if embedder is None else embedder.engine.cache
+        cache = own if embedder is None else embedder.cache
         super().__init__(_chosen(metrics, C), text=self.text_policy.signature(), cache=cache)
         self.require()
         self.embedder: StudyEmbedder | None = None
@@ -236,12 +236,6 @@ class Scorer(Plan):
                 raise type(error)(f"study {position}: {error}") from error
             raise error
         return table if is_batch else table[0]
-
-    def begin_decoding(self, item: Item, decoder: "ImageDecoder") -> Item:
-        """Choose the item's views and start to decode them; errors are stored in the item."""
-        if self.embedder is not None and item.shown is not None:
-            self.embedder.begin(item.shown, decoder)
-        return item
 
     def score_items(self, items: Sequence[Item]) -> ScoreTable:
         """Score a batch; failures are listed in the table, never raised."""

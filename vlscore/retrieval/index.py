@@ -374,10 +374,10 @@ def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy)
 @contextmanager
 def _embedding(embedder: StudyEmbedder, workers: int, are_images: bool) -> Iterator[Embed]:
     if not are_images:
-        yield embedder.engine.embed_reports
+        yield embedder.embed_texts
         return
     with embedder.decoder(workers) as decoder:
-        yield lambda paths: embedder.engine.embed_images(paths, decoder=decoder)
+        yield lambda paths: embedder.embed_images(paths, decoder=decoder)
 
 
 def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:

@@ -99,7 +99,6 @@ def _embedded(
     found: dict[str, EmbeddedRows] = {}
     failures: dict[int, VLScoreError] = {}
     if embedder is not None:
-        embedder.engine.forget()
         if "image" in table.roles:
             views = [views for row, views in begun if isinstance(row, Study)]
             found["image"] = _some(views, embedder.embed_studies, embedder.dim)

@@ -284,7 +284,7 @@ class _Search:
     def _known(self) -> Namespace | None:
         """The hits of earlier calls, in the cache of the embedder or of the user."""
         embedder = self._embedder
-        cache = open_cache() if embedder is None else embedder.engine.cache
+        cache = open_cache() if embedder is None else embedder.cache
         # A metric of the user's own may change without another name.
         is_ours = type(self._settings.scored).__module__.startswith("vlscore.metrics.library.")
         if cache is None or not is_ours:

@@ -164,7 +164,7 @@ def test_images_are_embedded_once_and_a_study_without_a_value_counts_for_none(
     paths = [write("good", GOOD, image=[*images[:23], "absent.png"]), write("bad", BAD)]
     scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-1")
     run = compare(paths, tmp_path / "out", scorer, **QUICK)
-    assert scorer.embedder.engine.work.images_embedded == 23
+    assert scorer.embedder.work.images_embedded == 23
     found = systems_of(run)
     assert (found["vlscore", "bad"]["n"], found["bleu-1", "bad"]["n"]) == (23, 24)
     assert run.frame("texts")["without_value"].tolist() == ["vlscore 1", "vlscore 1"]
@@ -207,11 +207,11 @@ def test_a_finished_comparison_is_not_computed_again_and_another_is_refused(
     scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-2")
     out = tmp_path / "out"
     run = compare(paths, out, scorer, **QUICK)
-    embedded = scorer.embedder.engine.work.images_embedded
+    embedded = scorer.embedder.work.images_embedded
     again = compare(paths, out, scorer, **QUICK)
     assert again.unchanged
     assert again.content == run.content
-    assert scorer.embedder.engine.work.images_embedded == embedded
+    assert scorer.embedder.work.images_embedded == embedded
     for change, message in (
         ({"seed": 1}, "seed: 0 there, 1 now"),
         ({"against": "good"}, "against: nothing there, good now"),

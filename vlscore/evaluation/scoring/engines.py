@@ -76,7 +76,7 @@ class OnRay:
                 "command takes from the cache what is there"
             ) from None
         if scorer.embedder is not None:
-            scorer.embedder.engine.work.add(**work)
+            scorer.embedder.work.add(**work)
         found: list[ScoreTable] = tables
         return found
 
@@ -126,7 +126,7 @@ class ScoringActor:
         """Return the values of batches, and counts of what was computed for them."""
         if self._scorer is None:
             self._scorer = self._made()
-        work = self._scorer.embedder.engine.work if self._scorer.embedder is not None else None
+        work = self._scorer.embedder.work if self._scorer.embedder is not None else None
         before = work.to_dict() if work is not None else {}
         tables = list(score_batches(self._scorer, batches, self._workers))
         return tables, work.since(before) if work is not None else {}

@@ -354,7 +354,7 @@ def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
 
 def _work(scorer: Scorer) -> dict[str, int]:
     """Return counts of what was computed and what was cached so far; empty without a network."""
-    found = scorer.embedder.engine.work.to_dict() if scorer.embedder is not None else {}
+    found = scorer.embedder.work.to_dict() if scorer.embedder is not None else {}
     return {**found, **scorer.memo.to_dict()}
 
 
@@ -364,7 +364,7 @@ def _encoder_facts(embedder: "StudyEmbedder | None") -> dict[str, Any]:
     return {
         "encoder": embedder.encoder.card.to_dict(),
         "device": str(embedder.encoder.device),
-        "batch_size": embedder.engine.batch_size,
+        "batch_size": embedder.batch_size,
     }
 
 
