@@ -57,65 +57,6 @@ def test_tables_are_printed_and_written(command, ratings, tmp_path):
     assert json.loads(again.stdout)["frames"] == frames(out)
 
 
-def test_radpref_as_published_and_one_generator_alone(command, tmp_path):
-    cases, said = [], {}
-    for k in range(6):
-        texts = ("Left effusion.", "Left effusion.", "Mass.")
-        names = ("gpt", "medgemma") if k % 2 else ("medgemma", "gpt")
-        cases.append(
-            {"id": f"case-{k}", "ground_truth_report": texts[0], "C1_report": texts[1],
-             "C2_report": texts[2], "C1_source": names[0], "C2_source": names[1]}
-        )  # fmt: skip
-        missed = {"0": {"clinical_significance": "urgent"}}
-        said[f"case-{k}"] = {
-            "C1": {"finding_errors": {}, "missing_findings": {}, "rating": 5 - k % 2},
-            "C2": {"finding_errors": {}, "missing_findings": missed, "rating": 1},
-        }
-    folder = tmp_path / "RadPref"
-    (folder / "radiologist_annotations").mkdir(parents=True)
-    (folder / "preference_data.json").write_text(json.dumps(cases), encoding="utf-8")
-    for rater in ("user_1", "user_2"):
-        path = folder / "radiologist_annotations" / f"{rater}.json"
-        path.write_text(json.dumps({"annotations": said}), encoding="utf-8")
-    done = command("align", folder, "-m", "rouge-l", "-o", tmp_path / "both", "--resamples", 20)
-    assert done.exit_code == 0, done.output
-    for shown in ("raters: total errors", "raters: significant errors", "raters: rating"):
-        assert shown in done.stdout
-    taus = {row["rating"]: row["tau_b"] for row in frames(tmp_path / "both")["agreements"]}
-    # rouge-l is 1 for the copies and 0 for the others: as the errors, and as far as ties allow.
-    assert taus["significant errors"] == pytest.approx(1)
-    assert 0.8 < taus["rating"] < 1
-    alone = command(
-        *("align", folder, "-m", "rouge-l", "-o", tmp_path / "one", "--resamples", 20),
-        *("--candidates", "gpt"),
-    )
-    assert alone.exit_code == 0, alone.output
-    assert frames(tmp_path / "one")["metrics"][0]["n"] == 6
-
-
-def test_quality_and_values_from_elsewhere(command, ratings, tmp_path):
-    values = write_csv(
-        tmp_path / "values.csv",
-        [
-            {"study_id": study, "candidate_id": f"g{place}", "mine": place}
-            for study in range(5)
-            for place in range(4)
-        ],
-    )
-    options = ("--ratings-are", "quality", "--values", values, "--resamples", 50)
-    done = command("align", ratings, "-o", tmp_path / "out", *options, "--json")
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)["frames"]
-    assert [metric["name"] for metric in found["metrics"]] == ["mine"]
-    assert found["agreements"][0]["tau_b"] > 0.8
-    assert "larger values of mine are assumed to be better" in done.stderr
-    turned = command(
-        "align", ratings, "-o", tmp_path / "turned", *options, "--json", "--lower-is-better", "mine"
-    )
-    estimate = json.loads(turned.stdout)["frames"]["agreements"][0]["tau_b"]
-    assert estimate == -found["agreements"][0]["tau_b"]
-
-
 @pytest.mark.usefixtures("hash_encoder")
 def test_images_by_study_and_missing_ones_set_the_status(command, studies, tmp_path):
     folder, _ = make_rexval(tmp_path / "rexval")
@@ -131,12 +72,6 @@ def test_images_by_study_and_missing_ones_set_the_status(command, studies, tmp_p
     assert "no image is known of study 's9'" in (tmp_path / "out" / "failures.csv").read_text()
     kept = command("align", folder, "-o", tmp_path / "out", *options, "--keep-going")
     assert kept.exit_code == 0
-
-
-def test_a_wrong_column_is_one_line_that_names_the_way_out(command, ratings, tmp_path):
-    done = command("align", ratings, "-o", tmp_path / "out", "--rename", "rating=score")
-    assert done.exit_code != 0
-    assert "no column score" in done.stderr
 
 
 def test_columns_of_other_names_are_renamed(command, ratings, tmp_path):
@@ -182,18 +117,6 @@ def test_any_number_of_a_metric_is_compared(command, ratings, tmp_path):
     assert "no metric has the value bleu-1.recall; there are bleu-1" in wrong.stderr
 
 
-def test_figures_are_drawn_by_the_suffix(command, ratings, tmp_path):
-    pytest.importorskip("matplotlib")
-    for suffix, begins in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
-        out = tmp_path / suffix
-        options = ["-m", "bleu-1", "-o", out, "--resamples", 50, "--figure", suffix]
-        done = command("align", ratings, *options)
-        assert done.exit_code == 0, done.output
-        assert (out / f"agreement.{suffix}").read_bytes().startswith(begins)
-    wrong = command("align", ratings, "-m", "bleu-1", "-o", tmp_path / "o", "--figure", "gif")
-    assert "figure must be one of png, svg, pdf" in wrong.stderr
-
-
 def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, tmp_path):
     out = tmp_path / "fitted"
     options = ("-m", "bleu-1,rouge-l", "--resamples", 20)
@@ -201,52 +124,35 @@ def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, 
     assert done.exit_code == 0, done.output
     # Before the other tables, of which a screen shows as many as fit.
     assert done.stdout.startswith("A composite fitted to rating\n")
-    assert "composite, cross-validated" in done.stdout
-    assert "Agreement with raters: rating" in done.stdout
     file = out / "composite.json"
-    judged = ("align", ratings, "-o", tmp_path / "judged", "-m", f"composite:{file}")
-    done = command(*judged, "--resamples", 20)
-    assert done.exit_code == 0, done.output
-    assert "in-sample upper bound" in done.stdout
-    assert "20 of these 20 pairs" in done.stderr
     studies = write_csv(
         tmp_path / "studies.csv", [{"id": 1, "reference": "No edema.", "candidate": "Edema."}]
     )
     done = command("evaluate", studies, "-m", f"bleu-4,composite:{file}", "-o", tmp_path / "scored")
     assert done.exit_code == 0, done.output
     assert f"file:given@{read_composite(file).digest}" in done.stdout
-    refused = command("align", ratings, "-o", tmp_path / "x", *options, "--fit", "errors")
-    assert "it has: rating" in refused.stderr
 
 
-def test_ratings_beside_a_manifest_and_a_table(command, tmp_path):
-    """ReXrank's manifest of one system, a table of the other, and ratings that bring no text."""
+def test_reports_come_from_further_tables(command, tmp_path):
     studies = {"s1": "Left effusion.", "s2": "Clear lungs.", "s3": "Edema."}
-    manifest = {
-        study: {"section_findings": text, "model_prediction": f"Findings: {text}"}
-        for study, text in studies.items()
-    }
-    (tmp_path / "ours.json").write_text(json.dumps(manifest), encoding="utf-8")
-    rows = [
-        {"id": study, "reference": f"Findings: {text}", "candidate": "Fracture."}
-        for study, text in list(studies.items())[:2]
-    ]
-    theirs = write_csv(tmp_path / "theirs.csv", rows)
+    for name, change in (("ours", str), ("theirs", str.upper)):
+        rows = [
+            {"id": study, "reference": text, "candidate": change(text[::-1]) if k else text}
+            for k, (study, text) in enumerate(studies.items())
+        ]
+        write_csv(tmp_path / f"{name}.csv", rows)
     rated = [
-        {"study_id": study, "candidate_id": name, "rating": errors}
+        {"study_id": study, "candidate_id": name, "rating": len(study + name)}
         for study in studies
-        for name, errors in (("ours", 0), ("theirs", 2))
+        for name in ("ours", "theirs")
     ]
-    ratings, out = write_csv(tmp_path / "only.csv", rated), tmp_path / "out"
-    options = ["-m", "rouge-l", "-o", out, "--resamples", 20]
+    ratings = write_csv(tmp_path / "only.csv", rated)
+    options = ["-m", "rouge-l", "-o", tmp_path / "out", "--resamples", 20]
     assert "--reports NAME=TABLE" in command("align", ratings, *options).stderr
-    given = ["--reports", f"ours={tmp_path / 'ours.json'}", "--reports", f"theirs={theirs}"]
+    given = [f"--reports={name}={tmp_path / name}.csv" for name in ("ours", "theirs")]
     done = command("align", ratings, *given, *options)
-    assert done.exit_code == 1, done.output
-    assert "s3, theirs" in done.stderr
-    (agreement,) = frames(out)["agreements"]
-    assert agreement["n"] == 5
-    assert agreement["tau_b by pair"] == pytest.approx(1.0)
+    assert done.exit_code == 0, done.output
+    assert frames(tmp_path / "out")["metrics"][0]["n"] == 6
     wrong = command("align", ratings, "--reports", "ours.json", *options)
     assert "write NAME=TABLE" in wrong.stderr
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterable
 from itertools import pairwise
 
 from tests.conftest import REPOSITORY
@@ -36,23 +35,6 @@ def made(
     return list(perturbations_of(source, kind, seed, per_report, study_id))
 
 
-KIND_REPORTS = (
-    "There is a small left pleural effusion, stable. The heart is normal in size.",
-    "The heart is normal in size. The lungs are clear. There is no pleural effusion or "
-    "pneumothorax. No acute bony abnormality.",
-    "PA and lateral views. The heart is moderately enlarged. Mild edema. No pneumothorax.",
-    "FINDINGS: There is consolidation in the right lower lobe. No pleural effusion.\n\n"
-    "IMPRESSION: Right lower lobe pneumonia.",
-    "1. Small left pleural effusion.\n2. Mild cardiomegaly.\n3. No pneumothorax.",
-    "the heart is mildly enlarged . there is a small right pleural effusion . no pneumothorax .",
-    "THERE IS A LARGE LEFT PLEURAL EFFUSION. THE HEART IS NORMAL IN SIZE. NO PNEUMOTHORAX.",
-    "Pneumothorax: None.\nEffusion: Small left.\nHeart: Normal.",
-    "XXXX view of the chest. There is XXXX left pleural effusion.",
-    "左侧少量胸腔积液。心影不大。",
-    " \n\t ",
-    "",
-)
-
 # Slips of typesetting and grammar that a change must not bring into a report.
 SLIPS = {
     "two spaces": re.compile(r"(?<=\S)  +(?=\S)"),
@@ -66,12 +48,6 @@ SLIPS = {
     "no capital after a stop": re.compile(r"(?:^|[^.\d][.!?]\s+)[a-z]"),
     "an empty list item": re.compile(r"^\s*(?:\d+[.)]|-)\s*$|\d\. \d\. ", re.MULTILINE),
 }
-
-
-def check_kind(kind: Kind, reports: Iterable[str] = KIND_REPORTS) -> None:
-    check_description(kind)
-    for report in reports:
-        check_report(kind, report)
 
 
 def check_description(kind: Kind) -> None:

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from tests.perturb.contract import made, read
-from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, ReadReport, perturb
-from vlscore.perturb.changed_sentences import ChangedReport
+from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, perturb
 from vlscore.perturb.effects import consistent
 
 
@@ -279,12 +278,3 @@ def test_what_goes_along_is_no_part_of_the_claim():
         "No pneumothorax>There is a pneumothorax",
         ">other ",
     ]
-
-
-def test_a_sentence_may_not_be_said_twice():
-    report = ReadReport.read("No edema. Small left effusion. Small right effusion.")
-    left = report.text.index("left")
-    change = Change((Edit(left, left + 4, "right"),), "rule")
-    assert "would repeat a sentence" in ChangedReport(report, change).repetition()
-    gone = Change((Edit(9, 30, ""),), "rule")
-    assert ChangedReport(report, gone).repetition() is None

@@ -4,7 +4,6 @@ import sys
 
 import pytest
 
-from tests.perturb.contract import check_kind
 from vlscore.errors import InvalidSetting
 from vlscore.perturb import (
     KINDS,
@@ -96,20 +95,3 @@ def test_two_kinds_of_one_name_are_refused():
     with pytest.raises(InvalidSetting, match="registered already"):
         kinds_named([Usurper()])
     assert [kind.name for kind in kinds_named([Paraphrase()])] == ["paraphrase"]
-
-
-@pytest.mark.parametrize("name", list(KINDS))
-def test_our_kinds_keep_the_contract(name):
-    check_kind(KINDS[name])
-
-
-def test_the_contract_notices_what_is_left_to_luck():
-    class Moody(Own):
-        count = 0
-
-        def changes(self, source, chance):
-            Moody.count += 1
-            yield Change((Edit(0, 0, f"{Moody.count} "),), "luck")
-
-    with pytest.raises(AssertionError, match="in a second run"):
-        check_kind(Moody(), ["Mild edema."])

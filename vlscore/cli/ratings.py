@@ -1,14 +1,13 @@
 """`vlscore ratings`: sheets and pages for raters, and what they say of systems."""
 
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts import App
-from cyclopts.types import NonNegativeInt, PositiveInt
 
 from vlscore.cli.output import echo, print_notes, show
 from vlscore.cli.shared import (
     ImageRoot,
-    Names,
     Out,
     OutputOptions,
     Quiet,
@@ -16,8 +15,10 @@ from vlscore.cli.shared import (
     Seed,
     Several,
     named_values,
+    options,
 )
 from vlscore.core import split_names
+from vlscore.evaluation import SheetSettings
 
 ratings = App(
     name="ratings",
@@ -30,16 +31,9 @@ ratings = App(
 def make(
     *systems: Several[Path],
     out: Out,
-    raters: Names = ("rater-1",),
-    ask: Names = ("errors",),
-    format: Names = ("html",),
-    raters_per_study: PositiveInt | None = None,
-    images: bool = False,
-    dimensions: Path | None = None,
-    sample: PositiveInt | None = None,
+    settings: Annotated[SheetSettings, options()] = SheetSettings(),
     studies: Path | None = None,
     image_root: ImageRoot = None,
-    seed: NonNegativeInt = 0,
     quiet: Quiet = False,
 ) -> None:
     """Make blinded sheets on which raters judge the reports of systems.
@@ -59,44 +53,21 @@ def make(
     Args:
         systems: Tables of studies with candidates, one a system; or folders of `vlscore oracle
             --out`, one a metric. NAME=PATH names one.
-        raters: Names of the raters, with commas.
-        ask: errors (numbers by category), dimensions (ratings 1 to 5), both with a comma; or
-            preferences (which of two reports is better).
-        format: Formats of the sheets: html, csv, with commas.
-        raters_per_study: Number of raters for each study. Default: all.
-        images: Embed the images, shrunk, in the HTML pages.
-        dimensions: File of your own dimensions. Default: the bundled one.
-        sample: Draw so many studies. Default: all.
         studies: Table with the images of the studies; for oracles, the table that `vlscore oracle`
             read, if it was moved.
-        seed: Seed of the draw and of every order.
     """
     from vlscore.evaluation import ratings_make
 
-    made = ratings_make(
-        systems,
-        out,
-        raters=raters,
-        ask=ask,
-        formats=format,
-        raters_per_study=raters_per_study,
-        images=images,
-        dimensions=dimensions,
-        sample=sample,
-        studies=studies,
-        image_root=image_root,
-        seed=seed,
-    )
+    made = ratings_make(systems, out, settings, studies=studies, image_root=image_root)
     print_notes(made.notes)
     if made.unchanged:
         echo(f"{out} holds these results already; nothing was made", err=True)
     if not quiet:
-        compares = ask == ("preferences",)
-        what = "comparisons" if compares else "reports"
-        verb = "made" if compares else "judged"
-        echo(f"{made.items} {what} of {made.studies} studies to be {verb}")
-        for sheet in made.sheets.values():
-            echo(f"wrote {sheet}")
+        compares = settings.ask == ("preferences",)
+        what, verb = ("comparisons", "made") if compares else ("reports", "judged")
+        echo(f"{made.record['items']} {what} of {made.record['studies']} studies to be {verb}")
+        for rater in settings.raters:
+            echo(f"wrote {out / f'sheet-{rater}.{settings.format[0]}'}")
 
 
 @ratings.command

@@ -32,6 +32,7 @@ from .command_settings import ComparisonSettings as ComparisonSettings
 from .command_settings import EvidenceSettings as EvidenceSettings
 from .command_settings import Sampling as Sampling
 from .command_settings import SensitivitySettings as SensitivitySettings
+from .command_settings import SheetSettings as SheetSettings
 from .command_settings import TableSettings as TableSettings
 from .comparison.paper_table import paper_table as paper_table
 from .comparison.run import compare as compare
@@ -58,11 +59,10 @@ from .judgements import judge as judge
 from .label_tables import read_labels as read_labels
 from .precomputed import Precomputed as Precomputed
 from .precomputed import read_precomputed as read_precomputed
-from .ratings.rater_agreement import Preference as Preference
+from .ratings.rater_agreement import preferences_of as preferences_of
 from .ratings.rater_agreement import rater_agreement as rater_agreement
 from .ratings.rater_agreement import strengths as strengths
 from .ratings.run import ratings_read as ratings_read
-from .ratings.sheet_making import RatingSheets as RatingSheets
 from .ratings.sheet_making import ratings_make as ratings_make
 from .report_labels import FORMATS as FORMATS
 from .report_labels import findings as findings

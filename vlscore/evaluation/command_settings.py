@@ -4,6 +4,7 @@ Each attribute is an option of the command, and its description the option's hel
 no heavy library, because `--help` of these commands reads it.
 """
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from vlscore.errors import InvalidSetting
 
 _LEAST_RESAMPLES = 10
 _MOST_DIGITS = 15
+_RATER = re.compile(r"\w[\w.-]{0,59}")
+_SHEETS = ("csv", "html")
 # Mark of a metric in tables and notes, where it was fitted to the data that measure it.
 IN_SAMPLE = "in-sample upper bound"
 
@@ -161,6 +164,52 @@ class SensitivitySettings:
 
     def __post_init__(self) -> None:
         check_settings(self, resamples=_LEAST_RESAMPLES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SheetSettings:
+    """Settings of the sheets of a reading study.
+
+    Attributes:
+        raters: Names of the raters, with commas.
+        ask: errors (numbers by category), dimensions (ratings 1 to 5), both with a comma; or
+            preferences (which of two reports is better).
+        format: Formats of the sheets: html, csv, with commas.
+        raters_per_study: Number of raters for each study. Default: all.
+        images: Embed the images, shrunk, in the HTML pages.
+        dimensions: File of your own dimensions. Default: the bundled one.
+        sample: Draw so many studies. Default: all.
+        seed: Seed of the draw and of every order.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+
+    raters: tuple[str, ...] = ("rater-1",)
+    ask: tuple[str, ...] = ("errors",)
+    format: tuple[str, ...] = ("html",)
+    raters_per_study: int | None = None
+    images: bool = False
+    dimensions: Path | None = None
+    sample: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self, raters_per_study=1, sample=1, seed=0)
+        if wrong := [rater for rater in self.raters if not _RATER.fullmatch(rater)]:
+            raise InvalidSetting(
+                f"{wrong[0]!r} cannot be in the name of a file; name raters by 1 to 60 letters, "
+                "digits, -, _"
+            )
+        if not self.raters or len(set(self.raters)) < len(self.raters):
+            raise InvalidSetting(f"raters need different names, these are {', '.join(self.raters)}")
+        if (self.raters_per_study or 1) > (count := len(self.raters)):
+            raise InvalidSetting(
+                f"a study can have 1 to {count} raters, not {self.raters_per_study}"
+            )
+        if set(self.format) - set(_SHEETS) or not self.format:
+            raise InvalidSetting(f"sheets are {', '.join(_SHEETS)}, not {', '.join(self.format)}")
+        if self.images and "html" not in self.format:
+            raise InvalidSetting("images are shown by the page alone; add the format html")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from vlscore.evaluation import Preference, rater_agreement, strengths
+from vlscore.evaluation import preferences_of, rater_agreement, strengths
 from vlscore.stats import davidson, krippendorff_alpha, weighted_kappa
 
 _ = np.nan
@@ -129,22 +129,26 @@ def test_ties_against_another_optimiser():
     assert np.log(v) == pytest.approx(best.x[3], abs=1e-5)
 
 
+def _strengths(rows, resamples):
+    return strengths(preferences_of(rows), resamples=resamples)
+
+
 def test_a_system_that_always_wins_has_no_strength_but_a_share():
-    always = [Preference(f"s{k}", "ann", "a", "b", 1) for k in range(6)]
-    found = strengths(always, resamples=50)
+    always = [(f"s{k}", "ann", "a", "b", 1, False) for k in range(6)]
+    found = _strengths(always, resamples=50)
     assert [(each["system"], each["share"].estimate) for each in found] == [("a", 1.0), ("b", 0.0)]
     assert all(np.isnan(each["strength"].estimate) for each in found)
     # A tie changes nothing, a loss does.
-    tied = [*always, Preference("s9", "ann", "a", "b", 0)]
-    assert np.isnan(strengths(tied, resamples=50)[0]["strength"].estimate)
-    lost = [*tied, Preference("s8", "ann", "a", "b", -1)]
-    assert not np.isnan(strengths(lost, resamples=50)[0]["strength"].estimate)
+    tied = [*always, ("s9", "ann", "a", "b", 0, False)]
+    assert np.isnan(_strengths(tied, resamples=50)[0]["strength"].estimate)
+    lost = [*tied, ("s8", "ann", "a", "b", -1, False)]
+    assert not np.isnan(_strengths(lost, resamples=50)[0]["strength"].estimate)
 
 
 def test_ties_alone_make_no_system_better():
-    ties = [Preference(f"s{k}", "ann", "x", "y", 0) for k in range(16)]
-    for found in (ties, [*ties, Preference("s20", "ann", "x", "y", 1)]):
-        for each in strengths(found, resamples=50):
+    ties = [(f"s{k}", "ann", "x", "y", 0, False) for k in range(16)]
+    for found in (ties, [*ties, ("s20", "ann", "x", "y", 1, False)]):
+        for each in _strengths(found, resamples=50):
             assert np.isnan([each["strength"].estimate, each["strength"].low]).all()
 
 
@@ -196,8 +200,8 @@ def test_intervals_of_strengths_hold_the_truth_as_often_as_they_say():
                 p, q = np.exp(true[one]), np.exp(true[other])
                 tie = 0.5 * np.sqrt(p * q)
                 answer = rng.choice([1, 0, -1], p=np.array([p, tie, q]) / (p + q + tie))
-                said.append(Preference(f"s{study}", "ann", one, other, int(answer)))
-        found = {each["system"]: each for each in strengths(said, resamples=60)}
+                said.append((f"s{study}", "ann", one, other, int(answer), False))
+        found = {each["system"]: each for each in _strengths(said, resamples=60)}
         assert next(iter(found)) == "a"
         assert found["b"]["comparisons"] == 120
         held += [

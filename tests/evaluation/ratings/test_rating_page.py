@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlscore.evaluation import ratings_make, ratings_read, read_ratings
+from tests.evaluation.ratings.samples import make_sheets
+from vlscore.evaluation import ratings_read, read_ratings
 from vlscore.evaluation.ratings.questions import COUNTS
 
 HOSTILE = '</script><img src=x onerror="document.title=1">=1+1 & <b>bold</b>'
@@ -43,7 +44,7 @@ def tables(tmp_path_factory):
 
 
 def _made(tables, out, ask, **options):
-    return ratings_make(tables, out, ask=ask, formats=["html"], **options)
+    return make_sheets(tables, out, ask=ask, format=["html"], **options)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def test_a_page_is_filled_in_closed_opened_again_and_saved(tables, browser, tmp_
     opened, saved = browser
     asks = ["errors", "dimensions"]
     sheets = _made(tables, tmp_path / "s", asks, raters=["ann"], images=True)
-    page = sheets.sheets["ann"].as_uri()
+    page = (sheets.folder / "sheet-ann.html").as_uri()
     driver = opened()
     try:
         driver.get(page)
@@ -160,7 +161,7 @@ def test_preferences_are_given_by_keys(tables, browser, tmp_path):
     sheets = _made(tables, tmp_path / "s", ["preferences"], raters=["bob"])
     driver = opened()
     try:
-        driver.get(sheets.sheets["bob"].as_uri())
+        driver.get((sheets.folder / "sheet-bob.html").as_uri())
         assert not driver.find_element(By.ID, "images").is_displayed()
         for key in "at":
             ActionChains(driver).send_keys(key).send_keys("n").perform()
@@ -183,7 +184,7 @@ def test_preferences_are_given_by_keys(tables, browser, tmp_path):
 def test_a_page_names_no_system_study_or_file_and_loads_nothing(tables, tmp_path):
     for ask in (["errors"], ["preferences"]):
         sheets = _made(tables, tmp_path / ask[0], ask, images=True)
-        text = sheets.sheets["rater-1"].read_text(encoding="utf-8")
+        text = (sheets.folder / "sheet-rater-1.html").read_text(encoding="utf-8")
         found = json.loads(re.search(r'id="study">(.*?)</script>', text).group(1))
         said = json.dumps({key: found[key] for key in found if key != "images"})
         assert not re.search(r"ours|theirs|\bs0\b|\.png|\.jsonl", said)
@@ -199,5 +200,5 @@ def test_a_page_names_no_system_study_or_file_and_loads_nothing(tables, tmp_path
             for each in f
         )
     without = _made(tables, tmp_path / "without", ["errors"])
-    text = without.sheets["rater-1"].read_text(encoding="utf-8")
+    text = (without.folder / "sheet-rater-1.html").read_text(encoding="utf-8")
     assert "data:image" not in text

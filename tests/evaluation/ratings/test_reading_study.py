@@ -1,6 +1,5 @@
 """Reading studies of systems: balance, forms of sheets, checked answers, and what follows."""
 
-import csv
 import hashlib
 import itertools
 import json
@@ -12,9 +11,9 @@ import pytest
 from tests.evaluation import golden_inputs
 from tests.evaluation.alignment.samples import write_csv
 from tests.evaluation.golden import assert_same, stored
+from tests.evaluation.ratings.samples import make_sheets, read_rows
 from vlscore.errors import InvalidLexicon, InvalidSetting, InvalidTable
 from vlscore.evaluation import (
-    ratings_make,
     ratings_read,
     read_ratings,
 )
@@ -43,15 +42,10 @@ def systems(tmp_path_factory):
     return paths
 
 
-def _rows(path):
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
-    sheets = ratings_make(systems, tmp_path / "s", raters=RATERS, raters_per_study=2, seed=4)
+    sheets = make_sheets(systems, tmp_path / "s", raters=RATERS, raters_per_study=2, seed=4)
     items = read_key(tmp_path / "s" / "key.csv")
-    assert sheets.items == len(items) == 3 * 12 - 1
+    assert sheets.record["items"] == len(items) == 3 * 12 - 1
     by_study = {}
     for item in items.values():
         assert by_study.setdefault(item.study, item.raters) == item.raters
@@ -61,7 +55,7 @@ def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
     # All six couples of raters meet twice.
     assert sorted(met.values()) == [2] * 6
     for rater in RATERS:
-        own = [items[row["item"]] for row in _rows(tmp_path / "s" / f"sheet-{rater}.csv")]
+        own = [items[row["item"]] for row in read_rows(tmp_path / "s" / f"sheet-{rater}.csv")]
         seen = Counter(name for item in own for name in item.reports[0].systems)
         assert set(seen.values()) == {6}
 
@@ -79,10 +73,10 @@ def test_nothing_that_a_rater_can_sort_by_tells_which_system_is_report_a(tmp_pat
         )
         for name in ("delta", "beta")
     ]
-    ratings_make(paths, tmp_path / "s", ask=["preferences"], raters=["ann", "bob"])
+    make_sheets(paths, tmp_path / "s", ask=["preferences"], raters=["ann", "bob"])
     items = read_key(tmp_path / "s" / "key.csv")
     for rater in ("ann", "bob"):
-        rows = _rows(tmp_path / "s" / f"sheet-{rater}.csv")
+        rows = read_rows(tmp_path / "s" / f"sheet-{rater}.csv")
         names = [row["item"] for row in rows]
         assert len(names) == count
         for order in (names, sorted(names), sorted(names, key=lambda name: name[::-1])):
@@ -104,11 +98,11 @@ def test_nothing_that_a_rater_can_sort_by_tells_which_system_is_report_a(tmp_pat
 
 
 def test_each_system_is_report_a_as_often_as_report_b(systems, tmp_path):
-    ratings_make(systems, tmp_path / "s", ask=["preferences"], raters=RATERS, seed=1)
+    make_sheets(systems, tmp_path / "s", ask=["preferences"], raters=RATERS, seed=1)
     items = read_key(tmp_path / "s" / "key.csv")
     for rater in RATERS:
         sides = Counter()
-        rows = _rows(tmp_path / "s" / f"sheet-{rater}.csv")
+        rows = read_rows(tmp_path / "s" / f"sheet-{rater}.csv")
         for row in rows:
             item = items[row["item"]]
             # In study 0 one comparison is of two systems at once.
@@ -126,11 +120,11 @@ def test_each_system_is_report_a_as_often_as_report_b(systems, tmp_path):
 def filled(systems, tmp_path):
     """Two raters who rate the longer name lower, one of them with noise."""
     folder = tmp_path / "filled"
-    ratings_make(systems, folder, ask=["errors", "dimensions"], raters=["ann", "bob"])
+    make_sheets(systems, folder, ask=["errors", "dimensions"], raters=["ann", "bob"])
     items = read_key(folder / "key.csv")
     rng = np.random.default_rng(0)
     for rater in ("ann", "bob"):
-        rows = _rows(folder / f"sheet-{rater}.csv")
+        rows = read_rows(folder / f"sheet-{rater}.csv")
         for row in rows:
             worse = ("one", "two", "three").index(items[row["item"]].reports[0].systems[0])
             noise = rng.integers(2) if rater == "bob" else 0
@@ -174,10 +168,9 @@ def test_answers_become_tables_agreement_and_ranks(filled, tmp_path):
 
 def test_preferences_follow_from_ratings(filled):
     pairs = read_ratings(filled)
-    said = implied_preferences(pairs, "total errors", ["ann"])
-    assert {each.rater for each in said} == {"ann"}
+    said = implied_preferences(pairs, "total errors").query("rater == 'ann'")
     order = {"one": 2, "two": 1, "three": 0}
-    for each in said:
+    for each in said.itertuples():
         expected = np.sign(order[each.first] - order[each.second])
         # Equal reports of a study are judged once, so they tie.
         assert each.answer == (0 if each.study == "s00" and "three" not in (each.first, each.second)
@@ -187,7 +180,7 @@ def test_preferences_follow_from_ratings(filled):
 
 def test_wrong_rows_are_named_and_lose_no_other(filled, tmp_path):
     path = filled / "sheet-ann.csv"
-    rows = _rows(path)
+    rows = read_rows(path)
     rows[0]["fluency"] = "6"
     rows[1]["fluency"] = ""
     rows[2]["item"] = "item-99"
@@ -207,7 +200,7 @@ def test_wrong_rows_are_named_and_lose_no_other(filled, tmp_path):
 
 
 def test_a_rater_without_a_sheet_is_read_with_a_note(filled, tmp_path):
-    rows = _rows(filled / "sheet-ann.csv")
+    rows = read_rows(filled / "sheet-ann.csv")
     write_csv(filled / "sheet-zoe.csv", rows)
     run = ratings_read(filled, tmp_path / "o", resamples=10)
     assert run.record["raters"] == ["ann", "bob", "zoe"]
@@ -215,10 +208,10 @@ def test_a_rater_without_a_sheet_is_read_with_a_note(filled, tmp_path):
 
 
 def test_a_study_that_is_compared_in_part_has_no_ranks(systems, tmp_path):
-    ratings_make(systems, tmp_path / "s", ask=["preferences"], raters=["ann"])
+    make_sheets(systems, tmp_path / "s", ask=["preferences"], raters=["ann"])
     path = tmp_path / "s" / "sheet-ann.csv"
     items = read_key(tmp_path / "s" / "key.csv")
-    rows = _rows(path)
+    rows = read_rows(path)
     left = next(row for row in rows if items[row["item"]].study == "s05")
     for row in rows:
         row["preferred"] = "" if row is left else "tie"
@@ -234,26 +227,26 @@ def test_a_study_that_is_compared_in_part_has_no_ranks(systems, tmp_path):
 def test_settings_that_cannot_be_used_are_refused(systems, tmp_path):
     def refused(error, match, **options):
         with pytest.raises(error, match=match):
-            ratings_make(systems, tmp_path / "s", **options)
+            make_sheets(systems, tmp_path / "s", **options)
 
     refused(InvalidSetting, "make two folders", ask=["errors", "preferences"])
     refused(InvalidSetting, "not 'beauty'", ask=["beauty"])
     refused(InvalidSetting, "1 to 1 raters", raters_per_study=2)
-    refused(InvalidSetting, "sheets are csv, html", formats=["pdf"])
+    refused(InvalidSetting, "sheets are csv, html, not pdf", format=["pdf"])
     refused(InvalidSetting, "add the format html", images=True)
-    refused(InvalidTable, "no table has a column image", images=True, formats=["html"])
+    refused(InvalidTable, "no table has a column image", images=True, format=["html"])
     refused(InvalidSetting, "needs the question dimensions", dimensions=tmp_path / "d.toml")
     (tmp_path / "d.toml").write_text("[[dimension]]\nname = 'a'\n")
     refused(InvalidLexicon, "has no 'text'", ask=["dimensions"], dimensions=tmp_path / "d.toml")
     with pytest.raises(InvalidTable, match="two different reports"):
-        ratings_make(systems[:1], tmp_path / "s", ask=["preferences"])
-    assert not (tmp_path / "s").exists()
+        make_sheets(systems[:1], tmp_path / "s", ask=["preferences"])
+    assert not list((tmp_path / "s").glob("[!.]*"))
 
 
 def test_dimensions_of_a_user_are_asked(systems, tmp_path):
     text = '[[dimension]]\nname = "use"\ntext = "Would you use it?"\nlow = "no"\nhigh = "yes"\n'
     (tmp_path / "own.toml").write_text(text)
-    ratings_make(systems, tmp_path / "s", ask=["dimensions"], dimensions=tmp_path / "own.toml")
+    make_sheets(systems, tmp_path / "s", ask=["dimensions"], dimensions=tmp_path / "own.toml")
     content = json.loads((tmp_path / "s" / "questions.json").read_text())
     assert [q["name"] for q in content["questions"]] == ["use"]
     assert (
@@ -263,11 +256,11 @@ def test_dimensions_of_a_user_are_asked(systems, tmp_path):
 
 def test_a_comparison_that_two_systems_share_counts_once_between_raters(systems, tmp_path):
     folder = tmp_path / "s"
-    ratings_make(systems, folder, ask=["preferences"], raters=RATERS)
+    make_sheets(systems, folder, ask=["preferences"], raters=RATERS)
     items = read_key(folder / "key.csv")
     for rater in RATERS:
         path = folder / f"sheet-{rater}.csv"
-        rows = _rows(path)
+        rows = read_rows(path)
         for row in rows:
             one, other = (report.systems for report in items[row["item"]].reports)
             is_worse = "three" in one
@@ -280,7 +273,7 @@ def test_a_comparison_that_two_systems_share_counts_once_between_raters(systems,
     run = ratings_read(folder, tmp_path / "out", resamples=20)
     (units,) = run.frame("agreement")["units"]
     assert units == 3 * 11 + 1
-    both = [row for row in _rows(run.folder / "comparisons.csv") if row["study_id"] == "s00"]
+    both = [row for row in read_rows(run.folder / "comparisons.csv") if row["study_id"] == "s00"]
     assert len(both) == 2 * len(RATERS)
 
 
@@ -288,7 +281,7 @@ def test_a_comparison_that_two_systems_share_counts_once_between_raters(systems,
 def test_sheets_and_numbers_are_those_that_were_stored(tmp_path, ask):
     expected = stored("ratings")[ask[0]]
     per_study = 2 if ask == ["preferences"] else None
-    ratings_make(
+    make_sheets(
         golden_inputs.systems(tmp_path),
         tmp_path / "sheets",
         ask=ask,

@@ -1,15 +1,14 @@
 """Blinded sheets: what metrics chose, judged by raters, and read back."""
 
-import csv
-
 import pyarrow.parquet as pq
 import pytest
 
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import write_csv
+from tests.evaluation.ratings.samples import make_sheets, read_rows
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import compare_errors, ratings_make, read_ratings
+from vlscore.evaluation import compare_errors, read_ratings
 from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.retrieval import HITS, OracleSettings, SourceSettings, index_build, oracle
 
@@ -40,14 +39,9 @@ def made(tmp_path_factory):
     return folder
 
 
-def _rows(path):
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def _fill(path, count):
     """Write count(row, column) into every cell of a sheet."""
-    rows = _rows(path)
+    rows = read_rows(path)
     for row in rows:
         row |= {column: count(row, column) for column in COUNTS}
     write_csv(path, rows)
@@ -62,9 +56,10 @@ def _counted(row, column):
 
 
 def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path):
-    sheets = ratings_make(_oracles(made), tmp_path / "s", raters=["ann", "bob"], seed=3)
-    assert sheets.studies == len(STUDIES)
-    for rater, path in sheets.sheets.items():
+    sheets = make_sheets(_oracles(made), tmp_path / "s", raters=["ann", "bob"], seed=3)
+    assert sheets.record["studies"] == len(STUDIES)
+    for rater in ("ann", "bob"):
+        path = sheets.folder / f"sheet-{rater}.csv"
         _fill(path, lambda row, column, rater=rater: _counted(row, column) + (rater == "bob"))
     pairs = read_ratings(tmp_path / "s")
     assert pairs.raters == ("ann", "bob")
@@ -87,54 +82,54 @@ def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path
 
 
 def test_sheets_do_not_tell_and_have_orders_of_their_own(made, tmp_path):
-    sheets = ratings_make(_oracles(made), tmp_path / "a", raters=["ann", "bob"])
-    key = _rows(tmp_path / "a" / "key.csv")
+    sheets = make_sheets(_oracles(made), tmp_path / "a", raters=["ann", "bob"])
+    key = read_rows(tmp_path / "a" / "key.csv")
     orders = []
-    for path in sheets.sheets.values():
+    for path in sorted(sheets.folder.glob("sheet-*.csv")):
         text = path.read_text(encoding="utf-8")
         assert not any(word in text for word in ("study0", "bleu", "rouge", "third", "chrf"))
-        orders.append([row["item"] for row in _rows(path)])
+        orders.append([row["item"] for row in read_rows(path)])
         assert sorted(orders[-1]) == sorted({row["item"] for row in key})
     assert orders[0] != orders[1]
     # Items in the order of their names are in no order of studies.
     studies = list(dict.fromkeys(row["study_id"] for row in key))
     assert studies != sorted(studies)
-    again = ratings_make(_oracles(made), tmp_path / "b", raters=["ann", "bob"])
-    other = ratings_make(_oracles(made), tmp_path / "c", raters=["ann", "bob"], seed=1)
-    for rater, path in sheets.sheets.items():
-        assert again.sheets[rater].read_bytes() == path.read_bytes()
-        assert other.sheets[rater].read_bytes() != path.read_bytes()
+    again = make_sheets(_oracles(made), tmp_path / "b", raters=["ann", "bob"])
+    other = make_sheets(_oracles(made), tmp_path / "c", raters=["ann", "bob"], seed=1)
+    for path in sheets.folder.glob("sheet-*.csv"):
+        assert (again.folder / path.name).read_bytes() == path.read_bytes()
+        assert (other.folder / path.name).read_bytes() != path.read_bytes()
 
 
 def test_a_report_that_several_metrics_chose_is_judged_once(made, tmp_path):
     pair = [f"one={made / 'bleu-1'}", f"two={made / 'bleu-1'}"]
-    sheets = ratings_make(pair, tmp_path / "s", sample=3)
-    assert (sheets.items, sheets.studies) == (3, 3)
-    assert len(_rows(sheets.sheets["rater-1"])) == 3
-    assert len(_rows(tmp_path / "s" / "key.csv")) == 6
+    sheets = make_sheets(pair, tmp_path / "s", sample=3)
+    assert (sheets.record["items"], sheets.record["studies"]) == (3, 3)
+    assert len(read_rows(sheets.folder / "sheet-rater-1.csv")) == 3
+    assert len(read_rows(tmp_path / "s" / "key.csv")) == 6
 
 
 def test_filled_sheets_are_never_written_over(made, tmp_path):
-    first = ratings_make(_oracles(made), tmp_path / "s")
-    path = first.sheets["rater-1"]
+    first = make_sheets(_oracles(made), tmp_path / "s")
+    path = first.folder / "sheet-rater-1.csv"
     _fill(path, _counted)
     filled = path.read_bytes()
-    again = ratings_make(_oracles(made), tmp_path / "s")
+    again = make_sheets(_oracles(made), tmp_path / "s")
     assert again.unchanged
     with pytest.raises(InvalidSetting, match=r"may be filled in \(what differs: seed\)"):
-        ratings_make(_oracles(made), tmp_path / "s", seed=1)
+        make_sheets(_oracles(made), tmp_path / "s", seed=1)
     assert path.read_bytes() == filled
 
 
 def test_rows_that_are_empty_or_wrong_are_told_and_lose_no_other(made, tmp_path):
-    sheets = ratings_make(_oracles(made), tmp_path / "s", raters=["ann"])
-    rows = _rows(sheets.sheets["ann"])
+    sheets = make_sheets(_oracles(made), tmp_path / "s", raters=["ann"])
+    rows = read_rows(sheets.folder / "sheet-ann.csv")
     first = next(iter(COUNTS))
     for row in rows[2:]:
         row[first] = "1"
     rows[1][first] = "many"
     rows[2]["item"] = "item-99"
-    write_csv(sheets.sheets["ann"], rows)
+    write_csv(sheets.folder / "sheet-ann.csv", rows)
     pairs = read_ratings(tmp_path / "s")
     said = " ".join(bad.reason for bad in pairs.bad)
     assert "sheet-ann.csv" in said
@@ -147,7 +142,7 @@ def test_rows_that_are_empty_or_wrong_are_told_and_lose_no_other(made, tmp_path)
 
 
 def test_a_key_that_names_other_systems_is_refused(made, tmp_path):
-    sheets = ratings_make(_oracles(made), tmp_path / "s", raters=["ann"]).folder
+    sheets = make_sheets(_oracles(made), tmp_path / "s", raters=["ann"]).folder
     key = sheets / "key.csv"
     lines = key.read_text().splitlines(keepends=True)
     key.write_text(lines[0] + "".join(line.replace("bleu-1", "other") for line in lines[1:]))
@@ -158,22 +153,22 @@ def test_a_key_that_names_other_systems_is_refused(made, tmp_path):
 def test_what_cannot_be_judged_side_by_side_is_refused(made, tmp_path):
     out = tmp_path / "s"
     with pytest.raises(InvalidSetting, match="differ in what was excluded"):
-        ratings_make([made / "bleu-1", f"b={made / 'copies'}"], out)
+        make_sheets([made / "bleu-1", f"b={made / 'copies'}"], out)
     with pytest.raises(InvalidSetting, match="two oracles would be called bleu-1"):
-        ratings_make([made / "bleu-1", made / "bleu-1"], out)
+        make_sheets([made / "bleu-1", made / "bleu-1"], out)
     with pytest.raises(InvalidTable, match="folder without run"):
-        ratings_make([made], out)
+        make_sheets([made], out)
     with pytest.raises(InvalidSetting, match="name of a file"):
-        ratings_make([made / "bleu-1"], out, raters=["../ann"])
+        make_sheets([made / "bleu-1"], out, raters=["../ann"])
     with pytest.raises(InvalidSetting, match="1 to 60 letters"):
-        ratings_make([made / "bleu-1"], out, raters=["a" * 300])
+        make_sheets([made / "bleu-1"], out, raters=["a" * 300])
     with pytest.raises(InvalidSetting, match="different names"):
-        ratings_make([made / "bleu-1"], out, raters=["ann", "ann"])
+        make_sheets([made / "bleu-1"], out, raters=["ann", "ann"])
     other = write_csv(tmp_path / "other.csv", [{"id": "a", "reference": "FINDINGS: None."}])
     with pytest.raises(InvalidTable, match="is not the table"):
-        ratings_make([made / "bleu-1"], out, studies=other)
-    assert not out.exists()
-    ratings_make([made / "bleu-1"], out)
+        make_sheets([made / "bleu-1"], out, studies=other)
+    assert not list(out.glob("[!.]*"))
+    make_sheets([made / "bleu-1"], out)
     with pytest.raises(InvalidTable, match="no rating could be read"):
         read_ratings(out)
     (out / "sheet-rater-1.csv").unlink()

@@ -1,8 +1,8 @@
 """Questions to raters about one report, or two: the columns of a sheet and their values."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,13 @@ class Question:
         if is_missing(cell):
             return None
         if self.ask == PREFERENCES:
-            return self._preference(cell)
+            known = {FIRST.casefold(): 1.0, SECOND.casefold(): -1.0, TIE: 0.0}
+            found = known.get(str(cell).strip().casefold())
+            if found is None:
+                raise InvalidStudy(
+                    f'column "{self.name}" holds {cell!r}; write {FIRST}, {SECOND} or {TIE}'
+                )
+            return found
         number = number_of(cell, self.name)
         if number is None or number != int(number) or not self.low <= number <= self.high:
             raise InvalidStudy(
@@ -60,30 +66,6 @@ class Question:
                 f"{self.high}"
             )
         return number
-
-    def _preference(self, cell: Any) -> float:
-        known = {FIRST.casefold(): 1.0, SECOND.casefold(): -1.0, TIE: 0.0}
-        found = known.get(str(cell).strip().casefold())
-        if found is None:
-            raise InvalidStudy(
-                f'column "{self.name}" holds {cell!r}; write {FIRST}, {SECOND} or {TIE}'
-            )
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for json."""
-        return {**asdict(self), "ends": list(self.ends)}
-
-    @classmethod
-    def of_dict(cls, content: Mapping[str, Any]) -> "Question":
-        """Return the question that `to_dict` became. Raises: ValueError for other content."""
-        try:
-            made = cls(**{**content, "ends": tuple(content["ends"])})
-        except (KeyError, TypeError):
-            raise ValueError(f"no question: {content!r}") from None
-        if made.ask not in ASKS:
-            raise ValueError(f"no question: {content!r}")
-        return made
 
 
 def error_questions() -> list[Question]:

@@ -1,6 +1,6 @@
 """Reports that raters judge: those of systems, or those that metrics chose for each study."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,26 @@ import pyarrow.parquet as pq
 from vlscore.core import FinishedRun, Signature, file_digest, finished_run
 from vlscore.data import BadRow, ColumnNames, Study, TextPolicy, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation.comparison.systems import has_images, join, open_sources, split_name
+from vlscore.evaluation.comparison.systems import (
+    Source,
+    has_images,
+    join,
+    open_sources,
+    split_name,
+)
 from vlscore.evaluation.ratings.sheet_files import JudgedReport, SheetItem
 
+# Items to judge, notes, and the images of their studies.
+Material = tuple[list[SheetItem], list[str], Mapping[str, Study | BadRow]]
 
-class Material:
-    """Reports to judge, before they have names.
+
+def open_reports_to_judge(
+    sources: Sequence[str | Path],
+    studies: str | Path | None,
+    image_root: str | Path | None,
+    images: bool,
+) -> tuple[dict[str, Any], Callable[[], Material]]:
+    """Open reports to judge, before they have names.
 
     Args:
         sources: tables of candidates, one a system, or folders of `oracle`; as they are or as
@@ -24,87 +38,82 @@ class Material:
         image_root: folder that image paths start from.
         images: whether the images of the studies are wanted.
 
-    Attributes:
-        key: what identifies the reports.
-
+    Returns: what identifies the reports; and a function that reads them, an item for each different
+        report of a study.
     Raises: InvalidTable, InvalidSetting where the sources cannot be read together.
     """
+    named = [split_name(each) for each in sources]
+    runs = [(name, path, finished_run(path)) for name, path in named]
+    if any(run is not None and run.key.get("command") == "oracle" for *_, run in runs):
+        oracles = _oracles(runs)
+        digests = {name: run.digests[_hits()] for name, run in oracles.items()}
+        key: dict[str, Any] = {"oracles": digests}
+        return key, lambda: _of_oracles(oracles, studies, image_root, images)
+    opened = open_sources(sources)
+    key = {
+        "systems": {each.name: each.table.sha256 for each in opened},
+        "studies": studies and file_digest(Path(studies)),
+        "image_root": image_root and str(Path(image_root).resolve()),
+    }
+    return key, lambda: _of_systems(opened, studies, image_root, images)
 
-    def __init__(
-        self,
-        sources: Sequence[str | Path],
-        studies: str | Path | None,
-        image_root: str | Path | None,
-        images: bool,
-    ) -> None:
-        self._sources, self._studies = sources, studies
-        self._image_root, self._with_images = image_root, images
-        named = [split_name(each) for each in sources]
-        runs = [(name, path, finished_run(path)) for name, path in named]
-        self._oracles: dict[str, FinishedRun] = {}
-        if any(run is not None and run.key.get("command") == "oracle" for *_, run in runs):
-            self._oracles = _oracles(runs)
-            digests = {name: run.digests[_hits()] for name, run in self._oracles.items()}
-            self.key: dict[str, Any] = {"oracles": digests}
-        else:
-            self._opened = open_sources(sources)
-            self.key = {
-                "systems": {each.name: each.table.sha256 for each in self._opened},
-                "studies": studies and file_digest(Path(studies)),
-                "image_root": image_root and str(Path(image_root).resolve()),
-            }
 
-    def read(self) -> tuple[list[SheetItem], list[str], Mapping[str, Study | BadRow]]:
-        """Return an item for each different report of a study, notes, and the studies' images."""
-        return self._of_oracles() if self._oracles else self._of_systems()
+def _of_systems(
+    opened: Sequence[Source],
+    studies: str | Path | None,
+    image_root: str | Path | None,
+    images: bool,
+) -> Material:
+    table = None
+    if images:
+        holders = [each.table.path for each in opened if has_images(each)]
+        if studies is None and not holders:
+            raise InvalidTable("no table has a column image; name one with studies (--studies)")
+        table = open_studies(studies or holders[0], needs={"image"}, image_root=image_root)
+    systems = join(opened, table)
+    items = []
+    for k, study in enumerate(systems.studies):
+        texts = {name: candidates[k] for name, candidates in systems.candidates.items()}
+        items += _distinct(study.id, study.reference or "", texts)
+    return items, list(systems.notes), systems.images
 
-    def _of_systems(self) -> tuple[list[SheetItem], list[str], Mapping[str, Study | BadRow]]:
-        images = None
-        if self._with_images:
-            holders = [each.table.path for each in self._opened if has_images(each)]
-            if self._studies is None and not holders:
-                raise InvalidTable("no table has a column image; name one with studies (--studies)")
-            path = self._studies if self._studies is not None else holders[0]
-            images = open_studies(path, needs={"image"}, image_root=self._image_root)
-        systems = join(self._opened, images)
-        items = []
-        for k, study in enumerate(systems.studies):
-            texts = {name: candidates[k] for name, candidates in systems.candidates.items()}
-            items += _distinct(study.id, study.reference or "", texts)
-        return items, list(systems.notes), systems.images
 
-    def _of_oracles(self) -> tuple[list[SheetItem], list[str], Mapping[str, Study | BadRow]]:
-        """Return the best reports of the studies that all oracles answer."""
-        run = next(iter(self._oracles.values()))
-        path = Path(self._studies if self._studies is not None else run.record["table"])
-        columns = ColumnNames(**run.key["columns"])
-        table = open_studies(path, needs={"reference"}, columns=columns)
-        if table.sha256 != run.key["table_sha256"]:
-            raise InvalidTable(f"{path}: is not the table that {run.folder} was made of")
-        printed = Signature.parse(run.key["signature"]).get("txt") or "all"
-        policy = TextPolicy(printed.split(",")[0].removeprefix("ref="))
-        read = (row.selected(policy) for row in table if isinstance(row, Study))
-        references = {row.id: row.reference or "" for row in read}
-        best: dict[str, dict[str, str]] = {}
-        for name, oracle in self._oracles.items():
-            hits = pq.read_table(oracle.file(_hits()), columns=["study_id", "rank", "text"])
-            for hit in hits.to_pylist():
-                if hit["rank"] == 1 and hit["study_id"] in references:
-                    best.setdefault(hit["study_id"], {})[name] = hit["text"]
-        every = {study: texts for study, texts in best.items() if len(texts) == len(self._oracles)}
-        if not every:
-            raise InvalidTable("no study has a hit of every oracle; look into their failures")
-        lacking = len(best) - len(every)
-        notes = [f"{lacking} studies without a hit of every oracle are left out"] if lacking else []
-        images: dict[str, Study | BadRow] = {}
-        if self._with_images:
-            root = self._image_root
-            rows = open_studies(path, needs={"image"}, image_root=root, columns=columns)
-            images = {row.id: row for row in rows if row.id is not None}
-        items = []
-        for study, texts in every.items():
-            items += _distinct(study, references[study], texts)
-        return items, notes, images
+def _of_oracles(
+    oracles: Mapping[str, FinishedRun],
+    studies: str | Path | None,
+    image_root: str | Path | None,
+    images: bool,
+) -> Material:
+    """Return the best reports of the studies that all oracles answer."""
+    run = next(iter(oracles.values()))
+    path = Path(studies if studies is not None else run.record["table"])
+    columns = ColumnNames(**run.key["columns"])
+    table = open_studies(path, needs={"reference"}, columns=columns)
+    if table.sha256 != run.key["table_sha256"]:
+        raise InvalidTable(f"{path}: is not the table that {run.folder} was made of")
+    printed = Signature.parse(run.key["signature"]).get("txt") or "all"
+    policy = TextPolicy(printed.split(",")[0].removeprefix("ref="))
+    read = (row.selected(policy) for row in table if isinstance(row, Study))
+    references = {row.id: row.reference or "" for row in read}
+    best: dict[str, dict[str, str]] = {}
+    for name, oracle in oracles.items():
+        hits = pq.read_table(oracle.file(_hits()), columns=["study_id", "rank", "text"])
+        for hit in hits.to_pylist():
+            if hit["rank"] == 1 and hit["study_id"] in references:
+                best.setdefault(hit["study_id"], {})[name] = hit["text"]
+    every = {study: texts for study, texts in best.items() if len(texts) == len(oracles)}
+    if not every:
+        raise InvalidTable("no study has a hit of every oracle; look into their failures")
+    lacking = len(best) - len(every)
+    notes = [f"{lacking} studies without a hit of every oracle are left out"] if lacking else []
+    shown: dict[str, Study | BadRow] = {}
+    if images:
+        rows = open_studies(path, needs={"image"}, image_root=image_root, columns=columns)
+        shown = {row.id: row for row in rows if row.id is not None}
+    items = []
+    for study, texts in every.items():
+        items += _distinct(study, references[study], texts)
+    return items, notes, shown
 
 
 def _hits() -> str:

@@ -3,8 +3,8 @@
 The formulas are in `vlscore.stats`; here a bootstrap over studies weighs the units.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from vlscore.stats import (
     percentiles,
     weighted_kappa,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Array = NDArray[np.float64]
 # Share of resamples without strengths from which on they have no interval.
@@ -64,47 +67,38 @@ def rater_agreement(
     }
 
 
-class Preference(NamedTuple):
-    """Preference of one rater between two systems' reports of one study.
+def preferences_of(rows: Iterable[tuple[Any, ...]]) -> "DataFrame":
+    """Return preferences between two systems' reports, a row a study, rater and pair of systems.
 
-    Attributes:
-        answer: 1 where the first is better, -1 where the second is, 0 for a tie.
-        repeats: the same answer is in another preference, of a system with an equal report.
+    Args: rows: study, rater, first and second system, answer (1 where the first is better, -1 where
+        the second is, 0 for a tie), and whether the same answer is in another row, of a system with
+        an equal report.
     """
+    from pandas import DataFrame
 
-    study: str
-    rater: str
-    first: str
-    second: str
-    answer: int
-    repeats: bool = False
-
-    @property
-    def unit(self) -> tuple[str, str, str]:
-        """Return what was compared: the study, and two systems."""
-        return self.study, self.first, self.second
+    return DataFrame(rows, columns=["study", "rater", "first", "second", "answer", "repeats"])
 
 
 def strengths(
-    preferences: Sequence[Preference], *, resamples: int = 1000, seed: int = 0
+    preferences: "DataFrame", *, resamples: int = 1000, seed: int = 0
 ) -> list[dict[str, Any]]:
     """Return the strength of every system, best first, with bootstrap intervals over studies.
 
     Resamples in which the strengths are not determined are left out of their intervals; an
     interval is nan if more than a tenth of the resamples are left out.
 
+    Args: preferences: see `preferences_of`.
+
     Returns: a record a system: comparisons that it is in; share of them that it wins, a tie
         counting one half; strength, the natural logarithm of its worth, of mean 0 over systems, nan
         where the comparisons do not determine it.
     """
-    systems = sorted({name for each in preferences for name in (each.first, each.second)})
-    if not systems:
+    if preferences.empty:
         return []
-    place = {name: k for k, name in enumerate(systems)}
-    first = np.array([place[each.first] for each in preferences])
-    second = np.array([place[each.second] for each in preferences])
-    answers = np.array([each.answer for each in preferences])
-    studies = [each.study for each in preferences]
+    systems = sorted({*preferences["first"], *preferences["second"]})
+    first, second = (np.searchsorted(systems, preferences[name]) for name in ("first", "second"))
+    answers = preferences["answer"].to_numpy()
+    studies = preferences["study"].tolist()
     draws = drawn_weights(len(studies), studies, resamples=resamples, seed=seed)
     shares, worths = [], []
     winner, loser = np.where(answers < 0, second, first), np.where(answers < 0, first, second)

@@ -1,6 +1,6 @@
 """Ratings of filled-in sheets: checked tables, agreement of raters, and ranked systems."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,12 @@ from vlscore.core import file_digest, frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.ratings.questions import DIMENSIONS, ERRORS, PREFERRED
-from vlscore.evaluation.ratings.rater_agreement import Preference, rater_agreement, strengths
-from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets, read_filled
+from vlscore.evaluation.ratings.rater_agreement import (
+    preferences_of,
+    rater_agreement,
+    strengths,
+)
+from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets
 from vlscore.stats import Content, Failure, Result, TextTable, places_by_group, text_table
 
 if TYPE_CHECKING:
@@ -63,7 +67,7 @@ def ratings_read(
             nothing: it is in failures.csv, with its sheet.
         InvalidSetting: a group names a rater without a sheet, or `out` holds other results.
     """
-    filled = read_filled(folder)
+    filled = FilledSheets(folder)
     pairs = filled.pairs
     chosen = _groups(groups or {}, pairs.raters)
     key = {
@@ -83,10 +87,14 @@ def ratings_read(
                 found = rater_agreement(values[own], studies, level=level, **options)
                 if found is not None:
                     agreement.append({"group": group, "rating": rating, "level": level, **found})
-            for rating, said in _preferences(filled, members):
-                systems += [
-                    {"rating": rating, "group": group, **row} for row in strengths(said, **options)
-                ]
+            said = {name: implied_preferences(pairs, name) for name in pairs.primary}
+            if len(filled.preferences):
+                said = {PREFERRED: filled.preferences}
+            systems += [
+                {"rating": rating, "group": group, **row}
+                for rating, each in said.items()
+                for row in strengths(each[each["rater"].isin(members)], **options)
+            ]
         frames = {"agreement": frame(agreement), "systems": frame(systems)}
         rows, align_with = _tables_to_align(filled)
         commands = [f"vlscore align {Path(out) / name} {how}".strip() for name, how in align_with]
@@ -121,50 +129,33 @@ def _rated(filled: FilledSheets) -> Iterator[tuple[str, Array, Sequence[str], st
     Reports of a study that are equal are judged once: they are one unit.
     """
     pairs = filled.pairs
-    if filled.preferences:
-        own = [each for each in filled.preferences if not each.repeats]
-        places = {unit: k for k, unit in enumerate(dict.fromkeys(each.unit for each in own))}
-        values = np.full((len(pairs.raters), len(places)), np.nan)
-        for each in own:
-            if each.rater in pairs.raters:
-                values[pairs.raters.index(each.rater), places[each.unit]] = each.answer
-        yield PREFERRED, values, [study for study, *_ in places], "nominal"
+    if len(filled.preferences):
+        unit = ["study", "first", "second"]
+        own = filled.preferences[~filled.preferences["repeats"]]
+        own = own.drop_duplicates(["rater", *unit], keep="last")
+        table = own.pivot(index="rater", columns=unit, values="answer")
+        values = table.reindex(list(pairs.raters)).to_numpy(np.float64)
+        yield PREFERRED, values, table.columns.get_level_values("study").tolist(), "nominal"
         return
     reports = list(zip(pairs.studies, pairs.texts or pairs.candidates, strict=True))
-    first: dict[tuple[str, str], int] = {}
-    units = [k for k, report in enumerate(reports) if k == first.setdefault(report, k)]
+    first = {report: k for k, report in reversed(list(enumerate(reports)))}
+    units = sorted(first.values())
     studies = [pairs.studies[k] for k in units]
     for name, values in pairs.ratings.items():
         yield name, values[:, units], studies, "ordinal"
 
 
-def _preferences(
-    filled: FilledSheets, members: Sequence[str]
-) -> Iterator[tuple[str, list[Preference]]]:
-    """Yield each rating that ranks systems, and what raters prefer by it."""
-    if filled.preferences:
-        yield PREFERRED, [each for each in filled.preferences if each.rater in members]
-        return
-    for name in filled.pairs.primary:
-        yield name, implied_preferences(filled.pairs, name, members)
-
-
-def implied_preferences(pairs: RatedPairs, rating: str, raters: Iterable[str]) -> list[Preference]:
+def implied_preferences(pairs: RatedPairs, rating: str) -> "DataFrame":
     """Return which of every two reports of a study each rater's ratings prefer."""
-    chosen = set(raters)
     values = pairs.sign_of(rating) * pairs.ratings[rating]
-    by_study = places_by_group(pairs.studies)
-    return [
-        Preference(
-            study, rater, pairs.candidates[i], pairs.candidates[j],
-            int(np.sign(values[row, i] - values[row, j])),
-        )
+    return preferences_of(
+        (study, rater, pairs.candidates[i], pairs.candidates[j], int(np.sign(lead)), False)
         for row, rater in enumerate(pairs.raters)
-        if rater in chosen
-        for study, places in by_study.items()
+        for study, places in places_by_group(pairs.studies).items()
         for i, j in combinations(places, 2)
-        if not np.isnan(values[row, i] - values[row, j])
-    ]  # fmt: skip
+        for lead in [values[row, i] - values[row, j]]
+        if not np.isnan(lead)
+    )
 
 
 def _tables_to_align(
@@ -192,10 +183,12 @@ def _tables_to_align(
                 found.append([*first, *(f"{value:g}" for value in values)])
         return DataFrame(found, columns=[*head, *names])
 
-    if filled.preferences:
-        answers = [(p.study, p.rater, p.first, p.second, p.answer) for p in filled.preferences]
-        columns = ["study_id", "rater", "first", "second", "answer"]
-        tables = {RANKS: long([RANK]), COMPARISONS: DataFrame(answers, columns=columns)}
+    if len(filled.preferences):
+        comparisons = filled.preferences.drop(columns="repeats")
+        tables = {
+            RANKS: long([RANK]),
+            COMPARISONS: comparisons.rename(columns={"study": "study_id"}),
+        }
         return tables, [(RANKS, f'--rename rating="{RANK}" --ratings-are ranks')]
     tables, align_with = {}, []
     if ERRORS in asks:

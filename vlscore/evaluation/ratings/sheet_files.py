@@ -15,21 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vlscore.core import cells, write_json
-from vlscore.data import BadRow, Study, columns_of, name_of, read_image, read_rows
-from vlscore.errors import InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.alignment.rated_sets import missing_columns
-from vlscore.evaluation.ratings.questions import (
-    FIRST,
-    PREFERENCES,
-    SECOND,
-    Question,
-    error_questions,
-)
+from vlscore.core import cells, from_plain, plain, read_frame, reading_result
+from vlscore.data import BadRow, Study, read_image
+from vlscore.errors import VLScoreError
+from vlscore.evaluation.ratings.questions import FIRST, PREFERENCES, SECOND, Question
 
 KEY, QUESTIONS = "key.csv", "questions.json"
 SHEET, CSV = "sheet-", ".csv"
-FORMATS = ("csv", "html")
 ITEM, REFERENCE, CANDIDATE = "item", "reference", "candidate"
 REPORT_A, REPORT_B = f"report {FIRST}", f"report {SECOND}"
 _KEY_COLUMNS = (ITEM, "study_id", "candidate_id", REFERENCE, CANDIDATE)
@@ -96,54 +88,28 @@ def write_key(path: Path, items: Iterable[SheetItem]) -> None:
 
 
 def read_key(path: Path) -> dict[str, SheetItem]:
-    """Return the items of a key by name. Raises: InvalidTable, naming the row."""
-    missing_columns(path, columns_of(path), _KEY_COLUMNS)
-    firsts: dict[str, tuple[str, str, tuple[str, ...]]] = {}
-    sides: dict[str, dict[str, JudgedReport]] = {}
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
-        try:
-            name, study, system = (name_of(record[c], c) for c in _KEY_COLUMNS[:3])
-        except InvalidStudy as error:
-            raise InvalidTable(f"{path}, row {number}: {error}") from None
-        raters = tuple(filter(None, str(record.get(_RATERS) or "").split(";")))
-        firsts.setdefault(name, (study, str(record[REFERENCE] or ""), raters))
-        known = sides.setdefault(name, {})
-        side = str(record.get(_SIDE) or "")
-        earlier = known[side].systems if side in known else ()
-        known[side] = JudgedReport((*earlier, system), str(record[CANDIDATE] or ""))
-    found = {}
-    for name, known in sides.items():
-        if set(known) not in ({""}, {FIRST, SECOND}):
-            raise InvalidTable(f"{path}: {name!r} needs a report {FIRST} and a report {SECOND}")
-        study, reference, raters = firsts[name]
-        reports = tuple(known[side] for side in sorted(known))
-        found[name] = SheetItem(name, study, reference, reports, raters)
-    return found
-
-
-def write_questions(path: Path, questions: Sequence[Question]) -> None:
-    """Write the questions for raters."""
-    write_json(path, {"questions": [question.to_dict() for question in questions]})
+    """Return the items of a key by name. Raises: ChecksumMismatch where it is none."""
+    items = {}
+    with reading_result(path):
+        rows = read_frame(path, (*_KEY_COLUMNS, _SIDE, _RATERS)).astype(object)
+        rows = rows.where(rows.notna(), "")
+        for name, own in rows.groupby(ITEM, sort=False):
+            _, study, _, reference, _, _, raters = own.iloc[0]
+            reports = tuple(
+                JudgedReport(tuple(each["candidate_id"]), each[CANDIDATE].iloc[0])
+                for _, each in own.groupby(_SIDE)
+            )
+            asked = tuple(filter(None, raters.split(";")))
+            items[str(name)] = SheetItem(str(name), study, reference, reports, asked)
+    return items
 
 
 def read_questions(folder: Path) -> list[Question]:
-    """Return the questions of a folder; without a file, numbers of errors.
-
-    Raises: InvalidTable where the file cannot be used.
-    """
-    path = folder / QUESTIONS
-    if not path.exists():
-        return error_questions()
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        found = [Question.of_dict(each) for each in content["questions"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidTable(f"{path}: holds no questions ({error})") from None
-    if not found:
-        raise InvalidTable(f"{path}: holds no questions")
-    return found
+    """Return the questions of a folder. Raises: ChecksumMismatch where it has none."""
+    with reading_result(folder / QUESTIONS):
+        content = json.loads((folder / QUESTIONS).read_text(encoding="utf-8"))
+        questions: list[Question] = from_plain(list[Question], content["questions"])
+    return questions
 
 
 _PAGE = Path(__file__).with_name("rating_page.html")
@@ -212,7 +178,7 @@ def write_page(
     content: dict[str, Any] = {
         "title": f"Reading study, {rater}",
         "file": sheet_name(rater),
-        "questions": [question.to_dict() for question in questions],
+        "questions": plain(list(questions)),
         "items": [
             {"name": item.name, "texts": item.texts, "images": numbers[item.study]}
             for item in items
