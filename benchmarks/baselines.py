@@ -9,16 +9,13 @@ its numbers: corpus BLEU-1 and BLEU-4, means over studies of ROUGE-L, CIDEr-D, f
 and the rating of the judge by rules, F1 of CheXpert's labels over the corpus (macro and micro).
 Nearest images, the linear probe and zero-shot labels use the bundled encoder, which was trained on
 synthetic phantoms for DEMONSTRATION: they show that the commands work, not what an encoder of real
-films reaches. Films are used as they are in the copy, squeezed to squares. Templates with labels of
-the reference are an UPPER BOUND. The extraction that reads their labels also computes findings-f1,
-MIRQI, the judge's rating and the F1 of labels; these four columns therefore favour templates with
-labels of the reference.
+images reaches. Images are used as they are in the copy, squeezed to squares. Templates with labels
+of the reference are an UPPER BOUND. The extraction that reads their labels also computes
+findings-f1, MIRQI, the judge's rating and the F1 of labels; these four columns therefore favour
+templates with labels of the reference.
 
 The same on phantoms: 600 studies to learn from and 200 others in held-out phrasings; the table's
 own candidates, which have known errors, take the place of a learned generator.
-
-Templates a second: processor time of `vlscore baseline templates` for 20,000 studies, all of the
-command after its imports, on one core; labels of a table, and of references.
 
 Run: python benchmarks/baselines.py FOLDER [--out benchmarks/results/baselines.md]
 with FOLDER/iu/studies.jsonl, FOLDER/iu/images and FOLDER/generated/*.jsonl
@@ -31,8 +28,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from data import CVT2DISTILGPT2, GENERATED, SQUARED_FILMS
-from machine import describe_machine, publish, timed
+from data import CVT2DISTILGPT2, GENERATED, SQUARED_IMAGES
+from machine import describe_machine, publish
 
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
@@ -73,20 +70,20 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    films = options.folder / "iu" / "studies.jsonl"
+    images = options.folder / "iu" / "studies.jsonl"
     generated = {name: options.folder / "generated" / f"{name}.jsonl" for name in GENERATED}
     sixth = options.folder / "generated" / "cvt2distilgpt2.jsonl"
-    sources = [SQUARED_FILMS.check(films), CVT2DISTILGPT2.check(sixth)]
+    sources = [SQUARED_IMAGES.check(images), CVT2DISTILGPT2.check(sixth)]
     sources += [GENERATED[name].check(path) for name, path in generated.items()]
     embedder = StudyEmbedder("phantom")
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         both = ("findings", "impression")
         tables = [
-            _real("Five generators", films, generated, both, place / "five", embedder),
+            _real("Five generators", images, generated, both, place / "five", embedder),
             _real(
                 "A sixth generator",
-                films,
+                images,
                 {sixth.stem: sixth},
                 ("findings",),
                 place / "one",
@@ -94,7 +91,6 @@ def main() -> None:
             ),
             _phantoms(place / "phantoms", embedder),
         ]
-        speed = _speed(place)
     report = "\n\n".join(
         [
             "# Baselines beside learned generators",
@@ -102,7 +98,6 @@ def main() -> None:
             _protocol(),
             "\n".join(f"- {line}" for line in sources),
             markdown(tables),
-            speed,
         ]
     )
     publish(report + "\n", options.out)
@@ -115,15 +110,15 @@ def _protocol() -> str:
 
 def _real(
     title: str,
-    films: Path,
+    images: Path,
     systems: dict[str, Path],
     sections: Sequence[str],
     place: Path,
     embedder: StudyEmbedder,
 ) -> TextTable:
-    """Return the table of some generators and all baselines, on the studies that have films."""
+    """Return the table of some generators and all baselines, on the studies that have images."""
     place.mkdir()
-    shown = {row["id"]: row for row in _rows(films) if _frontal(row)}
+    shown = {row["id"]: row for row in _rows(images) if _frontal(row)}
     first = _rows(next(iter(systems.values())))
     tested = {row["id"]: row["reference"] for row in first if row["id"] in shown}
     training = [
@@ -139,7 +134,7 @@ def _real(
     train = _write(place / "train.jsonl", training)
     table = _write(place / "studies.jsonl", studies)
     made = [f"{name}={place / f'{name}.jsonl'}" for name in systems]
-    made += _baselines(table, train, place, embedder, image_root=films.parent)
+    made += _baselines(table, train, place, embedder, image_root=images.parent)
     note = f"{len(studies)} studies; baselines learn from {len(training)} others."
     return _compared(title, note, made, place)
 
@@ -198,34 +193,9 @@ def _compared(title: str, note: str, systems: list[str], place: Path) -> TextTab
     return TextTable(f"{title}: {note}", ("system", *COLUMNS), tuple(rows), caption)
 
 
-def _speed(place: Path) -> str:
-    """Return a sentence on the rate of templates."""
-    phantoms = _rows(place / "phantoms" / "test" / "studies.jsonl")
-    count = 20_000
-    rows = [
-        {"id": f"{k}", "reference": f"{phantoms[k % len(phantoms)]['reference']} Study {k}."}
-        for k in range(count)
-    ]
-    table = _write(place / "many.jsonl", rows)
-    labels = place / "labels.csv"
-    lines = [f"{k},{k % 2},{k % 3 == 0:d}" for k in range(count)]
-    labels.write_text("\n".join(["id,Edema,Cardiomegaly", *lines]))
-
-    def rate(source: str) -> float:
-        settings = BaselineSettings(labels=source)
-        out = place / f"s-{Path(source).stem}"
-        return count / timed(lambda: baseline("templates", table, out, settings=settings))[0]
-
-    return (
-        f"Templates, {count:,} studies, one core: {rate(str(labels)):,.0f} studies a second with "
-        f"the labels of a table, {rate('reference'):,.0f} with labels that are extracted from "
-        "references."
-    )
-
-
 def _frontal(row: dict[str, Any]) -> str | None:
-    """Return the first frontal film of a study; None where it has none."""
-    return next((film["file"] for film in row["images"] if film["view"] == "frontal"), None)
+    """Return the first frontal image of a study; None where it has none."""
+    return next((image["file"] for image in row["images"] if image["view"] == "frontal"), None)
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

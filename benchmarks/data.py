@@ -159,11 +159,11 @@ CVT2DISTILGPT2 = DataFile(
     obtain="Write one JSON object a line for each report under experiment/iu_x_ray_chen: `id`, "
     "`reference`, `candidate`.",
 )
-SQUARED_FILMS = DataFile(
-    title="2,513 studies of the Indiana collection with films squeezed to 256 x 256 pixels",
+SQUARED_IMAGES = DataFile(
+    title="2,513 studies of the Indiana collection with images squeezed to 256 x 256 pixels",
     url="https://openi.nlm.nih.gov",
     licence="CC BY-NC-ND 4.0",
     sha256="d189347a72ff6f9ca88a97b61673f4324ac029045d563b9b14038634164bbd76",
-    obtain="Write one JSON object a line for each study, in the layout `squared-films` of "
+    obtain="Write one JSON object a line for each study, in the layout `squeezed-images` of "
     "docs/datasets.md.",
 )

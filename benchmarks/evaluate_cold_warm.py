@@ -13,12 +13,9 @@ included; the page cache holds files and weights for all. Interleaved rounds, me
 - bf16: the same with `--precision bf16` and a cache of its own; only where the processor has units
   for it. What that changes is computed from the areas of both.
 - warm: as cold, again, into another folder. - second: another generator's reports, then.
-The areas of loop and cold must agree (largest relative difference is printed). The limit is the
-time that the encoder's multiplications alone would take at the rate of a 2048^3 product of this run
-(the best; float32 for cold, bfloat16 for bf16): of every image,
-and of every distinct report at its own length. Beside other work (see the load average) ratios of
-wall clock are worth little: then take the processor times, also printed. 1,000 studies take 5 GB in
-the folder for temporary files.
+The areas of loop and cold must agree (largest relative difference is printed). Beside other work
+(see the load average) ratios of wall clock are worth little: then take the processor times, also
+printed. 1,000 studies take 5 GB in the folder for temporary files.
 
 Run: python benchmarks/evaluate_cold_warm.py [--studies 1000] [--rounds 3] [--out FILE]
 """
@@ -29,17 +26,15 @@ import json
 import random
 import statistics
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import torch
 from machine import describe_machine, publish, timed_command
-from torch import nn
 
 from vlscore.data import render
 from vlscore.data.phantom.phantom_pairs import scene_at
-from vlscore.encoders import WordPieceTokenizer, convert, load_encoder, why_slow
+from vlscore.encoders import WordPieceTokenizer, convert, why_slow
 from vlscore.encoders.models.limitr import LimitrEncoder
 from vlscore.stats import kendall_tau_b
 
@@ -115,34 +110,6 @@ def first_rows(table: Path, count: int) -> Path:
     return path
 
 
-def rate_of_product(kind: torch.dtype, side: int = 2048) -> float:
-    """Floating point operations a second of a product of this kind, the best of ten."""
-    times = []
-    with torch.inference_mode():
-        a = torch.randn(side, side).to(kind)
-        layer = nn.Linear(side, side, bias=False).to(kind)
-        for _ in range(10):
-            began = time.perf_counter()
-            layer(a)
-            times.append(time.perf_counter() - began)
-    return 2 * side**3 / min(times)
-
-
-def operations(table: Path, weights: Path) -> float:
-    """Of the encoder alone: every image, and every distinct report at its own length."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    encoder = load_encoder("limitr", weights=weights)
-    rows = [json.loads(line) for line in table.read_text().splitlines()]
-    with torch.inference_mode(), FlopCounterMode(display=False) as image:
-        encoder.embed_images(torch.zeros(1, 3, 224, 224))
-    texts = sorted({row[name] for row in rows for name in ("reference", "candidate")})
-    lengths = encoder.tokenize(texts).lengths.tolist()
-    # BERT-base: four square maps, two of four times the width, and attention, two operations each.
-    reports = sum(12 * (24 * n * 768**2 + 4 * n**2 * 768) for n in lengths)
-    return float(len(rows) * image.get_total_flops() + reports)
-
-
 def largest_difference(loop_file: Path, scores: Path) -> float:
     with loop_file.open() as first, scores.open() as second:
         areas = [[float(row["area"]) for row in csv.DictReader(part)] for part in (first, second)]
@@ -164,41 +131,29 @@ def drift(exact: Path, half: Path) -> str:
     )
 
 
-def share_of_limit(name: str, flops: float, rate: float, seconds: float) -> str:
-    limit = flops / rate
-    return (
-        f"Limit of {name}: {flops / 1e12:.2f} Tflop at {rate / 1e9:.0f} Gflop/s of a 2048^3 "
-        f"product take {limit:.1f} s; {name} reaches {limit / seconds:.0%} of that, start, "
-        "decoding and writing included."
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    kinds = {"cold": torch.float32, "bf16": torch.bfloat16}
+    kinds = ["cold", "bf16"]
     slow = why_slow("bf16", torch.device("cpu"))
     if slow is not None:
-        del kinds["bf16"]
+        kinds.remove("bf16")
     times: dict[str, list[tuple[float, float]]] = {}
-    rates: dict[str, list[float]] = {name: [] for name in kinds}
     changes = f"bf16 is not measured: {slow}."
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         caches = {name: folder / f"cache_{name}" for name in kinds}
         plain, mapped = write_limitr(folder / "weights")
         first, second = write_studies(folder, options.studies)
-        flops = operations(first, mapped)
         for cache in caches.values():
             # The digest of the checkpoint becomes known, as after any earlier run.
             one = evaluation(first_rows(first, 1), mapped, folder / f"one_{cache.name}")
             timed_command(one, cache)
         for turn in range(options.rounds):
-            for name, kind in kinds.items():
-                rates[name].append(rate_of_product(kind))
+            for name in kinds:
                 for file in caches[name].glob("*.sqlite*"):
                     file.unlink()
             cold = caches["cold"]
@@ -215,8 +170,6 @@ def main() -> None:
             for name, (command, cache) in arms.items():
                 times.setdefault(name, []).append(timed_command(command, cache))
                 print(name, times[name][-1], flush=True)
-        for name, kind in kinds.items():
-            rates[name].append(rate_of_product(kind))
         if "bf16" in kinds:
             changes = drift(*(folder / f"{arm}0" / "scores.csv" for arm in ("cold", "bf16_")))
         difference = largest_difference(folder / "loop.csv", folder / "cold0" / "scores.csv")
@@ -253,8 +206,6 @@ def main() -> None:
         f"{difference:.1e} of their size.",
         "",
         changes,
-        "",
-        *(share_of_limit(name, flops, max(rates[name]), wall[name]) for name in kinds),
     ]
     publish("\n".join(lines) + "\n", options.out)
 

@@ -13,7 +13,8 @@ and with every uncertain one.
 Development and held-out. The lexicons were developed on reports whose hashed id falls in the first
 60 of 100 buckets; the texts and disagreements of the other 40 % were not looked at, and they are
 scored only when the results file is made: `--development` leaves them out, and so do the tests.
-They have been scored twice; `READINGS` says what was changed between, and the page shows it.
+They have been scored twice: after the first time, rules for rows with an F1 below .90 were added
+from sentences of our own, without a look at a held-out report.
 
 Side: of the reports where both say an observation is present and the coding names a side, how
 often the sets of sides are equal; a side that the report's words do not name counts as wrong
@@ -46,36 +47,6 @@ SOURCE = "Indiana University chest X-ray collection (Open-i), CC BY-NC-ND 4.0"
 RESULTS = Path(__file__).parent / "results" / "findings_vs_codings.md"
 DEVELOPMENT_BUCKETS = 60
 
-#: Rows of the first reading of the held-out part: F1 of those that the second was to raise.
-FIRST_READING = {
-    "nodule": 0.879,
-    "catheter": 0.893,
-    "tube": 0.857,
-    "pneumothorax": 0.875,
-    "pulmonary edema": 0.897,
-    "pleural thickening": 0.941,
-    "**all (micro)**": 0.958,
-}
-READINGS = """\
-The held-out part has been read twice. The first reading (page of commit 4e78978 and
-after) left two rows with at least 20 codings below .90: nodule and catheter. Between the readings
-nobody looked at a held-out report, nor at which of them were misread; but the rows to work on were
-known from the first reading's table, so the second reading is not blind to that. General rules were
-added from how radiologists write, tried on 716 sentences of our own
-(`tests/findings/data/wordings.jsonl`) and on the development part:
-
-- "nodular" as an adjective of anything but an opacity, density or infiltrate, "nodularity",
-  "fibronodular", "micronodular", "miliary" and "metastatic nodules" name nodules;
-- sheaths, shunts, umbilical, "IJ" and "arm" lines, a mask whose tip is told of, are catheters;
-  drains by their names and "trach" are tubes;
-- "effusion versus thickening", capping, thickened fissures, pleuroparenchymal thickening are
-  pleural thickening;
-- edema of soft tissues or limbs is no pulmonary edema, a nodule of the thyroid or breast is none;
-- "not seen previously", "partially resolved", "near complete resolution", "tip not seen" and
-  "pulled back" deny nothing; a denial ends before "after", "following", "with a tube", "and
-  placement of";
-- "considerations", "borderline for", "favored over" are uncertain; "line removed." denies."""
-
 
 @dataclass(frozen=True)
 class Concept:
@@ -83,119 +54,115 @@ class Concept:
 
     name: str
     coding: str
-    observations: frozenset[str]
+    observations: str
     note: str = ""
-
-
-def concept(name: str, coding: str, observations: str, note: str = "") -> Concept:
-    return Concept(name, coding, frozenset(observations.split()), note)
 
 
 #: Codings that mean what the observation means.
 CLEAN = (
-    concept(
+    Concept(
         "opacity, any wording",
         r"(Opacity|Density|Airspace Disease|Infiltrate|Consolidation)(/|$)",
         "opacity nodular_opacity density airspace_disease infiltrate consolidation",
         "the coders choose among these five by the report's word, and code one phrase with two",
     ),
-    concept("atelectasis", r"Pulmonary Atelectasis", "atelectasis"),
-    concept("pneumonia", r"Pneumonia(/|$)", "pneumonia"),
-    concept("pleural effusion", r"Pleural Effusion", "pleural_effusion"),
-    concept("pneumothorax", r"(Pneumothorax|Hydropneumothorax)", "pneumothorax"),
-    concept("pulmonary edema", r"Pulmonary Edema", "edema"),
-    concept("vascular congestion", r"Pulmonary Congestion", "vascular_congestion"),
-    concept("cardiomegaly", r"(Cardiomegaly|Cardiac Shadow/.*enlarged)", "cardiomegaly"),
-    concept("nodule", r"Nodule", "nodule"),
-    concept("calcified granuloma", r"Calcified Granuloma", "calcified_granuloma"),
-    concept("granuloma, not said to be calcified", r"Granuloma(/|$)", "granuloma"),
-    concept("granulomatous disease", r"Granulomatous Disease", "granulomatous_disease"),
-    concept(
+    Concept("atelectasis", r"Pulmonary Atelectasis", "atelectasis"),
+    Concept("pneumonia", r"Pneumonia(/|$)", "pneumonia"),
+    Concept("pleural effusion", r"Pleural Effusion", "pleural_effusion"),
+    Concept("pneumothorax", r"(Pneumothorax|Hydropneumothorax)", "pneumothorax"),
+    Concept("pulmonary edema", r"Pulmonary Edema", "edema"),
+    Concept("vascular congestion", r"Pulmonary Congestion", "vascular_congestion"),
+    Concept("cardiomegaly", r"(Cardiomegaly|Cardiac Shadow/.*enlarged)", "cardiomegaly"),
+    Concept("nodule", r"Nodule", "nodule"),
+    Concept("calcified granuloma", r"Calcified Granuloma", "calcified_granuloma"),
+    Concept("granuloma, not said to be calcified", r"Granuloma(/|$)", "granuloma"),
+    Concept("granulomatous disease", r"Granulomatous Disease", "granulomatous_disease"),
+    Concept(
         "calcification",
         r"Calcinosis",
         "calcification lymph_node_calcification aortic_calcification",
         "wherever it lies: the codings name the site as a qualifier",
     ),
-    concept("atherosclerosis", r"Atherosclerosis", "atherosclerosis"),
-    concept("aortic tortuosity", r"Aorta.*/(tortuous|prominent|enlarged)", "aortic_tortuosity"),
-    concept("scar", r"Cicatrix", "scar"),
-    concept(
+    Concept("atherosclerosis", r"Atherosclerosis", "atherosclerosis"),
+    Concept("aortic tortuosity", r"Aorta.*/(tortuous|prominent|enlarged)", "aortic_tortuosity"),
+    Concept("scar", r"Cicatrix", "scar"),
+    Concept(
         "interstitial and bronchovascular markings",
         r"(Markings|Lung.*/interstitial)",
         "interstitial_markings vascular_crowding",
     ),
-    concept("interstitial lung disease", r"Lung Diseases, Interstitial", "interstitial_disease"),
-    concept("pulmonary fibrosis", r"(Pulmonary Fibrosis|Fibrosis)(/|$)", "fibrosis"),
-    concept("emphysema", r"(Pulmonary Emphysema|Emphysema|Bullous Emphysema)", "emphysema"),
-    concept("COPD", r"Pulmonary Disease, Chronic Obstructive", "copd"),
-    concept("hyperinflation", r"Lung.*/hyperdistention", "hyperinflation"),
-    concept("low lung volumes", r"Lung.*/hypoinflation", "hypoinflation"),
-    concept("elevated diaphragm", r"Diaphragm/.*elevated", "elevated_diaphragm"),
-    concept("flattened diaphragm", r"Diaphragm/.*flattened", "flattened_diaphragm"),
-    concept("blunted costophrenic angle", r"Costophrenic Angle.*blunted", "costophrenic_blunting"),
-    concept("pleural thickening", r"Thickening/pleura", "pleural_thickening"),
-    concept("diaphragmatic eventration", r"Diaphragmatic Eventration", "eventration"),
-    concept("hiatal hernia", r"Hernia", "hernia"),
-    concept(
+    Concept("interstitial lung disease", r"Lung Diseases, Interstitial", "interstitial_disease"),
+    Concept("pulmonary fibrosis", r"(Pulmonary Fibrosis|Fibrosis)(/|$)", "fibrosis"),
+    Concept("emphysema", r"(Pulmonary Emphysema|Emphysema|Bullous Emphysema)", "emphysema"),
+    Concept("COPD", r"Pulmonary Disease, Chronic Obstructive", "copd"),
+    Concept("hyperinflation", r"Lung.*/hyperdistention", "hyperinflation"),
+    Concept("low lung volumes", r"Lung.*/hypoinflation", "hypoinflation"),
+    Concept("elevated diaphragm", r"Diaphragm/.*elevated", "elevated_diaphragm"),
+    Concept("flattened diaphragm", r"Diaphragm/.*flattened", "flattened_diaphragm"),
+    Concept("blunted costophrenic angle", r"Costophrenic Angle.*blunted", "costophrenic_blunting"),
+    Concept("pleural thickening", r"Thickening/pleura", "pleural_thickening"),
+    Concept("diaphragmatic eventration", r"Diaphragmatic Eventration", "eventration"),
+    Concept("hiatal hernia", r"Hernia", "hernia"),
+    Concept(
         "degenerative change of spine or joint",
         r"(.*/degenerative|Osteophyte|Spondylosis|Arthritis|Hyperostosis)",
         "degenerative_change osteophyte spondylosis arthritis hyperostosis",
         "one report phrase is coded now as vertebrae/degenerative, now by one of the other terms",
     ),
-    concept("scoliosis", r"Scoliosis", "scoliosis"),
-    concept("kyphosis", r"Kyphosis", "kyphosis"),
-    concept("osteopenia", r"(Bone Diseases, Metabolic|Osteoporosis)", "osteopenia"),
-    concept("fracture", r"Fractures, Bone", "fracture"),
-    concept("catheter", r"Catheters, Indwelling", "catheter"),
-    concept("tube", r"Tube, Inserted", "tube"),
-    concept("foreign body", r"Foreign Bodies", "foreign_body"),
-    concept("spinal fusion", r"Spinal Fusion", "spinal_hardware"),
-    concept("surgical clips and staples", r"(Surgical Instruments|Sutures)", "surgical_material"),
+    Concept("scoliosis", r"Scoliosis", "scoliosis"),
+    Concept("kyphosis", r"Kyphosis", "kyphosis"),
+    Concept("osteopenia", r"(Bone Diseases, Metabolic|Osteoporosis)", "osteopenia"),
+    Concept("fracture", r"Fractures, Bone", "fracture"),
+    Concept("catheter", r"Catheters, Indwelling", "catheter"),
+    Concept("tube", r"Tube, Inserted", "tube"),
+    Concept("foreign body", r"Foreign Bodies", "foreign_body"),
+    Concept("spinal fusion", r"Spinal Fusion", "spinal_hardware"),
+    Concept("surgical clips and staples", r"(Surgical Instruments|Sutures)", "surgical_material"),
 )
 
 #: Codings that mean something else than any one observation, and why.
 UNCLEAR = (
-    concept(
+    Concept(
         "density (alone)",
         r"Density",
         "density",
         "also coded for the adjective 'dense' or 'calcific' beside nodules and calcifications",
     ),
-    concept(
+    Concept(
         "infiltrate (alone)",
         r"Infiltrate",
         "infiltrate",
         "differential diagnoses ('atelectasis or infiltrate') are coded in some reports only",
     ),
-    concept(
+    Concept(
         "deformity",
         r"Deformity",
         "deformity vertebral_deformity",
         "a catch-all: irregular ribs, retracted hila, height loss, scaphoid abdomen",
     ),
-    concept(
+    Concept(
         "implanted device",
         r"(Implanted Medical Device|Medical Device)",
         "pacemaker valve_prosthesis stimulator device joint_prosthesis",
         "valves and shunts are coded as instruments or catheters, or not at all; "
         "electrodes on the skin in some reports only",
     ),
-    concept(
+    Concept(
         "sternotomy",
         r"Sternotomy",
         "sternotomy",
         "never coded, however plainly stated",
     ),
-    concept(
+    Concept(
         "lucency", r"(Lung, Hyperlucent|Lucency)", "hyperlucency", "used for several unlike signs"
     ),
-    concept(
+    Concept(
         "prominent hilum or mediastinum",
         r"(Lung/hilum.*(enlarged|prominent)|Mediastinum/.*(prominent|enlarged))",
         "hilar_enlargement mediastinal_widening lymphadenopathy",
         "the mask XXXX stands for 'hila' in many of these reports",
     ),
-    concept(
+    Concept(
         "mass",
         r"Mass(/|$)",
         "mass",
@@ -296,14 +263,6 @@ def likely(finding: Finding) -> bool:
     return finding.is_likely
 
 
-def stated(finding: Finding) -> bool:
-    return finding.is_present
-
-
-def stated_or_uncertain(finding: Finding) -> bool:
-    return finding.status is Status.CURRENT and finding.polarity is not Polarity.NEGATIVE
-
-
 def compare(
     reports: Iterable[Report], row: Concept, counts_as: Callable[[Finding], bool] = likely
 ) -> Counts:
@@ -312,7 +271,7 @@ def compare(
     counts = Counts()
     for report in reports:
         codes = [code for code in report.codes if coding.match("/".join(code))]
-        ours = [f for f in report.findings.of(*row.observations) if counts_as(f)]
+        ours = [f for f in report.findings.of(*row.observations.split()) if counts_as(f)]
         if ours and codes:
             counts.both += 1
             _compare_places(counts, codes, ours)
@@ -340,26 +299,18 @@ def _compare_places(counts: Counts, codes: list[tuple[str, ...]], findings: list
 
 
 def _sides(code: tuple[str, ...]) -> set[str]:
-    sides = {part for part in code if part in ("left", "right")}
-    if "bilateral" in code:
-        sides |= {"left", "right"}
-    if "lingula" in code:
-        sides.add("left")
-    if "middle lobe" in code:
-        sides.add("right")
-    return sides
+    return _with_sides_of_zones({part for part in code if part in ("left", "right")}, code)
 
 
 def _sides_of(finding: Finding) -> set[str]:
-    zones = finding.zones
-    sides = {str(finding.side)} if finding.side else set()
-    if finding.side is Side.BILATERAL:
-        sides = {"left", "right"}
-    if "lingula" in zones:
-        sides.add("left")
-    if "middle lobe" in zones:
-        sides.add("right")
-    return sides
+    sides = {str(finding.side)} if finding.side and finding.side is not Side.BILATERAL else set()
+    named = (*finding.zones, *(["bilateral"] if finding.side is Side.BILATERAL else []))
+    return _with_sides_of_zones(sides, named)
+
+
+def _with_sides_of_zones(sides: set[str], named: Iterable[str]) -> set[str]:
+    also = {"bilateral": {"left", "right"}, "lingula": {"left"}, "middle lobe": {"right"}}
+    return sides.union(*(also.get(name, set()) for name in named))
 
 
 def pooled(counts: Iterable[Counts]) -> Counts:
@@ -389,7 +340,11 @@ def table(reports: list[Report], rows: tuple[Concept, ...], notes: bool = False)
     return lines
 
 
-_RULES = (likely, stated, stated_or_uncertain)
+_RULES = (
+    likely,
+    lambda finding: finding.is_present,
+    lambda f: f.status is Status.CURRENT and f.polarity is not Polarity.NEGATIVE,
+)
 
 
 def _line(name: str, by_rule: list[Counts]) -> str:
@@ -433,28 +388,11 @@ def render(reports: list[Report], seconds: float, path: Path) -> str:
     ):
         if part:
             lines += ["", f"## {title}", "", *table(part, CLEAN)]
-    if kept_aside:
-        lines += ["", "## Two readings of the held-out part", "", *_two_readings(kept_aside)]
     lines += ["", "Where one row pools several codings:", ""]
     lines += [f"- {row.name}: {row.note}" for row in CLEAN if row.note]
     lines += ["", "## Codings that do not map cleanly (all reports)", ""]
     lines += table(reports, UNCLEAR, notes=True)
     return "\n".join(lines) + "\n"
-
-
-def _two_readings(reports: list[Report]) -> list[str]:
-    counts = {row.name: compare(reports, row) for row in CLEAN}
-    counts["**all (micro)**"] = pooled(counts.values())
-    return [
-        READINGS,
-        "",
-        "| observation | coded | F1, first reading | F1, second reading |",
-        "|---|---:|---:|---:|",
-        *(
-            f"| {name} | {counts[name].coded} | {first:.3f} | {counts[name].f1:.3f} |"
-            for name, first in FIRST_READING.items()
-        ),
-    ]
 
 
 def disagreements(reports: list[Report], count: int) -> list[str]:
@@ -466,7 +404,7 @@ def disagreements(reports: list[Report], count: int) -> list[str]:
         for kind, ids in (("missed", counts.theirs_only_ids), ("extra", counts.ours_only_ids)):
             for id in ids:
                 found = development[id].findings
-                said = {f.sentence for f in found.of(*row.observations)}
+                said = {f.sentence for f in found.of(*row.observations.split())}
                 words = " / ".join(found.sentences[i].span.of(found.text) for i in sorted(said))
                 lines.append(f"{id} {row.name}, {kind}: {words or found.text!r}")
     return random.Random(0).sample(lines, min(count, len(lines)))

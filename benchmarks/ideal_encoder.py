@@ -1,6 +1,6 @@
 """Embeddings of an encoder that sees and reads everything: what geometry alone allows a score.
 
-No encoder of pictures can see a change since an earlier film, and none of these states one.
+No encoder of pictures can see a change since an earlier image, and none of these states one.
 """
 
 from collections.abc import Iterable, Sequence

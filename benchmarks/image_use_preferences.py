@@ -103,25 +103,6 @@ def image_use(embedded: EmbeddedScenes, metric: Metric) -> ImageUse:
     )
 
 
-def recall(embedded: EmbeddedScenes, depth: int) -> Values:
-    """(n,) 1 where a report with the image's findings is among the `depth` nearest by cosine.
-
-    Each image searches the references of its own seed.
-    """
-    scenes = embedded.scenes
-    content = [study.scene.findings for study in scenes.studies]
-    images, reports = (
-        torch.nn.functional.normalize(x, dim=1) for x in (embedded.images, embedded.references)
-    )
-    found = np.zeros(len(content))
-    for seed in np.unique(scenes.seed_of):
-        rows = np.flatnonzero(scenes.seed_of == seed)
-        nearest = (images[rows] @ reports[rows].T).topk(depth).indices.numpy()
-        for row, ranks in zip(rows, nearest, strict=True):
-            found[row] = any(content[rows[k]] == content[row] for k in ranks)
-    return found
-
-
 def _score(
     metric: Metric, embedded: EmbeddedScenes, images: Tensor, candidates: Tensor, references: Tensor
 ) -> Values:

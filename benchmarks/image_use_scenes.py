@@ -128,7 +128,7 @@ def draw_scenes(seeds: Sequence[int], count: int, *, split: Split) -> Scenes:
 
 
 def pictures_of(scenes: Scenes) -> list[NDArray[np.float32]]:
-    """The films of all scenes, grey levels in [0, 1]."""
+    """The images of all scenes, grey levels in [0, 1]."""
     return [render(study.scene).astype(np.float32) / _LEVELS for study in scenes.studies]
 
 

@@ -196,11 +196,11 @@ def _pixels(
 ) -> Tensor:
     """Return (n, 1, side, side) of some pairs, augmented if random numbers are given."""
     augment = AUGMENTATIONS.find(_AUGMENTATION)
-    films = [pairs.frontal(int(row)) for row in rows]
-    films = [film if chance is None else augment(film, chance) for film in films]
-    named = zip(films, rows, strict=True)
+    images = [pairs.frontal(int(row)) for row in rows]
+    images = [image if chance is None else augment(image, chance) for image in images]
+    named = zip(images, rows, strict=True)
     return torch.stack(
-        [encoder.preprocess(as_radiograph(film, pairs.ids[int(row)])) for film, row in named]
+        [encoder.preprocess(as_radiograph(image, pairs.ids[int(row)])) for image, row in named]
     )
 
 

@@ -13,9 +13,6 @@ with a further error of the same category; chance is .5. Black, swapped: the sam
 image, with another study's. Follows picture: the share in which it beats a paraphrase of the
 imperfect reference. Far out: the share of studies in which a point three times as far from the
 image as the reference, on the line through both, scores no worse than a candidate with one error.
-Noticed: area under the ROC curve by which the drop tells a removed pathology, a changed place or
-severity from what says nothing (a removed filler, [UNK] for an empty word); protocol of
-phantom_sensitivity.py.
 
 Choices (the weight of the image, which score an encoder gets) are made on 400 scenes of
 seed 2 in training phrasings, never on the test sets: among the scores that look at image and
@@ -31,7 +28,7 @@ Run: python benchmarks/phantom_image_use.py --encoders FOLDER --cache FOLDER \
 """
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +62,6 @@ from machine import describe_machine, publish
 
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import COMPARISONS
 from vlscore.metrics import find_metric
 from vlscore.stats import TextTable, markdown, number
 
@@ -128,42 +124,6 @@ def full_table(title: str, encoders: Sequence[Judged]) -> TextTable:
     return TextTable(title, columns, tuple(rows))
 
 
-def by_group_table(groups: Mapping[str, Sequence[Judged]]) -> TextTable:
-    """tau and the share that prefers the true candidate, a column a group."""
-    rows = []
-    for key in METRICS:
-        cells = []
-        for encoders in groups.values():
-            found = summarise([each.test[key] for each in encoders])
-            cells.append(f"{_mean(found[TAU])} / {_mean(found[PREFERS])}")
-        rows.append((key, *cells))
-    return TextTable(
-        "tau / prefers true, means over training seeds", ("score", *groups), tuple(rows)
-    )
-
-
-def retrieval_table(groups: Mapping[str, Sequence[Judged]]) -> TextTable:
-    """R@1 and R@5, image to report."""
-    rows = tuple(
-        (name, *(_range([each.recalls[k] for each in encoders]) for k in (1, 5)))
-        for name, encoders in groups.items()
-    )
-    return TextTable("Image to report, by cosine", ("encoder", "R@1", "R@5"), rows)
-
-
-def noticed_table(encoders: Sequence[Judged]) -> TextTable:
-    """Areas under the ROC curve of removal, place and severity against their controls."""
-    kinds = [each.significant for each in COMPARISONS]
-    rows = tuple(
-        (
-            key,
-            *(_range([each.noticed[key][kind] for each in encoders]) for kind in kinds),
-        )
-        for key in METRICS
-    )
-    return TextTable("Noticed (Tables 2 and 3), contrastive encoders", ("score", *kinds), rows)
-
-
 def ideal_table(options: argparse.Namespace) -> TextTable:
     """What the geometry alone allows: an encoder that sees and reads everything but changes."""
     scenes = scenes_of("held_out", options.studies)
@@ -192,12 +152,6 @@ def _cell(found: Summary) -> str:
     return f"{i.estimate:.3f} [{i.low:.3f}, {i.high:.3f}]{spread}"
 
 
-def _range(values: Iterable[float]) -> str:
-    found = list(values)
-    spread = f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else ""
-    return f"{np.mean(found):.2f}{spread}"
-
-
 def describe(judged: Sequence[Judged], options: argparse.Namespace) -> str:
     groups: dict[str, list[Judged]] = {}
     for each in judged:
@@ -213,8 +167,7 @@ def describe(judged: Sequence[Judged], options: argparse.Namespace) -> str:
     ]
     tables = [chosen_table({**groups, "all contrastive": judged})]
     tables += [full_table("All contrastive encoders", judged)]
-    tables += [by_group_table(groups), retrieval_table(groups)]
-    tables += [noticed_table(judged), ideal_table(options)]
+    tables += [ideal_table(options)]
     tables += [full_table(name, encoders) for name, encoders in groups.items()]
     return "\n\n".join([*lines, markdown(tables)])
 

@@ -1,12 +1,12 @@
-"""Claim: scores that use the film order six real generators otherwise than scores of texts do.
+"""Claim: scores that use the image order six real generators otherwise than scores of texts do.
 
 Protocol. The reports of six generators for test studies of the Indiana collection (data.py),
-each against the study's own findings and impression, with its film, in `vlscore compare`: metrics
-of words, of findings, and of film and text, with baselines made from the training reports. The
+each against the study's own findings and impression, with its image, in `vlscore compare`: metrics
+of words, of findings, and of image and text, with baselines made from the training reports. The
 encoder was trained like "convirt" of real_encoders.py (seed 0, 8 epochs), but without any study
-that has a generated report, because an encoder that trained on a study's film and report knows that
-reference. Five generators share 258 studies with films; the sixth shares 42 of these, which are
-compared apart.
+that has a generated report, because an encoder that trained on a study's image and report knows
+that reference. Five generators share 258 studies with images; the sixth shares 42 of these, which
+are compared apart.
 
 Which studies make the difference: mean difference of the two systems named, in each score, among
 studies that the coders coded as normal and among the others.
@@ -38,7 +38,7 @@ from vlscore.stats import Result, TextTable, grouped_mean, interval, markdown
 # Fewer epochs than the final encoders of real_encoders.py, for its time.
 RECIPE = Recipe("convirt", "convirt", {"epochs": 8})
 OF_TEXTS = ("bleu-4", "rouge-l", "findings-f1")
-OF_FILMS = (
+OF_IMAGES = (
     "vlscore",
     "cosine",
     "clipscore",
@@ -67,7 +67,7 @@ def studies_of(data: RealData) -> dict[str, dict[str, str]]:
 
 
 def write_systems(data: RealData, names: Sequence[str], folder: Path) -> list[Path]:
-    """Write a table for each generator: the studies that all of them have, with films."""
+    """Write a table for each generator: the studies that all of them have, with images."""
     known, found = studies_of(data), candidates_of(data)
     shared = sorted(set(known).intersection(*(found[name] for name in names)))
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def train_apart(data: RealData) -> Path:
 def order_table(run: Result, names: Sequence[str]) -> TextTable:
     """Return how alike the metrics order the generators: Kendall's tau of their means."""
     measured = run.frame("systems").set_index(["metric", "system"])
-    chosen = [name for name in (*OF_TEXTS, *OF_FILMS) if name in measured.index.levels[0]]
+    chosen = [name for name in (*OF_TEXTS, *OF_IMAGES) if name in measured.index.levels[0]]
 
     def means(metric: str) -> list[float]:
         """Return the mean of each generator; larger is better."""
@@ -137,7 +137,7 @@ def difference_table(folder: Path, data: RealData, names: Sequence[str]) -> Text
                     dict(zip(ids[k], column[k], strict=True))
                     for k in ((systems == name) & chosen for name in (first, second))
                 )
-                # A study without a frontal film has no value of a score that looks at the film.
+                # A study without a frontal image has no value of a score that looks at the image.
                 both = [id for id in sorted(one) if np.isfinite(one[id] - other[id])]
                 moved = [one[id] - other[id] for id in both]
                 cells.append(interval(grouped_mean(moved, both)) if both else "-")
@@ -160,11 +160,11 @@ def main() -> None:
     if SIXTH in every:
         groups["six"] = every
     train = open_reports(data.work / "iu_train_without_generated.jsonl")
-    report = ["# Generators on real films", describe_machine(), data.describe()]
+    report = ["# Generators on real images", describe_machine(), data.describe()]
     report.append("`python benchmarks/real_generators.py` says what each table is.")
     for group, names in groups.items():
         paths = write_systems(data, names, data.work / "generators" / group)
-        scorer = Scorer(open_encoder(weights), metrics=[*OF_TEXTS, *OF_FILMS])
+        scorer = Scorer(open_encoder(weights), metrics=[*OF_TEXTS, *OF_IMAGES])
         run = compare(
             paths,
             data.work / "generators" / f"compared-{group}",

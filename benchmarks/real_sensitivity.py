@@ -1,9 +1,9 @@
-"""Claim: on real reports and films, scores notice changes of meaning; few of them use the film.
+"""Claim: on real reports and images, scores notice changes of meaning; few of them use the image.
 
 Protocol. Every kind of `vlscore.perturb` changes the reports of the part "report" (real_data.py),
 one change of each kind a report, seed 0; the original is the reference. These are the paper's
-Tables 2 and 3 on the films of real_imperfect.py, with the encoders of real_encoders.py (seed 0).
-The swap audit computes every score that looks at the image again with another study's film, and
+Tables 2 and 3 on the images of real_imperfect.py, with the encoders of real_encoders.py (seed 0).
+The swap audit computes every score that looks at the image again with another study's image, and
 with a black one. Metrics of texts score the same pairs. Intervals: 95 %, bootstrap over studies.
 
 Run: python benchmarks/real_sensitivity.py DATA WORK [--out benchmarks/results/real_sensitivity.md]
@@ -25,7 +25,7 @@ METRICS += ["image-gain-cosine", "bleu-4", "rouge-l", "findings-f1"]
 
 
 def images_of(table: Path) -> dict[str, Study]:
-    """Return the films of each study of a part's table."""
+    """Return the images of each study of a part's table."""
     found = open_studies(table, needs={"image"})
     return {each.id: each for each in found if isinstance(each, Study)}
 
@@ -39,7 +39,7 @@ def main() -> None:
     images = images_of(data.table(REPORT))
     pairs = pairs_of(reports)
     parts = [
-        "# What metrics notice, on real films",
+        "# What metrics notice, on real images",
         f"{len(pairs):,} changes of {len(reports)} studies. {describe_machine()}",
         data.describe(),
     ]

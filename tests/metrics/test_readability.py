@@ -3,8 +3,8 @@
 import pytest
 
 from tests.metrics.contract import check_metric, values_of
-from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.metrics import METRICS, Plan, compute, find_metric
+from vlscore.errors import MissingDependency
+from vlscore.metrics import METRICS, compute
 
 textstat = pytest.importorskip("textstat", reason="textstat is not installed")
 
@@ -73,19 +73,6 @@ def test_words_that_are_frequent_in_the_references_become_familiar():
     assert found.signature.get("fit").startswith("4-references@")
     every = "dale-chall-clinical(share=0.2)"
     assert compute(every, [PLAIN] * 4, references)[every][0] == pytest.approx(0.0496 * 4)
-
-
-def test_a_file_of_words_takes_the_place_of_the_references(tmp_path):
-    words = tmp_path / "clinical.txt"
-    words.write_text("Normal\n\nlungs\n")
-    name = f"dale-chall-clinical(words={words})"
-    assert not Plan(name).needs_fit
-    assert not Plan(name).needs.references
-    assert _one(name, PLAIN) == pytest.approx(0.0496 * 4)
-    signature = Plan(name).signature_of(find_metric(name))
-    assert signature.get("words").startswith("clinical.txt@")
-    with pytest.raises(InvalidSetting, match="there is no file"):
-        _one(f"dale-chall-clinical(words={words}x)", PLAIN)
 
 
 def test_short_reports_have_a_grade_and_empty_ones_0(cmudict):

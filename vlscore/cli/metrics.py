@@ -60,10 +60,12 @@ def _group(metric: "Metric") -> str:
 def metric_text(metric: "Metric") -> str:
     """All that is known of one metric, a fact a line."""
     missing = metric.missing()
+    direction = "higher" if metric.higher_is_better else "lower"
+    low, high = ("unbounded" if bound is None else f"{bound:.4g}" for bound in metric.bounds)
     facts = {
         "what": metric.description,
         "reads": _inputs(metric),
-        "direction": f"{_direction(metric)}, {_bounds(metric.bounds)}",
+        "direction": f"{direction} is better, from {low} to {high}",
         "cost": _COSTS[metric.cost],
         "computed by": metric.library,
         "signature": _signature(metric) if not missing else "",
@@ -112,15 +114,6 @@ def _inputs(metric: "Metric") -> str:
     by = " by an encoder" if metric.uses_embeddings else ""
     of = f" (from {', '.join(map(str, metric.inputs))})" if metric.inputs else ""
     return ", ".join(parts) + by + of
-
-
-def _direction(metric: "Metric") -> str:
-    return "higher is better" if metric.higher_is_better else "lower is better"
-
-
-def _bounds(bounds: tuple[float | None, float | None]) -> str:
-    low, high = ("unbounded" if bound is None else f"{bound:.4g}" for bound in bounds)
-    return f"from {low} to {high}"
 
 
 def metrics(name: str | None = None, /) -> None:

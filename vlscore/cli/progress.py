@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from vlscore.cli.output import echo
 from vlscore.core import INTERRUPTED
@@ -81,20 +81,16 @@ def training_progress(
         quiet: show nothing.
     """
     steps: _Update | None = None
-    validated: object = None
 
     def on_progress(done: int, failed: int) -> None:
         decoding(done, f"{failed} failed" if failed else "")
 
     def on_step(shown: "StepProgress") -> None:
-        nonlocal steps, validated
-        is_first = steps is None
+        nonlocal steps
         steps = steps or add("training", shown.steps, " steps")
         held = shown.validated
-        now = held is not validated or shown.step == shown.steps
-        validated = held
         recall = "" if held is None else f"mean recall {held.mean_recall:.3f}"
-        steps(shown.step, _joined(f"loss {shown.loss:.3f}", recall), now=now and not is_first)
+        steps(shown.step, _joined(f"loss {shown.loss:.3f}", recall))
 
     with _stopping(out), _bars_or_lines(quiet) as add:
         decoding = add("decoding", rows, " rows")
@@ -105,24 +101,16 @@ def _joined(*remarks: str) -> str:
     return "  ".join(remark for remark in remarks if remark)
 
 
-class _Update(Protocol):
-    """Called with how many are done, a remark, and whether a log shows the line now."""
-
-    def __call__(self, done: int, remark: str, now: bool = False) -> None: ...
-
-
+# What is called with how many are done, and a remark.
+_Update = Callable[[int, str], None]
 # What begins a phase: (what is done, how many in all, what a log counts).
 _Add = Callable[[str, int | None, str], _Update]
-
-
-def _nothing(done: int, remark: str, now: bool = False) -> None:
-    """Show nothing."""
 
 
 @contextlib.contextmanager
 def _bars_or_lines(quiet: bool) -> Iterator[_Add]:
     if quiet:
-        yield lambda what, total, unit: _nothing
+        yield lambda what, total, unit: lambda done, remark: None
     elif sys.stderr.isatty():
         with _bars() as add:
             yield add
@@ -134,15 +122,13 @@ def _lines(what: str, total: int | None, unit: str) -> _Update:
     """Lines of a log."""
     first = began = shown = None
 
-    def update(done: int, remark: str, now: bool = False) -> None:
+    def update(done: int, remark: str) -> None:
         nonlocal first, began, shown
         clock = time.monotonic()
         if first is None:
             # What an earlier call did does not count for the speed.
             first, began, shown = done, clock, clock
-            if not now:
-                return
-        if not now and clock - shown < _LOG_PAUSE:
+        if clock - shown < _LOG_PAUSE:
             return
         shown = clock
         rate = (done - first) / max(clock - began, 1e-9)
@@ -204,7 +190,7 @@ def _bars() -> Iterator[_Add]:
             task = progress.add_task(what, total=total, rate="", remark="")
             shown = -_PAUSE
 
-            def update(done: int, remark: str, now: bool = False) -> None:
+            def update(done: int, remark: str) -> None:
                 nonlocal shown
                 clock = time.monotonic()
                 if clock - shown < _PAUSE and done != total:

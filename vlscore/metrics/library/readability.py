@@ -11,17 +11,16 @@ computes Dale-Chall by textstat's rules for words and sentences, from its file o
 
 import re
 from collections.abc import Iterable, Set
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vlscore.core import file_digest
-from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Batch, Bounds, Values
 from vlscore.metrics.library.words import ReferenceCounts, has_corpus, how_to_get
-from vlscore.metrics.memo import loaded_once
 from vlscore.metrics.metric import Metric, parameter
 
 # textstat's rules: an apostrophe belongs to a word only within a contraction; a sentence of at most
@@ -129,13 +128,7 @@ class DaleChallClinical(DaleChall):
         "a word in more than this share of the references is familiar; our default",
         above=0.0,
     )
-    words: str | None = parameter(
-        None, "a file of familiar words, one a line, instead of those of the references", kind=str
-    )
-
-    @property
-    def is_fitted(self) -> bool:
-        return self.words is None
+    is_fitted = True
 
     def fit(self, references: Iterable[str], state: Any = None) -> Any:
         known = state or ReferenceCounts()
@@ -143,34 +136,17 @@ class DaleChallClinical(DaleChall):
             known.add({word.lower() for word in _words(text)})
         return known
 
-    def facts(self) -> dict[str, Any]:
-        if self.words is None:
-            return super().facts()
-        path = self._file()
-        return {"words": f"{path.name}@{file_digest(path)[:8]}", **super().facts()}
-
     def _familiar(self, batch: Batch) -> Set[str]:
-        if not self.is_fitted:
-            return super()._familiar(batch) | _listed(self._file())
         known: ReferenceCounts = batch.fitted
         least = self.share * known.references
         return super()._familiar(batch) | {w for w, n in known.counts.items() if n > least}
-
-    def _file(self) -> Path:
-        path = Path(str(self.words)).expanduser()
-        if not path.is_file():
-            raise InvalidSetting(f"words={self.words}: there is no file {path}")
-        return path
 
 
 def _words(text: str) -> list[str]:
     return _NO_WORD.sub("", _NO_CONTRACTION.sub("", text)).split()
 
 
-@loaded_once(lambda path: (path,), maxsize=4)
+@cache
 def _listed(path: Path) -> frozenset[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(f"{path} is not a readable list of words ({error})") from None
+    lines = path.read_text(encoding="utf-8").splitlines()
     return frozenset(line.strip().lower() for line in lines if line.strip())
