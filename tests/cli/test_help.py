@@ -8,7 +8,6 @@ import subprocess
 import sys
 import typing
 from functools import cache
-from itertools import pairwise
 
 import pytest
 
@@ -17,7 +16,6 @@ from vlscore.cli.app import COMMANDS, app, commands
 
 NAMES = sorted(commands())
 # Commands that make a folder of results.
-WRITERS = ["evaluate", "sensitivity", "perturb", "oracle", "retrieval"]
 LONGEST = {"align": 94, "compare": 96, "train": 112}
 # name, metavar and explanation of each option.
 OPTION = re.compile(r"^  (?:(-\w), )?(--[\w-]+)(?: ([A-Z|.]+))?(?:  +|\n +)(\S.*)$", re.MULTILINE)
@@ -108,34 +106,6 @@ def test_examples_can_be_parsed(name):
     paragraphs = (" ".join(each.split()) for each in help_of(name).split("\n\n"))
     for example in re.findall(r"^(?!Usage)[A-Z][^:]+: (vlscore .+)$", "\n".join(paragraphs), re.M):
         app.parse_args(shlex.split(example)[1:], exit_on_error=False, print_error=False)
-
-
-def test_no_paragraph_is_wrapped_twice(name):
-    """Docstrings are wrapped at 100 columns; at 80 no line may be a stub of the one above."""
-    prose = [block for block in help_of(name).split("\n\n") if block.startswith("  ")]
-    for block in prose:
-        for line, following in pairwise(block.splitlines()):
-            first_word = following.split()[0]
-            assert len(line) + 1 + len(first_word) > 70, block
-
-
-def test_a_short_name_means_the_same_in_every_command():
-    long_of: dict[str, set[str]] = {}
-    for each in NAMES:
-        for short, long, *_ in OPTION.findall(help_of(each)):
-            if short:
-                long_of.setdefault(short, set()).add(long)
-    assert long_of["-o"] == {"--out"}
-    assert long_of["-e"] == {"--encoder"}
-    assert long_of["-q"] == {"--quiet"}
-    # One metric, or several.
-    assert long_of["-m"] == {"--metric", "--metrics"}
-
-
-@pytest.mark.parametrize("writer", WRITERS)
-def test_commands_that_write_a_folder_share_its_options(writer):
-    options = {long for _, long, *_ in OPTION.findall(help_of(writer))}
-    assert {"--out", "--overwrite", "--keep-going"} <= options
 
 
 def test_few_options_are_enough():

@@ -86,14 +86,6 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     assert "3/3" in shown
 
 
-def test_the_end_of_long_work_is_told_in_seconds(clock, capsys):
-    with row_progress(100, "scoring") as on_progress:
-        on_progress(0, 0)
-        clock.now = 40.0
-        on_progress(80, 0)
-    assert capsys.readouterr().err.endswith("2.0/s, 10 s left\n")
-
-
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_where_a_terminal_is_narrow_what_is_beside_is_cut_and_nothing_else(
     monkeypatch, capsys, columns
@@ -124,13 +116,3 @@ def test_failed_rows_with_one_reason_are_one_line(capsys):
     others = [Failure(k, "", f"reason {k}") for k in range(11)]
     print_failures(others, "rows lack a value")
     assert capsys.readouterr().err.splitlines()[-2:] == ["  row 9: reason 9", "  ... and more"]
-
-
-def test_one_failed_row_has_words_of_its_own_and_the_file_with_all_is_named(capsys):
-    failed = Failure(3, "a", "no text")
-    print_failures([failed], "rows lack a value", "row lacks a value", "all.csv")
-    assert capsys.readouterr().err == (
-        "1 row lacks a value:\n  row 3 (a): no text\nall of them: all.csv\n"
-    )
-    print_failures([Failure("ours", "s1", "no image")], "values are missing", "value is missing")
-    assert capsys.readouterr().err == "1 value is missing:\n  ours, s1: no image\n"

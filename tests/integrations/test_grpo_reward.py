@@ -10,7 +10,6 @@ import vlscore
 from tests.doubles import HashEncoder
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.integrations import ReportReward
-from vlscore.integrations.grpo_reward import text_of_completion
 
 CANDIDATES = ["left effusion", "no effusion", "edema of both lungs"]
 REFERENCES = ["left effusion", "clear lungs", "edema"]
@@ -113,10 +112,3 @@ def test_a_wrong_setting_is_an_error_before_the_training():
         ReportReward("rouge-l,bleu-4", weights=[1])
     with pytest.raises(InvalidSetting, match="fit"):
         ReportReward("cider-d")
-
-
-def test_texts_of_messages():
-    assert text_of_completion([{"role": "user", "content": "a"}, {"content": "b"}]) == "b"
-    assert (
-        text_of_completion([{"content": [{"type": "text", "text": "a"}, {"text": "b"}]}]) == "a b"
-    )

@@ -72,13 +72,6 @@ def test_a_copy_and_a_pickled_metric_continue(evaluated):
         same(updated(copied, 2, 5).compute(), evaluated)
 
 
-def test_calling_it_scores_the_batch_and_stores_it(evaluated):
-    metric = ReportMetric(TEXTS)
-    alone = metric(None, CANDIDATES[:2], REFERENCES[:2])
-    same(alone, {k: float(v) for k, v in updated(ReportMetric(TEXTS), 0, 2).compute().items()})
-    same(updated(metric, 2, 5).compute(), evaluated)
-
-
 def test_one_value_has_a_direction():
     metric = updated(ReportMetric(TEXTS, value="bleu-2 corpus"))
     assert metric.compute().shape == ()

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from tests.metrics.contract import check_metric, values_of
-from vlscore.core import open_cache
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.metrics import Batch, Plan, compute, find_metric, memo
+from vlscore.metrics import Batch, Plan, compute, find_metric
 from vlscore.metrics.library import bert_score as library
 
 bert_score = pytest.importorskip("bert_score", reason="bert-score is not installed")
@@ -129,18 +128,6 @@ def test_rescaling_subtracts_the_baseline_of_the_layer(folder, tmp_path):
     assert signature.get("rescale").startswith("baseline.tsv@")
     with pytest.raises(InvalidSetting, match="no readable baseline for layer 3"):
         compute(f"bert-score(model={folder},layer=3,rescale={table})", CANDIDATES, REFERENCES)
-
-
-def test_a_second_run_takes_its_values_from_the_cache(folder, tmp_path, monkeypatch):
-    cache = open_cache(tmp_path)
-    name = f"bert-score(model={folder},layer=2)"
-    first, again = Plan(name, cache=cache), Plan(name, cache=cache)
-    (metric,) = first.metrics
-    expected = first.values(Batch(CANDIDATES, REFERENCES))[metric]
-    memo.forget()
-    monkeypatch.setattr(library, "_model_of", lambda *_: pytest.fail("the model was loaded"))
-    found = again.values(Batch(CANDIDATES, REFERENCES))[metric]
-    np.testing.assert_array_equal(found.columns, expected.columns)
 
 
 def test_keeps_the_contract_of_metrics(folder):

@@ -5,8 +5,7 @@ import pytest
 
 from tests.metrics.contract import check_metric, corpus_of, values_of
 from tests.metrics.networks.constructed import LONG, REPORTS, golden, write_chexbert
-from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, compute, find_metric, signature, support_of_sums
+from vlscore.metrics import compute, find_metric, support_of_sums
 from vlscore.metrics.library import chexbert as library
 
 
@@ -123,24 +122,6 @@ def test_a_cut_report_is_flagged(chosen):
         metric = chosen(name)
         found = compute(metric, [REPORTS[0], LONG, REPORTS[0]], [REPORTS[0], REPORTS[0], LONG])
         assert found[f"{metric}.truncated"].tolist() == [0.0, 1.0, 1.0]
-
-
-def test_what_is_missing_is_said_before_anything_is_computed(monkeypatch, tmp_path, weights):
-    monkeypatch.delenv("VLSCORE_CHEXBERT", raising=False)
-    with pytest.raises(MissingDependency, match="set VLSCORE_CHEXBERT"):
-        Plan("chexbert-f1").require()
-    monkeypatch.setenv("VLSCORE_CHEXBERT", str(tmp_path / "absent.pth"))
-    with pytest.raises(MissingDependency, match=r"absent\.pth"):
-        Plan("chexbert-f1").require()
-    monkeypatch.setenv("VLSCORE_CHEXBERT", str(weights))
-    Plan("chexbert-f1").require()
-
-
-def test_the_signature_names_checkpoint_and_vocabulary_by_digest(chosen, weights):
-    stated = str(signature(chosen("chexbert-f1")))
-    assert "|weights:chexbert.pth@" in stated
-    assert "|vocabulary:vocab.txt@" in stated
-    assert str(weights.parent) not in stated
 
 
 def test_a_blank_candidate_has_no_label_whatever_the_network_reads_in_it(monkeypatch):

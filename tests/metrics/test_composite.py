@@ -1,14 +1,9 @@
 """Composite files: what they say is computed, what is wrong in them is refused, nothing is run."""
 
-import contextlib
 import json
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.metrics.contract import check_metric, values_of
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName, VLScoreError
@@ -205,26 +200,3 @@ def test_a_pair_that_an_input_has_no_value_for_has_none(tmp_path):
     found = metric.compute(Batch(CANDIDATES, REFERENCES, inputs=[failed, sound]))
     assert [*found.failures] == [1]
     assert np.isfinite(found.columns[0][[0, 2]]).all()
-
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
-)
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_whatever_stands_in_a_file_it_is_a_composite_or_refused_by_name(data):
-    """One value of a sound file replaced by anything."""
-    content = made().to_dict()
-    holder = data.draw(st.sampled_from([content, content["inputs"][0]]))
-    name = data.draw(st.sampled_from(sorted(holder)))
-    holder[name] = data.draw(_JSON)
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "c.json"
-        path.write_text(json.dumps(content), encoding="utf-8")
-        with contextlib.suppress(InvalidSetting, UnknownName):
-            assert find_metric(f"composite:{path}").name == "composite"
-            assert sum(each.weight for each in read_composite(path).inputs) == pytest.approx(1)

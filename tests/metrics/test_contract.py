@@ -9,7 +9,9 @@ from vlscore.errors import MissingDependency
 from vlscore.metrics import METRICS, Batch, Computed, Output, Plan, text_metric
 
 
-@pytest.fixture(params=[*METRICS, "bleu-2(smoothing=exp,tokens=cxr)", "rouge-l(stemming=true)"])
+@pytest.fixture(
+    params=[*METRICS, "bleu-2(smoothing=exp,tokens=cxr)", "cider-d(sigma=2.5,tokens=cxr)"]
+)
 def name(request):
     try:
         Plan(request.param).require()

@@ -7,8 +7,7 @@ import pytest
 
 from tests.metrics.contract import check_metric, values_of
 from tests.metrics.networks.constructed_green import NONE, answer, errors, write_green
-from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, compute, find_metric, signature
+from vlscore.metrics import compute, find_metric, signature
 from vlscore.metrics.library.green import Green
 from vlscore.metrics.networks import green_model as judges
 
@@ -50,12 +49,3 @@ def test_noise_has_no_score(tmp_path, monkeypatch):
     assert f"|model:{tmp_path.name}@" in stated
     assert re.search(r"\|prompt:[0-9a-f]{12}\|", stated)
     assert str(tmp_path.parent) not in stated
-
-
-def test_what_is_missing_is_said_before_anything_is_computed(monkeypatch, tmp_path):
-    monkeypatch.delenv("VLSCORE_GREEN", raising=False)
-    with pytest.raises(MissingDependency, match="set VLSCORE_GREEN"):
-        Plan("green").require()
-    monkeypatch.setenv("VLSCORE_GREEN", str(tmp_path))
-    with pytest.raises(MissingDependency, match=r"no config\.json"):
-        Plan("green").require()

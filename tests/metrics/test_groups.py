@@ -1,7 +1,5 @@
 """Names that stand for several metrics, and names given more than once."""
 
-import json
-
 import pytest
 
 from tests.cli.conftest import command  # noqa: F401
@@ -30,15 +28,6 @@ def test_names_and_groups_are_joined_in_order_each_once():
     assert names(["bleu-4(smoothing=exp,tokens=cxr)"]) == ["bleu-4(smoothing=exp,tokens=cxr)"]
     with pytest.raises(UnknownName, match="texts"):
         find_metrics("texts")
-
-
-def test_an_option_given_twice_is_joined(command, tmp_path):  # noqa: F811
-    table = tmp_path / "t.csv"
-    table.write_text("id,reference,candidate\n1,No edema.,Edema.\n2,Edema.,Edema.\n")
-    done = command("evaluate", table, "-m", "rouge-l", "-m", "bleu-1", "-o", tmp_path / "o")
-    assert done.exit_code == 0, done.output
-    result = json.loads((tmp_path / "o" / "result.json").read_text())
-    assert list(result["signatures"]) == ["rouge-l", "bleu-1"]
 
 
 def test_what_is_left_out_is_a_line_a_reason(capsys):

@@ -5,7 +5,6 @@ import pytest
 
 from vlscore.errors import MissingDependency
 from vlscore.metrics import Metric, Plan, compute, find_metric
-from vlscore.metrics.library.bert_score import BertScore
 from vlscore.metrics.library.radcliq import REGRESSIONS, RadCliQv0
 
 
@@ -88,10 +87,3 @@ def test_what_is_missing_is_said_of_every_input_at_once(monkeypatch):
     with pytest.raises(MissingDependency, match=r"^radcliq-v1: .*; chexbert-f1: ") as refused:
         Plan(["rouge-l", metric, "chexbert-f1"]).require()
     assert reason in str(refused.value)
-
-
-def test_bert_score_of_radcliq_collapses_blanks_as_its_authors_do():
-    """As re.sub(r" +", " ", report) in add_bertscore_col of CXR-Report-Metric."""
-    (metric,) = (m for m in find_metric("radcliq-v1").inputs if m.name == "bert-score")
-    assert metric._prepared("  Clear.  No  effusion.\n  End. ") == " Clear. No effusion.\n End. "
-    assert BertScore()._prepared("a  b") == "a  b"

@@ -9,7 +9,6 @@ from tests.metrics.contract import check_metric
 from tests.metrics.networks.constructed import GOLDENS
 from tests.metrics.networks.constructed_ratescore import CUT, write_ratescore
 from vlscore.core import open_cache
-from vlscore.errors import MissingDependency
 from vlscore.metrics import Batch, Plan, RaTEEntity, compute, find_metric, memo, signature
 from vlscore.metrics.library.ratescore import agreement
 from vlscore.metrics.networks import ratescore_network as network
@@ -68,21 +67,6 @@ def test_agreement_by_hand():
     expected = (weights * [1.0, 0.8 * 0.8716553966489615]).sum() / weights.sum()
     found = agreement(others, of_others, entities, of_entities, "long")
     assert found == pytest.approx(expected, rel=1e-6)
-
-
-def test_what_is_missing_is_said_before_anything_is_computed(monkeypatch, tmp_path, folders):
-    for name in ("NER", "SYNONYMS"):
-        monkeypatch.delenv(f"VLSCORE_RATESCORE_{name}", raising=False)
-    with pytest.raises(MissingDependency, match=r"ratescore\(ner=PATH\), or set VLSCORE_RATESCORE"):
-        Plan("ratescore").require()
-    monkeypatch.setenv("VLSCORE_RATESCORE_NER", str(folders[0]))
-    with pytest.raises(MissingDependency, match=r"BioLORD.*ratescore\(synonyms=PATH\)"):
-        Plan("ratescore").require()
-    monkeypatch.setenv("VLSCORE_RATESCORE_SYNONYMS", str(tmp_path))
-    with pytest.raises(MissingDependency, match=r"no config\.json"):
-        Plan("ratescore").require()
-    monkeypatch.setenv("VLSCORE_RATESCORE_SYNONYMS", str(folders[1]))
-    Plan("ratescore").require()
 
 
 def test_the_signature_names_both_models_by_digest_and_the_weights(chosen, folders):

@@ -1,9 +1,7 @@
 """ROUGE-L against a longest common subsequence of our own and pycocoevalcap's formula."""
 
 import json
-import re
 import tracemalloc
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,36 +11,14 @@ from hypothesis import strategies as st
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import compute
 
-TEXT = st.lists(
-    st.sampled_from(["No", "effusion,", "left", "small", "heart.", "1.5"]), max_size=12
-).map(" ".join)
 
-
-def _longest_common(a: tuple[str, ...], b: tuple[str, ...]) -> int:
-    @cache
-    def longest(i: int, j: int) -> int:
-        if i == len(a) or j == len(b):
-            return 0
-        if a[i] == b[j]:
-            return 1 + longest(i + 1, j + 1)
-        return max(longest(i + 1, j), longest(i, j + 1))
-
-    return longest(0, 0)
-
-
-@pytest.mark.parametrize("beta", [1.0, 1.2])
-@given(candidate=TEXT, reference=TEXT)
-def test_is_the_f_measure_of_the_longest_common_subsequence(beta, candidate, reference):
-    name = "rouge-l" if beta == 1 else f"rouge-l(beta={beta})"
-    value = compute([name], [candidate], [reference])[name][0]
-    g, r = (tuple(re.findall("[a-z0-9]+", text.lower())) for text in (candidate, reference))
-    common = _longest_common(g, r)
-    if not common:
-        assert value == 0
-        return
-    precision, recall = common / len(g), common / len(r)
-    expected = (1 + beta**2) * precision * recall / (recall + beta**2 * precision)
-    assert value == pytest.approx(expected, rel=1e-12)
+def test_words_at_blanks_and_the_weight_of_recall_by_hand():
+    # "no effusion," and "edema" of 4 and 5 words; the periods differ.
+    name = "rouge-l(beta=1.2,tokens=blanks)"
+    found = compute(name, ["No effusion, edema ."], ["no left effusion, or edema"])[name]
+    precision, recall = 3 / 4, 3 / 5
+    expected = (1 + 1.2**2) * precision * recall / (recall + 1.2**2 * precision)
+    assert found == pytest.approx([expected], rel=1e-12)
 
 
 def test_stemming_joins_forms_of_a_word():
@@ -50,21 +26,6 @@ def test_stemming_joins_forms_of_a_word():
     stemmed = compute(["rouge-l(stemming=true)"], ["effusions"], ["effusion"])
     assert plain.tolist() == [0.0]
     assert stemmed["rouge-l(stemming=true)"].tolist() == [1.0]
-
-
-@pytest.mark.parametrize("beta", [1.0, 1.2])
-@given(candidate=TEXT, reference=TEXT)
-def test_with_words_at_blanks_periods_and_commas_count(beta, candidate, reference):
-    name = "rouge-l(tokens=blanks)" if beta == 1 else f"rouge-l(beta={beta},tokens=blanks)"
-    value = compute([name], [candidate], [reference])[name][0]
-    g, r = (tuple(text.lower().split()) for text in (candidate, reference))
-    common = _longest_common(g, r)
-    if not common:
-        assert value == 0
-        return
-    precision, recall = common / len(g), common / len(r)
-    expected = (1 + beta**2) * precision * recall / (recall + beta**2 * precision)
-    assert value == pytest.approx(expected, rel=1e-12)
 
 
 def test_stemming_is_of_the_other_tokens():

@@ -3,7 +3,6 @@
 import json
 import logging
 import sys
-import time
 
 import pytest
 
@@ -18,7 +17,6 @@ from vlscore.metrics import (
     ModelJudge,
     Patient,
     QuestionFailed,
-    Scorer,
     UnusableAnswer,
     apply_corrections,
 )
@@ -182,15 +180,6 @@ def test_a_passing_fault_is_tried_again(bad):
         assert len(endpoint.requests) == 2
 
 
-def test_the_pause_that_the_server_asks_for_is_made():
-    with running(
-        misbehaving(Answer(status=429, headers={"Retry-After": "0.6"}), Answer())
-    ) as endpoint:
-        began = time.monotonic()
-        judge_of(endpoint.url).judge(*CASE)
-        assert time.monotonic() - began >= 0.6
-
-
 def test_a_slow_server_costs_its_pair_and_no_other():
     def behave(number, body):
         slow = "slow" in body["messages"][-1]["content"]
@@ -246,29 +235,6 @@ def test_a_count_of_tokens_that_cannot_be_is_none(count, tmp_path):
         (outcome,) = judge_of(endpoint.url, cache=False).judge_all([CASE])
     assert (outcome.counts.tokens_in, outcome.counts.uncounted) == (0, 1)
     assert TokenPrices(1.0, 2.0).cost(outcome.counts) == pytest.approx(2e-5)
-
-
-def test_an_odd_answer_costs_its_row_and_the_run_ends(tmp_path, cache_folder):
-    """The service answers one report badly, for ever."""
-    path = tmp_path / "t.csv"
-    rows = [f"{k},Clear lungs {k}.,Left effusion {'POISON' if k == 2 else k}." for k in range(5)]
-    path.write_text("\n".join(["id,reference,candidate", *rows]) + "\n")
-
-    def behave(number, body):
-        bad = "POISON" in body["messages"][-1]["content"]
-        return Answer(body=b'{"choices": {}}') if bad else Answer()
-
-    with running(behave) as endpoint:
-        result = evaluation.judge(path, tmp_path / "out", judge=judge_of(endpoint.url))
-        assert result.record["reports"] == 4
-        assert [each.id for each in result.failures] == ["2"]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("VLSCORE_JUDGE_ENDPOINT", endpoint.url)
-            scored = evaluation.evaluate(
-                path, tmp_path / "scores", Scorer(metrics=["rouge-l", "judge(model=fake)"])
-            )
-    assert [each.id for each in scored.failures] == ["2"]
-    assert scored.rows("scores.parquet")["rouge-l"].notna().sum() >= 4
 
 
 @pytest.mark.parametrize(

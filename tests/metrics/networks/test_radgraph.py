@@ -1,10 +1,7 @@
 """RadGraph against the released package radgraph on the same pseudo-random archive."""
 
-import dataclasses
-
 import numpy as np
 import pytest
-import torch
 
 from tests.metrics.networks.constructed import REPORTS, UNUSUAL, golden, pack, write_radgraph
 from vlscore.metrics import RadGraph
@@ -75,13 +72,6 @@ def test_other_reports_change_nothing_that_is_read(radgraph):
 def test_a_report_without_words_has_no_entities(radgraph):
     assert [each.entities for each in radgraph.annotate(UNUSUAL)] == [(), (), ()]
     assert radgraph.annotate([]) == []
-
-
-def test_the_same_reports_give_the_same_bits(radgraph):
-    first, again = (radgraph.scores(REPORTS)[1] for _ in range(2))
-    for one, other in zip(first, again, strict=True):
-        for field in dataclasses.fields(one):
-            assert torch.equal(getattr(one, field.name), getattr(other, field.name))
 
 
 def test_pairs_taken_a_part_at_a_time_score_the_same(radgraph, monkeypatch):

@@ -35,12 +35,6 @@ def test_an_archive_that_is_not_there(tmp_path):
         read_radgraph(tmp_path / "weights.th")
 
 
-def test_a_vocabulary_is_asked_for(folder, tmp_path):
-    (folder / "vocab.txt").unlink()
-    with pytest.raises(WeightsNotFound, match="vocabulary=PATH"):
-        RadGraph(folder)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -86,14 +80,6 @@ def test_weights_that_are_missing_are_named(folder):
     torch.save(tensors, folder / "weights.th")
     with pytest.raises(IncompatibleCheckpoint, match=lost):
         RadGraph(folder)
-
-
-def test_labels_of_several_data_sets_are_refused(folder):
-    for kind in ("ner", "relation"):
-        source = folder / "vocabulary" / f"radgraph__{kind}_labels.txt"
-        shutil.copy(source, source.with_name(f"other__{kind}_labels.txt"))
-    with pytest.raises(IncompatibleCheckpoint, match="labels of 2 data sets"):
-        read_radgraph(folder)
 
 
 def test_only_the_wanted_files_leave_an_archive(folder, tmp_path):

@@ -9,7 +9,7 @@ from tests.metrics.networks.constructed import GOLDENS, REPORTS
 from tests.metrics.networks.constructed_ratescore import CUT, LABELS, write_ratescore
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 from vlscore.metrics import RaTEReader
-from vlscore.metrics.networks.model_files import check_model_folder, files_of_model, load_model
+from vlscore.metrics.networks.model_files import check_model_folder, load_model
 from vlscore.metrics.networks.ratescore_network import _spans
 
 GOLDEN = json.loads((GOLDENS / "ratescore.json").read_text(encoding="utf-8"))
@@ -29,10 +29,6 @@ def test_entities_are_those_of_the_released_package(reader, released_sentences):
     found = [[list(entity) for entity in each] for each in reader.annotate(CUT)]
     assert found == GOLDEN["entities"]
     assert len({kind for each in found for _, kind in each}) > 3
-
-
-def test_a_report_is_read_alike_whatever_is_read_with_it(reader):
-    assert [reader.annotate([text])[0] for text in CUT] == reader.annotate(CUT)
 
 
 def test_an_empty_report_has_no_entities(reader):
@@ -112,9 +108,3 @@ def test_what_a_folder_lacks_is_named(folders, tmp_path, absent, said):
         check_model_folder(tmp_path)
     with pytest.raises(WeightsNotFound, match="no such folder"):
         check_model_folder(tmp_path / "absent")
-
-
-def test_a_folders_other_files_are_no_part_of_the_model(folders, tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "README.md").write_text("about")
-    assert [path.name for path in files_of_model(tmp_path)] == ["config.json"]
