@@ -174,14 +174,11 @@ def text_of_completion(completion: Any) -> str:
     """
     if isinstance(completion, str):
         return completion
-    if isinstance(completion, Sequence) and completion:
-        return text_of_completion(_content(completion[-1]))
-    return ""
-
-
-def _content(message: Any) -> Any:
+    if not isinstance(completion, Sequence) or not completion:
+        return ""
+    message = completion[-1]
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, list):
-        parts = [part.get("text") or "" for part in content if isinstance(part, Mapping)]
-        return " ".join(part for part in parts if part)
-    return content
+        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        return " ".join(filter(None, texts))
+    return text_of_completion(content)

@@ -38,8 +38,6 @@ def test_an_archive_that_is_not_there(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c["model"]["modules"]["coref"].update(coref_prop=2), "coreference"),
-        (lambda c: c["model"]["loss_weights"].update(relation=0.0), "entities and relations"),
         (lambda c: c.pop("model"), "does not describe a RadGraph model"),
         (
             lambda c: c["dataset_reader"].update(max_span_width=0),

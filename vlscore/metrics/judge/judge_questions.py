@@ -111,7 +111,10 @@ def _shown(
     order: Order,
 ) -> str:
     """Return both reports, as numbered lines, and the patient as one JSON object."""
-    reports = {"candidate": _numbered(lines), "reference": _numbered(true_lines)}
+    reports = {
+        role: {str(number): " ".join(line.text.split()) for number, line in enumerate(each, 1)}
+        for role, each in (("candidate", lines), ("reference", true_lines))
+    }
     if order == "reference-first":
         reports = dict(reversed(reports.items()))
     patient: dict[str, Any] = {}
@@ -121,11 +124,6 @@ def _shown(
         patient["indication"] = case.patient.indication
     content = {**reports, **({"patient": patient} if patient else {})}
     return json.dumps(content, ensure_ascii=False, indent=1)
-
-
-def _numbered(lines: Sequence[SentenceSpan]) -> dict[str, str]:
-    """Return number -> line, with each run of blanks and line breaks as one blank."""
-    return {str(number): " ".join(line.text.split()) for number, line in enumerate(lines, 1)}
 
 
 def check_order(order: str) -> Order:

@@ -196,15 +196,6 @@ def _relations(
     return coarser, signs, frozenset(kin)
 
 
-def _repeated(data: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
-    return frozenset(
-        (entry["name"], exact)
-        for entry in data["coarser"]
-        if entry.get("across", True)
-        for exact in entry["of"]
-    )
-
-
 def _levels(families: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
     """Return the places of each zone: its family and its level."""
     levels: dict[str, tuple[str, ...]] = {}
@@ -238,11 +229,6 @@ def _positions(entries: Iterable[Mapping[str, Any]]) -> PhraseTrie:
     return phrases
 
 
-def _digest(folder: Path) -> str:
-    content = b"".join((folder / name).read_bytes() for name in FILES)
-    return hashlib.sha256(content).hexdigest()[:12]
-
-
 @cache
 def load_tables(folder: Path = FOLDER) -> JudgeTables:
     """Return the tables of `folder` (ours by default).
@@ -250,6 +236,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
     Raises: InvalidLexicon naming file and entry.
     """
     lexicon = load_lexicon(further=folder / "words.toml")
+    content = b"".join((folder / name).read_bytes() for name in FILES)
     try:
         concepts, of_observation, refined = _concepts(_read(folder, "concepts.toml"), lexicon)
         relations = _read(folder, "relations.toml")
@@ -264,7 +251,12 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             refined={name: tuple(each) for name, each in refined.items()},
             coarser=coarser,
             signs=frozenset(signs | coarser.keys()),
-            repeated=_repeated(relations),
+            repeated=frozenset(
+                (entry["name"], exact)
+                for entry in relations["coarser"]
+                if entry.get("across", True)
+                for exact in entry["of"]
+            ),
             levels=_levels(places["levels"]),
             kin=kin,
             positions=_positions(places["position"]),
@@ -275,7 +267,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             },
             grave_devices=dict.fromkeys(grave, int(places["grave"]["raise"])),
             patients=tuple(_patients(_read(folder, "patients.toml"), concepts)),
-            digest=_digest(folder),
+            digest=hashlib.sha256(content).hexdigest()[:12],
         )
     except (KeyError, TypeError) as error:
         raise InvalidLexicon(

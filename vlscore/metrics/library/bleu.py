@@ -50,7 +50,13 @@ class Bleu4(Metric):
     tokens: str = tokens_parameter()
 
     def compute(self, batch: Batch) -> Computed:
-        bleu, of_sums = self._bleu(), self._of_sums()
+        bleu = self._module("sacrebleu.metrics.bleu").BLEU(
+            max_ngram_order=self.order,
+            smooth_method=self.smoothing,
+            tokenize="none" if self.tokens == "cxr" else self.tokens,
+            lowercase=True,
+        )
+        of_sums = self._of_sums()
         prepare = before_periods if self.tokens == "cxr" else str
         values = np.empty(len(batch))
         statistics = np.empty((len(batch), self.statistics))
@@ -81,14 +87,6 @@ class Bleu4(Metric):
         fast_bleu, which CXR-Report-Metric uses, does so: "Normal" against itself is not 0.
         """
         return self.smoothing == "floor" and self.tokens == "cxr"
-
-    def _bleu(self) -> Any:
-        return self._module("sacrebleu.metrics.bleu").BLEU(
-            max_ngram_order=self.order,
-            smooth_method=self.smoothing,
-            tokenize="none" if self.tokens == "cxr" else self.tokens,
-            lowercase=True,
-        )
 
     def _of_sums(self) -> Callable[[Values], float]:
         """Return the function from counts and totals of every order, and two lengths, to percent.

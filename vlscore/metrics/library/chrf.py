@@ -36,7 +36,12 @@ class Chrf(Metric):
     case: str = parameter("lower", "whether letters are lowered first", choices=("lower", "kept"))
 
     def compute(self, batch: Batch) -> Computed:
-        chrf = self._chrf()
+        chrf = self._module("sacrebleu.metrics.chrf").CHRF(
+            char_order=CHARACTER_ORDER,
+            word_order=self.word_order,
+            beta=self.beta,
+            lowercase=self.case == "lower",
+        )
         statistics = np.empty((len(batch), self.statistics))
         for row, (g, r) in enumerate(batch.pairs()):
             statistics[row] = chrf._extract_corpus_statistics([g], [[r]])[0]
@@ -48,14 +53,6 @@ class Chrf(Metric):
     def facts(self) -> dict[str, Any]:
         orders = f"{CHARACTER_ORDER}-characters,{self.word_order}-words"
         return {"orders": orders, "space": "removed", **super().facts()}
-
-    def _chrf(self) -> Any:
-        return self._module("sacrebleu.metrics.chrf").CHRF(
-            char_order=CHARACTER_ORDER,
-            word_order=self.word_order,
-            beta=self.beta,
-            lowercase=self.case == "lower",
-        )
 
 
 class ChrfPlusPlus(Chrf):

@@ -99,13 +99,14 @@ class RaTEScore(FileMetric):
     )
 
     def compute(self, batch: Batch) -> list[Values]:
-        from vlscore.metrics.networks.ratescore_network import KnownRaTE
+        from vlscore.metrics.networks.ratescore_network import known_entities, known_vectors
 
-        networks = KnownRaTE(batch.memo, *self.files())
-        read = networks.entities([text for pair in batch.pairs() for text in pair])
+        folders = self.files()
+        texts = [text for pair in batch.pairs() for text in pair]
+        read = known_entities(batch.memo, folders, texts)
         names = list(dict.fromkeys(entity.text for entities in read for entity in entities))
         rows = {name: row for row, name in enumerate(names)}
-        vectors = networks.vectors(names) if names else None
+        vectors = known_vectors(batch.memo, folders, names) if names else None
         found = np.full((len(batch), 3), _WITHOUT_ENTITIES)
         for row, (g, r) in enumerate(zip(read[::2], read[1::2], strict=True)):
             if vectors is None or not g or not r:

@@ -75,7 +75,14 @@ class RaTEReader:
 
     def vectors(self, names: Sequence[str]) -> Tensor:
         """Compute (n, hidden) float32 vectors of unit length, on the CPU, from entities' texts."""
-        return torch.stack(self._encoded(names))
+        found: list[Tensor] = [torch.empty(0)] * len(names)
+        for rows, batch in self._batches(self._encoder_tokenizer, names, _MOST_TOKENS_OF_AN_ENTITY):
+            with inference(self._device, "fp32"):
+                vectors = self._encoder(**batch).last_hidden_state[:, 0].float().cpu()
+            units = torch.nn.functional.normalize(vectors, dim=1)
+            for row, vector in zip(rows, units, strict=True):
+                found[row] = vector.clone()
+        return torch.stack(found)
 
     def _entities(self, texts: Sequence[str]) -> list[list[RaTEEntity]]:
         tokenizer = self._finder_tokenizer
@@ -91,16 +98,6 @@ class RaTEReader:
                 for begin, end, kind in _spans(tokens, named):
                     text = tokenizer.convert_tokens_to_string(tokens[begin : end + 1])
                     found[row].append(RaTEEntity(text, kind))
-        return found
-
-    def _encoded(self, names: Sequence[str]) -> list[Tensor]:
-        found: list[Tensor] = [torch.empty(0)] * len(names)
-        for rows, batch in self._batches(self._encoder_tokenizer, names, _MOST_TOKENS_OF_AN_ENTITY):
-            with inference(self._device, "fp32"):
-                vectors = self._encoder(**batch).last_hidden_state[:, 0].float().cpu()
-            units = torch.nn.functional.normalize(vectors, dim=1)
-            for row, vector in zip(rows, units, strict=True):
-                found[row] = vector.clone()
         return found
 
     def _batches(self, tokenizer: Any, texts: Sequence[str], longest: int) -> Any:
@@ -158,47 +155,39 @@ def _spans(tokens: Sequence[str], labels: Sequence[str]) -> list[tuple[int, int,
     return found
 
 
-class KnownRaTE:
-    """RaTEScore's two networks with what they read before, from memory or cache.
+def known_entities(
+    memo: Memo, folders: tuple[Path, Path], reports: Sequence[str]
+) -> list[tuple[RaTEEntity, ...]]:
+    """Return the entities of each report, from memory or cache where they are known.
 
-    They are loaded only if a report or an entity is new.
+    The networks are loaded only if a report is new.
 
-    Args:
-        memo: the memory.
-        ner, synonyms: folders, as in `RaTEReader`.
+    Args: folders: of both models, as in `RaTEReader`.
     """
+    facts = {**_facts("entities", folders[0]), "sentences": sentences_fact()}
+    return memo.annotate(
+        facts,
+        reports,
+        lambda new: _loaded(*folders, facts["device"]).annotate(new),
+        unpack=lambda rows: tuple(RaTEEntity(*row) for row in rows),
+    )
 
-    def __init__(self, memo: Memo, ner: Path, synonyms: Path) -> None:
-        self._memo, self._folders = memo, (ner, synonyms)
-        self._device = device_of_annotators()
 
-    def entities(self, reports: Sequence[str]) -> list[tuple[RaTEEntity, ...]]:
-        """Return the entities of each report."""
-        facts = {**self._facts("entities", self._folders[0]), "sentences": sentences_fact()}
-        return self._memo.annotate(
-            facts,
-            reports,
-            lambda new: self._reader.annotate(new),
-            unpack=lambda rows: tuple(RaTEEntity(*row) for row in rows),
-        )
+def known_vectors(memo: Memo, folders: tuple[Path, Path], names: Sequence[str]) -> Tensor:
+    """Return (n, hidden) float32 vectors of unit length, from entities' texts; n >= 1."""
+    facts = _facts("vectors", folders[1])
+    found = memo.annotate(
+        facts,
+        names,
+        lambda new: _loaded(*folders, facts["device"]).vectors(new).numpy(),
+        is_counted=False,
+    )
+    return torch.from_numpy(np.stack(found))
 
-    def vectors(self, names: Sequence[str]) -> Tensor:
-        """Return (n, hidden) float32 vectors of unit length, from entities' texts."""
-        found = self._memo.annotate(
-            self._facts("vectors", self._folders[1]),
-            names,
-            lambda new: self._reader.vectors(new).numpy(),
-            is_counted=False,
-        )
-        return torch.from_numpy(np.stack(found))
 
-    @property
-    def _reader(self) -> RaTEReader:
-        return _loaded(*self._folders, self._device)
-
-    def _facts(self, what: str, folder: Path) -> dict[str, str]:
-        weights = content_digest(folder, files_of_model(folder))
-        return {"holds": f"RaTEScore {what}", "weights": weights, "device": self._device}
+def _facts(what: str, folder: Path) -> dict[str, str]:
+    weights = content_digest(folder, files_of_model(folder))
+    return {"holds": f"RaTEScore {what}", "weights": weights, "device": device_of_annotators()}
 
 
 @loaded_once(lambda ner, synonyms, device: (*files_of_model(ner), *files_of_model(synonyms)))
