@@ -5,17 +5,15 @@ Protocol: a rated set of 100 phantom studies (seed 501, which no training uses) 
 `vlscore align` reads for any user's ratings; the true errors stand in the raters' place, by
 category and by significance (the rule is significant_errors.py, a convention, for nobody
 treats a phantom). `run_alignment` computes every metric that runs offline, and tau_b against all
-and against significant errors, 95 % bootstrap intervals over studies (1,000 resamples). The tables
-are those of the VLScore paper (Dawidowicz et al. 2024): 1, metrics; 4, encoders; 5, similarities;
-there with radiologists' ratings of real reports, here synthetic throughout.
+and against significant errors, 95 % bootstrap intervals over studies (1,000 resamples). The table
+is Table 1 of the VLScore paper (Dawidowicz et al. 2024): there with radiologists' ratings of real
+reports, here synthetic throughout.
 
 phantom learned from pairs of image and report alone. "untrained" is the same network with random
 weights (seed 0), a control that knows nothing; C, which it lacks, is the largest area on this set,
-as the paper sets it. --weights adds small encoders. The composite is of text metrics alone, cross-
-validated over studies. METEOR runs only where it is installed.
+as the paper sets it. The composite is of text metrics alone, cross-validated over studies. METEOR runs only where it is installed.
 
-Run: python benchmarks/phantom_ratings.py [--weights NAME=FOLDER]
-         [--out benchmarks/results/phantom_ratings.md]
+Run: python benchmarks/phantom_ratings.py [--out benchmarks/results/phantom_ratings.md]
 """
 
 import argparse
@@ -123,39 +121,12 @@ def table_1(texts: Result, embedded: dict[str, Result]) -> TextTable:
     return TextTable("Table 1: metrics", columns, rows, caption)
 
 
-def table_4_and_5(embedded: dict[str, Result], rating: str, part: str) -> TextTable:
-    """Encoders by row, similarities by column."""
-    rows = []
-    names: list[str] = []
-    for encoder, run in embedded.items():
-        found: dict[str, Interval] = {
-            e["metric"].split("(")[0]: tau_of(e) for e in agreements(run) if e["rating"] == rating
-        }
-        names = list(found)
-        rows.append((encoder, *(interval(found[name]) for name in names)))
-    title = f"Tables 4 and 5 ({part}): encoder by similarity, {rating}"
-    return TextTable(title, ("encoder", *names), tuple(rows), _CAPTION)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
-    parser.add_argument(
-        "--weights",
-        action="append",
-        default=[],
-        metavar="NAME=FOLDER",
-        help="the folder of a small encoder, and what to call it",
-    )
     options = parser.parse_args()
     warnings.simplefilter("ignore", DemonstrationEncoderWarning)
-    encoders: dict[str, JointEncoder] = {
-        "phantom (pairs alone)": load_encoder("phantom"),
-    }
-    for given in options.weights:
-        name, _, folder = given.partition("=")
-        encoders[name] = load_encoder("small", weights=folder)
-    encoders["untrained"] = untrained()
+    encoders = {"phantom (pairs alone)": load_encoder("phantom"), "untrained": untrained()}
     texts = [str(metric) for metric in usable_metrics()[0] if metric.uses_reference]
     similarities = [name for name, metric in METRICS.items() if metric.uses_embeddings]
     with tempfile.TemporaryDirectory() as place:
@@ -179,14 +150,7 @@ def main() -> None:
             "# Alignment with known errors, on phantoms",
             f"Synthetic throughout: {len(pairs)} candidates for {STUDIES} studies, with {counts} "
             f"errors. {describe_machine()}",
-            markdown(
-                [
-                    table_1(of_texts, embedded),
-                    table_4_and_5(embedded, RATINGS[0], "a"),
-                    table_4_and_5(embedded, RATINGS[1], "b"),
-                    of_texts.tables[0],
-                ]
-            ),
+            markdown([table_1(of_texts, embedded), of_texts.tables[0]]),
         ]
     )
     publish(report, options.out)
