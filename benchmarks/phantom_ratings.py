@@ -11,7 +11,8 @@ reports, here synthetic throughout.
 
 phantom learned from pairs of image and report alone. "untrained" is the same network with random
 weights (seed 0), a control that knows nothing; C, which it lacks, is the largest area on this set,
-as the paper sets it. The composite is of text metrics alone, cross-validated over studies. METEOR runs only where it is installed.
+as the paper sets it. The composite is of text metrics alone, cross-validated over studies. METEOR
+runs only where it is installed.
 
 Run: python benchmarks/phantom_ratings.py [--out benchmarks/results/phantom_ratings.md]
 """

@@ -1,12 +1,10 @@
 """Help of every command on a terminal of 80 columns; what commands share, they spell alike."""
 
-import inspect
 import re
 import resource
 import shlex
 import subprocess
 import sys
-import typing
 from functools import cache
 
 import pytest
@@ -58,20 +56,6 @@ def test_every_parameter_of_a_command_is_in_its_help(name):
     for each in commands()[name].assemble_argument_collection():
         if each.show and each.names:
             assert each.name.lower() in shown, each.name
-
-
-def test_a_parameter_is_explained_once(name):
-    """By the docstring of the command, or by the type that several commands share."""
-    function = commands()[name].default_command
-    hints = typing.get_type_hints(function, include_extras=True)
-    said = set(re.findall(r"^    (\w+): ", inspect.getdoc(function) or "", re.MULTILINE))
-    shared = {
-        parameter
-        for parameter, hint in hints.items()
-        if any(getattr(each, "help", None) for each in getattr(hint, "__metadata__", ()))
-    }
-    assert said & shared == set()
-    assert said <= hints.keys()
 
 
 def test_the_list_of_commands_says_what_their_own_help_says(name):

@@ -94,13 +94,6 @@ def test_images_and_failures(tmp_path):
         ReportMetric(scorer).update(images, CANDIDATES, REFERENCES)
 
 
-def test_a_metric_that_is_fitted_needs_its_references():
-    with pytest.raises(InvalidSetting, match="fit"):
-        ReportMetric("cider-d")
-    fitted = vlscore.Scorer(metrics="cider-d").fit(REFERENCES)
-    assert float(updated(ReportMetric(fitted)).compute()["cider-d"]) > 0
-
-
 def one_of_two(rank, folder):
     """Score a share of the studies; the second process has had none at the first `compute`."""
     torch.distributed.init_process_group(

@@ -1,21 +1,15 @@
 """The call, names with parameters, and its refusals."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.metrics.contract import corpus_of
 from vlscore.core import Signature
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency
 from vlscore.metrics import (
     METRICS,
-    Batch,
     EmbeddingTriples,
-    Plan,
     compute,
     find_metric,
     find_metrics,
@@ -143,12 +137,6 @@ def test_absent_library_is_named_with_its_extra(monkeypatch):
             compute([name], ["a"], ["b"])
 
 
-def test_libraries_are_imported_only_when_used():
-    program = "import sys, vlscore.metrics; print({'nltk', 'sacrebleu'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout.strip() == b"set()"
-
-
 def test_signature_tells_settings_and_library():
     bleu = signature("bleu-4(smoothing=exp)")
     assert str(bleu).startswith("bleu-4|smoothing:exp|tokens:13a|case:lower|sacrebleu:")
@@ -189,25 +177,3 @@ def test_references_are_needed_only_by_metrics_that_look_at_them():
     assert alone.tobytes() == both.tobytes()
     with pytest.raises(InvalidSetting, match="need references, but there are none"):
         compute("bleu-1", ["a"], None)
-
-
-def test_corpus_values_are_those_of_pooled_counts():
-    from sacrebleu.metrics.bleu import BLEU
-
-    candidates = ["no effusion is seen today", "small left effusion", "clear lungs are seen here"]
-    references = ["no effusion is seen", "small right effusion", "the lungs are seen clear here"]
-    plan = Plan("bleu-2,findings-f1")
-    values = plan.values(Batch(candidates, references))
-    bleu, f1 = values.values()
-    expected = BLEU(lowercase=True, max_ngram_order=2, smooth_method="none")
-    score = expected.corpus_score(candidates, [references]).score / 100
-    assert corpus_of(bleu)["corpus"] == pytest.approx([score], rel=1e-12)
-    assert bleu.columns[0].mean() != pytest.approx(score, rel=1e-3)
-    assert {"micro-13", "macro-13"} <= set(corpus_of(f1))
-    # A resample in which the first candidate counts twice and the last not at all.
-    twice = corpus_of(bleu, [2.0, 1.0, 0.0])["corpus"]
-    pooled = expected.corpus_score(
-        [candidates[0], candidates[0], candidates[1]],
-        [[references[0], references[0], references[1]]],
-    )
-    assert twice == pytest.approx([pooled.score / 100], rel=1e-12)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.metrics.contract import values_of
-from vlscore.errors import InvalidReport
 from vlscore.evaluation import evaluate
 from vlscore.metrics import Batch, Metric, Plan, Scorer, compute
 
@@ -84,12 +83,3 @@ def test_evaluate_fits_to_the_whole_table_before_it_computes(table, tmp_path, mo
     assert "fit:4-references@" in str(result.signatures["rare-words"])
     scores = result.rows("scores.parquet")["rare-words"].tolist()
     assert scores == pytest.approx([0.5] * 4 + [np.nan], nan_ok=True)
-
-
-def test_what_is_no_list_of_texts_is_refused():
-    with pytest.raises(InvalidReport, match="not one text"):
-        Plan([RARE]).fit("no effusion")
-    with pytest.raises(InvalidReport, match="not one text"):
-        Scorer(metrics=[RARE]).fit("no effusion")
-    with pytest.raises(InvalidReport, match=r"references\[1\] must be a text, not a float"):
-        Plan([RARE]).fit(["no effusion", 0.5])

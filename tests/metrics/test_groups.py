@@ -3,7 +3,6 @@
 import pytest
 
 from tests.cli.conftest import command  # noqa: F401
-from vlscore.cli.output import print_left_out
 from vlscore.errors import UnknownName
 from vlscore.metrics import find_metrics
 
@@ -28,13 +27,3 @@ def test_names_and_groups_are_joined_in_order_each_once():
     assert names(["bleu-4(smoothing=exp,tokens=cxr)"]) == ["bleu-4(smoothing=exp,tokens=cxr)"]
     with pytest.raises(UnknownName, match="texts"):
         find_metrics("texts")
-
-
-def test_what_is_left_out_is_a_line_a_reason(capsys):
-    reasons = {f"m{k}": "there are no images" for k in range(9)} | {"n": "n has no library"}
-    print_left_out(reasons)
-    assert capsys.readouterr().err.splitlines() == [
-        "note: 10 metrics are left out; `vlscore metrics NAME` describes one:",
-        "  m0, m1, m2 and 6 more: there are no images",
-        "  n: it has no library",
-    ]
