@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.perturb.contract import made, read
-from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, perturb
+from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, PerturbationSettings, perturb
 from vlscore.perturb.effects import consistent
 
 
@@ -236,7 +236,9 @@ def test_a_refusal_tells_why(tmp_path):
     table = tmp_path / "t.jsonl"
     report = "Normal chest. No pneumothorax."
     table.write_text(json.dumps({"id": "a", "report": report}) + "\n")
-    perturb(table, tmp_path / "out", ["affirm-finding", "change-location"])
+    perturb(
+        table, tmp_path / "out", PerturbationSettings(kinds=["affirm-finding", "change-location"])
+    )
     (skipped,) = (tmp_path / "out" / "skipped.jsonl").read_text().splitlines()
     reasons = json.loads(skipped)["reasons"]
     assert (
@@ -257,11 +259,11 @@ def test_another_change_is_chosen_where_the_first_is_refused():
 
 def test_a_change_without_a_meaning_is_checked_for_repetition_alone():
     source = read("Left effusion. Right effusion. No acute disease.")
-    twice = consistent(source, Change((Edit(0, 4, "Right"),), "own"))
-    assert twice.change is None
-    assert "repeat a sentence" in twice.reason
+    twice, reason = consistent(source, Change((Edit(0, 4, "Right"),), "own"))
+    assert twice is None
+    assert "repeat a sentence" in reason
     edit = Edit(0, 4, "Basal")
-    assert consistent(source, Change((edit,), "own")).change == Change((edit,), "own")
+    assert consistent(source, Change((edit,), "own"))[0] == Change((edit,), "own")
 
 
 def test_an_observation_that_no_topic_knows_is_checked_against_the_whole_film():

@@ -14,6 +14,7 @@ from vlscore.core import RECORD
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.perturb import (
     KINDS,
+    PerturbationSettings,
     PerturbedTable,
     perturb,
     perturb_report,
@@ -60,7 +61,9 @@ def contents(out: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> PerturbedTable:
     folder = tmp_path_factory.mktemp("made")
-    return perturb(write(folder / "table.jsonl"), folder / "out", seed=3, per_report=2)
+    return perturb(
+        write(folder / "table.jsonl"), folder / "out", PerturbationSettings(seed=3, per_report=2)
+    )
 
 
 def test_the_files_hold_what_perturb_yields(made):
@@ -98,15 +101,15 @@ def test_every_report_and_kind_is_either_changed_or_explained(made):
 
 def test_same_seed_same_bytes_another_seed_others(made, tmp_path):
     table = made.folder.parent / "table.jsonl"
-    again = perturb(table, tmp_path / "again", seed=3, per_report=2)
-    other = perturb(table, tmp_path / "other", seed=4, per_report=2)
+    again = perturb(table, tmp_path / "again", PerturbationSettings(seed=3, per_report=2))
+    other = perturb(table, tmp_path / "other", PerturbationSettings(seed=4, per_report=2))
     assert contents(again.folder) == contents(made.folder)
     assert contents(other.folder)[PERTURBATIONS_FILE] != contents(made.folder)[PERTURBATIONS_FILE]
 
 
 def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
     table = write(tmp_path / "table.jsonl", TABLE[::-1])
-    other = perturb(table, tmp_path / "out", seed=3, per_report=2)
+    other = perturb(table, tmp_path / "out", PerturbationSettings(seed=3, per_report=2))
     assert other.record["standard_normal"] == made.record["standard_normal"]
     for row in TABLE:
         own = [[r for r in records(t.folder) if r["study_id"] == row["id"]] for t in (made, other)]
@@ -119,7 +122,7 @@ def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
 def test_the_standard_normal_report_comes_from_the_table_itself(tmp_path):
     said = "No effusion or pneumothorax is seen anywhere."
     table = write(tmp_path / "t.jsonl", [{"id": k, "report": said} for k in range(3)])
-    made = perturb(table, tmp_path / "out", ["standard-normal"])
+    made = perturb(table, tmp_path / "out", PerturbationSettings(kinds=["standard-normal"]))
     assert said in made.record["standard_normal"]
     assert made.record["standard_normal"] == standard_normal_of([said] * 3)
     assert (
@@ -181,7 +184,7 @@ def test_a_table_without_reports_is_refused_and_nothing_is_written(tmp_path, row
 
 def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
     table = write(tmp_path / "t.jsonl")
-    out = perturb(table, tmp_path / "out", seed=1).folder
+    out = perturb(table, tmp_path / "out", PerturbationSettings(seed=1)).folder
     before = contents(out)
 
     def stop(done: int, bad: int) -> None:
@@ -189,10 +192,12 @@ def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        perturb(table, out, seed=2, overwrite=True, on_progress=stop)
+        perturb(table, out, PerturbationSettings(seed=2), overwrite=True, on_progress=stop)
     assert contents(out) == before
     with pytest.raises(InvalidSetting, match="seed: 1 there, 2 now"):
-        perturb(table, out, seed=2)
+        perturb(table, out, PerturbationSettings(seed=2))
     assert contents(out) == before
-    assert perturb(table, out, seed=2, overwrite=True).record["reports"] == len(TABLE)
+    assert perturb(table, out, PerturbationSettings(seed=2), overwrite=True).record[
+        "reports"
+    ] == len(TABLE)
     assert contents(out) != before

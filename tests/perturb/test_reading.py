@@ -10,11 +10,11 @@ LAID_OUT = "FINDINGS: Mild edema. It is new. Also, no effusion.\nIMPRESSION: 1. 
 def test_layout():
     source = read(LAID_OUT)
     indices = range(len(source.sentences))
-    assert [source.opens_section(k) for k in indices] == [True, False, False, True, False]
+    assert [k in source.section_openings for k in indices] == [True, False, False, True, False]
     assert [source.opens_paragraph(k) for k in indices] == [True, False, False, True, True]
     assert [source.number_start(k) is not None for k in indices] == [False] * 3 + [True] * 2
     assert source.text[source.number_start(4) :] == "2. No mass."
-    assert source.lead(3) == "\nIMPRESSION: 1. "
+    assert source.leads[3] == "\nIMPRESSION: 1. "
 
 
 def test_sentences_that_lean():

@@ -11,6 +11,7 @@ from vlscore.perturb import (
     Edit,
     Expected,
     Kind,
+    PerturbationSettings,
     kinds_named,
     perturb,
     perturb_report,
@@ -73,7 +74,9 @@ def test_a_kind_is_taken_by_its_place(module, tmp_path):
     assert (made.kind, made.perturbed) == ("shout", "Mild edema!")
     table = tmp_path / "t.jsonl"
     table.write_text('{"id": "a", "report": "Mild edema."}\n')
-    counts = perturb(table, tmp_path / "out", [f"{module}:Shout", "paraphrase"]).counts
+    counts = perturb(
+        table, tmp_path / "out", PerturbationSettings(kinds=[f"{module}:Shout", "paraphrase"])
+    ).counts
     assert counts == {"paraphrase": 0, "shout": 1}
 
 

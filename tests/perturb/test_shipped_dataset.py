@@ -7,7 +7,7 @@ from tests.conftest import REPOSITORY
 from tests.perturb.contract import BUILT_KINDS
 from vlscore.core import RECORD
 from vlscore.data.phantom.phantom_pairs import write_dataset
-from vlscore.perturb import perturb
+from vlscore.perturb import PerturbationSettings, perturb
 from vlscore.perturb.run import PERTURBATIONS_FILE, SKIPPED_FILE
 
 BUILT = REPOSITORY / "perturbations" / "phantom"
@@ -23,7 +23,7 @@ def test_it_is_made_again_byte_for_byte(tmp_path):
         split=options["--phrasings"],
         size=32,
     )
-    made = perturb(table, tmp_path / "made", kinds=BUILT_KINDS).folder
+    made = perturb(table, tmp_path / "made", PerturbationSettings(kinds=BUILT_KINDS)).folder
     there, here = ({path.name for path in folder.iterdir()} for folder in (BUILT, made))
     assert there - {".lock"} == here - {".lock"}
     for name in (PERTURBATIONS_FILE, SKIPPED_FILE, RECORD):

@@ -1,6 +1,7 @@
 """`vlscore perturb`: a data set of targeted changes from any reports."""
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -46,14 +47,14 @@ def perturb(
         return
     if reports is None or out is None:
         raise InvalidSetting("give REPORTS and --out FOLDER")
+    if settings.kinds is not None:
+        settings = replace(settings, kinds=split_names(settings.kinds))
     names = renamed(rename, "id", "report")
     with row_progress(count_rows(reports), "perturbing", quiet=output.quiet) as on_progress:
         result = run(
             reports,
             out,
-            None if settings.kinds is None else split_names(settings.kinds),
-            settings.seed,
-            per_report=settings.per_report,
+            settings,
             standard_normal=_read(standard_normal),
             id_column=names.get("id", "id"),
             text_column=names.get("report"),

@@ -134,14 +134,16 @@ def affirmed_elsewhere(source: ReadReport, finding: Finding, changed: Collection
 
 def denied_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
     """Return whether other sentences deny the finding, or call its organ normal."""
-    denied = (
-        other
-        for other in source.findings
-        if other.polarity is Polarity.NEGATIVE
-        and other.sentence not in changed
-        and not _denies_what_is_acute(source, other.sentence)
-    )
-    return any(may_be_one(other, finding) or _settles(other, finding) for other in denied)
+    for other in source.findings:
+        if other.polarity is not Polarity.NEGATIVE or other.sentence in changed:
+            continue
+        settled = discourse().settles.get(other.observation, frozenset())
+        settles = other.normal and finding.observation in settled
+        # `consistent` makes room in a sentence that denies what is acute in general.
+        denial = denial_of(source.plain[other.sentence])
+        if (settles or may_be_one(other, finding)) and (denial is None or not denial.only_acute):
+            return True
+    return False
 
 
 def compared_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
@@ -160,7 +162,11 @@ def names_side_elsewhere(source: ReadReport, side: str, changed: Collection[int]
     speaking = (source.sentences[index] for index in followers.union(changed))
     regions = set().union(*map(_is_of_bones, speaking))
     return any(
-        _speaks_of(source, sentence, side) and not regions.isdisjoint(_is_of_bones(sentence))
+        (
+            re.search(rf"\b{side}", source.words_of(sentence)) is not None
+            or any(finding.side == side for finding in sentence.findings)
+        )
+        and not regions.isdisjoint(_is_of_bones(sentence))
         for sentence in _others(source, changed)
     )
 
@@ -193,17 +199,6 @@ def are_kin(one: Finding, other: Finding) -> bool:
     return not one.zones or not other.zones or not heights(one).isdisjoint(heights(other))
 
 
-def _denies_what_is_acute(source: ReadReport, index: int) -> bool:
-    """Return whether a sentence denies what is acute in general: `consistency` makes room in it."""
-    denial = denial_of(source.plain[index])
-    return denial is not None and denial.only_acute
-
-
-def _settles(normal: Finding, finding: Finding) -> bool:
-    settled = discourse().settles.get(normal.observation, frozenset())
-    return normal.normal and finding.observation in settled
-
-
 def _kin(source: ReadReport, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:
     """Return mentions in other sentences that may mean the same finding at the same place."""
     for other in source.findings:
@@ -217,11 +212,6 @@ def _others(source: ReadReport, changed: Collection[int]) -> Iterator[Sentence]:
         is_clinical = sentence.category is not Category.TECHNIQUE and not sentence.normal
         if is_clinical and sentence.index not in changed:
             yield sentence
-
-
-def _speaks_of(source: ReadReport, sentence: Sentence, side: str) -> bool:
-    named = re.search(rf"\b{side}", source.words_of(sentence)) is not None
-    return named or any(finding.side == side for finding in sentence.findings)
 
 
 def _is_of_bones(sentence: Sentence) -> set[bool]:

@@ -11,7 +11,6 @@ may add edits to `ChangedReport.follow_ups` for sentences that must change too.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from vlscore.perturb.changed_sentences import ChangedReport, quoted
 from vlscore.perturb.edits import Change, Edit, Effect, Meaning, with_capital
@@ -153,8 +152,7 @@ def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 @remembered
 def _names_finding(said: str) -> bool:
     """Return True if a sentence mentions a finding, so that "otherwise" may follow it."""
-    every = dict.fromkeys(topics().values())
-    return any(claims(said, topic.names) for topic in every)
+    return any(claims(said, topic.names) for topic in dict.fromkeys(topics().values()))
 
 
 def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str]:
@@ -390,20 +388,15 @@ RULES: dict[Effect, Rule] = {
 }
 
 
-class Verdict(NamedTuple):
-    """Result of the check: the change with its follow-up edits, or the reason for its refusal."""
-
-    change: Change | None
-    reason: str = ""
-
-
-def consistent(report: ReadReport, change: Change) -> Verdict:
+def consistent(report: ReadReport, change: Change) -> tuple[Change | None, str]:
     """Check whether a change, with follow-up edits, leaves a report that is consistent.
+
+    Returns: the change with its follow-up edits; or None, and the reason for its refusal.
 
     >>> from vlscore.perturb.edits import Edit, Effect, Meaning
     >>> report = ReadReport.read("No effusion. No acute disease.")
     >>> edit, meaning = Edit(0, 2, "Large"), Meaning(Effect.STATED, ("pleural_effusion",))
-    >>> consistent(report, Change((edit,), "example", meaning)).change.edits[1]
+    >>> consistent(report, Change((edit,), "example", meaning))[0].edits[1]
     Edit(start=16, end=16, replacement='other ')
     """
     changed = ChangedReport(report, change)
@@ -411,8 +404,7 @@ def consistent(report: ReadReport, change: Change) -> Verdict:
     if reason is None and change.meaning is not None:
         reason = next(RULES[change.meaning.effect](changed, change.meaning), None)
     if reason is not None:
-        return Verdict(None, reason)
+        return None, reason
     if not changed.follow_ups:
-        return Verdict(change)
-    edits = tuple(sorted([*change.edits, *changed.follow_ups]))
-    return Verdict(change._replace(edits=edits))
+        return change, ""
+    return change._replace(edits=tuple(sorted([*change.edits, *changed.follow_ups]))), ""

@@ -117,35 +117,29 @@ class ReadReport:
         """Return where the sentence before number `index` ends; 0 for the first."""
         return self.sentences[index - 1].span.end if index else 0
 
-    def lead(self, index: int) -> str:
-        """Return the text between a sentence and the previous one: space, list number, header."""
-        return self._leads[index]
-
     @cached_property
-    def _leads(self) -> list[str]:
+    def leads(self) -> list[str]:
+        """Return the text before each sentence, after the previous one: list number, header."""
         starts = [sentence.span.start for sentence in self.sentences]
         return [self.text[self.before(index) : start] for index, start in enumerate(starts)]
 
     def number_start(self, index: int) -> int | None:
         """Return the place of a sentence's list number, if it begins a list item."""
-        match = _NUMBER.search(self.lead(index))
+        match = _NUMBER.search(self.leads[index])
         return None if match is None else self.before(index) + match.start()
 
-    def opens_section(self, index: int) -> bool:
-        """Return True if a section header precedes the sentence, or nothing at all."""
-        return index in self._section_openings
-
     @cached_property
-    def _section_openings(self) -> frozenset[int]:
-        headed = (k for k, lead in enumerate(self._leads) if ":" in lead and _HEADER.search(lead))
+    def section_openings(self) -> frozenset[int]:
+        """Return the sentences that a section header precedes, or nothing at all."""
+        headed = (k for k, lead in enumerate(self.leads) if ":" in lead and _HEADER.search(lead))
         return frozenset([0, *headed])
 
     def opens_paragraph(self, index: int) -> bool:
         """Return whether a sentence begins a section, a list item or a line."""
         return (
-            self.opens_section(index)
+            index in self.section_openings
             or self.number_start(index) is not None
-            or "\n" in self.lead(index)
+            or "\n" in self.leads[index]
         )
 
     def is_joined(self, index: int) -> bool:
@@ -156,51 +150,41 @@ class ReadReport:
     @cached_property
     def has_labels(self) -> bool:
         """Return whether titles such as "Left knee:" apply to the sentences after them."""
-        return any(self._is_title(sentence) for sentence in self.sentences)
-
-    def _is_title(self, sentence: Sentence) -> bool:
-        text = sentence.span.of(self.text)
-        if _LABEL_WORDS.match(text):
-            return True
-        return sentence.category is Category.OTHER and len(text.split()) <= _TITLE_WORDS
+        texts = [(sentence, sentence.span.of(self.text)) for sentence in self.sentences]
+        return any(
+            _LABEL_WORDS.match(text) is not None
+            or (sentence.category is Category.OTHER and len(text.split()) <= _TITLE_WORDS)
+            for sentence, text in texts
+        )
 
     # ------------------------------------------------------------------ coherence
 
-    def speaks_of_the_one_before(self, index: int) -> bool:
-        """Return whether a sentence makes no sense without the one before it."""
-        return self._speaking_of_the_one_before[index]
-
     # Every kind asks it of every sentence.
     @cached_property
-    def _speaking_of_the_one_before(self) -> list[bool]:
-        return [
-            index > 0
-            and not self.opens_section(index)
-            and (
-                self._merely_compares(index)
-                or not self._openings[index].isdisjoint(discourse().anaphors)
-            )
-            for index in range(len(self.sentences))
-        ]
-
-    def _merely_compares(self, index: int) -> bool:
-        """Return whether a sentence is no more than "Increased." or "Grossly stable."."""
-        sentence = self.sentences[index]
-        is_short = len(self.words_of(sentence).split()) <= _TITLE_WORDS
-        return bool(sentence.changes) and not sentence.findings and is_short
+    def speaks_of_the_one_before(self) -> list[bool]:
+        """Return whether each sentence makes no sense without the one before it."""
+        found = []
+        for index, sentence in enumerate(self.sentences):
+            # "Increased." or "Grossly stable."
+            is_short = len(self.words_of(sentence).split()) <= _TITLE_WORDS
+            merely_compares = bool(sentence.changes) and not sentence.findings and is_short
+            refers = not self._openings[index].isdisjoint(discourse().anaphors)
+            is_first = index in self.section_openings
+            found.append(not is_first and (merely_compares or refers))
+        return found
 
     def keeps_its_place(self, index: int) -> bool:
         """Return whether a sentence reads well only right after the one before it."""
         if index == 0:
             return False
         recommends = self.sentences[index].category is Category.RECOMMENDATION
-        if self.goes_on(index) or recommends or self.speaks_of_the_one_before(index):
+        if self.goes_on(index) or recommends or self.speaks_of_the_one_before[index]:
             return True
         return not self._openings[index].isdisjoint(discourse().connectives) or self.leans(index)
 
     def leans(self, index: int) -> bool:
         """Return whether a sentence, if it exists in this section, refers to an earlier one."""
-        if index == len(self.sentences) or self.opens_section(index):
+        if index == len(self.sentences) or index in self.section_openings:
             return False
         return discourse().leaning.search(self._words[index]) is not None
 
@@ -227,7 +211,7 @@ class ReadReport:
         """Return the sentences directly after one that refer to it."""
         found = []
         for following in range(index + 1, len(self.sentences)):
-            if not self.speaks_of_the_one_before(following):
+            if not self.speaks_of_the_one_before[following]:
                 break
             found.append(following)
         return found
@@ -275,14 +259,6 @@ class ReadReport:
         both = sum(mention.side is Side.BILATERAL for mention in self._mentions(finding))
         return both > (finding.side is Side.BILATERAL)
 
-    def sides_of(self, observation: str) -> set[str]:
-        """Return the sides of all mentions of an observation, with any polarity."""
-        return self._sides[observation]
-
-    def count(self, observation: str) -> int:
-        """Return how often the report mentions an observation: positive, uncertain or negative."""
-        return self._counts[observation]
-
     def _mentions(self, finding: Finding) -> tuple[Finding, ...]:
         return tuple(mention for mention in self._stated if may_be_one(mention, finding))
 
@@ -295,11 +271,8 @@ class ReadReport:
         )
 
     @cached_property
-    def _counts(self) -> Counter[str]:
-        return Counter(finding.observation for finding in self.findings)
-
-    @cached_property
-    def _sides(self) -> dict[str, set[str]]:
+    def sides(self) -> dict[str, set[str]]:
+        """Return observation -> the sides of all its mentions, with any polarity."""
         found: dict[str, set[str]] = defaultdict(set)
         for finding in self.findings:
             found[finding.observation].update(place.value for place in finding.on(Axis.SIDE))

@@ -5,6 +5,7 @@ A new kind is one file under `kinds/` and one line here.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, ClassVar
 
 from vlscore.core import Registry
@@ -69,12 +70,10 @@ class _Kinds(Registry[Kind]):
     def find(self, name: AnyKind) -> Kind:
         return _made(super().find(name))  # type: ignore[arg-type]
 
-    def _imported(self, target: str) -> Kind:
-        return _made(super()._imported(target))
 
-
+@cache
 def _made(kind: Any) -> Kind:
-    """Return the kind itself, made where it is a class."""
+    """Return the kind itself; of a class, always the same object."""
     if not isinstance(kind, type):
         found: Kind = kind
         return found

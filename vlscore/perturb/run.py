@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vlscore.core import (
     OnProgress,
     ResultFolder,
     __version__,
-    frame,
     json_line,
     no_progress,
     resource_path,
@@ -25,12 +24,8 @@ from vlscore.findings import extract
 from vlscore.perturb.edits import PerturbationSettings
 from vlscore.perturb.generate import NormalSentences, perturbations_of, why_nothing
 from vlscore.perturb.parsed_report import ReadReport
-from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
+from vlscore.perturb.registry import Kind, NeedsStandardNormal, kinds_named
 from vlscore.stats import Failure, Result, TextTable
-
-if TYPE_CHECKING:
-    import pandas
-
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
@@ -64,21 +59,12 @@ class PerturbedTable(Result):
                 if "reason" in record
             ]
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a perturbation; `edits` is how many there are in it."""
-        with (self.folder / PERTURBATIONS_FILE).open(encoding="utf-8") as stream:
-            return frame(
-                {**record, "edits": len(record["edits"])} for record in map(json.loads, stream)
-            )
-
 
 def perturb(
     path: str | Path,
     out: str | Path,
-    kinds: Iterable[AnyKind] | AnyKind | None = None,
-    seed: int = 0,
+    settings: PerturbationSettings | None = None,
     *,
-    per_report: int = 1,
     standard_normal: str | None = None,
     id_column: str = "id",
     text_column: str | None = None,
@@ -90,7 +76,7 @@ def perturb(
     Args:
         path: table of reports; see `open_reports` for the columns.
         out: folder for the results.
-        kinds, seed, per_report: see `PerturbationSettings`.
+        settings: kinds, seed and number of changes.
         standard_normal: report that stands for normal ones; default: made from the table itself,
             in a first pass over it.
         id_column, text_column: names of columns; see `open_reports`.
@@ -100,7 +86,7 @@ def perturb(
     Raises: InvalidTable where the table cannot be read or holds no report; UnknownName,
         InvalidSetting as `perturb_report`, and where `out` holds another data set; FolderInUse.
     """
-    settings = PerturbationSettings(seed=seed, kinds=kinds, per_report=per_report)
+    settings = settings or PerturbationSettings()
     chosen = kinds_named(settings.kinds)
     table = open_reports(path, id_column=id_column, text_column=text_column)
     key = {
@@ -109,13 +95,17 @@ def perturb(
         "columns": [id_column, text_column],
         "lexicons_sha256": lexicons_digest(),
         "kinds": [kind.name for kind in chosen],
-        "seed": seed,
-        "per_report": per_report,
+        "seed": settings.seed,
+        "per_report": settings.per_report,
         "standard_normal": standard_normal,
     }
 
     def write(folder: Path) -> dict[str, Any]:
-        normal = _standard_normal(table, chosen, standard_normal)
+        normal = None
+        if any(isinstance(kind, NeedsStandardNormal) for kind in chosen):
+            normal = standard_normal or standard_normal_of(
+                row.text for row in table if isinstance(row, Report)
+            )
         counts = _write(folder, table, chosen, settings, normal, on_progress or no_progress)
         # No times or paths, so that the bytes repeat.
         return {
@@ -123,8 +113,8 @@ def perturb(
             "table": table.path.name,
             "table_sha256": table.sha256,
             "lexicons_sha256": key["lexicons_sha256"],
-            "seed": seed,
-            "per_report": per_report,
+            "seed": settings.seed,
+            "per_report": settings.per_report,
             **counts,
             "standard_normal": normal,
         }
@@ -140,12 +130,6 @@ def standard_normal_of(reports: Iterable[str]) -> str:
     for report in reports:
         sentences.add(extract(report))
     return sentences.report()
-
-
-def _standard_normal(table: ReportTable, kinds: list[Kind], given: str | None) -> str | None:
-    if not any(isinstance(kind, NeedsStandardNormal) for kind in kinds):
-        return None
-    return given or standard_normal_of(row.text for row in table if isinstance(row, Report))
 
 
 def _write(

@@ -119,7 +119,7 @@ def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> C
 
 def _is_on_side(source: ReadReport, finding: Finding, side: str) -> bool:
     """Return whether the report names the finding, or a related one, on that side or on both."""
-    return source.is_bilateral_elsewhere(finding) or side in source.sides_of(finding.observation)
+    return source.is_bilateral_elsewhere(finding) or side in source.sides[finding.observation]
 
 
 def _is_normal(source: ReadReport, side: str) -> bool:
@@ -188,7 +188,11 @@ def _other_zone(
     zones = {**moves.zones, **own}
     if words not in zones or finding.observation not in moves.movable:
         return None
-    if words not in own and _is_tied_to_the_base(source, finding, attribute.value):
+    # A finding at the base may be named with one that occurs only there.
+    is_tied = attribute.value == "base" and any(
+        f.observation in moves.basal and f.polarity is not Polarity.NEGATIVE for f in named
+    )
+    if words not in own and is_tied:
         return None
     stated = source.sentences_stating(finding)
     if names_zone_elsewhere(source, finding, attribute, stated) or _is_placed_again(source, stated):
@@ -218,14 +222,6 @@ def _is_placed_again(source: ReadReport, stated: Collection[int]) -> bool:
         for follower in source.followers(index)
         if follower not in stated
         for said in [source.words_of(source.sentences[follower])]
-    )
-
-
-def _is_tied_to_the_base(source: ReadReport, finding: Finding, zone: str) -> bool:
-    """Return whether a finding at the base is named with one that occurs only there."""
-    return zone == "base" and any(
-        other.observation in location_moves().basal and other.polarity is not Polarity.NEGATIVE
-        for other in source.sentences[finding.sentence].findings
     )
 
 

@@ -178,7 +178,7 @@ class InventComparison(Kind):
     nothing = "the report already has a comparison, or no sentence states exactly one finding"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
-        if _compares(source):
+        if any(s.changes or s.category is Category.COMPARISON for s in source.sentences):
             return
         for sentence in chance.shuffled(source.sentences):
             finding = _plain_finding(source, sentence)
@@ -186,23 +186,13 @@ class InventComparison(Kind):
                 continue
             end = _END.search(source.text, *sentence.span)
             place = sentence.span.end if end is None else end.start()
-            words = chance.pick(_words_for(finding))
+            table = comparisons()
+            is_lasting = finding.observation in table.lasting
+            words = chance.pick(table.invented_for_lasting if is_lasting else table.invented)
             comma = " , " if source.is_tokenised else ", "
             meaning = Meaning(Effect.COMPARED, (finding.observation,), new=words.split()[0])
             edit = Edit(place, place, comma + words)
             yield Change((edit,), f"compared:{words} {finding.observation}", meaning)
-
-
-def _compares(source: ReadReport) -> bool:
-    return any(
-        sentence.changes or sentence.category is Category.COMPARISON
-        for sentence in source.sentences
-    )
-
-
-def _words_for(finding: Finding) -> tuple[str, ...]:
-    table = comparisons()
-    return table.invented_for_lasting if finding.observation in table.lasting else table.invented
 
 
 def _plain_finding(source: ReadReport, sentence: Sentence) -> Finding | None:

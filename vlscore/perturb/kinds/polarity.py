@@ -92,7 +92,10 @@ class AffirmFinding(Kind):
             if finding is None:
                 continue
             edit = _assertion(source, sentence, finding)
-            if edit is not None and _states(source, sentence, finding, edit):
+            if edit is not None and any(
+                found.is_present and found.observation == finding.observation
+                for found in _findings_after(source, sentence, edit)
+            ):
                 meaning = Meaning(Effect.STATED, (finding.observation,))
                 yield Change((edit,), f"stated:{finding.observation}", meaning)
 
@@ -104,8 +107,12 @@ def _denied_alone(source: ReadReport, sentence: Sentence) -> Finding | None:
     finding = sentence.findings[0]
     if finding.polarity is not Polarity.NEGATIVE or finding.normal:
         return None
-    alone = source.count(finding.observation) == 1 and finding.observation not in _GENERIC
-    if not alone or denied_elsewhere(source, finding, {sentence.index}):
+    same = [other for other in source.findings if other.observation == finding.observation]
+    if (
+        len(same) > 1
+        or finding.observation in _GENERIC
+        or denied_elsewhere(source, finding, {sentence.index})
+    ):
         return None
     return None if source.is_joined(sentence.index) else finding
 
@@ -143,17 +150,11 @@ def _stated(opening: str, named: str, tail: str) -> str:
     return f"there {'are' if is_plural else 'is'} {noun}"
 
 
-def _states(source: ReadReport, sentence: Sentence, finding: Finding, edit: Edit) -> bool:
-    """Return whether the extractor reads the changed sentence as a statement of the finding."""
-    said = _changed_sentence(source, sentence, [edit])
-    return any(f.is_present and f.observation == finding.observation for f in extract(said))
-
-
-def _changed_sentence(source: ReadReport, sentence: Sentence, edits: Sequence[Edit]) -> str:
-    """Return a sentence after edits of its characters."""
+def _findings_after(source: ReadReport, sentence: Sentence, *edits: Edit) -> Sequence[Finding]:
+    """Return the findings that the extractor reads in a sentence after edits."""
     start = sentence.span.start
     own = [edit._replace(start=edit.start - start, end=edit.end - start) for edit in edits]
-    return apply_edits(sentence.span.of(source.text), own)
+    return extract(apply_edits(sentence.span.of(source.text), own)).findings
 
 
 _WORDS = re.compile(r"[\w'-]+")
@@ -184,7 +185,10 @@ class NegateFinding(Kind):
             if affirmed_elsewhere(source, finding, {sentence.index}):
                 continue
             edits = _denial(source, sentence, finding)
-            if edits is not None and _denies(source, sentence, edits):
+            if edits is None:
+                continue
+            found = _findings_after(source, sentence, *edits)
+            if found and all(f.polarity is Polarity.NEGATIVE for f in found):
                 meaning = Meaning(Effect.DENIED, (finding.observation,))
                 yield Change(edits, f"denied:{finding.observation}", meaning)
 
@@ -228,12 +232,6 @@ def _denied_head(head: str) -> str | None:
         return None
     kept = [word for word in words if word in table.kept]
     return " ".join([table.openings.get(opening, "no"), *kept, ""])
-
-
-def _denies(source: ReadReport, sentence: Sentence, edits: tuple[Edit, ...]) -> bool:
-    """Return whether the extractor reads every finding of the changed sentence as denied."""
-    found = extract(_changed_sentence(source, sentence, edits)).findings
-    return bool(found) and all(f.polarity is Polarity.NEGATIVE for f in found)
 
 
 @lru_cache(4096)

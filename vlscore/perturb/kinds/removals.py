@@ -26,12 +26,12 @@ def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit
     gone = sorted(set(indices))
     if not gone or len(gone) == len(source.sentences):
         return None
-    opened = [k for k in range(len(source.sentences)) if source.opens_section(k)]
+    opened = [k for k in range(len(source.sentences)) if k in source.section_openings]
     sections = (range(*bounds) for bounds in pairwise([*opened, len(source.sentences)]))
     if any(map(source.is_joined, gone)) or any(set(gone).issuperset(each) for each in sections):
         return None
     after = {index + 1 for index in gone}.difference(gone, [len(source.sentences)])
-    if any(source.goes_on(index) or source.speaks_of_the_one_before(index) for index in after):
+    if any(source.goes_on(index) or source.speaks_of_the_one_before[index] for index in after):
         return None
     edits = [_removal(source, first, last) for first, last in _runs(source, gone)]
     edits += _renumbering(source, edits)
@@ -42,7 +42,7 @@ def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
     """Return first and last of each run of adjacent sentences within one section."""
     runs = [[gone[0], gone[0]]]
     for before, index in pairwise(gone):
-        if index == before + 1 and not source.opens_section(index):
+        if index == before + 1 and index not in source.section_openings:
             runs[-1][1] = index
         else:
             runs.append([index, index])
@@ -52,10 +52,10 @@ def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
 def _removal(source: ReadReport, first: int, last: int) -> Edit:
     start, end = source.sentences[first].span.start, source.sentences[last].span.end
     following = last + 1
-    goes_on = following < len(source.sentences) and not source.opens_section(following)
+    goes_on = following < len(source.sentences) and following not in source.section_openings
     if goes_on and not source.opens_paragraph(following):
         return Edit(start, source.sentences[following].span.start, "")
-    if source.opens_section(first) and goes_on:
+    if first in source.section_openings and goes_on:
         number = source.number_start(following)
         there = source.sentences[following].span.start if number is None else number
         here = source.number_start(first)
@@ -70,7 +70,7 @@ def _renumbering(source: ReadReport, edits: Sequence[Edit]) -> list[Edit]:
     for index in range(len(source.sentences)):
         place = source.number_start(index)
         if place is None:
-            lost = 0 if source.opens_section(index) else lost
+            lost = 0 if index in source.section_openings else lost
             continue
         digits = _DIGITS.search(source.text, place, source.sentences[index].span.start)
         if digits is None:
@@ -113,7 +113,10 @@ class RemovePathology(Kind):
             if not pathologies or topics in tried:
                 continue
             tried.add(topics)
-            gone = _stating_or_referring(source, pathologies)
+            # The sentences that state the findings, refer to them, or give recommendations.
+            stating = set[int]().union(*map(source.sentences_stating, pathologies))
+            gone = stating.union(*map(source.followers, stating))
+            gone |= {index + 1 for index in gone if _recommends(source, index + 1)}
             if len(gone) > _MOST_SENTENCES or _is_missed(source, gone):
                 continue
             edits = remove_sentences(source, gone)
@@ -122,13 +125,6 @@ class RemovePathology(Kind):
                 names = tuple(dict.fromkeys(f.observation for f in _affirmed(source, gone)))
                 meaning = Meaning(Effect.LEFT_OUT, names)
                 yield Change(tuple(sorted([*edits, *sole])), f"sentence:{'+'.join(names)}", meaning)
-
-
-def _stating_or_referring(source: ReadReport, findings: list[Finding]) -> set[int]:
-    """Return the sentences that state the findings, refer to them, or give recommendations."""
-    stating = set[int]().union(*(source.sentences_stating(finding) for finding in findings))
-    gone = stating.union(*(source.followers(index) for index in stating))
-    return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
 
 
 def _is_missed(source: ReadReport, gone: set[int]) -> bool:
@@ -149,7 +145,7 @@ def _is_missed(source: ReadReport, gone: set[int]) -> bool:
 
 def _sole(source: ReadReport, index: int, gone: set[int]) -> list[Edit]:
     """Return edits that remove "otherwise" from the next sentence if no other finding is left."""
-    if index in gone or index == len(source.sentences) or source.opens_section(index):
+    if index in gone or index == len(source.sentences) or index in source.section_openings:
         return []
     start, end = source.sentences[index].span
     word = _OTHERWISE.search(source.text[start:end])
@@ -209,7 +205,7 @@ class RemoveInsignificant(Kind):
                 not is_meant
                 or source.followers(sentence.index)
                 or not source.says_nothing_clinical(sentence)
-                or _HEADER.search(source.lead(sentence.index))
+                or _HEADER.search(source.leads[sentence.index])
             ):
                 continue
             edits = remove_sentences(source, [sentence.index])

@@ -133,16 +133,13 @@ def _regions(source: ReadReport) -> list[list[list[int]]]:
         index = sentence.index
         if source.opens_paragraph(index):
             regions.append([[index]])
-        elif source.keeps_its_place(index) or _is_tied(source, index):
+        elif source.keeps_its_place(index) or not source.sentences[index - 1].span.of(
+            source.text
+        ).endswith((".", "!", "?")):
             regions[-1][-1].append(index)
         else:
             regions[-1].append([index])
     return regions
-
-
-def _is_tied(source: ReadReport, index: int) -> bool:
-    before = source.sentences[index - 1].span.of(source.text)
-    return not before.endswith((".", "!", "?"))
 
 
 def _shuffled(source: ReadReport, units: list[list[int]], chance: Chance) -> Edit | None:
