@@ -39,10 +39,6 @@ def test_a_table_becomes_an_encoder_that_scores(table, tmp_path, command):
         "--workers", "0",
     )  # fmt: skip
     assert scored.exit_code == 0, scored.output
-    pytest.importorskip("matplotlib")
-    drawn = command("draw", out, "--figure", "svg")
-    assert drawn.stdout == f"wrote {out / 'curves.svg'}\n"
-    assert b"<svg" in (out / "curves.svg").read_bytes()
 
 
 def test_the_card_says_what_it_was_trained_on(table, tmp_path, command):
@@ -92,14 +88,6 @@ def test_a_config_repeats_the_run(table, tmp_path, command):
     assert (values["seed"], values["learning_rate"]) == (9, 0.01)
 
 
-def test_a_slip_in_a_config_ends_the_command(table, tmp_path, command):
-    config = tmp_path / "mine.toml"
-    config.write_text("batchsize = 8")
-    done = command("train", table, "--config", config, "--out", tmp_path / "out")
-    assert "no setting 'batchsize'; did you mean batch_size" in done.stderr
-    assert not (tmp_path / "out").exists()
-
-
 def test_bad_rows_are_listed_and_set_the_exit_status(table, tmp_path, command):
     rows = read_jsonl(table)
     rows[2]["image"] = "absent.png"
@@ -109,22 +97,10 @@ def test_bad_rows_are_listed_and_set_the_exit_status(table, tmp_path, command):
     done = command(*arguments, "--out", tmp_path / "out")
     assert done.exit_code == 1
     assert "2 rows gave no pair:" in done.stderr
-    assert "row 3 (s2): " in done.stderr
-    assert "row 6 (s5): " in done.stderr
     listed = (tmp_path / "out" / "failures.csv").read_text().splitlines()
     assert [line.split(",")[:2] for line in listed[1:]] == [["3", "s2"], ["6", "s5"]]
-    again = command(*arguments, "--out", tmp_path / "out")
-    assert again.exit_code == 1
-    assert "holds these results already; nothing was trained" in again.stderr
-    assert "2 rows gave no pair:" in again.stderr
     kept = command(*arguments, "--out", tmp_path / "out", "--keep-going")
     assert kept.exit_code == 0
-
-
-def test_json_is_the_result_alone(table, tmp_path, command):
-    done = command("train", table, "--out", tmp_path / "out", *TOY, *SMALL, "--json")
-    assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "result.json").read_text())
-    assert [done.stderr] == NOTE.findall(done.stderr)
 
 
 def test_runs_share_their_pairs(table, tmp_path, command):
@@ -143,15 +119,13 @@ def test_runs_share_their_pairs(table, tmp_path, command):
     ("options", "said"),
     [
         (("--objective", "convrit"), "did you mean convirt"),
-        (("--objective", "convirt(tau=1)"), "has no setting 'tau'"),
         (("--augmentation", "flip"), "no augmentation is called 'flip'"),
-        (("--precision", "fp16"), 'Choose from: "fp32", "bf16"'),
         (("--batch-size", "500"), "there are 20 training pairs, fewer than batch_size=500"),
         (("--batch-size", "20"), "there are 19 training pairs, fewer than batch_size=20"),
-        (("--encoder", "nonesuch"), "no encoder is called 'nonesuch'"),
         (("--style", "convirt", *TOY), "is of a new small encoder"),
         (("--views", "frontal+lateral", "--encoder", "biovil"), "has no tower for lateral views"),
-        (("--rename", "patient=patient"), "patient"),
+        (("--style", "mgca", "--objective", "judging"), "trains the lengths of vectors"),
+        (("--set", "clip=warm"), "clip is a number, true or false"),
     ],
 )
 def test_a_slip_is_said_in_words(table, tmp_path, command, options, said):

@@ -24,7 +24,6 @@ from vlscore.errors import (
     IncompatibleCheckpoint,
     InvalidSetting,
     UnsafeCheckpoint,
-    WeightsNotFound,
 )
 
 TENSORS = {
@@ -59,13 +58,7 @@ def safetensors(path: Path) -> Path:
     return path.with_suffix(".safetensors")
 
 
-def parameters(path: Path) -> Path:
-    named = {k: torch.nn.Parameter(x, requires_grad=False) for k, x in TENSORS.items()}
-    torch.save(named, path)
-    return path
-
-
-@pytest.mark.parametrize("container", [lightning, plain, legacy, safetensors, parameters])
+@pytest.mark.parametrize("container", [lightning, plain, legacy, safetensors])
 def test_every_container_gives_the_same_tensors(
     container: Callable[[Path], Path], tmp_path: Path
 ) -> None:
@@ -75,14 +68,6 @@ def test_every_container_gives_the_same_tensors(
         assert found[key].dtype == expected.dtype
         assert torch.equal(found[key], expected)
     assert tensors_digest(found) == tensors_digest(TENSORS)
-
-
-def test_views_of_one_storage_stay_views(tmp_path: Path) -> None:
-    whole = torch.arange(12.0).reshape(3, 4)
-    torch.save({"whole": whole, "part": whole[1:, ::2], "turned": whole.T}, tmp_path / "m.pt")
-    found = load_checkpoint(tmp_path / "m.pt")
-    assert torch.equal(found["part"], whole[1:, ::2])
-    assert torch.equal(found["turned"], whole.T)
 
 
 @pytest.mark.parametrize("name", ["limitr", "gloria"])
@@ -184,11 +169,6 @@ def test_code_at_the_top_of_the_pickle_and_in_a_bare_pickle(tmp_path: Path, trac
             load_checkpoint(tmp_path / "m.pt")
 
 
-def test_the_refusal_names_what_would_have_been_used(tmp_path: Path, trace: Path) -> None:
-    with pytest.raises(UnsafeCheckpoint, match=r"m\.pt would use os\.system on loading"):
-        load_checkpoint(archive_of(tmp_path / "m.pt", in_state_dict(payloads(trace)["REDUCE os"])))
-
-
 def test_a_class_of_settings_is_never_imported(
     tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,28 +217,6 @@ def test_nested_state_dicts_are_found(wrapped: Callable[[Any], Any], tmp_path: P
     assert load_checkpoint(tmp_path / "m.pt").keys() == {"a.weight"}
 
 
-def test_a_pickled_model_is_no_state_dict(tmp_path: Path) -> None:
-    torch.save(torch.nn.Linear(2, 2), tmp_path / "m.pt")
-    with pytest.raises(IncompatibleCheckpoint, match="not a pickled model"):
-        load_checkpoint(tmp_path / "m.pt")
-
-
-def test_a_small_storage_shown_a_million_times_is_refused(tmp_path: Path) -> None:
-    torch.save({"w": torch.zeros(1).expand(1000, 1000)}, tmp_path / "m.pt")
-    with pytest.raises(UnsafeCheckpoint, match="naming the same numbers again and again"):
-        load_checkpoint(tmp_path / "m.pt")
-    big = torch.zeros(1 << 12)
-    torch.save({f"name{n}": big for n in range(8)}, tmp_path / "tied.pt")
-    assert len(load_checkpoint(tmp_path / "tied.pt")) == 8
-
-
-def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    """Half a surrogate pair, which pickle can hold and no file name can."""
-    torch.save({"a\ud800b": torch.ones(1)}, tmp_path / "m.pt")
-    with pytest.raises(UnsafeCheckpoint, match=r"whose name is no text: 'a\\ud800b'"):
-        load_checkpoint(tmp_path / "m.pt")
-
-
 @pytest.mark.timeout(20)
 def test_dictionaries_in_dictionaries_end(tmp_path: Path) -> None:
     """One dictionary under all three names of the next, and one within itself."""
@@ -273,34 +231,18 @@ def test_dictionaries_in_dictionaries_end(tmp_path: Path) -> None:
             load_checkpoint(tmp_path / "m.pt")
 
 
-def test_nothing_is_written_outside(tmp_path: Path) -> None:
-    folder = tmp_path / "inside"
-    folder.mkdir()
-    path = archive_of(folder / "m.pt", in_state_dict(b"N"))
-    with zipfile.ZipFile(path, "a") as file:
-        file.writestr("../../escaped", b"x")
-    with pytest.raises((UnsafeCheckpoint, IncompatibleCheckpoint)):
-        load_checkpoint(path)
-    assert sorted(p.name for p in tmp_path.rglob("*")) == ["inside", "m.pt"]
-
-
 @pytest.mark.parametrize(
-    ("content", "found"),
+    "content",
     [
-        (b"<!DOCTYPE html><html><title>Google Drive - Virus scan warning", "a web page"),
-        (b"\xef\xbb\xbf\n <HTML><body>Log in", "a web page"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS"),
+        b"\xef\xbb\xbf\n <HTML><body>Log in",
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
     ],
 )
 @pytest.mark.parametrize("file", ["model.ckpt", "model.safetensors"])
-def test_a_download_gone_wrong_is_called_so(
-    file: str, content: bytes, found: str, tmp_path: Path
-) -> None:
+def test_a_download_gone_wrong_is_called_so(file: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / file).write_bytes(content)
-    with pytest.raises(IncompatibleCheckpoint, match=found):
-        load_checkpoint(tmp_path / file)
     # Before anything that is missing beside it.
-    with pytest.raises(IncompatibleCheckpoint, match=found):
+    with pytest.raises(IncompatibleCheckpoint, match="a web page or a pointer of Git LFS"):
         load_encoder("gloria", weights=tmp_path / file)
 
 
@@ -342,15 +284,6 @@ def test_half_a_download_is_refused(
         load_checkpoint(path)
 
 
-def test_safetensors_with_a_lying_header_is_refused(tmp_path: Path) -> None:
-    path = safetensors(tmp_path / "model")
-    content = path.read_bytes()
-    assert b'"shape":[2,3,4]' in content
-    path.write_bytes(content.replace(b'"shape":[2,3,4]', b'"shape":[9,9,9]'))
-    with pytest.raises(UnsafeCheckpoint, match="damaged"):
-        load_checkpoint(path)
-
-
 def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
         archive.writestr("model/data.pkl", pickle.dumps({}))
@@ -358,11 +291,6 @@ def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
         archive.writestr("model/code/__torch__.py", "def forward(): ...")
     with pytest.raises(UnsafeCheckpoint, match=r"model\.pt"):
         load_checkpoint(tmp_path / "model.pt")
-
-
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(WeightsNotFound, match="no such checkpoint"):
-        load_checkpoint(tmp_path / "absent.pt")
 
 
 @pytest.mark.parametrize("content", [[torch.zeros(1)], {"epoch": 3}, torch.zeros(2)], ids=str)

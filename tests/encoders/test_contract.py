@@ -1,14 +1,12 @@
 """Every encoder keeps the contract: the bundled one with its weights, others with random ones."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from tests.doubles import HashEncoder
 from tests.encoders.contract import ENCODER_REPORTS, check_devices, check_encoder, row_error
 from tests.encoders.random_encoders import (
     leave_pieces,
@@ -23,7 +21,6 @@ from vlscore.encoders import (
     ENCODERS,
     JointEncoder,
     SmallEncoder,
-    Tokens,
     entry_of,
     inference,
     load_encoder,
@@ -137,49 +134,3 @@ def has_own(encoder: JointEncoder, method: str) -> bool:
 
 def all_there(features: object) -> bool:
     return all(value.is_cuda for value in vars(features).values() if value is not None)
-
-
-class Unlike(HashEncoder):
-    """Keeps the contract but for one thing."""
-
-    def __init__(self, **changes: object) -> None:
-        super().__init__()
-        self.card = replace(self.card, **changes)  # type: ignore[arg-type]
-        self.eval()
-
-
-class ReadsPadding(Unlike):
-    def embed_reports(self, tokens: Tokens) -> torch.Tensor:
-        return super().embed_reports(tokens) + tokens.ids.shape[1]
-
-
-class SeesTheBatch(Unlike):
-    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
-        return super().embed_images(pixels - pixels.mean())
-
-
-class NeverFlags(Unlike):
-    def tokenize(self, reports: list[str]) -> Tokens:  # type: ignore[override]
-        return super().tokenize([" ".join(report.split()[:12]) for report in reports])
-
-
-@pytest.mark.parametrize(
-    ("broken", "named"),
-    [
-        (lambda: Unlike(licence=""), "has no licence"),
-        (lambda: Unlike(dim=9), "embeddings of images have shape"),
-        (lambda: Unlike(normalised=True), "unit length"),
-        (lambda: Unlike(max_tokens=5), "it reads 12 tokens, but its card says 5"),
-        (ReadsPadding, "padding: embeddings differ"),
-        (SeesTheBatch, "images alone and in a batch"),
-        (NeverFlags, "truncation flags"),
-    ],
-)
-def test_a_broken_encoder_is_noticed(broken: Callable[[], JointEncoder], named: str) -> None:
-    with pytest.raises((AssertionError, ValueError), match=named):
-        check_encoder(broken())
-
-
-def test_row_error() -> None:
-    assert row_error(torch.tensor([[0.0, 1.0]]), torch.tensor([[0.0, 1.0]])) == 0
-    assert row_error(torch.tensor([[0.0, 2.0], [1.0, 0.0]]), torch.eye(2).flip(0)) == 1

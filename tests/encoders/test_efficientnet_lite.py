@@ -64,9 +64,3 @@ def test_names_of_the_other_package_become_timms(published):
     assert list(timm_names(dict.fromkeys(own, torch.tensor(0)))) == list(own.values())
     assert set(own.values()) - set(names) == {"classifier.weight"}
     assert timm_names(names) == names
-
-
-def test_a_state_without_metadata_can_be_loaded():
-    """Files have no metadata; PyTorch then adds counts of batches, which the trunk has not."""
-    trunk = EfficientNetLite()
-    trunk.load_state_dict(dict(trunk.state_dict()))

@@ -49,23 +49,11 @@ def test_an_only_checkpoint_is_not_guessed_where_there_must_be_two(tmp_path: Pat
         checkpoint_in(tmp_path, NAMES[:1], guess=False)
 
 
-def test_a_place_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(WeightsNotFound, match="no such checkpoint"):
-        checkpoint_in(tmp_path / "absent", NAMES)
-
-
 def test_vocabulary_given_as_file_or_folder(tmp_path: Path) -> None:
     make(tmp_path, "vocab.txt", "weights.pt")
     for given in (tmp_path, tmp_path / "vocab.txt", str(tmp_path)):
         found = vocabulary_file(given, beside=Path("/nowhere"), hub_id=HUB_ID)
         assert found == tmp_path / "vocab.txt"
-
-
-def test_vocabulary_beside_the_weights(tmp_path: Path) -> None:
-    make(tmp_path, "tokenizer.json", "weights.pt")
-    for beside in (tmp_path, tmp_path / "weights.pt"):
-        found = vocabulary_file(None, beside=beside, hub_id=HUB_ID)
-        assert found == tmp_path / "tokenizer.json"
 
 
 def test_no_vocabulary_says_what_to_give(tmp_path: Path) -> None:
@@ -77,8 +65,3 @@ def test_no_vocabulary_says_what_to_give(tmp_path: Path) -> None:
 def test_a_vocabulary_that_is_not_there(given: str) -> None:
     with pytest.raises(WeightsNotFound, match="no such vocabulary"):
         vocabulary_file(given, beside=Path("/nowhere"), hub_id=HUB_ID)
-
-
-def test_a_hub_id_that_cannot_be_reached() -> None:
-    with pytest.raises(WeightsNotFound, match="no hub repository of that name could be reached"):
-        vocabulary_file("some/repository", beside=Path("/nowhere"), hub_id=HUB_ID)

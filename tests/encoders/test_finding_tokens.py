@@ -5,7 +5,6 @@ import torch
 
 from vlscore.encoders import READINGS, SmallEncoder
 from vlscore.encoders.blocks.word_tokenizers import STOP, FindingTokenizer
-from vlscore.errors import InvalidSetting
 from vlscore.training import Start
 from vlscore.training.start import small_encoder
 
@@ -86,15 +85,3 @@ def test_what_it_reads_is_saved(tmp_path):
     assert again.settings.reading == "findings"
     assert type(again.tokenizer) is READINGS["findings"]
     assert torch.equal(again.tokenize(REPORTS).ids, encoder.tokenize(REPORTS).ids)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"reading": "letters"}, "reading is one of words, findings, not 'letters'"),
-        ({"encoder": "limitr", "reading": "findings"}, "is of a new small encoder"),
-    ],
-)
-def test_a_reading_that_cannot_be_used(settings, message):
-    with pytest.raises(InvalidSetting, match=message):
-        Start(**settings)

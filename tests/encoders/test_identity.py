@@ -1,7 +1,6 @@
 """A checksum stands for all that embeddings depend on, and for nothing else."""
 
 import json
-import random
 from pathlib import Path
 
 import pytest
@@ -49,23 +48,6 @@ def test_another_container_is_the_same_checksum(folder: Path, tmp_path: Path) ->
     torch.save({"state_dict": load_checkpoint(model)}, tmp_path / "again.ckpt")
     assert convert(tmp_path / "again.ckpt", model, overwrite=True) == before.weights_digest
     assert load_encoder("openclip", weights=folder).checksum == before.checksum
-
-
-def test_a_shuffled_list_of_word_pieces_is_another_checksum(tmp_path: Path) -> None:
-    from tests.encoders.goldens import Golden
-    from vlscore.encoders import WordPieceTokenizer
-
-    path = Golden.of("gloria").vocabulary(tmp_path)
-    digests = {WordPieceTokenizer.from_file(path).digest}
-    pieces = path.read_text().removesuffix("\n").split("\n")
-    described = {"model": {"vocab": {piece: n for n, piece in enumerate(pieces)}}}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(described))
-    digests.add(WordPieceTokenizer.from_file(tmp_path / "tokenizer.json").digest)
-    assert len(digests) == 1, "a vocabulary is the same in both kinds of file"
-    random.Random(0).shuffle(pieces)
-    path.write_text("\n".join(pieces) + "\n")
-    digests.add(WordPieceTokenizer.from_file(path).digest)
-    assert len(digests) == 2
 
 
 class Vocabulary:

@@ -19,7 +19,6 @@ from vlscore.encoders import (
     load_encoder,
     why_slow,
 )
-from vlscore.encoders.devices import PRECISIONS
 from vlscore.errors import BrokenContract, InvalidSetting, SlowPrecisionWarning
 
 CPU = torch.device("cpu")
@@ -64,23 +63,14 @@ def _restored() -> Iterator[None]:
     torch.set_float32_matmul_precision(before["precision"])
 
 
-def as_it_starts() -> None:
-    pass
-
-
 def tf32() -> None:
     torch.backends.cudnn.allow_tf32 = True
     torch.backends.cuda.matmul.allow_tf32 = True
 
 
-def medium() -> None:
-    torch.set_float32_matmul_precision("medium")
-
-
-@pytest.mark.parametrize("settings", [as_it_starts, tf32, medium])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_fp32_means_fp32_and_every_switch_is_set_back(settings, precision):
-    settings()
+def test_fp32_means_fp32_and_every_switch_is_set_back(precision):
+    tf32()
     before = switches()
     with inference(CPU, precision):
         check_full_precision()
@@ -141,25 +131,10 @@ def test_an_encoder_in_training_mode_is_refused():
     assert torch.equal(encoder.encode_images([picture]), encoder.encode_images([picture]))
 
 
-def test_one_image_is_no_list():
-    for image in ("/a/b.png", torch.ones):
-        with pytest.raises(InvalidSetting, match="give a list of images"):
-            HashEncoder().encode_images(image)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("device", ["gpu", "", "cuda:x", None, "cpu:1", "meta", "cuda:99"])
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(InvalidSetting, match="this machine has cpu"):
         check_device(device)
-
-
-def test_devices():
-    assert check_device("cpu") == check_device(CPU) == CPU
-    if torch.cuda.is_available():
-        assert check_device("cuda:0") == torch.device("cuda", 0)
-    else:
-        with pytest.raises(InvalidSetting, match=r"no device 'cuda' here.*no CUDA GPU"):
-            check_device("cuda")
 
 
 @pytest.mark.parametrize("precision", ["half", "", "FP32", None])
@@ -213,7 +188,10 @@ def test_a_gpu_without_units_for_bf16_is_named(monkeypatch):
 @pytest.mark.gpu
 def test_fp16_on_a_gpu_is_near_fp32():
     encoder = load_encoder("phantom", device="cuda")
-    found = [encoder.encode_reports(["Small left effusion."], precision=p) for p in PRECISIONS]
+    found = [
+        encoder.encode_reports(["Small left effusion."], precision=p)
+        for p in ("fp32", "bf16", "fp16")
+    ]
     for half in found[1:]:
         assert not torch.equal(half, found[0])
         assert torch.allclose(half, found[0], atol=0.05 * float(found[0].norm()))

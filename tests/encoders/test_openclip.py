@@ -9,7 +9,6 @@ import torch
 from tests.encoders.goldens import (
     TOLERANCE,
     Golden,
-    assert_same_pixels,
     assert_same_tokens,
     load_as_authors,
     row_error,
@@ -45,13 +44,6 @@ def test_parity_with_configuration(folder: Path, golden: Golden) -> None:
     assert golden.compare(encoder.encode_reports(golden.texts), "report") <= TOLERANCE
 
 
-@pytest.mark.slow
-def test_hub_id_with_local_files(folder: Path, golden: Golden) -> None:
-    (folder / CONFIG).unlink(missing_ok=True)
-    encoder = load_as_authors(f"openclip:hf-hub:{HUB_ID}", folder, None)
-    assert_same_pixels(encoder.image_pipeline, golden)
-
-
 def test_architecture_with_a_checkpoint(tmp_path: Path) -> None:
     import open_clip
 
@@ -80,12 +72,6 @@ def test_architecture_with_a_checkpoint(tmp_path: Path) -> None:
 def test_a_model_that_is_not_named(name: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         load_encoder(name)
-
-
-def test_folder_without_configuration(tmp_path: Path) -> None:
-    (tmp_path / "open_clip_pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(WeightsNotFound, match=r"open_clip_config\.json is not there"):
-        load_encoder("openclip", weights=tmp_path)
 
 
 @pytest.mark.slow

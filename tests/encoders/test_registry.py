@@ -1,7 +1,5 @@
 """Encoders by name: in any spelling, of one's own, and what has no use is refused."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from vlscore.encoders import (
     find_encoder,
     load_encoder,
 )
-from vlscore.errors import BrokenContract, InvalidSetting, UnknownName, WeightsNotFound
+from vlscore.errors import BrokenContract, InvalidSetting, UnknownName
 
 
 @pytest.fixture(autouse=True)
@@ -167,108 +165,3 @@ def test_a_variant_that_is_none_is_refused(name):
     for ask in (load_encoder, encoder_card):
         with pytest.raises(UnknownName, match=f"{name.split(':')[0]} has no variant"):
             ask(name)
-
-
-def test_the_encoder_of_the_environment_takes_weights(monkeypatch):
-    monkeypatch.setenv("VLSCORE_ENCODER", "GLoRIA")
-    with pytest.raises(WeightsNotFound, match="/no/such"):
-        load_encoder(weights="/no/such")
-
-
-PACKAGE = """
-from tests.doubles import HashEncoder
-
-class Mine(HashEncoder):
-    @classmethod
-    def load(cls, weights=None, tokenizer=None, variant=None):
-        return cls()
-
-class Strict(HashEncoder):
-    @classmethod
-    def load(cls, weights=None, tokenizer=None, variant=None):
-        return cls() if open(str(tokenizer)) else None
-
-class Cardless(HashEncoder):
-    card = None
-
-    @classmethod
-    def load(cls, weights=None, tokenizer=None, variant=None):
-        return cls()
-"""
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A package whose metadata names encoders; what a new Python process needs to find it."""
-    (tmp_path / "my_vl.py").write_text(PACKAGE)
-    (tmp_path / "broken_vl.py").write_text("raise OSError('no such library')\n")
-    metadata = tmp_path / "my_vl-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: my-vl\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(
-        "[vlscore.encoders]\n"
-        "mine = my_vl:Mine\nstrict = my_vl:Strict\ncardless = my_vl:Cardless\n"
-        "broken = broken_vl:Mine\nabsent = no_such_package:Mine\n"
-    )
-    root = Path(__file__).resolve().parents[2]
-    return {
-        **os.environ,
-        "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}",
-        "XDG_CACHE_HOME": str(tmp_path),
-        "VLSCORE_CACHE": "off",
-    }
-
-
-def run(installed: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], env=installed, capture_output=True, text=True, check=False
-    )
-
-
-@pytest.mark.slow
-def test_an_encoder_by_entry_point_breaks_nothing(installed):
-    asked = """if True:
-        import warnings
-        import vlscore
-        from vlscore.encoders.weight_files import published_weights
-        from vlscore.errors import WeightsNotFound
-        from vlscore.encoders.registry import SHIPPED
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            names = [card.name for card in vlscore.encoder_cards()]
-        print(*names[len(SHIPPED):], len(told), "mine" in SHIPPED, *sorted(published_weights())[:1])
-        print(vlscore.load_encoder("mine").card.name)
-        for name in ("gloria", "small"):
-            try:
-                vlscore.load_encoder(name)
-            except WeightsNotFound as error:
-                print(name, "checkpoint" in str(error))
-    """
-    ended = run(installed, "-c", asked)
-    assert ended.returncode == 0, ended.stderr
-    # Two encoders of the package have a card; three are left out, each with a warning.
-    assert ended.stdout.splitlines() == [
-        "hash hash 3 False biomedclip",
-        "hash",
-        "gloria True",
-        "small True",
-    ]
-
-
-def test_an_error_of_a_users_load_is_one_of_ours(own, tmp_path):
-    module = sys.modules.get(own)
-    assert module is None
-    (tmp_path / "strict.py").write_text(PACKAGE)
-    with pytest.raises(InvalidSetting, match=r"strict:Strict\.load failed with FileNotFound") as e:
-        load_encoder("strict:Strict", weights="w")
-    assert "It may need tokenizer=... (--tokenizer)" in str(e.value)
-    assert isinstance(e.value.__cause__, FileNotFoundError)
-    with pytest.raises(InvalidSetting, match="has no card"):
-        encoder_card("strict:Cardless")
-
-
-def test_a_folder_given_as_an_encoder_is_told_how_to_give_it(tmp_path):
-    trained = tmp_path / "trained"
-    trained.mkdir()
-    with pytest.raises(UnknownName, match=f"--encoder small --weights {trained}"):
-        load_encoder(str(trained))

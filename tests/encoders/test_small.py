@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from tests.encoders.contract import check_encoder
 from tests.encoders.goldens import row_error
-from vlscore.encoders import STYLES, SmallEncoder, encoder_card, load_encoder, vocabulary_of
+from vlscore.encoders import STYLES, SmallEncoder, load_encoder, vocabulary_of
 from vlscore.encoders.cards import CARD
 from vlscore.encoders.models.small import MODEL, VOCABULARY
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, WeightsNotFound
@@ -79,14 +79,6 @@ def test_a_folder_that_changed_after_training_is_refused(name: str, tmp_path: Pa
         load_encoder("small", weights=tmp_path)
 
 
-def test_a_seed_leaves_the_random_numbers_of_the_process_alone() -> None:
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    make(seed=3)
-    assert torch.equal(torch.rand(3), expected)
-
-
 @pytest.mark.parametrize("style", STYLES)
 def test_features_are_the_embeddings_with_local_vectors_beside_them(style: str) -> None:
     encoder = ready(make(style))
@@ -122,14 +114,6 @@ def test_an_image_and_a_report_do_not_depend_on_their_batch_while_they_learn(sty
         read, one = encoder.embed_reports(tokens), encoder.embed_reports(tokens.take([0]))
     assert row_error(seen[:1], alone) < 1e-5
     assert row_error(read[:1], one) < 1e-5
-
-
-def test_a_sum_over_words_grows_with_the_report_and_a_mean_does_not() -> None:
-    twice = [REPORTS[0], f"{REPORTS[0]} {REPORTS[0]}"]
-    summed = ready(make("gloria")).encode_reports(twice)
-    assert row_error(summed[1:], 2 * summed[:1]) < 1e-5
-    averaged = ready(make("convirt")).encode_reports(twice)
-    assert row_error(averaged[1:], averaged[:1]) < 1e-5
 
 
 def test_words_that_training_never_showed_say_nothing_of_their_own() -> None:
@@ -193,12 +177,3 @@ def test_a_damaged_card_is_refused_by_name(tmp_path: Path, card: str, named: str
     with pytest.raises(IncompatibleCheckpoint, match=named) as raised:
         load_encoder("small", weights=tmp_path)
     assert str(tmp_path) in str(raised.value)
-
-
-def test_without_a_folder_the_user_learns_how_to_train_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("VLSCORE_WEIGHTS", str(tmp_path))
-    with pytest.raises(WeightsNotFound, match="vlscore train"):
-        load_encoder("small")
-    assert encoder_card("small").C is None

@@ -1,6 +1,5 @@
 """The word piece tokenizer on a small vocabulary, and what it refuses."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -47,22 +46,6 @@ def test_long_text_loses_its_tail_and_keeps_its_end_token(tokenizer: WordPieceTo
     assert tokens.truncated.tolist() == [True, False]
 
 
-def test_no_texts(tokenizer: WordPieceTokenizer) -> None:
-    assert tokenizer([], max_tokens=5).ids.shape == (0, 0)
-
-
-def test_both_file_formats_hold_the_same_vocabulary(tmp_path: Path) -> None:
-    plain, described = tmp_path / "vocab.txt", tmp_path / "tokenizer.json"
-    plain.write_text("\n".join(PIECES) + "\n", encoding="utf-8")
-    vocabulary = {piece: number for number, piece in enumerate(PIECES)}
-    described.write_text(json.dumps({"model": {"vocab": vocabulary}}))
-    first, second = (
-        WordPieceTokenizer.from_file(p, size=len(PIECES))(["no effusions"], max_tokens=MAX).ids
-        for p in (plain, described)
-    )
-    assert first.tolist() == second.tolist() == [[2, 5, 6, 8, 3]]
-
-
 def test_line_separators_inside_a_vocabulary_do_not_shift_ids(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*SPECIAL, "\u2028", "\x85", "cm"]), encoding="utf-8")
@@ -75,10 +58,3 @@ def test_another_models_vocabulary_is_refused(tmp_path: Path) -> None:
     path.write_text("\n".join(PIECES), encoding="utf-8")
     with pytest.raises(IncompatibleCheckpoint, match="15 word pieces, but the encoder has 28996"):
         WordPieceTokenizer.from_file(path, size=28996)
-
-
-def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "vocab.txt"
-    path.write_text("just\nwords\n")
-    with pytest.raises(IncompatibleCheckpoint, match=r"no \[UNK\]"):
-        WordPieceTokenizer.from_file(path)

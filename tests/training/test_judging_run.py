@@ -11,7 +11,6 @@ from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.data import sample_studies
 from vlscore.encoders import load_encoder
-from vlscore.errors import InvalidSetting
 from vlscore.training import Start, TrainingSettings, train
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.minibatches import BatchSource
@@ -109,10 +108,3 @@ def test_a_run_learns_lengths_and_goes_on_where_it_was_stopped(table, tmp_path):
     for name in names:
         contents = [(tmp_path / folder / name).read_bytes() for folder in ("whole", "stopped")]
         assert contents[0] == contents[1], name
-
-
-@pytest.mark.parametrize("start", [Start(), Start(style="mgca"), Start("biovil")])
-def test_vectors_of_unit_length_are_refused_before_anything_is_read(table, tmp_path, start):
-    with pytest.raises(InvalidSetting, match="trains the lengths of vectors"):
-        run(table, tmp_path / "out", start=start)
-    assert not (tmp_path / "out").exists()

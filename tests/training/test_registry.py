@@ -7,11 +7,6 @@ from vlscore.training.objectives.contrastive import Convirt
 from vlscore.training.registry import find_objective
 
 
-@pytest.mark.parametrize("name", ["ConVIRT", " convirt ", "convirt()"])
-def test_any_spelling(name):
-    assert isinstance(find_objective(name, dim=4), Convirt)
-
-
 def test_settings_are_written_behind_the_name():
     written = find_objective("convirt(temperature=0.07, image_weight=1)", dim=4)
     assert (written.temperature, written.image_weight) == (0.07, 1.0)

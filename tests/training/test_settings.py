@@ -49,25 +49,3 @@ def test_a_config_comes_back_as_it_was_written(tmp_path):
     write_config(path, values)
     del values["none"]
     assert read_config(path, list(values)) == values
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("batchsize = 8", "no setting 'batchsize'; did you mean batch_size"),
-        ("batch_size = [8]", "batch_size is a text, a number, true or false"),
-        ("batch_size 8", "is no TOML file"),
-        ("\x00", "is no TOML file"),
-    ],
-)
-def test_a_slip_in_a_config_is_named(tmp_path, content, said):
-    path = tmp_path / "mine.toml"
-    path.write_text(content)
-    with pytest.raises(InvalidSetting, match=r"mine\.toml") as raised:
-        read_config(path, ["batch_size", "epochs"])
-    assert said in str(raised.value)
-
-
-def test_a_config_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InvalidSetting, match=r"absent\.toml cannot be read: No such file"):
-        read_config(tmp_path / "absent.toml", [])

@@ -12,9 +12,8 @@ from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder, write_table
 from vlscore.encoders import SmallEncoder
 from vlscore.encoders.blocks.convolutional import EfficientNetLite
-from vlscore.errors import BrokenContract, IncompatibleCheckpoint, InvalidSetting
+from vlscore.errors import InvalidSetting
 from vlscore.training import Start
-from vlscore.training import start as starts
 from vlscore.training.loop import stop_requests
 from vlscore.training.start import loaded_encoder, loaded_modules, own_copy, small_encoder
 from vlscore.training.training_pairs import prepare
@@ -70,24 +69,6 @@ def test_a_small_encoder_starts_from_image_weights(image_weights, tmp_path):
         alone = again.embed_images(films) / 2
         torch.testing.assert_close(both[[0, 2]], alone[[0, 2]])
         torch.testing.assert_close(both[1], alone[1] + again.embed_lateral_images(films[:1])[0] / 2)
-
-
-def test_a_checkpoint_goes_on(monkeypatch):
-    asked = []
-    monkeypatch.setattr(starts, "load_encoder", lambda *a, **k: asked.append((a, k)) or "loaded")
-    assert loaded_encoder(Start("limitr", weights="w", tokenizer="t")) == "loaded"
-    assert asked == [(("limitr",), {"weights": "w", "tokenizer": "t"})]
-    given = ToyEncoder()
-    assert loaded_encoder(Start(given)) is given
-    with pytest.raises(BrokenContract):
-        loaded_encoder(Start(ToyEncoder().train()))
-
-
-def test_a_file_without_image_weights_says_what_is_missing(tmp_path):
-    save_file({"other.weight": torch.zeros(1)}, tmp_path / "model.safetensors")
-    start = Start(image_weights=tmp_path)
-    with pytest.raises(IncompatibleCheckpoint, match="does not hold one EfficientNet-Lite0"):
-        small_encoder(start, ["Large heart."], 0)
 
 
 @pytest.mark.parametrize(

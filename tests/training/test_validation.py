@@ -99,13 +99,6 @@ def test_the_loss_is_the_mean_over_whole_batches(pairs):
     assert math.isnan(_validate(pairs, encoder, range(4)).loss)
 
 
-def test_a_model_is_in_training_mode_again(pairs):
-    encoder = ToyEncoder(dropout=0.5).train()
-    one, other = (_validate(pairs, encoder, range(6)) for _ in range(2))
-    assert encoder.training
-    assert one == other
-
-
 def test_progress_remembers_the_best_and_counts_what_came_since():
     progress = Progress(step=10).validated(0.5, {"loss": 1.0})
     assert (progress.score, progress.best_step, progress.waited) == (0.5, 10, 0)

@@ -1,110 +1,66 @@
-"""Encoders and where their weights come from, in lines that no terminal of 80 columns breaks.
+"""`vlscore encoders`: the table of encoder cards, or one card."""
 
-`vlscore encoders`: the table of cards.
-"""
-
-import shutil
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from vlscore.cli.output import echo
+from vlscore.cli.output import echo, print_json, terminal_width
 from vlscore.cli.shared import AsJson
 
 if TYPE_CHECKING:
-    from vlscore.encoders import EncoderCard, PublishedWeights
+    from vlscore.encoders import EncoderCard
 
-_NONE = "-"
 _WIDEST = 100
-_KEEP_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
 def cards_text(cards: "Iterable[EncoderCard]") -> str:
-    """One line an encoder: what decides whether it can be used for a study."""
-    headings = ("name", "dim", "unit length", "C", "pixels", "tokens", "licence")
+    """Return a table with a row for each encoder: what decides whether a study can use it."""
+    from vlscore.stats import TextTable
+
     rows = [
-        (
-            card.name,
-            str(card.dim),
-            _yes_or_no(card.normalised),
-            _constant(card.C),
-            str(card.image_size),
-            str(card.max_tokens),
+        {
+            "name": card.name,
+            "dim": str(card.dim),
+            "unit length": _cell(card.normalised),
+            "C": "-" if card.C is None else f"{card.C:.5g}",
+            "pixels": str(card.image_size),
+            "tokens": str(card.max_tokens),
             # The text in parentheses is part of the encoder's own card.
-            "demonstration only" if card.demonstration else card.licence.partition(" (")[0],
-        )
+            "licence": "demonstration only"
+            if card.demonstration
+            else card.licence.partition(" (")[0],
+        }
         for card in cards
     ]
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)][:-1]
-    left = sum(widths) + 2 * len(widths)
-    lines = []
-    for row in (headings, *rows):
-        # Words and yes or no stand at the left, numbers at the right.
-        cells = [
-            text.ljust(width) if place in (0, 2) else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=False))
-        ]
-        lines += _filled("  ".join(cells) + "  ", row[-1], left)
+    return TextTable.of("", rows).text(terminal_width())
+
+
+def facts_text(title: str, facts: Mapping[str, Any], notes: Iterable[str] = ()) -> str:
+    """Return a title, facts by name, and notes, in lines that fit the terminal."""
+    indent = max(map(len, facts)) + 4
+    lines = [title]
+    for name, value in facts.items():
+        lines += _wrapped(f"  {name}".ljust(indent), _cell(value), indent)
+    for note in notes:
+        lines += _wrapped("  - ", note, 4)
     return "\n".join(lines)
 
 
-def card_text(card: "EncoderCard") -> str:
-    """All that is known of one encoder, fact by fact."""
-    facts = {
-        name: _constant(value)
-        if name == "C"
-        else _yes_or_no(value)
-        if isinstance(value, bool)
-        else str(value)
-        for name, value in card.to_dict().items()
-        if name not in ("title", "notes")
-    }
-    lines = [card.title, *_facts(facts)]
-    if card.notes:
-        lines.append("  notes")
-    for note in card.notes:
-        lines += _filled("  - ", note, 4)
-    return "\n".join(lines)
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "by style" if value is None else str(value)
 
 
-def weights_text(entry: "PublishedWeights", card: "EncoderCard", here: bool) -> str:
-    """What to know of one encoder's checkpoint before downloading it."""
-    facts = {
-        "status": f"{entry.status}; {'found' if here else 'not found'} on this machine",
-        "files": ", ".join(file.name for file in entry.files),
-        "source": entry.source,
-        "licence": card.licence,
-        "C": "" if card.C is None else f"{card.C:g} ({card.C_source})",
-        "obtain": entry.obtain,
-    }
-    return "\n".join([entry.name, *_facts({key: value for key, value in facts.items() if value})])
-
-
-def _facts(facts: Mapping[str, str]) -> list[str]:
-    width = max(map(len, facts))
-    return [
-        line
-        for name, value in facts.items()
-        for line in _filled(f"  {name:<{width}}  ", value, width + 4)
-    ]
-
-
-def _filled(beginning: str, text: str, indent: int) -> list[str]:
+def _wrapped(beginning: str, text: str, indent: int) -> list[str]:
     return textwrap.wrap(
         text,
-        min(shutil.get_terminal_size().columns, _WIDEST),
+        min(terminal_width(), _WIDEST),
         initial_indent=beginning,
         subsequent_indent=" " * indent,
-        **_KEEP_WORDS,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-
-
-def _constant(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.5g}"
-
-
-def _yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
 
 
 def encoders(name: str | None = None, /, *, as_json: AsJson = False) -> None:
@@ -119,13 +75,19 @@ def encoders(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     Args:
         name: Show everything about this encoder.
     """
-    import json
-
     from vlscore.encoders import encoder_card, encoder_cards
 
-    cards = [encoder_card(name)] if name is not None else list(encoder_cards())
+    if name is None:
+        cards = list(encoder_cards())
+        if as_json:
+            print_json([card.to_dict() for card in cards])
+        else:
+            echo(cards_text(cards))
+        return
+    facts = encoder_card(name).to_dict()
     if as_json:
-        found = [card.to_dict() for card in cards]
-        echo(json.dumps(found if name is None else found[0], indent=2))
-    else:
-        echo(cards_text(cards) if name is None else card_text(cards[0]))
+        print_json(facts)
+        return
+    title, notes = facts.pop("title"), facts.pop("notes")
+    known = {n: x for n, x in facts.items() if x is not None or n == "normalised"}
+    echo(facts_text(title, known, notes))

@@ -131,7 +131,6 @@ def train(
             micro_batch=micro_batch,
             device=device,
             overwrite=output.overwrite,
-            keep_going=output.keep_going,
             on_progress=on_progress,
             on_step=on_step,
         )

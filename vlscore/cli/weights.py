@@ -22,11 +22,21 @@ def list_weights() -> None:
 
     "found" means that vlscore would find it now, without --weights.
     """
-    from vlscore.cli.encoders import weights_text
+    from vlscore.cli.encoders import facts_text
     from vlscore.encoders import encoder_card, is_here, published_weights
 
     for name, entry in published_weights().items():
-        echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
+        card = encoder_card(name)
+        found = "found" if is_here(name) else "not found"
+        facts = {
+            "status": f"{entry.status}; {found} on this machine",
+            "files": ", ".join(file.name for file in entry.files),
+            "source": entry.source,
+            "licence": card.licence,
+            "C": "" if card.C is None else f"{card.C:g} ({card.C_source})",
+            "obtain": entry.obtain,
+        }
+        echo(facts_text(name, {key: value for key, value in facts.items() if value}) + "\n")
 
 
 @weights.command

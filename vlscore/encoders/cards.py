@@ -23,7 +23,7 @@ class EncoderCard:
         name: the name `load_encoder` takes.
         title: the model's name as its authors print it.
         dim: length d of its global embeddings.
-        normalised: whether the embeddings have unit length.
+        normalised: whether the embeddings have unit length; None where each folder decides.
         C: the constant of VLScore (Eq. 2) for this encoder, None if none was published.
         C_source: data on which C was calibrated, or why there is no C.
         image_size: side in pixels of the square that enters the image tower.
@@ -40,7 +40,7 @@ class EncoderCard:
     name: str
     title: str
     dim: int
-    normalised: bool
+    normalised: bool | None
     C: float | None
     C_source: str
     image_size: int
@@ -167,7 +167,7 @@ def entry_of(name: str) -> CardFile:
         table: dict[str, Any] = tomllib.load(stream)
     weights, variants = table.pop("weights"), table.pop("variants", {})
     # Facts without a value are absent in the file.
-    facts = {"C": None} | table | {"notes": tuple(table.get("notes", ()))}
+    facts = {"C": None, "normalised": None} | table | {"notes": tuple(table.get("notes", ()))}
     card = EncoderCard(name=name, **facts)
     files = tuple(
         PublishedFile(**file | {"also": tuple(file.get("also", ()))})

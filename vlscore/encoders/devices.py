@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import nn
@@ -12,7 +12,6 @@ from vlscore.core import FULL_PRECISION
 from vlscore.errors import BrokenContract, InvalidSetting
 
 Precision = Literal["fp32", "bf16", "fp16"]
-PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 
 # Linux's names of a processor's units for bfloat16: AVX-512 and AMX; NEON and SVE.
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
@@ -43,7 +42,7 @@ def check_precision(precision: str, device: torch.device | None = None) -> None:
 
     Raises: InvalidSetting.
     """
-    if precision not in PRECISIONS:
+    if precision not in get_args(Precision):
         raise InvalidSetting(f'precision is "fp32", "bf16" or "fp16", not {precision!r}')
     if precision == "fp16" and device is not None and device.type == "cpu":
         raise InvalidSetting(

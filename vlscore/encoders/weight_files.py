@@ -8,7 +8,6 @@ No function here imports torch to find a file.
 
 import contextlib
 import hashlib
-import logging
 import os
 import re
 import socket
@@ -52,21 +51,14 @@ def path_from_file(path: str, source: str | Path) -> str:
 
 
 def cached_file(hub_id: str, name: str, *, revision: str | None = None) -> Path | None:
-    """Return a file in the hub's cache, else None; the network is not used.
+    """Return a file in the hub's cache, else None; the network is not used."""
+    from huggingface_hub import try_to_load_from_cache
 
-    Reads the cache's folders itself, because importing the hub's client takes longer.
-    """
-    from huggingface_hub import constants
-
-    folder = Path(constants.HF_HUB_CACHE) / f"models--{hub_id.replace('/', '--')}"
-    revision = revision or "main"
-    reference = folder / "refs" / revision
     try:
-        commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
-        found = folder / "snapshots" / commit / name
-        return found if found.is_file() else None
-    except (OSError, UnicodeDecodeError):
+        found = try_to_load_from_cache(hub_id, name, revision=revision)
+    except ValueError:  # a configuration may name anything
         return None
+    return Path(found) if isinstance(found, str) else None
 
 
 def download(hub_id: str, name: str, *, revision: str | None = None) -> Path:
@@ -82,8 +74,7 @@ def download(hub_id: str, name: str, *, revision: str | None = None) -> Path:
     if constants.HF_HUB_OFFLINE or not _is_reachable(constants.ENDPOINT):
         raise WeightsNotFound(f"{name} could not be had from huggingface.co/{hub_id}: {_OFFLINE}")
     try:
-        with _hushed():
-            return Path(hf_hub_download(hub_id, name, revision=revision))
+        return Path(hf_hub_download(hub_id, name, revision=revision))
     except Exception as error:  # the hub library raises many unrelated types
         raise WeightsNotFound(
             f"{name} could not be had from huggingface.co/{hub_id} ({type(error).__name__}): "
@@ -102,18 +93,6 @@ def _is_reachable(endpoint: str) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Switch off the client's log line for every attempt."""
-    logger = logging.getLogger("huggingface_hub")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
@@ -178,15 +157,11 @@ def vocabulary_file(
     return found
 
 
-def download_vocabulary(hub_id: str | None, names: Sequence[str] = VOCABULARY_FILES) -> Path | None:
+def download_vocabulary(hub_id: str, names: Sequence[str] = VOCABULARY_FILES) -> Path | None:
     """Download a vocabulary into the hub's cache; None if the hub has none."""
-    if hub_id is None or not is_hub_id(hub_id):
-        return None
     for name in names:
-        try:
+        with contextlib.suppress(WeightsNotFound):
             return download(hub_id, name)
-        except WeightsNotFound:
-            continue
     return None
 
 
@@ -194,16 +169,14 @@ def _given_vocabulary(tokenizer: str | Path, names: Sequence[str]) -> Path:
     path, name = Path(tokenizer), str(tokenizer)
     if path.is_file():
         return path
-    if path.is_dir():
-        if (found := _vocabulary_in(path, names)) is None:
-            raise WeightsNotFound(f"{path} holds no {' or '.join(names)}")
-        return found
-    if not is_hub_id(name):
-        raise WeightsNotFound(f"{path}: no such vocabulary file or folder")
-    if (found := download_vocabulary(name, names)) is None:
+    is_folder = path.is_dir()
+    found = _vocabulary_in(path, names) if is_folder else None
+    if not is_folder and is_hub_id(name):
+        found = download_vocabulary(name, names)
+    if found is None:
         raise WeightsNotFound(
-            f"no folder is called {name}, and no hub repository of that name could be reached "
-            "(HF_HUB_OFFLINE=1 keeps to what is cached); give the path of a vocab.txt"
+            f"{path} is no vocabulary file, no folder with {' or '.join(names)}, and no hub "
+            "repository that could be reached; give the path of a vocab.txt"
         )
     return found
 
@@ -251,9 +224,7 @@ def weights_of(name: str) -> PublishedWeights:
     """Return the source of one encoder's weights; any spelling of the name. Raises: UnknownName."""
     known = ENCODERS.name_of(name)
     if known not in published_weights():
-        raise UnknownName(
-            f"{known} comes from a package of its own; vlscore knows no weights of it"
-        )
+        raise UnknownName(f"{known} comes from a package of its own; its weights are not known")
     return published_weights()[known]
 
 
@@ -317,19 +288,17 @@ def check_published(name: str, path: Path) -> bool:
     """
     entry = published_weights().get(name)
     stated = next((file for file in entry.files if file.name == path.name), None) if entry else None
-    checksums = {"sha256": stated.sha256, "md5": stated.md5} if stated else {}
-    for kind, expected in checksums.items():
-        if expected is None:
-            continue
-        found = _file_digest(path, kind)
-        if found != expected:
-            raise ChecksumMismatch(
-                f"{path} has the {kind} {found}, but {name}'s authors state {expected}: it is "
-                "damaged or another version. Download it again; a model of your own can be given "
-                "as weights=PATH"
-            )
-        return True
-    return False
+    kind = "md5" if stated and stated.md5 else "sha256"
+    expected = getattr(stated, kind, None)
+    if expected is None:
+        return False
+    if (found := _file_digest(path, kind)) != expected:
+        raise ChecksumMismatch(
+            f"{path} has the {kind} {found}, but {name}'s authors state {expected}: it is "
+            "damaged or another version. Download it again; a model of your own can be given "
+            "as weights=PATH"
+        )
+    return True
 
 
 def fetch(name: str) -> Fetched:
@@ -353,7 +322,6 @@ def fetch(name: str) -> Fetched:
             raise WeightsNotFound(
                 f"its vocabulary could not be had from huggingface.co/{entry.vocabulary}: "
                 f"{_OFFLINE}"
-                + ("" if entry.hub else f". The checkpoint is on no hub: {_by_hand(entry)}")
             )
         paths.append(vocabulary)
     return Fetched(tuple(paths), "" if entry.hub else _by_hand(entry))

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from vlscore.core import Signature
+from vlscore.core import Signature, plain
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidTable, TrainingDiverged
 from vlscore.evaluation import Calibration, calibrate_vectors
@@ -28,7 +28,7 @@ from vlscore.training.minibatches import BatchSource, PairBatch, Rows
 from vlscore.training.objective import Objective
 from vlscore.training.processes import TrainingProcesses
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.state import LOG, VALIDATIONS, Progress, States, Trained
+from vlscore.training.state import LOG, VALIDATIONS, Progress, States
 from vlscore.training.step import (
     Features,
     Step,
@@ -240,7 +240,7 @@ class Training:
         encoder, objective: on their device.
         source: source of batches.
         validation: None if no pairs are held out.
-        states: where the state is stored, and read by all processes.
+        states: states, which the first process stores and all processes read.
         micro_batch: most pairs of a process in its towers at once; 0 for no limit.
         keep_seconds: time between two stored states.
         loaded: the encoder's modules that start from loaded weights.
@@ -269,28 +269,37 @@ class Training:
             run was stopped.
         """
         self._optimizer = make_optimizer(self.encoder, self.objective, self.settings, self.loaded)
-        self._trained = Trained(self.encoder, self.objective, self._optimizer)
         self.encoder.requires_grad_(True)
         self.objective.train()
         devices = [self.encoder.device] if self.encoder.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
             progress = self._steps(self._resumed())
         if self.settings.select != "last" and progress.score is not None:
-            self.encoder.load_state_dict(self.states.read_best(progress))
+            self.encoder.load_state_dict(self.states.best)
         self.encoder.eval().requires_grad_(False)
         return progress
 
+    def _trained(self) -> dict[str, Any]:
+        """Return everything that training changes."""
+        return {
+            "encoder": self.encoder,
+            "objective": self.objective,
+            "optimizer": self._optimizer,
+        }
+
     def _resumed(self) -> Progress:
-        progress = self.states.progress() if self.states.writes else Progress()
-        step = torch.tensor(progress.step, device=self.encoder.device)
+        state = self.states.checked() if self.processes.leads else None
+        step = torch.tensor(state["progress"]["step"] if state else 0, device=self.encoder.device)
         self.processes.copy_from_first([step])
         if not int(step):
             self.processes.copy_from_first(self.encoder.state_dict().values())
             self.processes.copy_from_first(self.objective.state_dict().values())
-            return progress
-        progress, tensors = self.states.read()
-        self._trained.restore(tensors)
-        return progress
+            return Progress()
+        state = state or self.states.read()
+        for name, each in self._trained().items():
+            each.load_state_dict(state[name])
+        self.states.rows, self.states.best = state["rows"], state["best"]
+        return Progress(**state["progress"])
 
     def _steps(self, progress: Progress) -> Progress:
         if progress.ended:
@@ -321,15 +330,19 @@ class Training:
             norm = self._update(rate, number, ids)
             progress = replace(progress, step=number + 1)
             self._log_step(progress.step, rate, norm, parts)
-            if self._validates_after(progress.step, steps):
-                validated = self._validated(towers, progress)
+            every = settings.validate_every * self.source.steps_in_epoch
+            is_due = progress.step % every == 0 or progress.step == steps
+            if self.validation is not None and is_due:
+                self.processes.copy_from_first(self.encoder.buffers())
+                validated = self.validation(towers, self.objective, progress.step)
                 progress = self._judged(progress, validated)
             ended = progress.step == steps or 0 < settings.patience <= progress.waited
             progress = replace(progress, ended=ended)
             self.on_step(StepProgress(progress.step, steps, sum(parts.values()), validated))
             stopped = self.is_stopped()
             if ended or stopped or time.monotonic() - stored_at > self.keep_seconds:
-                self.states.store(progress, self._trained)
+                if self.processes.leads:
+                    self.states.store(progress, self._trained())
                 stored_at = time.monotonic()
             if ended:
                 break
@@ -350,31 +363,21 @@ class Training:
         self._optimizer.step()
         return norm
 
-    def _validates_after(self, step: int, steps: int) -> bool:
-        if self.validation is None:
-            return False
-        every = self.settings.validate_every * self.source.steps_in_epoch
-        return step % every == 0 or step == steps
-
-    def _validated(self, towers: Towers, progress: Progress) -> Validated:
-        assert self.validation is not None
-        self.processes.copy_from_first(self.encoder.buffers())
-        validated = self.validation(towers, self.objective, progress.step)
-        self.states.log(VALIDATIONS, validated.row())
-        return validated
-
     def _judged(self, progress: Progress, validated: Validated) -> Progress:
+        """Return the progress after a validation; remember the weights if they are the best."""
+        self.states.rows[VALIDATIONS].append(plain(validated.row()))
         value = validated.mean_recall if self.settings.select == "recall" else -validated.loss
         score = torch.tensor(value, dtype=torch.float64, device=self.encoder.device)
         # The first process decides, because values may differ in the last digit between processes.
         self.processes.copy_from_first([score])
         after = progress.validated(float(score), validated.row())
         if after.best_step == progress.step:
-            self.states.store_best(after, self.encoder)
+            state = self.encoder.state_dict().items()
+            self.states.best = {name: value.detach().cpu().clone() for name, value in state}
         return after
 
     def _log_step(self, step: int, rate: float, norm: float, parts: dict[str, float]) -> None:
         row = {"step": step, "epoch": (step - 1) // self.source.steps_in_epoch + 1}
         losses = {f"loss_{name}": value for name, value in parts.items()}
         total = {"learning_rate": rate, "loss": sum(parts.values())}
-        self.states.log(LOG, {**row, **total, **losses, "gradient": norm})
+        self.states.rows[LOG].append(plain({**row, **total, **losses, "gradient": norm}))

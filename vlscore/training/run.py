@@ -49,7 +49,7 @@ from vlscore.training.start import (
     own_copy,
     small_encoder,
 )
-from vlscore.training.state import Progress, States, remove_left_over
+from vlscore.training.state import Progress, States
 from vlscore.training.training_pairs import Pairs, Preparation, as_radiograph, prepare, wait_for
 
 PAIRS_FOLDER = "pairs"
@@ -67,7 +67,6 @@ def train(
     micro_batch: int = 0,
     device: str | None = None,
     overwrite: bool = False,
-    keep_going: bool = False,
     keep_seconds: float = 600.0,
     on_progress: OnProgress = no_progress,
     on_step: OnStep = lambda shown: None,
@@ -92,7 +91,6 @@ def train(
             memory, and changes the result by rounding alone.
         device: default: a GPU if there is one.
         overwrite: train again; an earlier result remains until the new one is complete.
-        keep_going: continue even if the first hundred rows all fail for the same reason.
         keep_seconds: time between two stored states.
         on_progress: called with (rows done, rows failed) while images are decoded.
         on_step: called after every step of training.
@@ -112,7 +110,6 @@ def train(
         validation,
         Path(pairs) if pairs is not None else Path(out) / PAIRS_FOLDER,
         workers=workers,
-        keep_going=keep_going,
         overwrite=overwrite,
         processes=processes,
         device=_device(device, processes),
@@ -133,7 +130,6 @@ class _TrainingTask:
     validation: Preparation | None
     folder_of_pairs: Path
     workers: int
-    keep_going: bool
     overwrite: bool
     processes: TrainingProcesses
     device: torch.device
@@ -221,7 +217,7 @@ class _TrainingTask:
                 )
                 record = folder.record
                 if record is not None:
-                    remove_left_over(self.out, self.key())
+                    States(self.out, self.key()).remove_left_over()
             has_ended = torch.tensor(record is not None).to(self.device, torch.uint8)
             self.processes.copy_from_first([has_ended])
             if not bool(has_ended):
@@ -293,7 +289,6 @@ class _TrainingTask:
                 self.out,
                 self.key(),
                 f"{pairs.sha256} {held_pairs.sha256}",
-                writes=self.processes.leads,
                 anew=self.overwrite,
             ),
             self.processes,
@@ -349,7 +344,6 @@ class _TrainingTask:
             preparation,
             folder,
             workers=self.workers,
-            keep_going=self.keep_going,
             on_progress=self.on_progress,
         )
 

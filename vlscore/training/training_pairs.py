@@ -145,7 +145,6 @@ def as_radiograph(grey: Grey, name: str) -> Radiograph:
 
 VIEWS = ("first-frontal", "frontal+lateral")
 _ROWS_AHEAD = 256
-_ALL_ALIKE = 100
 # Largest ratio of the sides: a more elongated image is not a radiograph, and some encoders'
 # preprocessing would leave nothing of it.
 _MOST_ELONGATED = 6
@@ -223,7 +222,6 @@ def prepare(
     folder: Path,
     *,
     workers: int = 0,
-    keep_going: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> Pairs:
     """Decode every study of a table once; studies that were decoded before are not read again.
@@ -232,7 +230,6 @@ def prepare(
 
     Args:
         folder: folder of the pairs; pairs of another table are refused.
-        keep_going: continue even if the first hundred rows all fail for the same reason.
 
     Raises: InvalidSetting if no pair is left, or the folder holds other pairs; ChecksumMismatch if
         they were changed; FolderInUse; OutputFailed.
@@ -242,7 +239,7 @@ def prepare(
             _require_same(folder, run.key, preparation)
         else:
             with writing(folder):
-                _decode(preparation, folder, workers, keep_going, on_progress)
+                _decode(preparation, folder, workers, on_progress)
         (folder / _KEY).unlink(missing_ok=True)
     found = decoded_pairs(folder)
     assert found is not None
@@ -291,13 +288,11 @@ def _decode(
     preparation: Preparation,
     folder: Path,
     workers: int,
-    keep_going: bool,
     on_progress: OnProgress,
 ) -> None:
     """Append the rows that are not there yet to both files, then write run.json."""
     done, failed = _stored_rows(preparation, folder)
     on_progress(done, failed)
-    errors: list[str] = []
     pipeline = StoredPixels(preparation.side)
     with (
         ImageDecoder(pipeline, preparation.image_policy, workers) as decoder,
@@ -314,11 +309,7 @@ def _decode(
             lines.write(json_line(content))
             lines.flush()
             done += 1
-            if "error" in content:
-                failed += 1
-                errors.append(content["error"])
-            if done == len(errors) == _ALL_ALIKE and not keep_going:
-                _refuse_if_alike(folder, errors)
+            failed += "error" in content
             on_progress(done, failed)
     results = {name: file_digest(folder / name) for name in (PIXELS, PAIRS)}
     key = as_json(preparation.key())
@@ -387,15 +378,3 @@ def _finished(
     except VLScoreError as error:
         return {"row": facts["row"], "id": facts["id"], "error": str(error)}, []
     return {**facts, "shapes": [list(image.shape) for image in images]}, images
-
-
-def _refuse_if_alike(folder: Path, errors: list[str]) -> None:
-    if len({error.partition(": ")[2] or error for error in errors}) > 1:
-        return
-    for name in (_KEY, PAIRS, PIXELS):
-        (folder / name).unlink()
-    raise InvalidSetting(
-        f"the first {len(errors)} rows all fail for one reason: {errors[0]}. Look at the settings, "
-        "above all the image folder and the columns; with keep_going (--keep-going) the rows that "
-        "follow are tried as well"
-    )

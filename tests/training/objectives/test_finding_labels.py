@@ -68,19 +68,6 @@ def test_the_objective_keeps_its_own_parts_and_labels(labels, base):
     )
 
 
-def test_uncertain_findings_do_not_count(labels):
-    """Whatever the direction of a finding, its uncertain labels add nothing."""
-    labels[:, 1] = -1
-    objective = joint(Convirt())
-    before = objective(pairs_with(labels))["findings_of_images"].item()
-    with torch.no_grad():
-        objective.directions[1] *= -1
-        objective.biases[:, 1] += 2
-    assert objective(pairs_with(labels))["findings_of_images"].item() == pytest.approx(before)
-    labels[0, 1] = 1
-    assert objective(pairs_with(labels))["findings_of_images"].item() > before
-
-
 def test_observations_are_those_that_enough_reports_state():
     reports = ["Left effusion. No edema."] * 15 + ["Scar."] * 14
     assert common_observations(reports) == ["pleural_effusion"]

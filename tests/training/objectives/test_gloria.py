@@ -49,13 +49,6 @@ def test_equals_what_the_authors_code_printed():
     assert float(found["local"]) == pytest.approx(24.89762018218066, rel=1e-12)
 
 
-def test_weights_of_the_parts():
-    pairs = drawn_pairs(4)
-    plain, weighted = Gloria()(pairs), Gloria(local_weight=0.5, global_weight=2.0)(pairs)
-    assert float(weighted["local"]) == pytest.approx(0.5 * float(plain["local"]))
-    assert float(weighted["global"]) == pytest.approx(2 * float(plain["global"]))
-
-
 def test_a_report_without_words_has_no_local_loss():
     pairs = drawn_pairs(5)
     is_word = pairs.is_word.clone()
