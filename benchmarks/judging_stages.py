@@ -196,7 +196,7 @@ def _pixels(
 ) -> Tensor:
     """Return (n, 1, side, side) of some pairs, augmented if random numbers are given."""
     augment = AUGMENTATIONS.find(_AUGMENTATION)
-    images = [pairs.frontal(int(row)) for row in rows]
+    images = [pairs.image(int(row)) for row in rows]
     images = [image if chance is None else augment(image, chance) for image in images]
     named = zip(images, rows, strict=True)
     return torch.stack(

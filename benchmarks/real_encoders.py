@@ -340,7 +340,7 @@ def pixel_probe(train_part: Part, part: Part) -> dict[str, Array]:
 
     def pixels(each: Part) -> Array:
         size = (32, 32)
-        films = [each.pairs.frontal(row) for row in range(len(each.pairs))]
+        films = [each.pairs.image(row) for row in range(len(each.pairs))]
         small = [cv2.resize(film, size, interpolation=cv2.INTER_AREA).ravel() for film in films]
         return np.array(small, np.float64)
 

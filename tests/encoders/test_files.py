@@ -63,5 +63,5 @@ def test_no_vocabulary_says_what_to_give(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["absent.txt", "/absent/folder", "./a/b"])
 def test_a_vocabulary_that_is_not_there(given: str) -> None:
-    with pytest.raises(WeightsNotFound, match="no such vocabulary"):
+    with pytest.raises(WeightsNotFound, match="is no vocabulary file"):
         vocabulary_file(given, beside=Path("/nowhere"), hub_id=HUB_ID)

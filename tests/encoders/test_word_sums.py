@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from vlscore.encoders import Tokens
 from vlscore.encoders.blocks.bert import mean_over_tokens, sum_over_tokens
-from vlscore.encoders.models.gloria import add_up_words
+from vlscore.encoders.models.gloria import words_of
 
 START, END, WORD, PIECE = 0, 1, 2, 3
 CONTINUES = torch.tensor([False, False, False, True])
@@ -33,11 +33,12 @@ def test_same_as_the_loop(rows: list[list[int]]) -> None:
     tokens = Tokens.padded([[START, *row, END] for row in rows], max_tokens=20, pad=WORD, pad_to=14)
     generator = torch.Generator().manual_seed(len(rows))
     states = torch.randn(*tokens.ids.shape, WIDTH, generator=generator)
-    found = add_up_words(states, tokens, CONTINUES)
+    found, is_word = words_of(states, tokens, CONTINUES)
     for number, ids in enumerate(tokens.ids.tolist()):
         expected = torch.stack(words_by_loop(states[number], ids))
         torch.testing.assert_close(found[number, : len(expected)], expected)
         assert not found[number, len(expected) :].any()
+        assert is_word[number].sum() == len(expected)
 
 
 def test_padding_is_left_out_of_sums_and_means() -> None:

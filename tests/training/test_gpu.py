@@ -15,7 +15,6 @@ from vlscore.training import TrainingSettings
 from vlscore.training.minibatches import BatchSource
 from vlscore.training.processes import TrainingProcesses
 from vlscore.training.registry import OBJECTIVES, find_objective
-from vlscore.training.run import _device
 from vlscore.training.step import Step, Towers, make_optimizer
 from vlscore.training.training_pairs import prepare
 
@@ -65,13 +64,13 @@ def test_each_process_takes_a_gpu_of_its_own():
     second = TrainingProcesses(3, 4, local_rank=1)
     with pretended_gpu(2):
         for given in (None, "cuda"):
-            assert _device(given, second) == torch.device("cuda", 1)
-            assert _device(given, TrainingProcesses()) == torch.device("cuda")
-        assert _device("cpu", second) == torch.device("cpu")
+            assert second.own_device(given) == torch.device("cuda", 1)
+            assert TrainingProcesses().own_device(given) == torch.device("cuda")
+        assert second.own_device("cpu") == torch.device("cpu")
         with pytest.raises(InvalidSetting, match="cuda:1 was given to 4 processes"):
-            _device("cuda:1", second)
+            second.own_device("cuda:1")
     with pretended_gpu(1), pytest.raises(InvalidSetting, match="there is no device 'cuda:1'"):
-        _device(None, second)
+        second.own_device(None)
 
 
 @pytest.mark.gpu

@@ -61,7 +61,7 @@ class Knowing(ToyEncoder):
     def preprocess_of(self, pair):
         from vlscore.training.training_pairs import as_radiograph
 
-        return self.preprocess(as_radiograph(self._pairs.frontal(pair), "x"))
+        return self.preprocess(as_radiograph(self._pairs.image(pair), "x"))
 
 
 def _validate(pairs, encoder, rows, batch_size=5):

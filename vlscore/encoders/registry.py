@@ -94,8 +94,7 @@ def load_encoder(
     Raises:
         UnknownName: no such encoder.
         InvalidSetting: a setting cannot be used: weights or a tokenizer without an encoder, or for
-            an encoder that does not take them; a device that does not exist; `load` of an encoder
-            outside vlscore failed.
+            an encoder that does not take them; a device that does not exist.
         BrokenContract: the encoder is in training mode.
         WeightsNotFound: the checkpoint is absent; the message says how to get it.
         IncompatibleCheckpoint, UnsafeCheckpoint, ChecksumMismatch: the file cannot be trusted.
@@ -125,31 +124,11 @@ def load_encoder(
         raise InvalidSetting(
             f"tokenizer={tokenizer} was given, but {member.card.name} brings its own: leave it out"
         )
-    encoder = _loaded(member, variant, weights=weights, tokenizer=tokenizer)
+    options = {} if variant is None else {"variant": variant}
+    encoder: JointEncoder = member.load(weights=weights, tokenizer=tokenizer, **options)  # type: ignore[attr-defined]
     encoder.image_policy = policy
     encoder = encoder.eval().requires_grad_(False).to(wanted or "cpu")
     encoder.is_as_loaded = True
-    return encoder
-
-
-def _loaded(member: "type[JointEncoder]", variant: str | None, **files: Any) -> "JointEncoder":
-    """Return the encoder that the class loads.
-
-    Raises: InvalidSetting if `load` of a class outside vlscore raises any other error.
-    """
-    options = files if variant is None else files | {"variant": variant}
-    try:
-        encoder: JointEncoder = member.load(**options)  # type: ignore[attr-defined]
-    except VLScoreError:
-        raise
-    except Exception as error:
-        if member.__module__.startswith("vlscore."):
-            raise
-        absent = " and ".join(f"{name}=... (--{name})" for name in files if files[name] is None)
-        raise InvalidSetting(
-            f"{member.__module__}:{member.__qualname__}.load failed with "
-            f"{type(error).__name__}: {error}" + (f". It may need {absent}" if absent else "")
-        ) from error
     return encoder
 
 
@@ -160,8 +139,7 @@ def check_alone(*, weights: object = None, tokenizer: object = None) -> None:
     """
     _refuse(
         {"weights": weights, "tokenizer": tokenizer},
-        "the encoder is given as an object, which has both already; leave them out, or give the "
-        "encoder's name",
+        "the encoder is an object that has both already; leave them out, or name the encoder",
     )
 
 

@@ -152,7 +152,7 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
             raise VLScoreError("the run has no validation pairs")
         texts = [pairs.texts[row] for row in rows[:MOST_PAIRS]]
         # Arrays, which the page shows as it does files.
-        pixels: list[Any] = [pairs.frontal(int(row)) for row in rows[:MOST_PAIRS]]
+        pixels: list[Any] = [pairs.image(int(row)) for row in rows[:MOST_PAIRS]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DemonstrationEncoderWarning)
             # The folder may be somebody else's: its name of an encoder chooses registered ones.

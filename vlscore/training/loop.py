@@ -296,6 +296,8 @@ class Training:
             self.processes.copy_from_first(self.objective.state_dict().values())
             return Progress()
         state = state or self.states.read()
+        # The first process removes the file at the end.
+        self.processes.wait()
         for name, each in self._trained().items():
             each.load_state_dict(state[name])
         self.states.rows, self.states.best = state["rows"], state["best"]

@@ -1,7 +1,7 @@
 """Batches of pairs, in an order that depends on the seed alone, prepared before their step."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from torch import Tensor
 
 from vlscore.data import split_sentences
 from vlscore.encoders import JointEncoder, Tokens
-from vlscore.training.augmentation import AUGMENTATIONS, Augmentation
+from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import Copy, ReportCopies
 from vlscore.training.processes import TrainingProcesses
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.training_pairs import Grey, Pairs, as_radiograph
+from vlscore.training.training_pairs import Pairs, as_radiograph
 
 Rows = NDArray[np.int64]
 _BATCHES_AHEAD = 2
@@ -131,9 +131,8 @@ class BatchSource:
         lateral, has_lateral = pixels[:0], None
         if self._lateral:
             has_lateral = torch.from_numpy(self.pairs.has_lateral[own])
-            found = [self._lateral_pixels(pair, epoch) for pair in own[has_lateral.numpy()]]
+            found = [self._pixels(pair, epoch, 1) for pair in own[has_lateral.numpy()]]
             lateral = torch.stack(found) if found else lateral
-        same = self.pairs.same(rows)
         copies = [self._copies_of(pair, epoch) for pair in own]
         texts = [
             text
@@ -145,7 +144,7 @@ class BatchSource:
             facts = torch.tensor([[copy[1:] for copy in drawn] for drawn in copies]).float()
         return PairBatch(
             rows,
-            torch.from_numpy(same),
+            torch.from_numpy(self.pairs.same(rows)),
             self._labels[torch.from_numpy(rows)] if self._labels is not None else None,
             pixels,
             lateral,
@@ -155,18 +154,11 @@ class BatchSource:
             None if facts is None else facts[..., 1].bool(),
         )
 
-    def _pixels(self, pair: int, epoch: int | None) -> Tensor:
-        return self._augmented(self.pairs.frontal(pair), pair, epoch, 0)
-
-    def _lateral_pixels(self, pair: int, epoch: int | None) -> Tensor:
-        grey = self.pairs.lateral(pair)
-        assert grey is not None
-        return self._augmented(grey, pair, epoch, 1)
-
-    def _augmented(self, grey: Grey, pair: int, epoch: int | None, view: int) -> Tensor:
+    def _pixels(self, pair: int, epoch: int | None, view: int = 0) -> Tensor:
+        """Return pixels of the frontal (0) or lateral image (1), augmented in training."""
+        grey = self.pairs.image(pair, view)
         if epoch is not None:
-            change: Augmentation = self._augmentation
-            grey = change(grey, self._chance(epoch, pair, view))
+            grey = self._augmentation(grey, self._chance(epoch, pair, view))
         return self._encoder.preprocess(as_radiograph(grey, self.pairs.ids[pair]))
 
     def _copies_of(self, pair: int, epoch: int | None) -> list[Copy]:
@@ -192,14 +184,10 @@ def reworded(text: str, how: str, generator: np.random.Generator) -> str:
     >>> reworded("Clear lungs. No effusion.", "one", np.random.default_rng(0))
     'No effusion.'
     """
-    sentences = _sentences(text)
+    found = (re.sub(r"\s+", " ", each.text).strip() for each in split_sentences(text))
+    sentences = [sentence for sentence in found if sentence]
     if len(sentences) < 2:
         return text
     if how == "one":
         return sentences[int(generator.integers(len(sentences)))]
     return " ".join(sentences[k] for k in generator.permutation(len(sentences)))
-
-
-def _sentences(text: str) -> Sequence[str]:
-    found = [re.sub(r"\s+", " ", each.text).strip() for each in split_sentences(text)]
-    return [sentence for sentence in found if sentence]

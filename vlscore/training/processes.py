@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from vlscore.encoders import check_device
 from vlscore.errors import InvalidSetting
 
 # The end of a process is noticed at once. This limit is for a machine that vanished silently.
@@ -47,26 +48,27 @@ class TrainingProcesses:
         """Return True in the first process, which reads and writes for all."""
         return self.rank == 0
 
-    def own_device(self, device: str | None) -> str | None:
+    def own_device(self, device: str | None) -> torch.device:
         """Return the device that this process computes on.
 
-        Args: device: the user's setting.
-        Returns: the k-th GPU for the k-th process of a machine, which becomes its current one;
-            any other device unchanged; None without a setting and without a GPU.
-        Raises: InvalidSetting if a GPU is named by its number, which all processes would share.
+        Args: device: the user's setting; default: a GPU if there is one.
+        Returns: the k-th GPU for the k-th process of a machine, which becomes its current one.
+        Raises: InvalidSetting if there is no such device, or if a GPU is named by its number, which
+            all processes would share.
         """
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         if self.count == 1:
-            return device
-        if device is not None and device.startswith("cuda:"):
+            return check_device(device)
+        if device.startswith("cuda:"):
             raise InvalidSetting(
                 f"{device} was given to {self.count} processes, which would share it; leave the "
                 "device out, or give cuda: then each process takes a GPU of its own"
             )
-        if device == "cuda" or (device is None and torch.cuda.is_available()):
-            device = f"cuda:{self.local_rank}"
-            if self.local_rank < torch.cuda.device_count():
-                torch.cuda.set_device(device)
-        return device
+        if device != "cuda":
+            return check_device(device)
+        found = check_device(f"cuda:{self.local_rank}")
+        torch.cuda.set_device(found)
+        return found
 
     def share(self, rows: int) -> slice:
         """Return this process's rows of a batch; `rows` is a multiple of `count`."""

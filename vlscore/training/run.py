@@ -17,7 +17,6 @@ from vlscore.encoders import (
     STYLES,
     JointEncoder,
     SmallSettings,
-    check_device,
     find_encoder,
     tensors_digest,
 )
@@ -112,7 +111,7 @@ def train(
         workers=workers,
         overwrite=overwrite,
         processes=processes,
-        device=_device(device, processes),
+        device=processes.own_device(device),
         on_progress=on_progress,
     )
     run.check()
@@ -188,15 +187,12 @@ class _TrainingTask:
     @cached_property
     def _start(self) -> dict[str, Any]:
         """Return what the start weights depend on, besides seed and training reports."""
-        start = self.start
-        images = start.image_weights
+        start, images = self.start, self.start.image_weights
         return {
             "encoder": start.name,
             "weights_digest": None if self.loaded is None else self.loaded.weights_digest,
             "image_weights": None if images is None else tensors_digest(image_tensors(str(images))),
-            "style": start.style,
-            "side": start.side,
-            "reading": start.reading,
+            **{name: getattr(start, name) for name in ("style", "side", "reading")},
         }
 
     def result(self, **options: Any) -> TrainingRun:
@@ -210,14 +206,12 @@ class _TrainingTask:
         beside = (PAIRS_FOLDER, f"{PAIRS_FOLDER}-validation")
         with ExitStack() as stack:
             stack.enter_context(connected(self.processes, self.device))
-            record: Mapping[str, Any] | None = None
+            folder = ResultFolder(self.out, self.key(), overwrite=self.overwrite, beside=beside)
             if self.processes.leads:
-                folder = stack.enter_context(
-                    ResultFolder(self.out, self.key(), overwrite=self.overwrite, beside=beside)
-                )
-                record = folder.record
-                if record is not None:
+                stack.enter_context(folder)
+                if folder.record is not None:
                     States(self.out, self.key()).remove_left_over()
+            record: Mapping[str, Any] | None = folder.record
             has_ended = torch.tensor(record is not None).to(self.device, torch.uint8)
             self.processes.copy_from_first([has_ended])
             if not bool(has_ended):
@@ -227,6 +221,8 @@ class _TrainingTask:
                     progress = training.run()
                 if self.processes.leads:
                     facts = self._facts(training, progress, observations)
+                    held_out = None if self.validation is None else self.validation.table.path
+                    config = config_of(self.preparation, held_out, self.start, self.settings)
                     call = {
                         "device": str(self.device),
                         "processes": self.processes.count,
@@ -234,12 +230,9 @@ class _TrainingTask:
                     }
                     record = folder.finish(
                         lambda path: write_result(
-                            path, training, progress, preparation, self._config(), facts, call
+                            path, training, progress, preparation, config, facts, call
                         )
                     )
-                # The others have read the best weights.
-                self.processes.wait()
-                if self.processes.leads:
                     training.states.remove()
             return TrainingRun(self.out, record or {}, bool(has_ended), notes)
 
@@ -257,7 +250,7 @@ class _TrainingTask:
         copies = self._copies(pairs)
         held_copies = copies if held_pairs is pairs else self._copies(held_pairs)
         encoder = self._encoder(reports, copies)
-        observations = self._observations(reports)
+        observations = common_observations(reports) if self.settings.findings_weight else []
         objective = self._objective(encoder, pairs, len(observations))
 
         def source(pairs: Pairs, rows: Rows, copies: ReportCopies | None) -> BatchSource:
@@ -322,11 +315,6 @@ class _TrainingTask:
             "observations": list(observations),
         }
 
-    def _config(self) -> dict[str, Any]:
-        """Return every setting of the run by the name of its option."""
-        validation = None if self.validation is None else self.validation.table.path
-        return config_of(self.preparation, validation, self.start, self.settings)
-
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
         """Return the training pairs and their rows, and the validation pairs and their rows."""
         pairs = self._pairs(self.preparation, self.folder_of_pairs)
@@ -367,21 +355,9 @@ class _TrainingTask:
             )
         return encoder
 
-    def _observations(self, reports: Sequence[str]) -> list[str]:
-        """Return the observations that `findings_weight` adds to the loss; none without it."""
-        if not self.settings.findings_weight:
-            return []
-        found = common_observations(reports)
-        if not found:
-            raise InvalidSetting(
-                f"findings_weight={self.settings.findings_weight} (--findings-weight) needs "
-                "training reports that state findings: no observation is stated by 15 of them"
-            )
-        return found
-
     def _objective(self, encoder: JointEncoder, pairs: Pairs, observations: int) -> Objective:
         with torch.no_grad():
-            pixels = encoder.preprocess(as_radiograph(pairs.frontal(0), pairs.ids[0]))
+            pixels = encoder.preprocess(as_radiograph(pairs.image(0), pairs.ids[0]))
             patches = encoder.image_features(pixels[None].to(self.device)).patches
         local_dim = None if patches is None else patches.shape[-1]
         with torch.random.fork_rng(devices=[]):
@@ -405,8 +381,3 @@ def _require_a_batch(pairs: int, size: int) -> None:
             f"there are {pairs} training pairs, fewer than batch_size={size}; give a smaller one "
             "(--batch-size)"
         )
-
-
-def _device(device: str | None, processes: TrainingProcesses) -> torch.device:
-    found = processes.own_device(device)
-    return check_device(found or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -58,7 +58,7 @@ class Start:
                     f"{name} (--{name.replace('_', '-')}) is of a new small encoder; {self.name} "
                     "has its own"
                 )
-        if self.side is not None or self.reading is not None:
+        if self.small_settings():
             from vlscore.encoders import SmallSettings
 
             SmallSettings(**self.small_settings())
@@ -85,13 +85,8 @@ class Start:
 
         They are a little larger than the tower's input, so that crops can vary in position.
         """
-        if self.side is not None:
-            size = self.side
-        elif isinstance(self.encoder, str):
-            size = encoder_card(self.encoder).image_size
-        else:
-            size = self.encoder.card.image_size
-        return max(256, round(size * 8 / 7))
+        card = encoder_card(self.encoder) if isinstance(self.encoder, str) else self.encoder.card
+        return max(256, round((self.side or card.image_size) * 8 / 7))
 
 
 @dataclass(frozen=True)

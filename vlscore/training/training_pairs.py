@@ -1,8 +1,8 @@
 """Training pairs on disk: small grey images in one file, and their reports.
 
 Decoding a chest radiograph takes a second, and a network needs 2 ms for it. So every image is
-decoded once, downscaled, and stored in 8 bits: `pixels.bin` has all images, `pairs.jsonl` one row
-of the table a line. Runs with other objectives or seeds share the folder.
+decoded once, downscaled, and stored in 8 bits: `pixels.bin` has all images, `pairs.jsonl` the
+settings, then one row of the table a line. Runs with other objectives or seeds share the folder.
 
 Both files grow while `prepare` runs. After a kill it goes on behind the last whole line.
 """
@@ -44,8 +44,6 @@ from vlscore.errors import InvalidSetting, InvalidStudy, UnreadableImage, VLScor
 from vlscore.stats import Failure
 
 PIXELS, PAIRS = "pixels.bin", "pairs.jsonl"
-# While the folder is not finished; afterwards the key is in run.json.
-_KEY = ".key.json"
 
 Grey = NDArray[np.uint8]
 
@@ -78,13 +76,13 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def frontal(self, pair: int) -> Grey:
-        """Return the frontal image, (height, width) grey levels 0 to 255."""
-        return self._image(pair, 0)
+    def image(self, pair: int, view: int = 0) -> Grey:
+        """Return (height, width) grey levels 0 to 255 of the frontal image (0) or lateral one (1).
 
-    def lateral(self, pair: int) -> Grey | None:
-        """Return the lateral image, as `frontal`; None if the study has no lateral view."""
-        return self._image(pair, 1) if self.has_lateral[pair] else None
+        A lateral image exists only where `has_lateral` is True.
+        """
+        start, height, width = self.places[pair, view].tolist()
+        return self.pixels[start : start + height * width].reshape(height, width)
 
     @property
     def has_lateral(self) -> NDArray[np.bool_]:
@@ -103,17 +101,13 @@ class Pairs:
         """Return two (n,) arrays of numbers, equal for equal studies, and for equal reports."""
         return _numbered(self.ids), _numbered(self.texts)
 
-    def _image(self, pair: int, view: int) -> Grey:
-        start, height, width = self.places[pair, view].tolist()
-        return self.pixels[start : start + height * width].reshape(height, width)
-
 
 def read_pairs(folder: Path, sha256: str) -> Pairs:
     """Read the pairs that `prepare` wrote into a folder."""
     ids, texts, groups, places, failed = [], [], [], [], []
     offset = 0
     with (folder / PAIRS).open(encoding="utf-8") as stream:
-        for line in stream:
+        for line in itertools.islice(stream, 1, None):
             row: dict[str, Any] = json.loads(line)
             if "error" in row:
                 failed.append(Failure(row["row"], row["id"] or "", row["error"]))
@@ -234,13 +228,11 @@ def prepare(
     Raises: InvalidSetting if no pair is left, or the folder holds other pairs; ChecksumMismatch if
         they were changed; FolderInUse; OutputFailed.
     """
-    with sole_writer(folder):
-        if (run := finished_run(folder)) is not None:
-            _require_same(folder, run.key, preparation)
+    with sole_writer(folder), writing(folder):
+        if (run := finished_run(folder)) is None:
+            _decode(preparation, folder, workers, on_progress)
         else:
-            with writing(folder):
-                _decode(preparation, folder, workers, on_progress)
-        (folder / _KEY).unlink(missing_ok=True)
+            _require_same(folder, run.key, preparation)
     found = decoded_pairs(folder)
     assert found is not None
     if not len(found):
@@ -319,20 +311,18 @@ def _decode(
 def _stored_rows(preparation: Preparation, folder: Path) -> tuple[int, int]:
     """Cut off what a kill left half written; return the numbers of rows and of failed ones."""
     pixels, pairs = folder / PIXELS, folder / PAIRS
-    if all((folder / name).is_file() for name in (_KEY, PIXELS, PAIRS)):
-        key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
+    lines = pairs.read_bytes().splitlines(keepends=True) if pairs.is_file() else []
+    whole = [line for line in lines if line.endswith(b"\n")]
+    if whole and pixels.is_file():
+        key, *rows = (json.loads(line) for line in whole)
         _require_same(folder, key, preparation)
-        lines = pairs.read_bytes().splitlines(keepends=True)
-        whole = [line for line in lines if line.endswith(b"\n")]
-        rows = [json.loads(line) for line in whole]
         end = sum(height * width for row in rows for height, width in row.get("shapes", ()))
         if pixels.stat().st_size >= end:
             os.truncate(pixels, end)
             os.truncate(pairs, sum(map(len, whole)))
             return len(rows), sum("error" in row for row in rows)
-    write_json(folder / _KEY, preparation.key())
     pixels.write_bytes(b"")
-    pairs.write_bytes(b"")
+    pairs.write_text(json_line(preparation.key()), encoding="utf-8")
     return 0, 0
 
 

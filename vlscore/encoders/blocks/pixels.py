@@ -92,22 +92,14 @@ def read_deep(path: Path) -> NDArray[np.generic]:
 
     Raises: UnreadableImage where the file cannot be read.
     """
-    if is_dicom(path):
-        return _stored_dicom_values(path)
-    with open_with_pillow(path) as image:
-        return np.asarray(image.convert("RGB") if image.mode == "P" else image)
-
-
-def is_dicom(path: Path) -> bool:
-    """Return True if the file has DICOM's magic bytes."""
     try:
         with path.open("rb") as file:
-            return file.read(132)[128:] == b"DICM"
+            is_dicom = file.read(132)[128:] == b"DICM"
     except OSError as error:
         raise UnreadableImage(f"{path}: {error.strerror}") from None
-
-
-def _stored_dicom_values(path: Path) -> NDArray[np.generic]:
+    if not is_dicom:
+        with open_with_pillow(path) as image:
+            return np.asarray(image.convert("RGB") if image.mode == "P" else image)
     import pydicom
 
     try:

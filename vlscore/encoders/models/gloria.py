@@ -98,32 +98,22 @@ def pool_report(layers: Sequence[Tensor], mask: Tensor) -> Tensor:
     return torch.stack([sum_over_tokens(layer, mask) for layer in layers]).sum(0) / POSITIONS
 
 
-def add_up_words(states: Tensor, tokens: Tokens, continues_word: Tensor) -> Tensor:
+def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Tensor, Tensor]:
     """Sum token states over each word's pieces.
 
     Args:
         states: (n, L, d).
         continues_word: (vocabulary,) bool, True for pieces that continue the word before.
 
-    Returns: (n, L, d); words come first, zeros follow.
+    Returns: (n, W, d) for the most words W of a report, words first, then zeros; and their mask.
     """
     starts = ~continues_word.to(tokens.ids.device)[tokens.ids]
-    word = (starts.cumsum(dim=1) - 1).clamp(min=0)
+    word = (starts.cumsum(dim=1) - 1).clamp(min=0).unsqueeze(-1).expand_as(states)
     masked = states * tokens.mask.unsqueeze(-1)
-    index = word.unsqueeze(-1).expand_as(states)
-    return torch.zeros_like(states).scatter_add_(1, index, masked)
-
-
-def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `add_up_words` trimmed to the most words of a report, and a mask (n, W) of words.
-
-    Args: as of `add_up_words`.
-    """
-    starts = ~continues_word.to(tokens.ids.device)[tokens.ids] & (tokens.mask == 1)
-    counts = starts.sum(1)
+    words = torch.zeros_like(states).scatter_add_(1, word, masked)
+    counts = (starts & (tokens.mask == 1)).sum(1)
     widest = int(counts.max()) if len(counts) else 0
-    words = add_up_words(states, tokens, continues_word)[:, :widest]
-    return words, torch.arange(widest, device=counts.device) < counts.unsqueeze(1)
+    return words[:, :widest], torch.arange(widest, device=counts.device) < counts.unsqueeze(1)
 
 
 class GloriaFamily(PublishedEncoder):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vlscore.errors import InvalidSetting
 from vlscore.findings import CHEXPERT_LABELS, Finding, Polarity, Status, chexpert_labels, extract
 from vlscore.training.objective import Objective, PairFeatures
 
@@ -25,6 +26,8 @@ _SCALE, _BIAS = 8.0, -3.0
 def common_observations(reports: Sequence[str]) -> list[str]:
     """Return the observations that at least 15 reports state, in alphabetical order.
 
+    Raises: InvalidSetting if there is none.
+
     >>> common_observations(["Large heart."] * 15 + ["No edema."] * 15)
     ['cardiomegaly']
     """
@@ -34,7 +37,13 @@ def common_observations(reports: Sequence[str]) -> list[str]:
         for name in {finding.observation for finding in extract(text).present}
         for _ in range(times)
     )
-    return sorted(name for name, reports_with in count.items() if reports_with >= _LEAST_REPORTS)
+    found = sorted(name for name, reports_with in count.items() if reports_with >= _LEAST_REPORTS)
+    if not found:
+        raise InvalidSetting(
+            "findings_weight (--findings-weight) needs training reports that state findings: no "
+            f"observation is stated by {_LEAST_REPORTS} of them"
+        )
+    return found
 
 
 def finding_labels(reports: Sequence[str], observations: Sequence[str] = ()) -> Tensor:
