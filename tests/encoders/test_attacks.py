@@ -265,30 +265,6 @@ def test_a_tokenizer_is_never_asked_of_a_hub(tmp_path: Path) -> None:
     assert load_encoder("openclip", weights=folder, tokenizer=elsewhere).card.max_tokens == 16
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"auto_map": {"AutoConfig": "evil.C", "AutoModel": "evil.M"}},
-        {"_attn_implementation": "org/kernel"},
-        {"attn_implementation": "org/kernel"},
-        {"model_type": "evil"},
-        {"model_type": ["roberta"]},
-        {"hidden_act": "evil"},
-        {"vocab_size": -5},
-    ],
-    ids=str,
-)
-def test_a_report_towers_settings_are_data(
-    settings: dict[str, Any], tmp_path: Path, ran: Path
-) -> None:
-    config = changed(TEXTS, hf_model_name="org/roberta", hf_pooler_type="mean_pooler")
-    folder = write_model(tmp_path / "model", config)
-    evil_module(folder, ran)
-    (folder / "config.json").write_text(json.dumps({"model_type": "roberta"} | settings))
-    with pytest.raises((UnsafeCheckpoint, IncompatibleCheckpoint)):
-        load(folder)
-
-
 def test_the_vocabulary_is_data(tmp_path: Path, ran: Path) -> None:
     torch.save({"w": torch.ones(1)}, tmp_path / "model.ckpt")
     contents = [

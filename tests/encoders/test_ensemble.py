@@ -83,7 +83,7 @@ def test_a_link_to_nothing_is_not_left_out_in_silence(folder):
 def test_a_truth_value_is_no_size(folder):
     card = folder / "words" / "card.json"
     card.write_text(re.sub(r'"dim": \d+', '"dim": true', card.read_text()))
-    with pytest.raises(VLScoreError, match="whole numbers from 1"):
+    with pytest.raises(VLScoreError, match="is no card of a small encoder"):
         load_encoder("ensemble", weights=folder)
 
 

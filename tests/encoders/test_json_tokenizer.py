@@ -7,8 +7,7 @@ import pytest
 import torch
 from open_clip.tokenizer import HFTokenizer
 
-from tests.encoders.test_attacks import changed, write_model, write_tokenizer
-from vlscore.encoders import load_encoder
+from tests.encoders.test_attacks import write_tokenizer
 from vlscore.encoders.blocks.tokenizers import JsonTokenizer
 
 TEXTS = [
@@ -48,32 +47,3 @@ def test_padding_is_named_in_any_of_three_places(tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "tokenizer.json").write_text(json.dumps(described))
     assert JsonTokenizer(tmp_path / "tokenizer.json", 4).pad == 7
-
-
-def test_a_report_tower_of_another_kind_is_built_from_its_config(tmp_path: Path) -> None:
-    """RoBERTa, from a config.json beside the checkpoint, as open_clip builds it."""
-    import open_clip
-    from transformers import RobertaConfig
-
-    report = RobertaConfig(
-        vocab_size=9, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=48, max_position_embeddings=24,
-    )  # fmt: skip
-    config = changed("model_cfg.text_cfg", hf_model_name="org/roberta", hf_proj_type="linear")
-    config["model_cfg"]["text_cfg"]["hf_pooler_type"] = "mean_pooler"
-    folder = write_model(tmp_path / "model", config)
-    report.save_pretrained(folder)
-    (tmp_path / "theirs").mkdir()
-    report.save_pretrained(tmp_path / "theirs")
-    settings = json.loads(json.dumps(config["model_cfg"]))
-    settings["text_cfg"] |= {
-        "hf_model_name": str(tmp_path / "theirs"), "hf_model_pretrained": False,
-    }  # fmt: skip
-    torch.manual_seed(0)
-    theirs = open_clip.CustomTextCLIP(**settings).eval()
-    (folder / "open_clip_model.safetensors").unlink()
-    torch.save(theirs.state_dict(), folder / "open_clip_pytorch_model.bin")
-    ours = load_encoder("openclip", weights=folder)
-    with torch.inference_mode():
-        expected = theirs.encode_text(ours.tokenize(TEXTS).ids, normalize=True)
-    torch.testing.assert_close(ours.encode_reports(TEXTS), expected, rtol=0, atol=1e-6)

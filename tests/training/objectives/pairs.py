@@ -89,26 +89,8 @@ def array(tensor: Tensor | None) -> Array:
     return tensor.detach().numpy()
 
 
-def words_of(pairs: PairFeatures) -> list[Array]:
-    """Each report's words, (its words, k)."""
-    return [array(w)[array(m)] for w, m in zip(pairs.words, pairs.is_word, strict=True)]
-
-
-def places_of(pairs: PairFeatures) -> list[Array]:
-    """Each image's places, (its places, k)."""
-    patches = array(pairs.patches)
-    kept = np.ones(patches.shape[:2], bool) if pairs.is_patch is None else array(pairs.is_patch)
-    return [image[mask] for image, mask in zip(patches, kept, strict=True)]
-
-
 def cosine(a: Array, b: Array) -> float:
     return float(a @ b / (np.sqrt(a @ a) * np.sqrt(b @ b)))
-
-
-def softmax(scores: Array) -> Array:
-    powers = np.exp(scores - scores.max())
-    found: Array = powers / powers.sum()
-    return found
 
 
 def both_directions(scores: Array, same: Array) -> tuple[float, float]:
@@ -120,23 +102,3 @@ def both_directions(scores: Array, same: Array) -> tuple[float, float]:
         rows -= np.log(np.exp(scores[i, i]) / sum(np.exp(scores[i, j]) for j in others))
         columns -= np.log(np.exp(scores[i, i]) / sum(np.exp(scores[j, i]) for j in others))
     return rows / count, columns / count
-
-
-def attended(query: Array, queries: Array, context: Array, temperature: float) -> Array:
-    """What one query sees: softmax over queries for each part of the context, then over it."""
-    shares = np.empty(len(context))
-    for place, vector in enumerate(context):
-        powers = [np.exp(vector @ other) for other in queries]
-        shares[place] = np.exp(vector @ query) / sum(powers)
-    found: Array = softmax(temperature * shares) @ context
-    return found
-
-
-def finding_own(vectors: Array, seen: Array, weights: Array, temperature: float) -> float:
-    """InfoNCE within one pair, both directions, each vector with its weight."""
-    scores = vectors @ seen.T / temperature
-    loss = 0.0
-    for i, weight in enumerate(weights):
-        loss -= weight * np.log(softmax(scores[i])[i]) / 2
-        loss -= weight * np.log(softmax(scores[:, i])[i]) / 2
-    return float(loss)

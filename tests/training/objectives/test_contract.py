@@ -61,6 +61,14 @@ def test_padding_does_not_count(objective, options):
     assert number(objective, padded) == pytest.approx(number(objective, tight))
 
 
+def test_missing_places_do_not_count(objective):
+    pairs = drawn_pairs(missing_places=True)
+    noise = torch.randn_like(pairs.patches)
+    patches = torch.where(pairs.is_patch[..., None], pairs.patches, noise)
+    changed = replace(pairs, patches=patches)
+    assert number(objective, changed) == pytest.approx(number(objective, pairs))
+
+
 def test_gradients_are_finite_and_reach_what_is_looked_at(objective):
     pairs = drawn_pairs(same=True, padding=2)
     looked_at = {"images": pairs.images, "reports": pairs.reports}

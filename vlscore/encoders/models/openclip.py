@@ -2,9 +2,9 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import open_clip
 from torch import Tensor
@@ -24,7 +24,6 @@ from vlscore.encoders.checkpoints import is_mapped, load_checkpoint, tensors_dig
 from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.openclip_parts import (
     BERT_WORDS,
-    REPORT_CONFIG,
     CleaningWordPieces,
     OpenClipModel,
     OpenClipPipeline,
@@ -33,7 +32,6 @@ from vlscore.encoders.models.openclip_parts import (
 )
 from vlscore.encoders.published import load_state_dict, without_initialisation
 from vlscore.encoders.weight_files import (
-    cached_file,
     checkpoint_in,
     download,
     download_vocabulary,
@@ -77,22 +75,10 @@ BIOMEDCLIP_CONFIG: dict[str, Any] = {
 Tokenizer = ClipTokenizer | CleaningWordPieces | JsonTokenizer
 
 
-@dataclass(frozen=True)
-class _ModelFiles:
-    """Configuration and checkpoint of a model."""
-
+class _ModelFiles(NamedTuple):
     name: str
     config: dict[str, Any]
     checkpoint: Path
-
-    @property
-    def report_config(self) -> Path | None:
-        """Find the report tower's config.json, in the checkpoint's folder or the hub's cache."""
-        beside = self.checkpoint.parent / REPORT_CONFIG
-        if beside.is_file():
-            return beside
-        hub_id = self.config["model_cfg"]["text_cfg"].get("hf_model_name")
-        return cached_file(hub_id, REPORT_CONFIG) if is_hub_id(str(hub_id)) else None
 
 
 class OpenClipEncoder(JointEncoder):
@@ -147,9 +133,7 @@ class OpenClipEncoder(JointEncoder):
                     f"{pieces.size}: give the one that it was trained with as tokenizer="
                 )
         with without_initialisation():
-            model = build_model(
-                model_config, tensors, source.report_config, source=str(source.checkpoint)
-            )
+            model = build_model(model_config, tensors, source=str(source.checkpoint))
         prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
         load_state_dict(
             model,
@@ -264,10 +248,9 @@ def _find_on_hub(hub_id: str) -> _ModelFiles:
         except WeightsNotFound as error:
             problem = error
             continue
-        # The user named the hub, so the files of the report tower may come from there, too.
-        text = config["model_cfg"]["text_cfg"]
+        # The user named the hub, so the tokenizer may come from there, too.
         if download_vocabulary(hub_id) is None:
-            _fetch_report_files(text)
+            _fetch_tokenizer(config["model_cfg"]["text_cfg"])
         return _ModelFiles(_HUB + hub_id, config, checkpoint)
     raise WeightsNotFound(
         f"{problem}; or download {CONFIG_NAME} and {' or '.join(CHECKPOINT_NAMES)} and give their "
@@ -275,16 +258,12 @@ def _find_on_hub(hub_id: str) -> _ModelFiles:
     )
 
 
-def _fetch_report_files(settings: dict[str, Any]) -> None:
-    """Download the data files of a report tower into the hub's cache."""
-    for key, names in (
-        ("hf_tokenizer_name", ("vocab.txt", *TOKENIZER_FILES)),
-        ("hf_model_name", (REPORT_CONFIG,)),
-    ):
-        if is_hub_id(settings.get(key) or ""):
-            for name in names:
-                with contextlib.suppress(WeightsNotFound):
-                    download(settings[key], name)
+def _fetch_tokenizer(settings: dict[str, Any]) -> None:
+    """Download the files of a tokenizer into the hub's cache."""
+    hub_id = settings.get("hf_tokenizer_name") or ""
+    for name in ("vocab.txt", *TOKENIZER_FILES) if is_hub_id(hub_id) else ():
+        with contextlib.suppress(WeightsNotFound):
+            download(hub_id, name)
 
 
 def _find_pretrained(variant: str) -> _ModelFiles:
@@ -305,7 +284,7 @@ def _find_pretrained(variant: str) -> _ModelFiles:
         ) from None
     # An architecture may have weights for either activation; the tag decides.
     config["quick_gelu"] = pretrained.get("quick_gelu", config.get("quick_gelu", False))
-    _fetch_report_files(config["text_cfg"])
+    _fetch_tokenizer(config["text_cfg"])
     return _ModelFiles(variant, {"model_cfg": config, "preprocess_cfg": pretrained}, checkpoint)
 
 

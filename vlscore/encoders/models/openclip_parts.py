@@ -28,9 +28,7 @@ from vlscore.encoders.blocks.pixels import (
     too_elongated,
 )
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer, read_json, refuse_code
-from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
-
-REPORT_CONFIG = "config.json"
+from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -61,27 +59,19 @@ OpenClipModel: TypeAlias = open_clip.CLIP | open_clip.CustomTextCLIP | open_clip
 _LAYER = ".encoder.layer."
 _TOWER = "text.transformer."
 BERT_WORDS = f"{_TOWER}embeddings.word_embeddings.weight"
-# Kinds of report towers in open_clip, which need no code or file besides their config.json.
-_REPORT_TOWERS = ("bert", "roberta", "xlm-roberta", "mt5", "m2m_100")
 
 
 def build_model(
-    config: Mapping[str, Any],
-    tensors: Mapping[str, Tensor],
-    described: Path | None = None,
-    *,
-    source: str = "open_clip",
+    config: Mapping[str, Any], tensors: Mapping[str, Tensor], *, source: str = "open_clip"
 ) -> OpenClipModel:
     """Build the model of an open_clip configuration, without its weights.
 
     Args:
         config: the "model_cfg" of an open_clip_config.json that `read_config` read.
         tensors: its checkpoint, whose shapes give the sizes of a BERT report tower.
-        described: the config.json of a report tower of another kind.
         source: the checkpoint, for messages.
 
-    Raises: WeightsNotFound where a report tower needs a config.json and there is none;
-        IncompatibleCheckpoint; UnsafeCheckpoint.
+    Raises: IncompatibleCheckpoint, also for a report tower of transformers that is no BERT.
     """
     settings = copy.deepcopy(dict(config))
     text = settings["text_cfg"]
@@ -94,8 +84,8 @@ def build_model(
         kind = open_clip.CustomTextCLIP
     with tempfile.TemporaryDirectory() as folder:
         if text.get("hf_model_name"):
-            tower = _report_config(text["hf_model_name"], tensors, described)
-            (Path(folder) / REPORT_CONFIG).write_text(json.dumps(tower), encoding="utf-8")
+            tower = json.dumps(_bert_config(tensors, source))
+            (Path(folder) / "config.json").write_text(tower, encoding="utf-8")
             # The library reads nothing but what was written there now.
             text["hf_model_name"] = folder
         try:
@@ -107,39 +97,26 @@ def build_model(
             ) from None
 
 
-def _report_config(
-    name: str, tensors: Mapping[str, Tensor], described: Path | None
-) -> dict[str, Any]:
-    """Return the config.json of a report tower: a BERT's from its tensors, another's as it is."""
-    if "bert" in name.lower() and "roberta" not in name.lower() and BERT_WORDS in tensors:
-        words = tensors[BERT_WORDS]
-        embeddings = f"{_TOWER}embeddings"
-        sizes = {
-            "max_position_embeddings": f"{embeddings}.position_embeddings.weight",
-            "type_vocab_size": f"{embeddings}.token_type_embeddings.weight",
-            "intermediate_size": f"{_TOWER}encoder.layer.0.intermediate.dense.weight",
-        }
-        return {
-            "model_type": "bert",
-            "vocab_size": len(words),
-            "hidden_size": words.shape[1],
-            "num_hidden_layers": len({key.split(".")[4] for key in tensors if _LAYER in key}),
-            "num_attention_heads": max(words.shape[1] // 64, 1),
-            **{setting: len(tensors[key]) for setting, key in sizes.items() if key in tensors},
-        }
-    if described is None:
-        raise WeightsNotFound(
-            f"the report tower {name} needs its config.json: put the one of {name} beside the "
-            "checkpoint"
-        )
-    config = read_json(described, "configuration of a report tower")
-    refuse_code(config, str(described))
-    if config.get("model_type") not in _REPORT_TOWERS:
+def _bert_config(tensors: Mapping[str, Tensor], source: str) -> dict[str, Any]:
+    """Return the config.json of a BERT report tower from the shapes of its tensors."""
+    words = tensors.get(BERT_WORDS)
+    if words is None or words.ndim != 2 or not any(_LAYER in key for key in tensors):
         raise IncompatibleCheckpoint(
-            f"{described}: the report tower is a {config.get('model_type')!r}; vlscore takes "
-            f"{', '.join(_REPORT_TOWERS)}"
+            f"{source}: its report tower is no BERT; vlscore takes open_clip's own towers, and BERT"
         )
-    return config
+    sizes = {
+        "max_position_embeddings": f"{_TOWER}embeddings.position_embeddings.weight",
+        "type_vocab_size": f"{_TOWER}embeddings.token_type_embeddings.weight",
+        "intermediate_size": f"{_TOWER}encoder.layer.0.intermediate.dense.weight",
+    }
+    return {
+        "model_type": "bert",
+        "vocab_size": len(words),
+        "hidden_size": words.shape[1],
+        "num_hidden_layers": len({key.split(".")[4] for key in tensors if _LAYER in key}),
+        "num_attention_heads": max(words.shape[1] // 64, 1),
+        **{setting: len(tensors[key]) for setting, key in sizes.items() if key in tensors},
+    }
 
 
 _MOST_ELONGATED = 1000

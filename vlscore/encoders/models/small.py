@@ -8,7 +8,7 @@ nothing. Its training, results and limits: weights/phantom/README.md.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.core import atomic_write, resource_path, write_json
+from vlscore.core import atomic_write, from_plain, resource_path, write_json
 from vlscore.data import Radiograph
 from vlscore.encoders.base import ImageFeatures, JointEncoder, ReportFeatures, Tokens
 from vlscore.encoders.blocks.convolutional import CHANNELS, STRIDE, EfficientNetLite
@@ -241,7 +241,11 @@ class SmallEncoder(JointEncoder):
             )
         words = read_vocabulary(vocabulary)
         facts = read_json(path, "card of a small encoder")
-        settings, stated = _read_settings(facts.get("settings"), path), read_facts(facts, path)
+        stated = read_facts(facts, path)
+        try:
+            settings: SmallSettings = from_plain(SmallSettings, facts.get("settings"))
+        except (InvalidSetting, ValueError, TypeError) as error:
+            raise IncompatibleCheckpoint(f"{path} is no card of a small encoder: {error}") from None
         if facts.get("sha256") not in (None, digest_of_words(model.read_bytes(), words)):
             raise ChecksumMismatch(
                 f"{model}: weights and vocabulary are not those that {CARD} states; copy the "
@@ -323,19 +327,6 @@ def _end(width: int, dim: int, *, bias: bool = True) -> nn.Module:
 def digest_of_words(content: bytes, words: Sequence[str]) -> str:
     """Compute the hexadecimal sha256 of a weight file's content and a vocabulary."""
     return hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
-
-
-def _read_settings(found: Any, path: Path) -> SmallSettings:
-    known = {field.name for field in fields(SmallSettings)}
-    try:
-        if not isinstance(found, dict) or not found.keys() <= known:
-            raise InvalidSetting(f"settings are {', '.join(sorted(known))}")
-        channels = found.get("channels", SmallSettings.channels)
-        if not isinstance(channels, list | tuple):
-            raise InvalidSetting("channels are three numbers")
-        return SmallSettings(**found | {"channels": tuple(channels)})
-    except InvalidSetting as error:
-        raise IncompatibleCheckpoint(f"{path} is no card of a small encoder: {error}") from None
 
 
 class PhantomEncoder(SmallEncoder):
