@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.data.images.writing import chest, save
 from tests.doubles import BrightnessPipeline, HashEncoder, KeptEncoder
-from tests.encoders.contract import row_error
+from tests.encoders.goldens import row_error
 from tests.tolerances import TWO_VECTORS
 from vlscore.core import open_cache
 from vlscore.data import stored_view

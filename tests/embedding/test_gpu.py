@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.encoders.contract import row_error
+from tests.encoders.goldens import row_error
 from tests.pretended_gpu import pretended_gpu
 from tests.training.toys import ToyEncoder
 from vlscore.embedding import EmbeddingEngine, StudyEmbedder, StudyViews

@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from collections.abc import Sequence
 from dataclasses import fields
 from functools import lru_cache
 
@@ -11,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tests.encoders.goldens import row_error
 from vlscore.data import ImagePolicy, Radiograph, as_radiograph
 from vlscore.encoders import EncoderCard, JointEncoder, Precision, check_ready, inference
 from vlscore.errors import InvalidReport, UnreadableImage
@@ -178,17 +178,6 @@ def check_devices(encoder: JointEncoder) -> None:
         encoder.to(home)
     _check_close(there[0], here[0], CPU_AND_GPU, "images on CPU and GPU")
     _check_close(there[1], here[1], CPU_AND_GPU, "reports on CPU and GPU")
-
-
-def row_error(found: Tensor | Sequence[float], expected: Tensor | Sequence[float]) -> float:
-    """The largest Euclidean distance of two rows, relative to the second's norm."""
-    # A copy: torch warns of arrays that cannot be written, such as those of a cache.
-    found, expected = (
-        torch.as_tensor(x.copy() if isinstance(x, np.ndarray) else x, dtype=torch.float64)
-        for x in (found, expected)
-    )
-    sizes = expected.norm(dim=1).clamp_min(torch.finfo(torch.float64).tiny)
-    return float(((found - expected).norm(dim=1) / sizes).max())
 
 
 @lru_cache(maxsize=8)

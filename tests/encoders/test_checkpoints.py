@@ -159,16 +159,6 @@ def test_code_is_refused_and_does_not_run(
         load_checkpoint(path)
 
 
-def test_code_at_the_top_of_the_pickle_and_in_a_bare_pickle(tmp_path: Path, trace: Path) -> None:
-    for payload in payloads(trace).values():
-        content = b"\x80\x02" + payload + b"."
-        with pytest.raises(UnsafeCheckpoint):
-            load_checkpoint(archive_of(tmp_path / "model.pt", content))
-        (tmp_path / "m.pt").write_bytes(content)
-        with pytest.raises(UnsafeCheckpoint):
-            load_checkpoint(tmp_path / "m.pt")
-
-
 def test_a_class_of_settings_is_never_imported(
     tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,15 +272,6 @@ def test_half_a_download_is_refused(
     path.write_bytes(content[: min(kept, len(content) - 1)])
     with pytest.raises(UnsafeCheckpoint, match="model"):
         load_checkpoint(path)
-
-
-def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
-        archive.writestr("model/data.pkl", pickle.dumps({}))
-        archive.writestr("model/constants.pkl", pickle.dumps(()))
-        archive.writestr("model/code/__torch__.py", "def forward(): ...")
-    with pytest.raises(UnsafeCheckpoint, match=r"model\.pt"):
-        load_checkpoint(tmp_path / "model.pt")
 
 
 @pytest.mark.parametrize("content", [[torch.zeros(1)], {"epoch": 3}, torch.zeros(2)], ids=str)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.encoders.contract import ENCODER_REPORTS, check_devices, check_encoder, row_error
+from tests.encoders.contract import ENCODER_REPORTS, check_devices, check_encoder
+from tests.encoders.goldens import row_error
 from tests.encoders.random_encoders import (
     leave_pieces,
     quick_weights,

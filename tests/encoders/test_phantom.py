@@ -45,14 +45,3 @@ def test_the_demonstration_has_the_embeddings_it_had(name, encoder):
         }
         for role, vectors in found.items():
             assert row_error(vectors, stored[role]) <= SAME, role
-
-
-def test_a_wrong_side_moves_a_report_more_than_other_words_do(encoder):
-    report = "There is a small left pleural effusion. Heart size is normal."
-    changed = {
-        "side": report.replace("left", "right"),
-        "paraphrase": "Small left effusion. The cardiac silhouette is within normal limits.",
-    }
-    vectors = encoder.encode_reports([report, *changed.values()])
-    moved = dict(zip(changed, (vectors[1:] - vectors[0]).norm(dim=1).tolist(), strict=True))
-    assert moved["side"] > 2 * moved["paraphrase"]

@@ -21,31 +21,19 @@ from vlscore.encoders.models.openclip_parts import OpenClipPipeline
 from vlscore.encoders.models.small import SquarePipeline
 from vlscore.errors import UnreadableImage
 
-PIPELINES: dict[str, tuple[ImagePipeline, tuple[int, ...]]] = {
-    "pad and crop": (PadCropPipeline(), (3, 224, 224)),
-    "resize and crop": (ResizeCropPipeline(448), (3, 448, 448)),
-    "square canvas": (SquareCanvasPipeline(), (1, 224, 224)),
-    "stretch": (StretchPipeline(), (3, 224, 224)),
-    "canvas": (CanvasPipeline(), (3, 224, 224)),
-    "open_clip": (OpenClipPipeline(224, {}), (3, 224, 224)),
-}
-every_pipeline = pytest.mark.parametrize(("pipeline", "shape"), PIPELINES.values(), ids=PIPELINES)
+PIPELINES: list[ImagePipeline] = [
+    PadCropPipeline(),
+    ResizeCropPipeline(448),
+    SquareCanvasPipeline(),
+    StretchPipeline(),
+    CanvasPipeline(),
+    OpenClipPipeline(224, {}),
+]
 
 
 def film(height: int, width: int, seed: int = 0) -> Radiograph:
     pixels = np.random.default_rng(seed).random((height, width), dtype=np.float32)
     return Radiograph(pixels, Provenance("array", 8), name="film")
-
-
-@every_pipeline
-@pytest.mark.parametrize("size", [(1, 1), (2, 31), (223, 225), (3000, 2500)])
-def test_any_size_becomes_the_encoders(
-    pipeline: ImagePipeline, shape: tuple[int, ...], size: tuple[int, int]
-) -> None:
-    pixels = pipeline(film(*size))
-    assert pixels.shape == shape
-    assert pixels.dtype == torch.float32
-    assert pixels.isfinite().all()
 
 
 @pytest.mark.parametrize("size", [224, (256, 224)])
@@ -123,25 +111,7 @@ def test_the_authors_way_logs_nothing_of_a_header(
     assert "ZZ" not in said + caplog.text
 
 
-def test_minimum_to_maximum_makes_exposure_vanish() -> None:
-    pipeline = ResizeCropPipeline(480)
-    bright = film(90, 80)
-    dark = Radiograph(bright.to_uint8() // 2 / np.float32(255), bright.provenance)
-    stretched = [pipeline(x) for x in (bright, dark)]
-    assert (stretched[0] - stretched[1]).abs().max() < 0.02
-
-
-def test_padding_is_black_and_even() -> None:
-    tall = Radiograph(np.ones((512, 100), np.float32), Provenance("array", 8))
-    lit = PadCropPipeline()(tall)[0].gt(0)
-    assert lit.any(dim=1).all()
-    # 50 of 256 columns hold the image; after the crop 16 are gone on either side.
-    assert lit.any(dim=0).nonzero().flatten().tolist() == list(range(103 - 16, 153 - 16))
-
-
-@pytest.mark.parametrize(
-    "pipeline", [pipeline for pipeline, _ in PIPELINES.values()], ids=lambda p: type(p).__name__
-)
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda p: type(p).__name__)
 def test_authors_readers_name_a_file_they_cannot_read(
     pipeline: ImagePipeline, tmp_path: Path
 ) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
 
 from tests.encoders.contract import check_encoder
 from tests.encoders.goldens import row_error
@@ -123,31 +122,6 @@ def test_words_that_training_never_showed_say_nothing_of_their_own() -> None:
     )
     assert torch.equal(strange, other)
     assert not torch.equal(strange, known)
-
-
-@pytest.mark.parametrize("style", ["convirt", "gloria", "siglip"])
-def test_every_parameter_learns_and_pairs_are_told_apart(style: str) -> None:
-    torch.manual_seed(0)
-    encoder = make(style)
-    reports = [REPORTS[0], REPORTS[1], REPORTS[3], "Small nodule. Lungs are clear."]
-    images, tokens = pixels(4), encoder.tokenize(reports)
-    optimiser = torch.optim.AdamW(encoder.parameters(), 3e-3)
-    losses = []
-    for _ in range(30):
-        seen, read = encoder.image_features(images), encoder.report_features(tokens)
-        scores = functional.normalize(seen.vectors) @ functional.normalize(read.vectors).T
-        words = (read.words.sum(1) / read.is_word.sum(1, keepdim=True)) @ seen.patches.mean(1).T
-        target = torch.arange(4)
-        loss = functional.cross_entropy(10 * scores, target) + functional.cross_entropy(
-            words, target
-        )
-        optimiser.zero_grad()
-        loss.backward()
-        idle = [name for name, x in encoder.named_parameters() if not x.grad.any()]
-        assert not idle
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.2 * losses[0]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ BIOVIL_IMAGE = "biovil_image_resnet50_proj_size_128.pt"
 def _bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("VLSCORE_WEIGHTS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("vlscore.encoders.weight_files.sys.platform", "linux")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
 

@@ -33,15 +33,6 @@ def test_an_epoch_shows_no_pair_twice_and_the_next_has_another_order(pairs):
     assert set(first) <= set(ROWS.tolist())
 
 
-def test_a_run_that_goes_on_sees_what_it_would_have_seen(pairs):
-    whole = list(_source(pairs).training(0, 6))
-    rest = list(_source(pairs).training(4, 6))
-    for one, other in zip(whole[4:], rest, strict=True):
-        assert np.array_equal(one.rows, other.rows)
-        assert torch.equal(one.pixels, other.pixels)
-        assert torch.equal(one.tokens.ids, other.tokens.ids)
-
-
 def test_processes_share_what_one_would_have(pairs):
     whole = next(_source(pairs, sentences="shuffled").training(2, 3))
     parts = [

@@ -1,4 +1,4 @@
-"""Training by copies of reports: exact in micro-batches, resumed alike, and it learns lengths."""
+"""Training by copies of reports: exact in micro-batches, with the words of the copies."""
 
 import json
 
@@ -10,7 +10,7 @@ import torch
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.data import sample_studies
-from vlscore.encoders import load_encoder
+from vlscore.encoders import load_encoder, vocabulary_of
 from vlscore.training import Start, TrainingSettings, train
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.minibatches import BatchSource
@@ -70,41 +70,11 @@ def test_micro_batches_give_the_gradients_of_the_whole_batch(pairs, micro_batch)
         torch.testing.assert_close(gradient, expected[name], rtol=1e-10, atol=1e-12)
 
 
-def run(table, out, **options):
-    settings = {"batch_size": 12, "epochs": 10, "learning_rate": 2e-3, "select": "loss"}
-    start = options.pop("start", Start(style="judging"))
-    return train(
-        opened(table),
-        out,
-        TrainingSettings(**{"objective": "judging", **settings, "validation_share": 0.5}),
-        start,
-        device="cpu",
-        **options,
-    )
-
-
-@pytest.mark.slow
-def test_a_run_learns_lengths_and_goes_on_where_it_was_stopped(table, tmp_path):
-    done = run(table, tmp_path / "whole")
-    losses = (tmp_path / "whole" / "log.csv").read_text().splitlines()
-    column = losses[0].split(",").index("loss")
-    found = [float(line.split(",")[column]) for line in losses[1:]]
-    assert sum(found[-3:]) < 0.8 * sum(found[:3])
-    encoder = load_encoder(done.encoder, weights=str(done.folder))
-    assert encoder.card.dim == 256
-    # A report is the sum of its sentences.
-    one, other = "Small left effusion.", "The heart is enlarged."
-    parts = encoder.encode_reports([one, other, f"{other} {one}"])
-    torch.testing.assert_close(parts[0] + parts[1], parts[2], rtol=1e-4, atol=1e-5)
-
-    def stop(shown):
-        if shown.step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(table, tmp_path / "stopped", on_step=stop, keep_seconds=0)
-    run(table, tmp_path / "stopped")
-    names = ("model.safetensors", "vocabulary.json")
-    for name in names:
-        contents = [(tmp_path / folder / name).read_bytes() for folder in ("whole", "stopped")]
-        assert contents[0] == contents[1], name
+def test_a_run_reads_the_words_of_copies(table, tmp_path):
+    settings = TrainingSettings("judging", batch_size=8, epochs=1, validation_share=0.3)
+    done = train(opened(table), tmp_path, settings, Start(style="judging"), device="cpu")
+    parts = {f"loss_{name}" for name in ("significant", "insignificant", "preference", "gap")}
+    assert parts <= set(done.to_pandas())
+    reports = [json.loads(line)["reference"] for line in table.read_text().splitlines()]
+    words = set(load_encoder(done.encoder, weights=tmp_path).tokenizer.words)
+    assert words > set(vocabulary_of(reports))

@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file
 
 from tests.conftest import REPOSITORY
-from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.errors import InvalidSetting
 from vlscore.training.processes import TrainingProcesses
@@ -87,26 +86,6 @@ def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_p
     assert _column(tmp_path / "one" / "validation.csv", "mean recall") == pytest.approx(
         _column(tmp_path / "two" / "validation.csv", "mean recall")
     )
-
-
-def test_a_table_is_read_by_the_first_process_alone(table, tmp_path, monkeypatch):
-    """The others wait for its pairs and never decode."""
-    import threading
-    import time
-
-    from vlscore.training import training_pairs as preparing
-    from vlscore.training.training_pairs import prepare, wait_for
-
-    monkeypatch.setattr(preparing, "_SECONDS_BETWEEN_LOOKS", 0.01)
-    made = opened(table)
-    found = []
-    waiting = threading.Thread(target=lambda: found.append(wait_for(tmp_path / "pairs")))
-    waiting.start()
-    time.sleep(0.05)
-    assert not found
-    pairs = prepare(made, tmp_path / "pairs")
-    waiting.join(30)
-    assert found[0].sha256 == pairs.sha256
 
 
 def test_a_batch_that_processes_cannot_share_is_refused(run_toy, tmp_path, monkeypatch):

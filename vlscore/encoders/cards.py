@@ -99,7 +99,7 @@ def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file by its published name, with its published checksums, if any.
+    """A file by its published name, with its published checksum, if any.
 
     Attributes:
         also: other names that it may have.
@@ -108,7 +108,6 @@ class PublishedFile:
     name: str
     also: tuple[str, ...] = ()
     md5: str | None = None
-    sha256: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

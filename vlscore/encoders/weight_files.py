@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 import socket
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from vlscore.core import file_digest
 from vlscore.encoders.cards import PublishedWeights, entry_of
 from vlscore.encoders.registry import ENCODERS, SHIPPED
 from vlscore.errors import ChecksumMismatch, UnknownName, WeightsNotFound
@@ -230,12 +230,7 @@ def weights_of(name: str) -> PublishedWeights:
 
 def weights_folder() -> Path:
     """Return the last folder of the search; it has a folder for each encoder, by its name."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "vlscore" / "weights"
 
 
@@ -288,13 +283,13 @@ def check_published(name: str, path: Path) -> bool:
     """
     entry = published_weights().get(name)
     stated = next((file for file in entry.files if file.name == path.name), None) if entry else None
-    kind = "md5" if stated and stated.md5 else "sha256"
-    expected = getattr(stated, kind, None)
-    if expected is None:
+    if stated is None or stated.md5 is None:
         return False
-    if (found := _file_digest(path, kind)) != expected:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "md5").hexdigest()
+    if found != stated.md5:
         raise ChecksumMismatch(
-            f"{path} has the {kind} {found}, but {name}'s authors state {expected}: it is "
+            f"{path} has the md5 {found}, but {name}'s authors state {stated.md5}: it is "
             "damaged or another version. Download it again; a model of your own can be given "
             "as weights=PATH"
         )
@@ -371,7 +366,7 @@ def _verify_file(path: Path) -> Verified:
         tensors=len(tensors),
         numbers=sum(tensor.numel() for tensor in tensors.values()),
         digest=tensors_digest(tensors),
-        sha256=_file_digest(path, "sha256"),
+        sha256=file_digest(path),
         published_for=tuple(name for name in published_weights() if check_published(name, path)),
     )
 
@@ -410,8 +405,3 @@ def _by_hand(entry: PublishedWeights) -> str:
         f"{entry.obtain} Source: {entry.source}. Then give its path as weights=PATH (--weights), "
         f"or put it into {weights_folder() / entry.name}, or set {HOME_VARIABLE} to its folder."
     )
-
-
-def _file_digest(path: Path, kind: str) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
