@@ -28,7 +28,16 @@ from vlscore.training.minibatches import BatchSource, PairBatch, Rows
 from vlscore.training.objective import Objective
 from vlscore.training.processes import TrainingProcesses
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.state import LOG, VALIDATIONS, Progress, States
+from vlscore.training.state import (
+    LOG,
+    LOGS,
+    VALIDATIONS,
+    Progress,
+    State,
+    States,
+    restore,
+    tensors_of,
+)
 from vlscore.training.step import (
     Features,
     Step,
@@ -236,6 +245,8 @@ OnStep = Callable[[StepProgress], None]
 class Training:
     """Training run: the encoder and objective, the batches, and the stored states.
 
+    After `run`, `rows` has the rows of each log.
+
     Attributes:
         encoder, objective: on their device.
         source: source of batches.
@@ -268,6 +279,8 @@ class Training:
         Raises: TrainingDiverged if a loss or a gradient is not finite; KeyboardInterrupt if the
             run was stopped.
         """
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in LOGS}
+        self._best: dict[str, torch.Tensor] = {}
         self._optimizer = make_optimizer(self.encoder, self.objective, self.settings, self.loaded)
         self.encoder.requires_grad_(True)
         self.objective.train()
@@ -275,7 +288,7 @@ class Training:
         with torch.random.fork_rng(devices=devices):
             progress = self._steps(self._resumed())
         if self.settings.select != "last" and progress.score is not None:
-            self.encoder.load_state_dict(self.states.best)
+            self.encoder.load_state_dict(self._best)
         self.encoder.eval().requires_grad_(False)
         return progress
 
@@ -289,7 +302,7 @@ class Training:
 
     def _resumed(self) -> Progress:
         state = self.states.checked() if self.processes.leads else None
-        step = torch.tensor(state["progress"]["step"] if state else 0, device=self.encoder.device)
+        step = torch.tensor(state.progress.step if state else 0, device=self.encoder.device)
         self.processes.copy_from_first([step])
         if not int(step):
             self.processes.copy_from_first(self.encoder.state_dict().values())
@@ -298,10 +311,9 @@ class Training:
         state = state or self.states.read()
         # The first process removes the file at the end.
         self.processes.wait()
-        for name, each in self._trained().items():
-            each.load_state_dict(state[name])
-        self.states.rows, self.states.best = state["rows"], state["best"]
-        return Progress(**state["progress"])
+        restore(self._trained(), state.tensors)
+        self.rows, self._best = state.rows, state.best
+        return state.progress
 
     def _steps(self, progress: Progress) -> Progress:
         if progress.ended:
@@ -344,7 +356,8 @@ class Training:
             stopped = self.is_stopped()
             if ended or stopped or time.monotonic() - stored_at > self.keep_seconds:
                 if self.processes.leads:
-                    self.states.store(progress, self._trained())
+                    tensors = tensors_of(self._trained())
+                    self.states.store(State(progress, self.rows, self._best, tensors))
                 stored_at = time.monotonic()
             if ended:
                 break
@@ -367,7 +380,7 @@ class Training:
 
     def _judged(self, progress: Progress, validated: Validated) -> Progress:
         """Return the progress after a validation; remember the weights if they are the best."""
-        self.states.rows[VALIDATIONS].append(plain(validated.row()))
+        self.rows[VALIDATIONS].append(plain(validated.row()))
         value = validated.mean_recall if self.settings.select == "recall" else -validated.loss
         score = torch.tensor(value, dtype=torch.float64, device=self.encoder.device)
         # The first process decides, because values may differ in the last digit between processes.
@@ -375,11 +388,11 @@ class Training:
         after = progress.validated(float(score), validated.row())
         if after.best_step == progress.step:
             state = self.encoder.state_dict().items()
-            self.states.best = {name: value.detach().cpu().clone() for name, value in state}
+            self._best = {name: value.detach().cpu().clone() for name, value in state}
         return after
 
     def _log_step(self, step: int, rate: float, norm: float, parts: dict[str, float]) -> None:
         row = {"step": step, "epoch": (step - 1) // self.source.steps_in_epoch + 1}
         losses = {f"loss_{name}": value for name, value in parts.items()}
         total = {"learning_rate": rate, "loss": sum(parts.values())}
-        self.states.rows[LOG].append(plain({**row, **total, **losses, "gradient": norm}))
+        self.rows[LOG].append(plain({**row, **total, **losses, "gradient": norm}))

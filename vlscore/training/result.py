@@ -64,7 +64,7 @@ def write_result(
         calibration = measure_constant(held, towers, preparation, training.settings.seed)
     write_config(folder / CONFIG, config)
     encoder.save(folder, _card(encoder, facts, calibration))  # type: ignore[operator]
-    logs = {name: pandas.DataFrame(training.states.rows[name]) for name in LOGS}
+    logs = {name: pandas.DataFrame(training.rows[name]) for name in LOGS}
     tables = []
     if progress.best is not None:
         best = pandas.DataFrame([progress.best])
