@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import ChangeWords
-from vlscore.findings.tokens import Match, Token
+from vlscore.findings.tokens import Match, Token, number_before
 from vlscore.findings.types import TemporalChange
 
 _STOPS = frozenset((".", ";", ":"))
@@ -20,6 +20,7 @@ _STATES = frozenset(
         *("reduced", "diminished"),
     )
 )
+_UNITS = frozenset(("mm", "cm", "millimeter", "centimeter"))
 _VERBS = frozenset(("is", "are", "appear", "appears", "seem", "seems", "look", "looks"))
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
@@ -96,7 +97,7 @@ def _composed(
         elif (
             _begins_before(tokens, word, _BECOME)
             or _before(tokens, word, earlier, simple)
-            or _is_predicate(tokens, word)
+            or _is_predicate(tokens, word, found.get("mention", ()))
         ):
             yield _made(word.first, word.last, word.entry)
     for word in found.get("event", ()):
@@ -110,12 +111,30 @@ def _composed(
             tokens[word.first].form not in _STATES and _before(tokens, word, earlier, simple)
         ):
             yield _made(word.first, last, word.entry)
-    diseases = [m for m in found.get("mention", ()) if m.entry in words.diseases]
-    for word in found.get("disease", ()):
-        ends = word.last == len(tokens) or tokens[word.last].form in (*_STOPS, ",")
-        if any(0 <= m.first - word.last < 3 or (ends and m.last == word.first) for m in diseases):
-            yield word._replace(layer="change")
+    yield from _of_diseases(tokens, found, words)
     yield from _now_normal(tokens, found, earlier)
+    yield from _measured(tokens, earlier)
+
+
+def _of_diseases(
+    tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
+) -> Iterator[Match]:
+    """Find "increased atelectasis", "effusion, increased", "increase in the effusion"."""
+    mentions = found.get("mention", ())
+    diseases = [
+        m
+        for m in mentions
+        if m.entry in words.diseases or tokens[m.last - 1].form in words.excesses
+    ]
+    before = [*diseases, *(m for m in mentions if m.entry in words.predicated)]
+    for word in found.get("disease", ()):
+        least = word.first - (word.first > 0 and tokens[word.first - 1].form == ",")
+        ends = _ends_clause(tokens, word)
+        reach = 1 if tokens[word.first].form == "less" else 3
+        if any(0 <= m.first - word.last < reach for m in diseases) or (
+            ends and any(least <= m.last <= word.first for m in before)
+        ):
+            yield word._replace(layer="change")
 
 
 def _made(first: int, last: int, value: str) -> Match:
@@ -161,7 +180,7 @@ def _after(
         between = range(word.last, max(first, word.last))
         if any(tokens[p].form in _STOPS for p in between):
             return None
-        if any(word.last <= s.first < first for s in simple):
+        if any(word.last <= s.first <= first for s in simple):
             return None
         return _Time(first, last)
     return None
@@ -188,11 +207,16 @@ def _before(
     return False
 
 
-def _is_predicate(tokens: Sequence[Token], word: Match) -> bool:
-    """Return whether the word ends a clause: "the effusion is larger.", "effusion, larger."."""
-    ends = word.last == len(tokens) or tokens[word.last].form in (*_STOPS, ",")
+def _is_predicate(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]) -> bool:
+    """Return whether the word ends a clause: "the effusion is larger.", "Effusion larger."."""
     apart = word.first > 1 and tokens[word.first - 1].form == ","
-    return ends and (apart or _begins_before(tokens, word, _VERBS))
+    return _ends_clause(tokens, word) and (
+        apart or any(m.last == word.first for m in mentions) or _begins_before(tokens, word, _VERBS)
+    )
+
+
+def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:
+    return word.last == len(tokens) or tokens[word.last].form in (*_STOPS, ",")
 
 
 def _denied(tokens: Sequence[Token], match: Match, words: ChangeWords) -> Match:
@@ -235,6 +259,29 @@ def _now_normal(
             between = [tokens[p].form for p in range(last, max(last, normal.first))]
             if "now" in between and _STOPS.isdisjoint(between):
                 yield _made(first, normal.last, TemporalChange.RESOLVED)
+
+
+def _measured(tokens: Sequence[Token], earlier: Sequence[tuple[int, int]]) -> Iterator[Match]:
+    """Find two measurements in one unit: "now 2 cm above the carina, previously 5"."""
+    for first, last in earlier:
+        if tokens[first].form not in ("previously", "formerly", "was"):
+            continue
+        behind = [p for p in range(last, min(last + 3, len(tokens))) if _is_digit(tokens[p])]
+        ahead = [p for p in range(first) if _is_digit(tokens[p]) and tokens[p + 1].form in _UNITS]
+        if not behind or not ahead:
+            continue
+        own = number_before(tokens, ahead[-1] + 1)[1] or 0.0
+        unit = behind[0] + 1 < len(tokens) and tokens[behind[0] + 1].form in _UNITS
+        if unit and tokens[behind[0] + 1].form != tokens[ahead[-1] + 1].form:
+            continue
+        before = number_before(tokens, behind[0] + 1)[1] or 0.0
+        value = TemporalChange.WORSE if own > before else TemporalChange.IMPROVED
+        end = behind[0] + 1 + unit
+        yield _made(first, end, TemporalChange.UNCHANGED if own == before else value)
+
+
+def _is_digit(token: Token) -> bool:
+    return token.form[0].isdecimal()
 
 
 def _is_wished(tokens: Sequence[Token], match: Match, words: ChangeWords) -> bool:

@@ -115,7 +115,7 @@ _GRAMMAR = {
     *("copulas", "contrasts", "finding_joints", "trailing_openers", "chain", "predicates"),
     *("relatives", "anaphors", "label_stops", "labels_of_absence", "labels_of_presence"),
     *("labels_of_detail", "labels_of_devices", "labels_of_answers", "clause_joints"),
-    *("clause_leads", "answers_no", "answers_yes", "answer_fillers"),
+    *("said_before_comma", "clause_leads", "answers_no", "answers_yes", "answer_fillers"),
 }
 
 
@@ -171,6 +171,7 @@ class SentencePattern(NamedTuple):
 class ChangeWords:
     """Words with which phrases of change are composed; see `change.toml`.
 
+    `excesses` are nouns of abnormality, which "increased" compares as it does diseases.
     `earlier` name an earlier time only behind one of `before`. `wishes` precede a change that has
     not happened, `denials` (with `after_denials` between) one that is none. `moving` are degrees
     of a change. `more_topics` and `more_observations` are better with more of them, if the change
@@ -178,6 +179,8 @@ class ChangeWords:
     """
 
     diseases: frozenset[str]
+    predicated: frozenset[str]
+    excesses: frozenset[str]
     before: frozenset[str]
     earlier: frozenset[str]
     wishes: frozenset[str]
@@ -349,6 +352,8 @@ def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> ChangeWords:
     more = data["more"]
     return ChangeWords(
         diseases=frozenset(name for each in data["disease"] for name in each["observations"]),
+        predicated=frozenset(data["predicate"]["observations"]),
+        excesses=frozenset(data["excess"]["words"]),
         before=frozenset(data["earlier"]["before"]),
         earlier=frozenset(data["earlier"]["after"]),
         wishes=frozenset(data["wish"]["words"]),

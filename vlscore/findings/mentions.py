@@ -199,9 +199,12 @@ class _Frames:
         return None
 
     def _parted(self, last: int, first: int) -> bool:
-        return first - last > _LONGEST_GAP or not self._grammar["subject_stops"].isdisjoint(
-            self._forms[last:first]
-        )
+        between = self._forms[last:first]
+        if len(between) > _LONGEST_GAP:
+            return True
+        if len(between) > 1 and self._grammar["said_before_comma"].issuperset(between):
+            return False
+        return not self._grammar["subject_stops"].isdisjoint(between)
 
     def _normal_after(self, word: Match) -> list[Subject]:
         """Subjects that a preceding word calls normal: "normal heart size and aorta"."""

@@ -36,6 +36,7 @@ class Spellings(NamedTuple):
         american: British spelling or misspelling -> the lexicons' spelling.
         short: first form of an abbreviation -> (its further forms, the forms it stands for),
             longest first.
+        no_unit: forms that are a unit behind a number, and an abbreviation elsewhere.
         glue: function words that may stick to another word.
         whole: words that are never cut.
     """
@@ -43,6 +44,7 @@ class Spellings(NamedTuple):
     singular: Mapping[str, str]
     american: Mapping[str, str]
     short: Mapping[str, Sequence[tuple[tuple[str, ...], tuple[str, ...]]]]
+    no_unit: frozenset[str]
     glue: frozenset[str]
     whole: frozenset[str]
 
@@ -53,7 +55,8 @@ def spellings() -> Spellings:
     path = resource_path("perturbations", "lexicons", "spellings.toml")
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     short: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
-    for phrase, meaning in {**data["abbreviations"], **data["ambiguous"]}.items():
+    meanings = {**data["abbreviations"], **data["ambiguous"], **data["no_unit"]}
+    for phrase, meaning in meanings.items():
         first, *rest = phrase.split()
         short.setdefault(first, []).append((tuple(rest), tuple(meaning.split())))
     for entries in short.values():
@@ -63,6 +66,7 @@ def spellings() -> Spellings:
         data["singular"],
         data["american"],
         short,
+        frozenset(data["no_unit"]),
         frozenset(glue["words"]),
         frozenset(glue["whole"]),
     )
@@ -131,12 +135,14 @@ def tokenize(text: str) -> list[Token]:
 
 def _in_full(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens with the words that abbreviations stand for."""
-    short = spellings().short
+    short, no_unit = spellings().short, spellings().no_unit
     full: list[Token] = []
     position = 0
     while position < len(tokens):
         token = tokens[position]
         for rest, meaning in short.get(token.form, ()):
+            if not rest and token.form in no_unit and full and _is_number(full[-1].form):
+                continue
             last = position + len(rest)
             if last < len(tokens) and all(
                 tokens[position + 1 + k].form == form for k, form in enumerate(rest)
@@ -149,6 +155,11 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
             full.append(token)
         position += 1
     return full
+
+
+def _is_number(form: str) -> bool:
+    """Return whether a form is a number, or stands for one before a unit."""
+    return form[0].isdecimal() or form in _NUMBERS or form in _NUMBERLIKE
 
 
 _PART = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)(?=\s|$)|([^()]+)")
@@ -368,8 +379,13 @@ def _below(node: _Node, forms: Sequence[str]) -> _Node:
 
 _LONGEST_GLUED = 60
 _MOST_CUTS = 10_000
-_WORDS_OF_NUMBER = "one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {word: str(k) for k, word in enumerate(_WORDS_OF_NUMBER.split(), start=1)}
+_WORDS_OF_NUMBER = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty"
+)
+_NUMBERS = {word: str(k) for k, word in enumerate(_WORDS_OF_NUMBER.split())}
+_NUMBERS |= {"thirty": "30", "forty": "40", "fifty": "50"}
+_NUMBERLIKE = frozenset(("xxxx", "a", "few", "several", "half", "x", "by", "per", "-", "in"))
 _MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
 
 
@@ -421,8 +437,25 @@ def _sizes(tokens: Sequence[Token]) -> list[Modifier]:
         factor = _MILLIMETRES.get(tokens[i].form)
         if factor is None:
             continue
-        number = _NUMBERS.get(tokens[i - 1].form, tokens[i - 1].form)
-        if number.isascii() and number[0].isdecimal():
-            value = (Axis.SIZE, f"{float(number) * factor:g}")
-            sizes.append(Modifier(i - 1, i + 1, (value,)))
+        first, number = number_before(tokens, i)
+        if number is not None:
+            sizes.append(Modifier(first, i + 1, ((Axis.SIZE, f"{number * factor:g}"),)))
     return sizes
+
+
+def number_before(tokens: Sequence[Token], last: int) -> tuple[int, float | None]:
+    """Return where the number right before a token begins, and the number; None without one.
+
+    It may be dictated: "two point five".
+    """
+    number = _number(tokens[last - 1])
+    if number is not None and last > 2 and tokens[last - 2].form == "point":
+        whole = _number(tokens[last - 3])
+        if whole is not None and number < 10:
+            return last - 3, whole + number / 10
+    return last - 1, number
+
+
+def _number(token: Token) -> float | None:
+    digits = _NUMBERS.get(token.form, token.form)
+    return float(digits) if digits.isascii() and digits[0].isdecimal() else None

@@ -267,6 +267,8 @@ class _ReportComparison:
             named = [n[0] for r in near if (n := naming_of(statement, r, tables)) is not None]
             if Naming.SAME in named or Naming.COARSER in named:
                 continue
+            if _is_sign_of(statement, self._reference, tables):
+                continue
             if statement.concept in named_already or (statement.doubtful and named):
                 continue
             named_already.add(statement.concept)
@@ -302,6 +304,8 @@ class _ReportComparison:
             if statement.concept in named_already:
                 continue
             named_already.add(statement.concept)
+            if _is_sign_of(statement, self._candidate, tables):
+                continue
             if Naming.COARSER in named:
                 grade = milder(grade, 1, "named less exactly")
             elif any((c.concept, statement.concept) in tables.kin for c in near):
@@ -361,6 +365,17 @@ def _agree(candidate: Statement, reference: Statement) -> bool:
     """Return whether two statements may share a place: sides overlap, levels are not far apart."""
     allowed = (None, PlaceConflict.PART_OF_SIDES, PlaceConflict.NEXT_LEVEL)
     return place_conflict(candidate, reference) in allowed
+
+
+def _is_sign_of(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
+    """Return whether a finding of the report includes it as a sign: "effusion with shift"."""
+    observation = statement.finding.observation
+    return any(
+        observation in other.observations
+        and other.concept != statement.concept
+        and (observation in tables.lexicon.midline or _agree(statement, other))
+        for other in report.statements
+    )
 
 
 def _quote(text: str, statement: Statement) -> Quote:
