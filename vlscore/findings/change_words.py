@@ -29,7 +29,14 @@ _BECOME = frozenset(("become", "becoming", "became", "grown", "now", "further", 
 _BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never", "there", "again"))
 #: Tokens between a word of change and the earlier examination after it, or before it.
 _REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
-_WISHED = 4
+_WISHED, _REACH_OF_DISEASE = 4, 5
+#: Where one of these stands between them, "increased" speaks of something else than the disease.
+_PARTING = frozenset(
+    (
+        *(",", ".", ";", ":", "and", "or", "with", "without", "in", "of", "to", "at", "by", "is"),
+        *("are", "no", "but", "which", "may", "suggesting", "from", "due", "size", "marking"),
+    )
+)
 
 
 def find_changes(
@@ -130,10 +137,12 @@ def _of_diseases(
     for word in found.get("disease", ()):
         least = word.first - (word.first > 0 and tokens[word.first - 1].form == ",")
         ends = _ends_clause(tokens, word)
-        reach = 1 if tokens[word.first].form == "less" else 3
-        if any(0 <= m.first - word.last < reach for m in diseases) or (
-            ends and any(least <= m.last <= word.first for m in before)
-        ):
+        reach = 1 if tokens[word.first].form == "less" else _REACH_OF_DISEASE
+        if any(
+            0 <= m.first - word.last < reach
+            and _PARTING.isdisjoint(t.form for t in tokens[word.last : m.first])
+            for m in diseases
+        ) or (ends and any(least <= m.last <= word.first for m in before)):
             yield word._replace(layer="change")
 
 

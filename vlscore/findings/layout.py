@@ -68,6 +68,27 @@ def divide(
 
 
 def _clauses(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
+    """Return the clauses of a text with dictated full stops ("period"), or without punctuation."""
+    if any(token.form == "period" for token in tokens):
+        return [c for part in _sentences(tokens, lexicon) for c in _unpunctuated(part, lexicon)]
+    return _unpunctuated(tokens, lexicon)
+
+
+def _sentences(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
+    """Return the parts of a text between the full stops that are dictated as "period"."""
+    before, after = lexicon.grammar["before_period"], lexicon.grammar["after_period"]
+    stops = [
+        position
+        for position, token in enumerate(tokens)
+        if token.form == "period"
+        and (position == 0 or tokens[position - 1].form not in before)
+        and (position + 1 == len(tokens) or tokens[position + 1].form not in after)
+    ]
+    parts = [tokens[first + 1 : last] for first, last in pairwise((-1, *stops, len(tokens)))]
+    return [part for part in parts if part] or [tokens]
+
+
+def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
     """Return the clauses of a long text without any punctuation, as dictation may come; else all.
 
     A clause begins with "there is", with a denial, and where a part of the chest gets a predicate.

@@ -115,7 +115,16 @@ _GRAMMAR = {
     *("copulas", "contrasts", "finding_joints", "trailing_openers", "chain", "predicates"),
     *("relatives", "anaphors", "label_stops", "labels_of_absence", "labels_of_presence"),
     *("labels_of_detail", "labels_of_devices", "labels_of_answers", "clause_joints"),
-    *("said_before_comma", "clause_leads", "answers_no", "answers_yes", "answer_fillers"),
+    *(
+        "said_before_comma",
+        "gap_adjectives",
+        "before_period",
+        "after_period",
+        "clause_leads",
+        "answers_no",
+        "answers_yes",
+        "answer_fillers",
+    ),
 }
 
 

@@ -166,7 +166,9 @@ class _Frames:
             if subject.first < end:
                 continue
             gap = range(end, subject.first)
-            joined = end > last or any(p in in_state for p in gap)
+            joined = end > last or any(
+                p in in_state or self._forms[p] in self._grammar["gap_adjectives"] for p in gap
+            )
             if subject.first - last > _LONGEST_GAP or not all(
                 p in in_state or self._fills_gap(self._forms[p], joined) for p in gap
             ):

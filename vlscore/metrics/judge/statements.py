@@ -39,6 +39,9 @@ _LINK = re.compile(
 _REMEMBERED = 2048
 #: Scales of words.toml that do not grade a finding.
 _NO_GRADES = frozenset(("number", "age"))
+#: Words whose singular states that there is one, and the rank of "single".
+_ONE = ("granuloma", "nodule", "mass")
+_SINGLE = 1
 #: Words between two findings of which one is there.
 _OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|/|\?", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
@@ -161,7 +164,7 @@ def _statement(
     tables: JudgeTables,
 ) -> Statement:
     concept = _concept_of(text, finding, tables)
-    grade, number, age = _grades(finding, tables)
+    grade, number, age = _grades(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
     return Statement(
         concept=concept,
@@ -219,7 +222,7 @@ def _level(attribute: Attribute, tables: JudgeTables) -> SeverityLevel | None:
 
 
 def _grades(
-    finding: Finding, tables: JudgeTables
+    text: str, finding: Finding, tables: JudgeTables
 ) -> tuple[SeverityLevel | None, int | None, int | None]:
     """Return the first grade, and the ranks of the first number and of the first age."""
     grade = None
@@ -231,7 +234,10 @@ def _grades(
                 ranks.setdefault(level.scale, level.rank)
             else:
                 grade = grade or level
-    return grade, ranks.get("number"), ranks.get("age")
+    number = ranks.get("number")
+    if number is None and finding.span.of(text).lower().endswith(_ONE):
+        number = _SINGLE
+    return grade, number, ranks.get("age")
 
 
 def _concept_of(text: str, finding: Finding, tables: JudgeTables) -> str:
