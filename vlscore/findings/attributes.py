@@ -115,8 +115,20 @@ class _Linker:
                 continue
             while position < len(splits) and modifier.first >= splits[position]:
                 position += 1
-            own[position].append(modifier)
+            behind = position > 0 and self._is_aside(modifier, self._ends[position - 1])
+            own[position - behind].append(modifier)
         return own
+
+    def _is_aside(self, modifier: Modifier, end: int) -> bool:
+        """Return whether a change stands between commas behind a finding: "nodule, new, ..."."""
+        first, last = modifier.first, modifier.last
+        return (
+            modifier.is_change
+            and first == end + 1
+            and self._tokens[end].form == ","
+            and last < len(self._tokens)
+            and self._tokens[last].form in (",", ";")
+        )
 
     def _states_finding(self, modifier: Modifier) -> bool:
         """Return whether a change is the finding: "heart size is mildly increased"."""
@@ -125,14 +137,15 @@ class _Linker:
         )
 
     def _speaks_of_other(self, modifier: Modifier) -> bool:
-        """Return whether it precedes a part without a finding: "*stable* mediastinum with ..."."""
+        """Return whether it is said of a part without a finding: "*stable* mediastinum with ..."."""
         start = self._start(0)
         if modifier.is_place or modifier.last > start:
             return False
         return any(
-            modifier.last <= subject.first
-            and any(self._is_joint(p) for p in range(subject.last, start))
+            any(self._is_joint(p) for p in range(max(subject.last, modifier.last), start))
             for subject in self._subjects
+            if modifier.last <= subject.first
+            or (modifier.is_change and subject.last == modifier.first)
         )
 
     def _is_joint(self, position: int) -> bool:

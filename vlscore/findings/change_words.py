@@ -20,6 +20,10 @@ _STATES = frozenset(
         *("reduced", "diminished"),
     )
 )
+#: What has only so resolved has improved.
+_PARTLY = frozenset(("nearly", "almost", "partially", "partly", "mostly", "incompletely"))
+_DEGREES = frozenset(("slight", "mild", "moderate", "marked", "somewhat", "much"))
+_CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
 _UNITS = frozenset(("mm", "cm", "millimeter", "centimeter"))
 _VERBS = frozenset(("is", "are", "appear", "appears", "seem", "seems", "look", "looks"))
 #: Changes of amount.
@@ -30,6 +34,9 @@ _BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never",
 #: Tokens between a word of change and the earlier examination after it, or before it.
 _REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
 _WISHED, _REACH_OF_DISEASE = 4, 5
+_NEW_CLAUSE = frozenset(
+    (*_STOPS, "and", "with", "no", "without", "is", "are", "but", "heart", "lung")
+)
 #: Where one of these stands between them, "increased" speaks of something else than the disease.
 _PARTING = frozenset(
     (
@@ -88,6 +95,7 @@ def _composed(
 ) -> Iterator[Match]:
     earlier = earlier_times(tokens, found.get("earlier", ()), words)
     simple = found.get("change", ())
+    named = [m for layer in ("mention", "subject", "topic") for m in found.get(layer, ())]
     for word in found.get("unseen", ()):
         time = _after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
         if time is not None:
@@ -104,7 +112,7 @@ def _composed(
         elif (
             _begins_before(tokens, word, _BECOME)
             or _before(tokens, word, earlier, simple)
-            or _is_predicate(tokens, word, found.get("mention", ()))
+            or _is_predicate(tokens, word, named)
         ):
             yield _made(word.first, word.last, word.entry)
     for word in found.get("event", ()):
@@ -113,7 +121,9 @@ def _composed(
         have = _perfect(tokens, word)
         if have is not None:
             denied = any(tokens[p].form in ("not", "never") for p in range(have, word.first))
-            yield _made(have, last, TemporalChange.UNCHANGED if denied else word.entry)
+            partly = any(tokens[p].form in _PARTLY for p in range(have, word.first))
+            value = TemporalChange.IMPROVED if partly else word.entry
+            yield _made(have, last, TemporalChange.UNCHANGED if denied else value)
         elif time is not None or (
             tokens[word.first].form not in _STATES and _before(tokens, word, earlier, simple)
         ):
@@ -135,15 +145,36 @@ def _of_diseases(
     ]
     before = [*diseases, *(m for m in mentions if m.entry in words.predicated)]
     for word in found.get("disease", ()):
-        least = word.first - (word.first > 0 and tokens[word.first - 1].form == ",")
-        ends = _ends_clause(tokens, word)
-        reach = 1 if tokens[word.first].form == "less" else _REACH_OF_DISEASE
+        form = tokens[word.first].form
+        reach = 1 if form == "less" else _REACH_OF_DISEASE
         if any(
             0 <= m.first - word.last < reach
+            and not any(word.last <= o.first and o.last <= m.first for o in mentions)
             and _PARTING.isdisjoint(t.form for t in tokens[word.last : m.first])
-            for m in diseases
-        ) or (ends and any(least <= m.last <= word.first for m in before)):
+            for m in (mentions if form == "worse" else diseases)
+        ) or (_ends_clause(tokens, word) and _said_behind(tokens, word, before)):
             yield word._replace(layer="change")
+
+
+def _said_behind(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]) -> bool:
+    """Return whether a word is said of a mention before it: "effusion, right larger, increased"."""
+    start = word.first
+    while start > 0 and _is_degree(tokens[start - 1].form):
+        start -= 1
+    apart = start > 0 and tokens[start - 1].form == ","
+    return any(
+        m.last in (start, word.first)
+        or (
+            apart
+            and 0 <= start - m.last <= _REACH
+            and _NEW_CLAUSE.isdisjoint(t.form for t in tokens[m.last : start])
+        )
+        for m in mentions
+    )
+
+
+def _is_degree(form: str) -> bool:
+    return form.endswith("ly") or form in _DEGREES
 
 
 def _made(first: int, last: int, value: str) -> Match:
@@ -216,16 +247,17 @@ def _before(
     return False
 
 
-def _is_predicate(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]) -> bool:
+def _is_predicate(tokens: Sequence[Token], word: Match, named: Sequence[Match]) -> bool:
     """Return whether the word ends a clause: "the effusion is larger.", "Effusion larger."."""
     apart = word.first > 1 and tokens[word.first - 1].form == ","
     return _ends_clause(tokens, word) and (
-        apart or any(m.last == word.first for m in mentions) or _begins_before(tokens, word, _VERBS)
+        apart or any(m.last == word.first for m in named) or _begins_before(tokens, word, _VERBS)
     )
 
 
 def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:
-    return word.last == len(tokens) or tokens[word.last].form in (*_STOPS, ",")
+    after = [token.form for token in tokens[word.last : word.last + 2]]
+    return not after or after[0] in _CLAUSE_ENDS or after == ["and", "now"]
 
 
 def _denied(tokens: Sequence[Token], match: Match, words: ChangeWords) -> Match:

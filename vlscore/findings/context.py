@@ -384,7 +384,7 @@ def pattern_category(
 def _first_word(tokens: Sequence[Token]) -> int:
     """Position of the first token that is no list number or punctuation."""
     for position, token in enumerate(tokens):
-        if token.form[0].isalpha() or token.form == "?":
+        if token.form[0].isalpha() or token.form in "?¿":
             return position
         following = tokens[position + 1].form if position + 1 < len(tokens) else ""
         if token.form[0].isdecimal() and following not in (".", ")", ":"):

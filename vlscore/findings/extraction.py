@@ -5,6 +5,7 @@ such as "this" to an earlier finding. `read_sentence` reads one sentence on its 
 lexicons, applies ConText, attaches attributes, and classifies the sentence.
 """
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,7 +16,15 @@ from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.change_words import find_changes
 from vlscore.findings.context import Sections, find_denials
-from vlscore.findings.layout import PLAIN, Setting, divide, ends_block, is_detail, with_details
+from vlscore.findings.layout import (
+    HEDGE,
+    PLAIN,
+    Setting,
+    divide,
+    ends_block,
+    is_detail,
+    with_details,
+)
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.tokens import Match, Modifier, Token, find_modifiers, tokenize
@@ -210,6 +219,7 @@ def _finding(
     )
 
 
+_DOUBTS = re.compile(r"(?<![^\s(,/])\?(?=\s?(?!(?:no|none|yes)\b)[a-z])", re.IGNORECASE)
 # Characters that contain a sentence's first two words, which may refer to the previous sentence.
 _OPENING = 40
 
@@ -233,7 +243,9 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     setting = PLAIN
     anchor: int | None = None
     end = 0
-    for index, found in enumerate(split_sentences(report)):
+    # A question mark before a word doubts it, and ends no sentence.
+    read = _DOUBTS.sub(HEDGE, report)
+    for index, found in enumerate(split_sentences(read)):
         between = report[end : found.start]
         span = Span(found.start, found.end)
         setting = setting.across(between)

@@ -27,6 +27,8 @@ _MARKS = re.compile(
 #: A box to tick; the first group holds what ticks it.
 BOX = re.compile(r"\[\s{0,3}([xX✓✔]?)\s{0,3}\]|\(\s{0,3}([xX✓✔]?)\s{0,3}\)|([☑☒■✓✔])|[☐□▢✗✘]")
 _CELL = re.compile(r"(?<![^\S\t\n])[^\S\t\n]*+[|\t]|(?<=\S)[^\S\n]{3,}(?=\S)")
+#: What a question mark is read as that doubts what follows it ("opacity ?pneumonia").
+HEDGE = "¿"
 _TICKS = frozenset("xX✓✔☑☒■")
 _DASHES = frozenset("-–—=→?")
 _SIDES = {"r": "right", "l": "left"}
@@ -242,6 +244,8 @@ class _LayoutReader:
         """Return the one label that ends in a dash, a question mark or a line of dots."""
         for at, token in enumerate(tokens[: _LONGEST_LABEL + 1]):
             after = at + 1
+            if self._text[token.start] == HEDGE:
+                continue
             if token.form == ".":
                 while after < len(tokens) and tokens[after].form == ".":
                     after += 1
