@@ -87,6 +87,8 @@ SEVERITIES: Mapping[int, str] = {
     4: "urgent",
     5: "emergent",
 }
+#: Errors about a comparison with an earlier examination; they count half in the rating.
+_COMPARISONS = (ErrorCategory.FALSE_COMPARISON, ErrorCategory.OMITTED_COMPARISON)
 #: The least severity of an error that a clinician would act on.
 SIGNIFICANT = 3
 
@@ -184,8 +186,8 @@ class Judgement:
     @property
     def uncompared(self) -> "Judgement":
         """Return the judgement without errors about comparisons with earlier examinations."""
-        left_out = (ErrorCategory.FALSE_COMPARISON, ErrorCategory.OMITTED_COMPARISON)
-        return Judgement(tuple(e for e in self.errors if e.category not in left_out), self.found)
+        errors = tuple(e for e in self.errors if e.category not in _COMPARISONS)
+        return Judgement(errors, self.found)
 
     @property
     def count(self) -> int:
@@ -266,7 +268,7 @@ def nothing_done() -> None:
 
 
 #: Weight in the rating of an error of each severity, and of a correct finding of that severity.
-WEIGHTS: Mapping[int, float] = {1: 0.25, 2: 0.5, 3: 1.0, 4: 1.5, 5: 2.0}
+WEIGHTS: Mapping[int, float] = {1: 0.25, 2: 0.5, 3: 1.0, 4: 1.5, 5: 3.0}
 #: Weight that every report has as correct: without it, one error in a normal report would score 0.
 BASE = 0.75
 
@@ -274,11 +276,15 @@ BASE = 0.75
 def rating(judgement: Judgement) -> float:
     """Return the weighted share of correct statements among correct ones and errors, in (0, 1].
 
-    It is (b + R) / (b + R + W): W sums WEIGHTS over the errors, R over the correct findings of
-    the candidate, and b is 0.75. It is 1 without an error.
+    It is (b + R) / (b + R + W): W sums WEIGHTS over the errors, half of it for an error about a
+    comparison, R over the correct findings of the candidate, and b is 0.75. It is 1 without an
+    error.
     """
     right = BASE + sum(WEIGHTS[severity] for severity in judgement.found)
-    wrong = sum(WEIGHTS[error.severity] for error in judgement.errors)
+    wrong = sum(
+        WEIGHTS[error.severity] * (0.5 if error.category in _COMPARISONS else 1.0)
+        for error in judgement.errors
+    )
     return right / (right + wrong)
 
 

@@ -274,8 +274,6 @@ class _ReportComparison:
             named_already.add(statement.concept)
             if Naming.MORE_EXACT in named:
                 grade = milder(grade, 2, "the reference names it less exactly")
-            elif any((statement.concept, r.concept) in tables.kin for r in near):
-                grade = milder(grade, 1, "the reference has one that looks alike")
             line, correction = self._lines.without(statement)
             yield ErrorItem(
                 ErrorCategory.FALSE_FINDING,
@@ -308,8 +306,6 @@ class _ReportComparison:
                 continue
             if Naming.COARSER in named:
                 grade = milder(grade, 1, "named less exactly")
-            elif any((c.concept, statement.concept) in tables.kin for c in near):
-                grade = milder(grade, 1, "the candidate has one that looks alike")
             if statement.doubtful:
                 if grade.severity == 1:
                     continue
