@@ -179,11 +179,27 @@ class _Linker:
         """Let mentions without a place take that of a neighbour in the same enumeration."""
         linked = [self._enumerated(i) for i in range(len(self._groups) - 1)]
         for i, link in enumerate(linked):
-            if link and not any(m.is_place for m in self._own[i + 1]):
+            if link and not any(m.is_place for m in self._own[i + 1]) and not self._shares(i + 1):
                 self._inherit(i + 1, places_of(self.attributes[self._groups[i][0]]))
         for i in reversed(range(len(linked))):
             if linked[i] and not places_of(self.attributes[self._groups[i][0]]):
                 self._inherit(i, self._places_for_earlier(i + 1))
+
+    def _shares(self, group: int) -> bool:
+        """Return whether it has the place of the next group: "left mass, and scar *or* cyst right"."""
+        if group + 1 >= len(self._groups) or not places_of(self._places_behind(group + 1)):
+            return False
+        forms = [t.form for t in self._tokens[self._ends[group] : self._start(group + 1)]]
+        return "or" in forms or "versus" in forms or "vs" in forms
+
+    def _places_behind(self, group: int) -> list[Attribute]:
+        """Return the own words of a group that stand behind it."""
+        return [
+            a
+            for m in self._own[group]
+            if m.first >= self._ends[group]
+            for a in m.attributes(self._tokens)
+        ]
 
     def _places_for_earlier(self, group: int) -> list[Attribute]:
         """Return places after a group, or between it and the group before without a joint."""

@@ -39,6 +39,13 @@ _FARTHEST = 2 * _LONGEST_LABEL
 _LEADER = 4
 #: Words of a text without punctuation from which it is taken to be several clauses.
 _LONGEST_CLAUSE = 15
+#: Words of a part of the chest that stand before its name ("in *the left* upper lobe").
+_BEFORE_PARTS = frozenset(
+    (
+        *("the", "left", "right", "l", "r", "lt", "rt", "both", "upper", "lower", "middle", "mid"),
+        *("lateral", "medial", "anterior", "posterior", "bilateral"),
+    )
+)
 _PUNCTUATION = frozenset((",", ".", ";", ":"))
 
 
@@ -101,7 +108,9 @@ def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
     found = lexicon.trie.find(tokens)
     starts = set()
     for match in found.get("subject", ()):
-        first = match.first - (match.first > 0 and tokens[match.first - 1].form == "the")
+        first = match.first
+        while first > 0 and tokens[first - 1].form in _BEFORE_PARTS:
+            first -= 1
         is_said = match.last < len(tokens) and tokens[match.last].form in copulas
         if is_said and tokens[first - 1].form not in leads:
             starts.add(first)

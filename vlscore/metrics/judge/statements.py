@@ -353,7 +353,8 @@ def _explains(
     for position in reversed(range(len(stated))):
         sign = stated[position]
         pair = sign.concept, new.concept
-        if sign.last_line == before and (pair in tables.signs or pair in tables.kin):
+        explains = sign.concept == new.concept or pair in tables.signs or pair in tables.kin
+        if sign.last_line == before and explains:
             also = (sign.also | new.concepts) - {sign.concept}
             observations = sign.observations | new.observations
             stated[position] = replace(sign, also=also, observations=observations)
