@@ -42,8 +42,8 @@ _NO_GRADES = frozenset(("number", "age"))
 #: Words whose singular states that there is one, and the rank of "single".
 _ONE = ("granuloma", "nodule", "mass")
 _SINGLE = 1
-#: Words between two findings of which one is there.
-_OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|/|\?", re.IGNORECASE)
+#: Words between two findings of which one is there; "c/w" and "w/" are none.
+_OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|(?<!\b\w)/|\?", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
 _END = re.compile(r"[.;]\s")
 _LONGEST_BETWEEN = 60
