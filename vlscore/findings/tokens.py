@@ -200,11 +200,13 @@ def parse(pattern: str) -> list[list[tuple[str, ...]]]:
     return parts
 
 
-# A node of the trie: form -> the node below it, and at _ENTRIES its entries by layer.
+# A node of the trie: form -> the node below it, or what waits to become one; and at _ENTRIES its
+# entries by layer.
 _Node = dict[str, Any]
 _ENTRIES = ""
-# A pattern whose phrases are not in the trie yet: its layer, its parts, its entry.
-_Waiting = tuple[str, list[list[tuple[str, ...]]], Any]
+# The rest of a pattern below a node: its layer, the forms that follow, its parts with the number of
+# the next one, its entry.
+_Waiting = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, ...], ...], ...], int, Any]
 
 # A word that sticks to another is at least so long, and the two together.
 _SHORTEST_PART, _SHORTEST_GLUED = 4, 7
@@ -214,12 +216,11 @@ _NAMING_LAYERS = frozenset(("mention", "subject", "place", "state"))
 class PhraseTrie:
     """Finds, per layer, the longest phrases from left to right without overlap.
 
-    The phrases of a pattern are made when a text first holds the word that they begin with: most
-    texts need few of them.
+    A node is made when a text first leads to it: most texts need few of them.
     """
 
     def __init__(self) -> None:
-        self._root: dict[str, _Node | list[_Waiting]] = {}
+        self._root: _Node = {}
         self._words: set[str] = set()
         self._names: set[str] = set()
         self._cuts: dict[str, tuple[int, ...]] = {}
@@ -229,61 +230,29 @@ class PhraseTrie:
 
         Raises ValueError where the pattern is malformed or one of its phrases is empty.
         """
-        parts = parse(pattern)
-        firsts: dict[str, None] = {}
-        for alternatives in parts:
-            firsts.update({forms[0]: None for forms in alternatives if forms})
-            if all(alternatives):
-                break
-        else:
+        # Tuples: Python's collector of garbage does not look at them again and again.
+        parts = tuple([tuple(alternatives) for alternatives in parse(pattern)])
+        if not any(all(alternatives) for alternatives in parts):
             raise ValueError(f"pattern {pattern!r} has an empty phrase")
-        for first in firsts:
-            waiting = self._root.setdefault(first, [])
-            if isinstance(waiting, dict):
-                self._expand(waiting, first, (layer, parts, entry))
-            else:
-                waiting.append((layer, parts, entry))
+        _wait(self._root, (layer, (), parts, 0, entry))
         forms = {form for alternatives in parts for forms in alternatives for form in forms}
         self._words |= forms
         if layer in _NAMING_LAYERS:
             self._names |= {form for form in forms if len(form) >= _SHORTEST_PART}
 
-    def _grown(self, first: str, waiting: list[_Waiting]) -> _Node:
-        node: _Node = {}
-        for pattern in waiting:
-            self._expand(node, first, pattern)
-        self._root[first] = node
-        return node
-
-    @staticmethod
-    def _expand(top: _Node, first: str, pattern: _Waiting) -> None:
-        """Add the phrases of a pattern that begin with `first`, whose node is `top`."""
-        layer, parts, entry = pattern
-        nodes: list[_Node] = []
-        at_start = True
-        for alternatives in parts:
-            reached = [_below(node, forms) for node in nodes for forms in alternatives]
-            if at_start:
-                reached += [
-                    _below(top, forms[1:]) for forms in alternatives if forms and forms[0] == first
-                ]
-                at_start = not all(alternatives)
-            nodes = reached
-        for node in nodes:
-            entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
-            if entry not in entries:
-                entries.append(entry)
-
     def phrases(self, layer: str) -> dict[str, list[Any]]:
         """Return every phrase of a layer with its entries."""
         found: dict[str, list[Any]] = {}
-        for first, node in list(self._root.items()):
-            nodes = [(first, self._grown(first, node) if isinstance(node, list) else node)]
-            while nodes:
-                phrase, node = nodes.pop()
-                if entries := node.get(_ENTRIES, {}).get(layer):
-                    found[phrase] = entries
-                nodes += [(f"{phrase} {form}", below) for form, below in node.items() if form]
+        nodes = [("", self._root)]
+        while nodes:
+            phrase, node = nodes.pop()
+            if entries := node.get(_ENTRIES, {}).get(layer):
+                found[phrase] = entries
+            for form in [form for form in node if form]:
+                below = node[form]
+                if type(below) is list:
+                    below = node[form] = _grown(below)
+                nodes.append((f"{phrase} {form}".lstrip(), below))
         return found
 
     def find(self, tokens: Sequence[Token]) -> dict[str, list[Match]]:
@@ -294,20 +263,23 @@ class PhraseTrie:
         root, new = self._root, tuple.__new__
         count = len(forms)
         for first, form in enumerate(forms):
-            node: Any = root.get(form)
-            if node is None:
+            if form not in root:
                 continue
-            if type(node) is list:
-                node = self._grown(form, node)
             longest: dict[str, tuple[int, list[Any]]] = {}
-            position = first + 1
-            while node is not None:
+            above, position = root, first
+            while position < count:
+                form = forms[position]
+                node = above.get(form)
+                if node is None:
+                    break
+                if type(node) is list:
+                    node = above[form] = _grown(node)
+                position += 1
                 entries_of = node.get(_ENTRIES)
                 if entries_of is not None:
                     for layer, entries in entries_of.items():
                         longest[layer] = (position, entries)
-                node = node.get(forms[position]) if position < count else None
-                position += 1
+                above = node
             for layer, (last, entries) in longest.items():
                 if first >= taken.get(layer, 0):
                     taken[layer] = last
@@ -367,14 +339,34 @@ class PhraseTrie:
         return len(word) >= _SHORTEST_PART and _form(word) in self._names
 
 
-def _below(node: _Node, forms: Sequence[str]) -> _Node:
-    """Return the node that the forms lead to, made where it is not there yet."""
-    for form in forms:
-        found = node.get(form)
-        if found is None:
-            found = node[form] = {}
-        node = found
+def _grown(waiting: list[_Waiting]) -> _Node:
+    """Return the node of what waits for it."""
+    node: _Node = {}
+    for rest in waiting:
+        _wait(node, rest)
     return node
+
+
+def _wait(node: _Node, rest: _Waiting) -> None:
+    """Add the rest of a pattern to a node: below its next words, or as an entry at its end."""
+    layer, forms, parts, at, entry = rest
+    following = [(forms, at)] if forms else []
+    ends = not forms
+    while ends and at < len(parts):
+        following += [(alternative, at + 1) for alternative in parts[at] if alternative]
+        ends = not all(parts[at])
+        at += 1
+    for (form, *more), after in following:
+        below = node.setdefault(form, [])
+        waiting = (layer, tuple(more), parts, after, entry)
+        if type(below) is list:
+            below.append(waiting)
+        else:
+            _wait(below, waiting)
+    if ends:
+        entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
+        if entry not in entries:
+            entries.append(entry)
 
 
 _LONGEST_GLUED = 60

@@ -163,7 +163,7 @@ def _statement(
     change: FindingChange | None,
     tables: JudgeTables,
 ) -> Statement:
-    concept = _concept_of(text, finding, tables)
+    concept = _concept_of(finding.span.of(text), finding.observation, tables)
     grade, number, age = _grades(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
     return Statement(
@@ -240,11 +240,13 @@ def _grades(
     return grade, number, ranks.get("age")
 
 
-def _concept_of(text: str, finding: Finding, tables: JudgeTables) -> str:
-    for refinement in tables.refined.get(finding.observation, ()):
-        if refinement.pattern.search(text, finding.span.start, finding.span.end):
+@lru_cache(_REMEMBERED)
+def _concept_of(words: str, observation: str, tables: JudgeTables) -> str:
+    """Return the concept of a mention."""
+    for refinement in tables.refined.get(observation, ()):
+        if refinement.pattern.search(words):
             return refinement.concept
-    return tables.of_observation[finding.observation]
+    return tables.of_observation[observation]
 
 
 def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
