@@ -137,7 +137,7 @@ class _Linker:
         )
 
     def _speaks_of_other(self, modifier: Modifier) -> bool:
-        """Return whether it is said of a part without a finding: "*stable* mediastinum with ..."."""
+        """Return whether it is of a part without a finding: "*stable* mediastinum with ..."."""
         start = self._start(0)
         if modifier.is_place or modifier.last > start:
             return False
@@ -186,7 +186,7 @@ class _Linker:
                 self._inherit(i, self._places_for_earlier(i + 1))
 
     def _shares(self, group: int) -> bool:
-        """Return whether it has the place of the next group: "left mass, and scar *or* cyst right"."""
+        """Return whether the next group's place is its own: "and scar *or* cyst on the right"."""
         if group + 1 >= len(self._groups) or not places_of(self._places_behind(group + 1)):
             return False
         forms = [t.form for t in self._tokens[self._ends[group] : self._start(group + 1)]]
