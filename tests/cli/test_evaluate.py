@@ -91,18 +91,6 @@ class TestInThisProcess:
         assert results_of(tmp_path / "joined") == results_of(tmp_path / "at once")
         assert "name one table" in refused(command("evaluate", *parts, "-o", tmp_path / "x"))
 
-    def test_columns_of_the_table_make_subgroups(self, command, tmp_path):
-        texts = {"reference": "clear", "candidate": "clear"}
-        rows = [{"id": k, **texts, "view": "AP", "p": k // 2} for k in range(4)]
-        table = write_jsonl(tmp_path / "own.jsonl", rows)
-        done = command(
-            *("evaluate", table, "-m", "rouge-l", "-o", tmp_path / "o"),
-            *("--keep", "view,p", "--by", "view", "--rename", "patient=p"),
-        )
-        assert done.exit_code == 0, done.output
-        assert "rouge-l by view" in done.stdout
-        assert "resample the 2 patients" in done.stderr
-
     def test_a_metric_of_ones_own_without_touching_the_package(self, evaluate, tmp_path):
         name = "tests.metrics.own:length_ratio"
         done = evaluate("-m", f"{name},vlscore,tests.metrics.own:COMPOSITE", "--keep-going")
@@ -142,39 +130,6 @@ class TestInThisProcess:
         tables = [line for line in lines if "|" not in line and not line.startswith("wrote")]
         assert max(map(len, tables)) <= 250
         assert "…" not in done.stdout
-
-    def test_directions_and_corpus_values_are_printed(self, evaluate):
-        done = evaluate("-m", "bounding-sphere,bleu-2", "--keep-going")
-        assert "bounding-sphere (lower is better)" in done.stdout
-        assert "bleu-2 corpus" in done.stdout
-
-    def test_sections_of_each_side(self, command, tmp_path):
-        rows = [
-            {"id": "a", "reference": "FINDINGS: clear lungs.", "candidate": "clear lungs."},
-            {"id": "b", "reference": "FINDINGS: left effusion.", "candidate": "left effusion."},
-        ]
-        table = write_jsonl(tmp_path / "headed.jsonl", rows)
-        run = ("evaluate", table, "-m", "bleu-1", "--json")
-        both = command(*run, "-o", tmp_path / "both", "--section", "findings")
-        assert both.exit_code == 1
-        assert "the candidate has no section for 'findings'" in both.stderr
-        one = command(*run, "-o", tmp_path / "one", "--section", "reference=findings")
-        assert one.exit_code == 0, one.output
-        found = json.loads(one.stdout)
-        assert found["frames"]["summary"][0]["mean"] == 1.0
-        assert "txt:ref=findings,cand=all" in found["signatures"]["bleu-1"]
-
-    def test_other_columns(self, command, tmp_path):
-        rows = [{"study": "a", "truth": "clear", "said": "clear"}]
-        table = write_jsonl(tmp_path / "renamed.jsonl", rows)
-        run = ("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out")
-        names = ("--rename", "id=study", "--rename", "reference=truth")
-        assert "--rename candidate=NAME" in refused(command(*run, *names))
-        done = command(*run, *names, "--rename", "candidate=said", "--show", 1)
-        assert done.exit_code == 0, done.output
-        assert done.stdout.splitlines()[1].split()[:2] == ["1", "a"]
-        without = command(*run[:-1], tmp_path / "o2", *names[2:], "--rename", "candidate=said")
-        assert 'no column "id", so row numbers stand for the ids' in without.stderr
 
     def test_ctrl_c_ends_with_one_line_and_no_results(self, evaluate, monkeypatch, tmp_path):
         def interrupted(*_, **__):
@@ -223,53 +178,6 @@ def test_an_absent_or_empty_table_is_found_before_an_encoder_is_loaded(evaluate,
     assert "no such file" in refused(evaluate(studies=tmp_path / "absent.csv"))
     empty = write_jsonl(tmp_path / "empty.jsonl", [])
     assert "holds no rows" in refused(evaluate(studies=empty))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--encoder", "no-such"), "no encoder is called"),
-        (("--encoder", "GLORIA"), "VLSCORE_WEIGHTS is"),
-        (("--weights", "gloria.ckpt"), "--encoder"),
-        (("--tokenizer", "/nope"), "--encoder"),
-        (("--encoder", "phantom:x"), "variant"),
-        (("--encoder", "phantom", "--tokenizer", "/nope"), "brings its own"),
-        (("--device", "gpu"), "no device is called"),
-        (("--device", "cuda:77"), "there is no device"),
-        (("--precision", "fp8"), "fp32"),
-        (("--views", "all"), "first-frontal"),
-        (("--image-policy", "authors"), "authors"),
-        (("--image-policy", "brightest"), "percentile"),
-        (("--format", "xlsx"), "parquet or csv"),
-        (
-            ("--metrics", "bleu-1", "--encoder", "gloria", "--weights", "x"),
-            "no metric needs an encoder",
-        ),
-    ],
-)
-def test_settings_that_cannot_be_honoured_are_one_sentence(
-    evaluate, tmp_path, options, message, monkeypatch
-):
-    monkeypatch.delenv("VLSCORE_ENCODER", raising=False)
-    monkeypatch.setenv("VLSCORE_WEIGHTS", str(tmp_path / "none"))
-    done = evaluate(*options)
-    assert message in refused(done)
-    # The demonstration's warning is no part of an error.
-    assert "phantoms" not in done.output
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("place", ["studies.jsonl", "studies.jsonl/below"])
-def test_an_output_folder_that_is_a_file_is_said(evaluate, place):
-    assert "is a file" in refused(evaluate("-m", "bleu-1", out=place))
-
-
-def test_mistakes_are_one_line_and_status_2(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = vlscore("evaluate", "absent.csv", "--out", "x")
-    assert done.returncode == 2
-    assert done.stderr.strip().splitlines() == [done.stderr.strip()]
-    assert "absent.csv: no such file" in done.stderr
 
 
 def test_a_precision_that_is_slow_or_impossible_here_is_named(evaluate, tmp_path, monkeypatch):

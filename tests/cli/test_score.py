@@ -37,28 +37,6 @@ def test_it_prints_what_the_scorer_gives(score, image):
     assert json.loads(as_json.stdout) == expected.to_dict()
 
 
-@pytest.mark.usefixtures("hash_encoder")
-def test_several_images_are_views_of_one_study(score, image):
-    done = score("-i", image, "-i", image, "-r", REFERENCE, "--views", "mean", "--json")
-    one = score("-i", image, "-r", REFERENCE, "--json")
-    assert json.loads(done.stdout)["score"] == pytest.approx(json.loads(one.stdout)["score"])
-
-
-@pytest.mark.usefixtures("hash_encoder")
-def test_an_empty_candidate_is_scored(command, image):
-    done = command("score", "-g", "", "-i", image, "-r", REFERENCE, "--json")
-    expected = Scorer(HashEncoder()).score(image, "", REFERENCE)
-    assert json.loads(done.stdout)["score"] == float(expected)
-
-
-def test_metrics_of_texts_need_no_image(score):
-    done = score("-r", CANDIDATE, "-m", "bleu-1,rouge-l", "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["rouge-l"] == 1.0
-    # No encoder, no warning of the demonstration.
-    assert done.stderr == ""
-
-
 def test_the_demonstration_is_said_with_the_result_and_in_it(score, image):
     done = score("-i", image, "-r", REFERENCE, "--device", "cpu")
     assert done.exit_code == 0, done.output

@@ -1,7 +1,6 @@
 """Values come back as they were written, or not at all: after kills, damage and other writers."""
 
 import os
-import pickle
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 
 from vlscore.core import Cache, cache, open_cache
 from vlscore.core.cache import cache_folder
-from vlscore.errors import InvalidSetting
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FACTS = {"encoder": "one", "dim": 4}
@@ -82,31 +80,6 @@ def test_the_first_value_stays_and_is_what_a_later_writer_is_given(full):
     assert int(names.get(["text 0"])["text 0"][0]) == 0
 
 
-def test_what_is_missing_is_computed_once_and_stored_as_it_comes(full):
-    asked = []
-
-    def make(texts):
-        if "text 8" in asked[-1:]:
-            raise KeyboardInterrupt
-        asked.extend(texts)
-        return [value(int(text[5:])) for text in texts]
-
-    wanted = [f"text {n}" for n in (8, 0, 7, 8, 3, 6)]
-    with pytest.raises(KeyboardInterrupt):
-        Cache(full, GIB).namespace(FACTS).many(wanted, make, at_once=1)
-    assert asked == ["text 8"]
-    asked.clear()
-    found = Cache(full, GIB).namespace(FACTS).many(wanted, make)
-    assert asked == ["text 7", "text 6"]
-    assert [int(each[0]) for each in found] == [8, 0, 7, 8, 3, 6]
-
-
-def test_asking_makes_no_file(path):
-    kept = Cache(path, GIB)
-    assert (kept.namespace(FACTS).get(["a"]), kept.size()) == ({}, (0, 0))
-    assert not path.exists()
-
-
 def test_nothing_of_a_content_or_value_is_readable(path):
     kept = Cache(path, GIB)
     report = "A spiculated mass in the lingula."
@@ -157,13 +130,6 @@ def test_a_file_that_is_damaged_as_a_whole_costs_one_warning_and_no_run(full, wh
     kept.clear()
     names.put({"text 0": value(7)})
     assert int(names.get(["text 0"])["text 0"][0]) == 7
-
-
-def test_a_folder_that_cannot_be_written_costs_one_warning(tmp_path):
-    (tmp_path / "file").write_text("")
-    names = Cache(tmp_path / "file" / "inside", GIB).namespace(FACTS)
-    with pytest.warns(RuntimeWarning, match="cannot be used"):
-        assert list(names.put({"a": [1]})) == ["a"]
 
 
 def test_a_full_disk_costs_one_warning(path, monkeypatch):
@@ -279,13 +245,6 @@ def test_a_forked_process_opens_its_own_connection(full):
     assert names.get(["text 70"]) == {"text 70": [70]}
 
 
-def test_a_copy_in_another_process_opens_the_same_folder(full):
-    kept = Cache(full, GIB)
-    copy = pickle.loads(pickle.dumps(kept))
-    assert copy.path == kept.path
-    assert copy.namespace(FACTS).get(["text 0"])
-
-
 @pytest.mark.parametrize("mode", [0o700, 0o755])
 def test_files_are_the_users_alone(path, mode):
     path.mkdir(mode=mode)
@@ -367,26 +326,6 @@ def test_off_is_off(monkeypatch, tmp_path, set_folder):
     assert open_cache(tmp_path / "named").folder == tmp_path / "named"
 
 
-def test_one_folder_is_opened_once(tmp_path, set_folder):
-    one = open_cache(tmp_path / "a")
-    assert isinstance(one, Cache)
-    assert open_cache(str(tmp_path / "a")) is one
-    assert open_cache(one) is one
-    assert open_cache(tmp_path / "b") is not one
-
-
-def test_the_size_has_a_limit(monkeypatch, tmp_path, set_folder):
-    monkeypatch.setenv("VLSCORE_CACHE_GIB", "0.5")
-    assert open_cache(tmp_path / "sized").most_bytes <= 1 << 29
-
-
-@pytest.mark.parametrize("size", ["much", "0", "-1", "nan", "inf"])
-def test_a_size_that_is_none_is_refused(monkeypatch, tmp_path, size):
-    monkeypatch.setenv("VLSCORE_CACHE_GIB", size)
-    with pytest.raises(InvalidSetting, match="number of GiB"):
-        open_cache(tmp_path / size)
-
-
 def test_a_user_without_a_home_has_no_cache(monkeypatch):
     def homeless():
         raise RuntimeError("Could not determine home directory.")
@@ -395,7 +334,3 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     assert open_cache() is None
-
-
-def test_tests_do_not_write_to_the_users_cache(set_folder):
-    assert Path.home() / ".cache" not in cache_folder().parents

@@ -77,13 +77,6 @@ def test_a_module_that_cannot_be_imported_for_any_reason_leaves_the_others(
         tools.find("saw")
 
 
-def test_an_unknown_name_gets_a_suggestion(tools):
-    with pytest.raises(UnknownName, match="did you mean hammer"):
-        tools.find("hamer")
-    with pytest.raises(UnknownName, match="did you mean late-hammer"):
-        tools.find("late")
-
-
 def test_an_unknown_name_gets_the_names_or_the_command_that_lists_them(tools):
     with pytest.raises(UnknownName, match="called 'saw'; Known: hammer, late-hammer"):
         tools.find("saw")
@@ -93,21 +86,6 @@ def test_an_unknown_name_gets_the_names_or_the_command_that_lists_them(tools):
         listed.find("hamer")
     assert listed.similar_to("ham") == ["hammer"]
     assert listed.similar_to("saw") == []
-
-
-def test_a_name_is_given_once(tools):
-    with pytest.raises(InvalidSetting, match="registered already"):
-        tools.register(Tool("hammer"))
-    with pytest.raises(InvalidSetting, match="belongs to the tool hammer"):
-        tools.register(Tool("saw"), aliases=("Mallet",))
-    tools.register(HAMMER)
-    assert tools.names() == ["hammer", "late-hammer"]
-
-
-def test_a_member_can_be_forgotten(tools):
-    tools.unregister("mallet")
-    assert "hammer" not in tools
-    assert "mallet" not in tools
 
 
 def test_entry_points_add_members_but_replace_none(tools, monkeypatch):

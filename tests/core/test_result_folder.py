@@ -1,6 +1,5 @@
 """A folder of results appears complete or not at all, whatever stops its run."""
 
-import json
 import os
 import resource
 import signal
@@ -163,10 +162,3 @@ def test_killed_at_any_operation_the_same_command_gives_the_same_bytes(
         if ended:
             break
     assert kill_at > 8
-
-
-def test_the_record_says_what_the_results_depend_on(tmp_path):
-    make(tmp_path / "run", {"seed": 3})
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert record["key"] == {"seed": 3}
-    assert set(record["results"]) == set(NEW)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import vlscore
 from tests.command import run_command
-from vlscore.cli.output import echo
 from vlscore.core import safe_cells as safe
 from vlscore.stats import TextTable, markdown
 
@@ -50,11 +49,6 @@ def test_what_is_printed_has_no_control_sequence(text):
     assert json.loads(safe.printable(line)) == text
 
 
-def test_letters_of_all_languages_stay():
-    for text in ("Ergüsse – klein", "胸水\u3000なし", "انصباب\u200cها", "a\u00a0b", "🫁"):
-        assert safe.printable(text) == text
-
-
 def test_every_command_prints_through_one_function():
     """No file of the commands calls print or writes to a stream itself."""
     found = []
@@ -66,13 +60,6 @@ def test_every_command_prints_through_one_function():
             if name == "print" or re.fullmatch(r"sys\.std\w+\.write", name):
                 found.append((path.name, name))
     assert found == [("output.py", "print")]
-
-
-def test_echo(capsys):
-    echo(f"row 1 ({TITLE}): no text", err=True)
-    said = capsys.readouterr().err
-    assert "\x1b]0" not in said
-    assert r"\u001b]0;TITLE OF A STRANGER\u0007\u001b[2J" in said
 
 
 def _escapes(text):

@@ -10,8 +10,6 @@ from PIL import Image
 
 from tests.data.images.writing import chest, save
 from tests.doubles import BrightnessPipeline, HashEncoder, KeptEncoder
-from tests.encoders.goldens import row_error
-from tests.tolerances import TWO_VECTORS
 from vlscore.core import open_cache
 from vlscore.data import stored_view
 from vlscore.embedding import StudyEmbedder, StudyViews
@@ -67,17 +65,6 @@ def test_a_second_embedder_computes_nothing_and_gives_the_same_bytes(images):
     assert (found.images_from_cache, found.reports_from_cache) == (5, 3)
     # The encoder's numbers depend on their company, so that another order would show.
     assert embedded(embedder_of(cache=False), images[::-1], TEXTS[::-1]) != first
-
-
-@pytest.mark.usefixtures("cache")
-def test_the_bundled_encoder_is_cached(images):
-    cold, warm = (embedder_of(load_encoder("phantom")) for _ in range(2))
-    assert embedded(cold, images) == embedded(warm, images)
-    assert computed(warm) == NOTHING
-    fresh = embedder_of(load_encoder("phantom"), cache=False)
-    there = np.frombuffer(embedded(warm, images)[: 5 * 192 * 4], np.float32)
-    here = np.frombuffer(embedded(fresh, images)[: 5 * 192 * 4], np.float32)
-    assert row_error(there.reshape(5, -1), here.reshape(5, -1)) <= TWO_VECTORS
 
 
 @pytest.mark.usefixtures("cache")
@@ -170,11 +157,6 @@ def test_a_pipeline_that_nobody_vouches_for_keeps_no_images(images, cache):
         embedded(embedder, images)
         found = embedder.work
         assert (found.images_from_cache, found.reports_from_cache) == (0, 3 * number)
-
-
-def test_without_a_cache_no_file_is_made(images, cache_folder):
-    embedded(embedder_of(cache=False), images)
-    assert not cache_folder.exists()
 
 
 @pytest.mark.usefixtures("cache")

@@ -59,9 +59,3 @@ def test_one_image_that_cannot_be_read_fails_alone(tmp_path):
     assert "missing.png" in str(embedded.failures[1])
     assert embedded.vectors[1].isnan().all()
     assert torch.equal(embedded.vectors[0], embedded.vectors[2])
-
-
-def test_nothing_embeds_to_nothing():
-    engine = EmbeddingEngine(HashEncoder())
-    assert engine.embed_texts([]).vectors.shape == (0, 8)
-    assert engine.embed_images([]).vectors.shape == (0, 8)

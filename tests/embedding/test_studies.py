@@ -15,9 +15,7 @@ from vlscore.errors import (
     BrokenContract,
     DemonstrationEncoderWarning,
     InvalidSetting,
-    UnknownName,
     UnreadableImage,
-    WeightsNotFound,
 )
 
 
@@ -75,12 +73,6 @@ def test_decoding_may_begin_before_embedding(tmp_path):
     assert torch.equal(late, now)
 
 
-def test_nothing_embeds_to_nothing():
-    embedder = StudyEmbedder(HashEncoder())
-    assert embedder.embed_studies([]).vectors.shape == (0, 8)
-    assert embedder.embed_texts([]).vectors.shape == (0, 8)
-
-
 def test_a_black_image_is_embedded_though_a_study_may_not_be_black():
     embedder = StudyEmbedder(HashEncoder())
     assert embedder.embed_black().tolist() == [0.0] * 8
@@ -120,23 +112,6 @@ def test_the_signature_is_a_value_that_parses_back():
 def test_settings_that_cannot_be_honoured_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         StudyEmbedder(HashEncoder(), **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"encoder": "gloira"}, UnknownName, "did you mean gloria"),
-        ({"encoder": "GLoRIA", "weights": "/no/such.ckpt"}, WeightsNotFound, "/no/such.ckpt"),
-        ({"weights": "gloria.ckpt"}, InvalidSetting, "--encoder"),
-        ({"encoder": "phantom", "tokenizer": "/no/such"}, InvalidSetting, "tokenizer"),
-        ({"encoder": "phantom:x"}, UnknownName, "variant"),
-        ({"device": "gpu"}, InvalidSetting, "no device is called"),
-    ],
-)
-def test_slips_with_names_are_said_in_a_sentence(options, error, message, monkeypatch):
-    monkeypatch.delenv("VLSCORE_ENCODER", raising=False)
-    with pytest.raises(error, match=message):
-        StudyEmbedder(**options)
 
 
 def test_a_model_in_training_mode_is_refused():

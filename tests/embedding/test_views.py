@@ -76,16 +76,6 @@ def test_a_lone_lateral_dicom_is_not_taken_for_a_frontal_one(tmp_path):
     assert not mean.failures
 
 
-def test_as_many_views_as_images_are_asked_for():
-    with pytest.raises(InvalidStudy, match="2 images and 1 views"):
-        choose_views(["a", "b"], ["PA"], "first-frontal")
-
-
-def test_a_study_without_an_image_is_refused():
-    with pytest.raises(InvalidStudy, match="no image"):
-        choose_views([], None, "mean")
-
-
 def _vector(encoder, image):
     return encoder.encode_images([image])[0]
 

@@ -78,15 +78,6 @@ def test_a_second_run_asks_no_network_and_writes_the_same_bytes(
     assert warm == cold
 
 
-def test_without_the_cache_nothing_is_written(table, metrics, tmp_path, cache_folder, forgetful):
-    for out in ("one", "two"):
-        asked = forgetful()
-        _, work = _run(table, tmp_path / out, metrics, cache=False)
-        assert len(asked) == 12
-        assert work == {"reports_annotated": 12, "annotations_from_cache": 0}
-    assert not cache_folder.exists()
-
-
 @pytest.mark.usefixtures("cache_folder")
 def test_the_scorer_of_some_metrics_counts_with_the_whole(metrics, forgetful):
     forgetful()

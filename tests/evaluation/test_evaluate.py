@@ -22,7 +22,6 @@ from tests.metrics import own
 from vlscore.data import ColumnNames, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate
-from vlscore.evaluation.scoring.scored_rows import images_frame
 from vlscore.metrics import Scorer, compute, text_metric
 from vlscore.stats import Failure
 
@@ -245,30 +244,6 @@ def test_metrics_of_ones_own_go_where_others_go(tmp_path):
     assert result.failures == [Failure(3, "s2", "fragile: ZeroDivisionError: division by zero")]
 
 
-@pytest.mark.parametrize("name", ["area", "id", "error", "row", "view_guessed"])
-def test_a_metric_with_a_name_of_ours_is_refused(tmp_path, name):
-    table, _ = make_table(tmp_path, 1)
-    metric = text_metric(name, "an unlucky name")(lambda g, r: 1.0)
-    with pytest.raises(InvalidSetting, match="give the metric another name"):
-        evaluate(table, tmp_path / "out", Scorer(metrics=[metric]))
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_record_holds_what_is_needed_to_repeat_the_run(tmp_path, scorer, monkeypatch):
-    table, _ = make_table(tmp_path / "here", 2)
-    monkeypatch.chdir(tmp_path)
-    record = evaluate("here/studies.jsonl", "out", scorer, columns=ColumnNames()).record
-    assert record["key"]["metrics"] == {"vlscore": str(scorer.signature)}
-    assert record["encoder"]["name"] == "hash"
-    assert record["libraries"]["torch"]
-    assert record["command"]
-    assert record["batch_size"] == BATCH
-    assert record["work"]["images_embedded"] == 2
-    # Nothing of it depends on where the command was given.
-    assert record["table"] == str(table)
-    assert record["image_root"] == str(tmp_path / "here")
-
-
 def test_other_column_names_an_image_root_and_an_open_table(tmp_path, scorer):
     table, records = make_table(tmp_path / "images", 2)
     renamed = [
@@ -324,13 +299,6 @@ def test_a_run_whose_first_hundred_rows_fail_alike_ends_before_it_writes(tmp_pat
     assert not result.failures
 
 
-def test_rows_that_fail_alike_are_tried_with_keep_going(tmp_path, scorer):
-    table, records = make_table(tmp_path, 1)
-    many = [records[0] | {"id": f"s{k}", "image": "absent.png"} for k in range(120)]
-    write_table(table, [*many, records[0] | {"id": "last"}])
-    assert len(evaluate(table, tmp_path / "out", scorer, keep_going=True).failures) == 120
-
-
 # --- the table's own columns ----------------------------------------------------------------------
 
 
@@ -376,14 +344,6 @@ def test_subgroups_of_a_long_table_are_those_of_their_rows_alone(tmp_path):
             found = groups.loc[(site, name)]
             assert found["n"] == each["n"] == len(rows)
             assert found["mean"] == pytest.approx(each["mean"], nan_ok=True)
-
-
-def test_own_columns_that_cannot_be_used_are_refused(tmp_path):
-    table, _ = make_table(tmp_path, 2)
-    with pytest.raises(InvalidTable, match="no column sex; found: id, image"):
-        evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"), by=["sex"])
-    with pytest.raises(InvalidSetting, match="a column id already"):
-        evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"), keep=["id"])
 
 
 # --- a folder that holds results ------------------------------------------------------------------
@@ -479,27 +439,3 @@ def test_killed_at_any_pass_the_next_call_ends_with_the_same_bytes(tmp_path, mon
         assert results_of(tmp_path / f"out{count}") == whole, count
         if cached:
             assert 10_000 - again.left == passes - count
-
-
-@pytest.mark.usefixtures("cache_folder")
-def test_a_second_run_takes_all_from_the_cache_and_writes_the_same_bytes(tmp_path):
-    table, records = make_table(tmp_path / "in", 35)
-    cold = evaluate(table, tmp_path / "cold", Scorer(KeptEncoder(), batch_size=BATCH), workers=1)
-    assert cold.record["work"]["images_embedded"] == 35
-    encoder = KeptEncoder()
-    warm = evaluate(table, tmp_path / "warm", Scorer(encoder, batch_size=BATCH), workers=1)
-    assert (encoder.image_calls, encoder.report_rows) == (0, 0)
-    assert warm.record["work"]["images_from_cache"] == 35
-    assert results_of(tmp_path / "warm") == results_of(tmp_path / "cold")
-    # A second generator costs its texts alone.
-    other = [{**record, "candidate": f"another {k}"} for k, record in enumerate(records)]
-    path = write_table(tmp_path / "in" / "other.jsonl", other)
-    work = evaluate(path, tmp_path / "two", Scorer(KeptEncoder(), batch_size=BATCH)).record["work"]
-    assert (work["images_embedded"], work["reports_embedded"]) == (0, 35)
-
-
-def test_a_pipe_in_place_of_an_image_has_no_digest(tmp_path):
-    (tmp_path / "a.png").write_bytes(b"a")
-    os.mkfifo(tmp_path / "pipe.png")
-    found = images_frame([tmp_path / "pipe.png", tmp_path / "a.png", tmp_path / "absent.png"])
-    assert list(found["path"]) == [str(tmp_path / "a.png")]

@@ -8,7 +8,7 @@ import pytest
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import rated
 from tests.evaluation.samples import BATCH, make_table
-from vlscore.data import Study, TextPolicy, open_studies
+from vlscore.data import Study, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
 from vlscore.evaluation import (
@@ -46,12 +46,6 @@ def test_references_with_headings_that_are_scored_whole_are_counted_in_one_note(
     assert _about_headings(again.notes) == [note]
     (same,) = _about_headings(compare([table], tmp_path / "c", Scorer(metrics="bleu-1")).notes)
     assert same == note
-
-
-def test_a_section_that_was_chosen_needs_no_note(table, tmp_path):
-    scorer = Scorer(metrics="bleu-1", text_policy=TextPolicy(reference_section="auto"))
-    assert not _about_headings(evaluate(table, tmp_path / "out", scorer).notes)
-    assert not _about_headings(compare([table], tmp_path / "c", scorer).notes)
 
 
 def _trained_on(sha256):

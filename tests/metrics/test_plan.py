@@ -1,7 +1,5 @@
 """What metrics need, in which order they run, and metrics of users' own."""
 
-from importlib.metadata import EntryPoint
-
 import numpy as np
 import pytest
 
@@ -118,11 +116,6 @@ def test_names_that_would_not_be_found_again_are_refused(name):
         made(name=name)
 
 
-def test_a_lone_text_in_place_of_a_tuple_is_refused():
-    with pytest.raises(InvalidSetting, match="inputs must be a tuple, not a text"):
-        made(inputs="bleu-1")
-
-
 def test_metrics_are_values_with_parameters_of_their_own():
     one, other = own.SharedWords(power="2"), find_metric(own.SharedWords)(power=2.0)
     assert one == other
@@ -199,43 +192,6 @@ def test_a_metric_of_ones_own_by_object_class_name_and_module():
     assert register(own.SharedWords) is own.SharedWords
     for named in ("shared-words(power=2)", "tests.metrics.own:SharedWords(power=2)"):
         assert find_metric(named) == own.SharedWords(power=2)
-
-
-def test_a_metric_of_ones_own_by_entry_point(monkeypatch):
-    from vlscore.metrics import registry
-
-    point = EntryPoint("Their_Metric", "tests.metrics.own:length_ratio", "vlscore.metrics")
-    taken = EntryPoint("bleu-1", "tests.metrics.own:COMPOSITE", "vlscore.metrics")
-    monkeypatch.setattr("vlscore.core.registry.entry_points", lambda group: [point, taken])
-    fresh = type(METRICS)("metric", group="vlscore.metrics", check=registry._check)
-    fresh.register(METRICS["bleu-1"])
-    monkeypatch.setattr(registry, "METRICS", fresh)
-    assert find_metric("their-metric") == own.length_ratio
-    # A package of a user's may not take the place of one of ours.
-    assert find_metric("bleu-1") == METRICS["bleu-1"]
-
-
-@pytest.mark.usefixtures("forgotten")
-def test_what_cannot_be_registered_is_said():
-    with pytest.raises(InvalidSetting, match="not a str"):
-        register("bleu-1")
-    with pytest.raises(InvalidSetting, match="not a Metric"):
-        register(Metric)
-    with pytest.raises(InvalidSetting, match=r"is registered already|belongs to"):
-        register(made(name="bleu-1"))
-
-
-@pytest.mark.parametrize(
-    ("target", "error", "message"),
-    [
-        ("tests.metrics.own:nothing", UnknownName, "cannot be imported either"),
-        ("no_such_package:METRIC", UnknownName, "PYTHONPATH"),
-        ("tests.metrics.own:NOT_A_METRIC", InvalidSetting, "not a str"),
-    ],
-)
-def test_a_module_without_the_metric_is_said(target, error, message):
-    with pytest.raises(error, match=message):
-        find_metric(target)
 
 
 def test_metrics_that_look_at_what_is_not_there_say_so():

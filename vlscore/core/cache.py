@@ -235,21 +235,15 @@ class Namespace:
         self,
         contents: Sequence[ContentT],
         make: Callable[[list[ContentT]], Iterable[Value]],
-        *,
-        at_once: int | None = None,
     ) -> list[Value]:
         """Return the value of each content, in order; missing ones are computed and stored.
 
-        Args:
-            make: computes the values of distinct contents, in their order.
-            at_once: contents of one call of `make`, whose values are stored when it returns.
+        Args: make: computes the values of distinct contents, in their order.
         """
         found = self.get(dict.fromkeys(contents))
         missing = [content for content in dict.fromkeys(contents) if content not in found]
-        step = at_once or max(len(missing), 1)
-        for start in range(0, len(missing), step):
-            some = missing[start : start + step]
-            found |= self.put(dict(zip(some, make(some), strict=True)))
+        if missing:
+            found |= self.put(dict(zip(missing, make(missing), strict=True)))
         return [found[content] for content in contents]
 
     def _key_of(self, content: Content) -> bytes:

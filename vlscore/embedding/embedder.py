@@ -234,10 +234,7 @@ class StudyEmbedder(EmbeddingEngine):
         if names is None:
             facts = {"holds": "views in headers", "vlscore": __version__, **libraries()}
             names = self._namespaces["views", ""] = self.cache.namespace(facts)
-        stored = names.get([digest])
-        if digest not in stored:
-            stored = names.put({digest: stored_view(image)})
-        view: str | None = stored[digest]
+        view: str | None = names.many([digest], lambda _: [stored_view(image)])[0]
         return view
 
 

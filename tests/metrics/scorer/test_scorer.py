@@ -15,10 +15,8 @@ from vlscore import metrics as similarity
 from vlscore.core import Signature
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import (
-    InvalidReport,
     InvalidSetting,
     InvalidStudy,
-    UnknownName,
     UnreadableImage,
 )
 from vlscore.metrics import Scorer, compute
@@ -220,12 +218,6 @@ def test_the_mean_has_an_interval_and_its_n(scorer):
     assert f"{table.mean():.4f} [{interval.low:.4f}, {interval.high:.4f}] of 4" in str(table)
 
 
-def test_a_table_is_no_number(scorer):
-    table = scorer.score([picture(0)], REPORTS[:1], REPORTS[:1])
-    with pytest.raises(TypeError, match="several views of one study as a tuple"):
-        float(table)
-
-
 def test_tables_become_data_frames(monkeypatch, tmp_path):
     class DataFrame(dict):
         """As much of pandas as is used here; vlscore does not need pandas."""
@@ -261,42 +253,6 @@ def test_lists_of_different_length_are_refused(scorer):
         scorer.score(picture(0), REPORTS[:2], REPORTS[:3])
 
 
-def test_an_embedding_that_is_not_finite_is_a_failure_not_a_score():
-    encoder = HashEncoder()
-    encoder.scale.fill_(torch.inf)
-    table = Scorer(encoder, device="cpu").score(
-        [picture(0)], [REPORTS[0]], [REPORTS[1]], on_error="keep"
-    )
-    assert "not finite" in str(table.failures[0])
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"metrics": "euclid"}, UnknownName, "`vlscore metrics` lists all"),
-        ({"metrics": "vlscor"}, UnknownName, "did you mean vlscore"),
-        ({"metrics": []}, InvalidSetting, "no metric is named"),
-        ({"precision": "fp8"}, InvalidSetting, "fp32"),
-        ({"views": "all"}, InvalidSetting, "first-frontal"),
-        ({"views": "frontal+lateral"}, InvalidSetting, "no tower for lateral"),
-        ({"C": -1.0}, InvalidSetting, "greater than 0"),
-        ({"C": 0}, InvalidSetting, "greater than 0"),
-        ({"C": "a"}, InvalidSetting, "C must be a number"),
-        ({"C": float("nan")}, InvalidSetting, "finite"),
-        ({"C": 5, "metrics": "cosine"}, InvalidSetting, "none of these metrics uses it"),
-        ({"C": 5, "metrics": "vlscore(C=3)"}, InvalidSetting, "none of these metrics uses it"),
-        ({"image_policy": "brightest"}, InvalidSetting, "percentile"),
-        ({"text_policy": "conclusion"}, InvalidSetting, "impression"),
-        ({"weights": "/no/such"}, InvalidSetting, "given as an object"),
-        ({"device": "gpu"}, InvalidSetting, "no device is called"),
-        ({"batch_size": 0}, InvalidSetting, "batch_size"),
-    ],
-)
-def test_settings_that_cannot_be_honoured_are_refused(options, error, message):
-    with pytest.raises(error, match=message):
-        Scorer(HashEncoder(), **options)
-
-
 def test_settings_without_a_use_are_refused():
     embedder = StudyEmbedder(HashEncoder())
     with pytest.raises(InvalidSetting, match="views=mean was passed, but the StudyEmbedder"):
@@ -320,18 +276,6 @@ def test_an_encoder_without_C_asks_for_one():
     assert float(Scorer(Unknown(), C=20).score(picture(0), "a", "b")) == float(
         Scorer(HashEncoder()).score(picture(0), "a", "b")
     )
-
-
-def test_scorers_share_an_encoder_and_change_nothing_in_each_other():
-    encoder = HashEncoder()
-    deep = np.random.default_rng(1).integers(0, 60_000, (16, 12)).astype(np.uint16)
-    first = Scorer(encoder, image_policy="percentile")
-    before = float(first.score(deep, REPORTS[0], REPORTS[1]))
-    other = Scorer(encoder, image_policy="full")
-    assert float(other.score(deep, REPORTS[0], REPORTS[1])) != before
-    assert float(first.score(deep, REPORTS[0], REPORTS[1])) == before
-    default = Scorer(encoder)
-    assert default.signature == Scorer(HashEncoder()).signature
 
 
 class Series:
@@ -422,14 +366,6 @@ def test_one_text_for_several_patients_is_warned_of(scorer):
         scorer.score(views, REPORTS[0], REPORTS[:2])
 
 
-def test_an_empty_batch_is_an_empty_table(scorer):
-    table = scorer.score([], [], [])
-    assert len(table) == 0
-    assert table.interval() is None
-    assert np.isnan(table.mean())
-    assert "nothing was scored" in str(table)
-
-
 def test_what_is_needed_and_absent_is_said(scorer):
     with pytest.raises(InvalidStudy, match="needs the image"):
         scorer.score(None, REPORTS[0], REPORTS[1])
@@ -437,14 +373,6 @@ def test_what_is_needed_and_absent_is_said(scorer):
         scorer.score(picture(0), REPORTS[0])
     clipscore = Scorer(HashEncoder(), metrics="clipscore")
     assert 0 <= float(clipscore.score(picture(0), REPORTS[0])) <= 2.5
-
-
-@pytest.mark.parametrize("candidate", [5, None, b"bytes", ["no", 5], ["no", float("nan")]])
-def test_what_is_no_text_is_named(scorer, candidate):
-    images = [picture(0), picture(1)] if isinstance(candidate, list) else picture(0)
-    references = REPORTS[:2] if isinstance(candidate, list) else REPORTS[0]
-    with pytest.raises(InvalidReport, match=r"candidates\[1\] must be a text|is a text, not a"):
-        scorer.score(images, candidate, references)
 
 
 def test_a_candidate_without_the_section_fails_alone_for_every_metric():
