@@ -19,7 +19,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -75,8 +74,14 @@ class Parameter:
         if value is None and self.default is None:
             return None
         try:
-            parsed = _boolean(value) if self.kind is bool else _number_or_text(self.kind, value)
-        except (TypeError, ValueError, OverflowError):
+            if self.kind is bool:
+                parsed = {"true": True, "false": False}[str(value).lower()]
+            elif isinstance(value, bool):
+                # float(True) would silently be 1.0.
+                raise ValueError(value)
+            else:
+                parsed = self.kind(value)
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise InvalidSetting(
                 f"{self.name} must be {_KINDS.get(self.kind, self.kind.__name__)}, not {value!r}"
             ) from None
@@ -148,6 +153,7 @@ class Metric:
             (XXXX, ___): "as-text" if they are split and compared like other text, "one-word" if
             both are read as one unknown word. Names that `facts` holds are left out.
         version: of a user's own metric: change it whenever other numbers are returned.
+        parameters: descriptions of the parameters, made from the fields.
     """
 
     name: ClassVar[str] = ""
@@ -172,6 +178,7 @@ class Metric:
     extra: ClassVar[str | None] = None
     normalisation: ClassVar[Mapping[str, str]] = {"case": "kept", "masks": "as-text"}
     version: ClassVar[str] = "1"
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Make the subclass a frozen dataclass.
@@ -179,7 +186,9 @@ class Metric:
         Raises: InvalidSetting for a name that could not be found again, or a text for a tuple.
         """
         super().__init_subclass__(**more)
-        dataclass(frozen=True, repr=False)(cls)
+        made: Any = dataclass(frozen=True, repr=False)(cls)
+        fields: tuple[Any, ...] = dataclasses.fields(made)
+        cls.parameters = tuple(Parameter(f.name, f.default, **f.metadata) for f in fields)
         for name in ("further", "corpus", "inputs"):
             if isinstance(value := getattr(cls, name), str):
                 raise InvalidSetting(
@@ -269,12 +278,6 @@ class Metric:
             raise MissingDependency(self._how_to_install()) from None
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Return the descriptions of the parameters."""
-        kind: Any = type(self)
-        return _parameters_of(kind)
-
-    @property
     def settings(self) -> dict[str, Setting]:
         """Return the value of every parameter."""
         return {each.name: getattr(self, each.name) for each in self.parameters}
@@ -282,8 +285,8 @@ class Metric:
     @property
     def chosen(self) -> dict[str, Setting]:
         """Return the values that differ from the defaults."""
-        values = self.settings
-        return {p.name: values[p.name] for p in self.parameters if values[p.name] != p.default}
+        defaults = {each.name: each.default for each in self.parameters}
+        return {name: value for name, value in self.settings.items() if value != defaults[name]}
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -381,28 +384,6 @@ def text_metric(
         return made()
 
     return make
-
-
-@cache
-def _parameters_of(kind: Any) -> tuple[Parameter, ...]:
-    fields: tuple[Any, ...] = dataclasses.fields(kind)
-    return tuple(Parameter(each.name, each.default, **each.metadata) for each in fields)
-
-
-def _number_or_text(kind: type, value: Any) -> Any:
-    if isinstance(value, bool):
-        # A bool is refused, because float(True) would silently be 1.0.
-        raise ValueError(value)
-    return kind(value)
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    try:
-        return {"true": True, "false": False}[str(value).lower()]
-    except KeyError:
-        raise ValueError(value) from None
 
 
 def _is_importable(module: str) -> bool:

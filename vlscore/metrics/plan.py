@@ -6,7 +6,7 @@ for reports that are in memory.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from itertools import islice
@@ -80,7 +80,13 @@ class Plan:
             embeddings=any(metric.uses_embeddings for metric in self.steps),
             embedded_references=any(m.uses_embeddings and m.uses_reference for m in self.steps),
         )
-        _check_names(self.steps)
+        holders: dict[str, Metric] = {}
+        for metric in self.steps:
+            for column in self._columns[metric]:
+                if holders.setdefault(column, metric) is not metric:
+                    raise InvalidSetting(
+                        f"two different metrics have the column {column!r}: rename one"
+                    )
 
     @property
     def needs_fit(self) -> bool:
@@ -98,7 +104,12 @@ class Plan:
         states = {metric: metric.fit([]) for metric in self._fitted}
         rest, seen, total = iter(references), 0, 0
         while self._fitted and (part := list(islice(rest, _FITTED_AT_ONCE))):
-            total += sum(_number_of(text, seen + k) for k, text in enumerate(part))
+            for position, text in enumerate(part, start=seen):
+                if not isinstance(text, str):
+                    kind = type(text).__name__
+                    raise InvalidReport(f"references[{position}] must be a text, not a {kind}")
+                own = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+                total += int.from_bytes(own[:8], "big")
             seen += len(part)
             for metric, state in states.items():
                 states[metric] = metric.fit(part, state)
@@ -213,7 +224,9 @@ class Plan:
         failures = dict(computed.failures)
         for row in np.flatnonzero(~np.isfinite(columns[0])).tolist():
             of_inputs = (v.failures[row] for v in batch.inputs if row in v.failures)
-            failures.setdefault(row, next(of_inputs, None) or _not_finite(metric))
+            why = ": its embedding is not finite" if metric.uses_embeddings else ""
+            own = VLScoreError(f"{metric.name} has no finite value for this study{why}")
+            failures.setdefault(row, next(of_inputs, own))
         rows = list(failures)
         for column in columns:
             column[rows] = np.nan
@@ -281,29 +294,6 @@ def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
         except InvalidSetting as error:
             return str(error)
     return None
-
-
-def _number_of(text: str, position: int) -> int:
-    if not isinstance(text, str):
-        raise InvalidReport(f"references[{position}] must be a text, not a {type(text).__name__}")
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big")
-
-
-def _check_names(metrics: Sequence[Metric]) -> None:
-    """Raise InvalidSetting for two metrics of one name: one would overwrite the other's column."""
-    holders: dict[str, Metric] = {}
-    for metric in metrics:
-        for column in metric.columns:
-            if holders.setdefault(column, metric) is not metric:
-                raise InvalidSetting(
-                    f"two different metrics have the column {column!r}: rename one"
-                )
-
-
-def _not_finite(metric: Metric) -> VLScoreError:
-    reason = ": its embedding is not finite" if metric.uses_embeddings else ""
-    return VLScoreError(f"{metric.name} has no finite value for this study{reason}")
 
 
 def compute(
