@@ -18,7 +18,6 @@ from vlscore.perturb import (
     PerturbedTable,
     perturb,
     perturb_report,
-    standard_normal_of,
 )
 from vlscore.perturb.run import PERTURBATIONS_FILE, SKIPPED_FILE
 
@@ -117,18 +116,6 @@ def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
 
 
 # ------------------------------------------------------------------ the standard normal report
-
-
-def test_the_standard_normal_report_comes_from_the_table_itself(tmp_path):
-    said = "No effusion or pneumothorax is seen anywhere."
-    table = write(tmp_path / "t.jsonl", [{"id": k, "report": said} for k in range(3)])
-    made = perturb(table, tmp_path / "out", PerturbationSettings(kinds=["standard-normal"]))
-    assert said in made.record["standard_normal"]
-    assert made.record["standard_normal"] == standard_normal_of([said] * 3)
-    assert (
-        json.loads((made.folder / RECORD).read_text())["standard_normal"]
-        == made.record["standard_normal"]
-    )
 
 
 # ------------------------------------------------------------------ bad input

@@ -7,24 +7,14 @@ import time
 
 import pytest
 
-from tests.perturb.contract import read
 from tests.perturb.reports import REPORTS
 from vlscore.errors import InvalidReport, InvalidSetting, UnknownName
 from vlscore.perturb import (
-    KINDS,
-    ReadReport,
     apply_edits,
     perturb_report,
-    why_nothing,
 )
 
 REPORT = REPORTS["several findings"]
-
-
-def test_at_most_per_report_of_each_kind():
-    for most in (1, 2, 5):
-        kinds = [perturbation.kind for perturbation in perturb_report(REPORT, per_report=most)]
-        assert max(map(kinds.count, kinds)) == most
 
 
 def test_spans_count_code_points():
@@ -49,13 +39,6 @@ def test_spans_count_code_points():
 def test_wrong_arguments_are_refused(arguments, error):
     with pytest.raises(error):
         list(perturb_report(**arguments))
-
-
-def test_why_nothing_came_out():
-    report, kind = "Heart size is normal. Lungs are clear.", KINDS["standard-normal"]
-    assert why_nothing(read("  "), kind) == "the report has no sentence"
-    assert why_nothing(ReadReport.read(report), kind) == "there is no standard normal report"
-    assert why_nothing(read(report), KINDS["change-location"]) == KINDS["change-location"].nothing
 
 
 @pytest.mark.slow

@@ -11,13 +11,6 @@ def sentences(*said: str, times: int = 2) -> list[str]:
     return [sentence for sentence in said for _ in range(times)]
 
 
-def test_the_default_says_one_sentence_on_each_topic_and_finds_nothing():
-    assert default_standard_normal() == " ".join(DEFAULTS.values())
-    found = extract(default_standard_normal())
-    assert not found.present
-    assert [len(sentence.findings) > 0 for sentence in found.sentences] == [True] * len(DEFAULTS)
-
-
 def test_each_default_denies_what_its_topic_denies():
     for topic in recipe().topics:
         denied = {finding.observation for finding in extract(topic.default)}

@@ -95,19 +95,7 @@ def test_groups_widen_the_interval_that_equal_values_would_narrow():
     assert repeated.high == pytest.approx(alone.high, rel=1e-9)
 
 
-def test_one_group_has_no_interval():
-    interval = grouped_mean([1.0, 2.0], ["a", "a"])
-    assert interval.estimate == 1.5
-    assert np.isnan([interval.low, interval.high]).all()
-
-
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, float("nan")]])
 def test_what_has_no_interval_is_refused(values):
     with pytest.raises(InvalidSetting):
         grouped_mean(values, ["a", "b"])
-
-
-def test_a_seed_gives_the_same_interval_again():
-    names, x, y = _sample(10)
-    assert grouped_auc(x, y > 0, names, seed=3) == grouped_auc(x, y > 0, names, seed=3)
-    assert grouped_auc(x, y > 0, names, seed=3) != grouped_auc(x, y > 0, names, seed=4)

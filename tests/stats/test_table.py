@@ -1,5 +1,6 @@
 """No digit of a table is lost on any terminal; numbers are never shown as what they are not."""
 
+import csv
 import re
 
 import pytest
@@ -90,22 +91,6 @@ def test_markdown_has_a_row_a_line(table):
     assert "- `signature|C:1`" in text
 
 
-def test_a_bar_in_a_cell_makes_no_column():
-    table = TextTable("", ("a", "b"), (("x|y", "1"),))
-    assert r"x\|y" in table.markdown()
-
-
-def test_latex_escapes_what_has_a_meaning_there():
-    cells = (("50 %", r"a_b & c\d ~ ^ {e} # $ < > |"),)
-    shown = TextTable("100 % of Δ", ("n", "x"), cells, "a_b").latex()
-    assert r"50 \% & a\_b \& c\textbackslash{}d \textasciitilde{} \textasciicircum{} \{e\}" in shown
-    assert r"\# \$ $<$ $>$ \textbar{} \\" in shown
-    assert r"\caption{100 \% of $\Delta$. a\_b}" in shown
-    assert "{}[a] & 1 " in TextTable("", ("n", "x"), (("[a]", "1"),)).latex()
-    assert r"\caption{a}" in TextTable("", ("n",), (("1",),), "a").latex()
-    assert shown.count(r"\begin") == shown.count(r"\end") == 2
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
@@ -142,3 +127,9 @@ def test_every_block_of_a_wide_table_has_the_columns_that_tell_its_rows_apart():
         again = TextTable("", ("metric", "kind", *"abcd"), ((*other, *CELLS[:4]),) * 2).text(60)
         assert all(block.split()[0] == "metric" for block in again.split("\n\n"))
         assert again.count("kind") == 1
+
+
+def test_csv_holds_cells_that_a_program_reads_back():
+    table = TextTable("T", ("metric", "n"), (('a, "b"', "-"), ("line\nbreak", "2")), "caption")
+    rows = list(csv.reader(table.csv().splitlines(keepends=True)))
+    assert rows == [["metric", "n"], ['a, "b"', ""], ["line\nbreak", "2"]]

@@ -30,10 +30,10 @@ from .hypothesis_tests import auc as auc
 from .hypothesis_tests import benjamini_hochberg as benjamini_hochberg
 from .hypothesis_tests import mean_of_sums as mean_of_sums
 from .hypothesis_tests import mean_statistics as mean_statistics
-from .hypothesis_tests import one_sided_t_test as one_sided_t_test
+from .hypothesis_tests import one_sided_p_value as one_sided_p_value
+from .hypothesis_tests import paired_p_value as paired_p_value
 from .hypothesis_tests import paired_sums as paired_sums
-from .hypothesis_tests import paired_test as paired_test
-from .hypothesis_tests import two_sample_test as two_sample_test
+from .hypothesis_tests import two_sample_p_value as two_sample_p_value
 from .intervals import LEAST_SUPPORT as LEAST_SUPPORT
 from .intervals import Interval as Interval
 from .intervals import bootstrap as bootstrap

@@ -63,14 +63,9 @@ def grouped_difference(
     >>> grouped_difference([3.0, 4.0], ["a", "b"], [2.0, 3.0], ["a", "b"])
     Interval(estimate=1.0, low=nan, high=nan)
     """
-    names = sorted({*groups, *other_groups})
-    sums, counts = _totals(values, groups, names)
-    other_sums, other_counts = _totals(others, other_groups, names)
-    totals = _resample(np.stack([sums, counts, other_sums, other_counts]), resamples, seed)
-    with np.errstate(invalid="ignore"):
-        drawn = totals[:, 0] / totals[:, 1] - totals[:, 2] / totals[:, 3]
-    estimate = float(sums.sum() / counts.sum() - other_sums.sum() / other_counts.sum())
-    return percentiles(estimate, drawn, level, len(names))
+    first, second, count = _means_of_two((values, groups), (others, other_groups), resamples, seed)
+    drawn = first - second
+    return percentiles(float(drawn[0]), drawn[1:], level, count)
 
 
 def grouped_ratio(
@@ -90,14 +85,24 @@ def grouped_ratio(
     >>> grouped_ratio([3.0, 1.0], ["a", "b"], [4.0, 4.0], ["a", "b"]).estimate
     0.5
     """
-    names = sorted({*groups, *other_groups})
-    sums, counts = _totals(values, groups, names)
-    other_sums, other_counts = _totals(others, other_groups, names)
-    totals = _resample(np.stack([sums, counts, other_sums, other_counts]), resamples, seed)
+    first, second, count = _means_of_two((values, groups), (others, other_groups), resamples, seed)
     with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = totals[:, 0] / totals[:, 1] / (totals[:, 2] / totals[:, 3])
-        ratio = sums.sum() / counts.sum() / (other_sums.sum() / other_counts.sum())
-    return percentiles(float(ratio), drawn, level, len(names))
+        drawn = first / second
+    return percentiles(float(drawn[0]), drawn[1:], level, count)
+
+
+def _means_of_two(
+    one: tuple[ArrayLike, Sequence[str]],
+    other: tuple[ArrayLike, Sequence[str]],
+    resamples: int,
+    seed: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Return the means (1 + resamples,) of two sides, first the sample's; the number of groups."""
+    names = sorted({*one[1], *other[1]})
+    totals = np.stack([*_totals(*one, names), *_totals(*other, names)])
+    drawn = np.concatenate([totals.sum(axis=1)[None], _resample(totals, resamples, seed)])
+    with np.errstate(invalid="ignore"):
+        return drawn[:, 0] / drawn[:, 1], drawn[:, 2] / drawn[:, 3], len(names)
 
 
 def grouped_auc(

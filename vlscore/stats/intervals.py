@@ -111,7 +111,8 @@ def bootstrap_mean(
     Interval(estimate=2.0, low=nan, high=nan)
     """
     sample = checked(values)
-    means = _resampled_means(sample, resamples, np.random.default_rng(seed))
+    draw = _means_of_drawn if len(sample) <= _DRAWN_SINGLY else _means_of_bins
+    means = draw(sample, resamples, np.random.default_rng(seed))
     return percentiles(float(sample.mean()), means, level, len(sample))
 
 
@@ -188,13 +189,6 @@ def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count
     if high - low <= _ROUNDING * max(abs(low), abs(high)):
         return Interval(estimate, math.nan, math.nan)
     return Interval(estimate, low, high)
-
-
-def _resampled_means(
-    sample: NDArray[np.float64], resamples: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    draw = _means_of_drawn if len(sample) <= _DRAWN_SINGLY else _means_of_bins
-    return draw(sample, resamples, rng)
 
 
 def _means_of_drawn(

@@ -107,7 +107,10 @@ class Content:
         for name, rows in self.rows.items():
             write_rows(folder / name, rows)
         if self.failures:
-            _write_failures(folder / FAILURES, self.failures)
+            from pandas import DataFrame
+
+            failed = DataFrame(self.failures, columns=Failure._fields, dtype=object)
+            write_rows(folder / FAILURES, failed)
         facts = {"notes": list(self.notes), "failed": len(self.failures), **self.facts}
         return run_record(**plain(facts))
 
@@ -294,10 +297,3 @@ def _cell(name: Any, record: Mapping[Any, Any], digits: int) -> str:
     if low is None or high is None:
         return number(value, digits)
     return interval(Interval(value, low, high), digits)
-
-
-def _write_failures(path: Path, failures: Iterable[Failure]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(Failure._fields)
-        writer.writerows(cells("" if each is None else each for each in row) for row in failures)

@@ -1,7 +1,6 @@
 """Agreement with raters against SciPy and counting by hand, and what says nothing."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -193,16 +192,6 @@ def test_bad_input_is_refused():
         compare_with_raters({}, pairs)
     with pytest.raises(InvalidSetting, match=r"shape \(3,\) for 40 pairs"):
         compare_with_raters({"m": np.ones(3)}, pairs)
-
-
-def test_the_size_of_rexval_takes_seconds():
-    pairs, _, _ = _set(n=200, raters=6)
-    rng = np.random.default_rng(1)
-    mean = pairs.means["total errors"]
-    values = {f"m{k}": rng.normal(size=200) - mean for k in range(20)}
-    begin = time.process_time()
-    assert len(rows_of(values, pairs, resamples=1000)) == 60
-    assert time.process_time() - begin < 30
 
 
 @pytest.mark.parametrize("raters", [1, 3])

@@ -117,15 +117,6 @@ def test_ratings_that_count_no_errors_are_refused():
         compare_errors(rated({"rating": [[1.0, 2.0]]}), rate=1.0)
 
 
-def test_files_hold_what_was_found_and_a_second_call_changes_nothing(rexval, tmp_path):
-    pairs, _ = rexval
-    run = failure_modes(pairs, tmp_path / "out", resamples=20)
-    assert list(dict.fromkeys(run.frame("means")["candidate"])) == list(KINDS)
-    assert len(run.frame("tests")) == 3 * 4 * 3 * 7
-    assert (run.folder / "tables.tex").read_text(encoding="utf-8").count(r"\caption{") >= 3
-    assert failure_modes(pairs, tmp_path / "out", resamples=20).unchanged
-
-
 def test_columns_of_counts_are_categories():
     pairs = rated({"false": [[1.0, 4.0]], "missed": [[0.0, 2.0]]}, ["s", "t"])
     assert [category for *_, category in means_of(pairs)] == ["false", "missed"] * 2

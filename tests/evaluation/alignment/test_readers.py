@@ -5,15 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from tests.evaluation.alignment.samples import KINDS, aligned, make_radpref, make_rexval, write_csv
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from tests.evaluation.alignment.samples import KINDS, aligned, make_rexval, write_csv
+from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import (
     alignment_tables,
     compare_with_raters,
     layout_of,
     read_ratings,
 )
-from vlscore.evaluation.alignment.rated_sets import severity_of
 
 
 def _rows(text: str) -> str:
@@ -136,31 +135,6 @@ def test_radevalx_reads_two_tables_and_says_what_empty_cells_became(tmp_path):
     assert [row.id for row in pairs.bad] == ["CXR2"]
 
 
-def test_radpref_has_quality_by_rater_and_no_texts(tmp_path):
-    said = {
-        "user_1": {"7": {"C1": 2, "C2": 5}, "8": {"C1": 1, "C2": 1}},
-        "user_2": {
-            "7": {"C1": 3, "C2": None},
-            "8": {"C1": 4, "C2": 4, "needs_review": True},
-            "9": {"C1": "good", "C2": 4},
-        },
-    }
-    pairs = read_ratings(make_radpref(tmp_path / "RadPref", said))
-    assert (pairs.meaning, pairs.sign, pairs.texts) == ("quality", 1, None)
-    assert list(zip(pairs.studies, pairs.candidates, strict=True)) == [
-        ("7", "C1"),
-        ("7", "C2"),
-        ("8", "C1"),
-        ("8", "C2"),
-        ("9", "C2"),
-    ]
-    np.testing.assert_array_equal(
-        pairs.ratings["rating"], [[2, 5, 1, 1, np.nan], [3, np.nan, np.nan, np.nan, 4]]
-    )
-    assert any("1 ratings are marked needs_review" in note for note in pairs.notes)
-    assert "case 9" in pairs.bad[0].reason
-
-
 def _radpref_entry(rating, false=(), missed=(), attributes=()):
     errors = [{"error_type": "false", "clinical_significance": each} for each in false]
     errors += [{"error_type": "attribute", "attributes": each} for each in attributes]
@@ -262,13 +236,6 @@ def test_errors_and_qualities_of_one_set_are_turned_each_its_own_way(tmp_path):
     assert "Agreement with raters: significant errors" in titles
 
 
-def test_radpref_whose_reports_are_no_list_of_cases_is_refused(tmp_path):
-    folder = _full_radpref(tmp_path / "RadPref")
-    (folder / "preference_data.json").write_text('[{"id": "case-a"}]', encoding="utf-8")
-    with pytest.raises(InvalidTable, match=r"preference_data.json, case 1: has no id, or lacks"):
-        read_ratings(folder)
-
-
 def test_radevalx_brings_values_in_a_table_of_its_own(tmp_path):
     rows = [{"report_id": f"CXR{k}", "ground_truth": "R.", "M2Tr-Generation": "G."}
             | {str(c): k for c in range(1, 9)} for k in range(3)]  # fmt: skip
@@ -340,14 +307,6 @@ def test_refisco_v1_leaves_lines_without_a_correction(tmp_path):
     assert pairs.references == ("Clear lungs. Normal heart.",)
     assert pairs.texts == ("Clear lungs. Big heart.",)
     assert pairs.ratings["largest severity"].tolist() == [[2]]
-
-
-def test_severities_are_names_or_numbers():
-    assert severity_of(" urgent ERROR ", "score") == 3
-    assert severity_of("4", "score") == 4
-    for wrong in ("5", "", "bad", "1.5"):
-        with pytest.raises(InvalidStudy, match="score"):
-            severity_of(wrong, "score")
 
 
 def test_a_table_of_one_number_a_rater(tmp_path):

@@ -11,7 +11,8 @@ from tests.evaluation.alignment.samples import aligned, make_radpref, make_rexva
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import read_ratings
-from vlscore.metrics import Scorer
+from vlscore.evaluation.alignment.run import columns_named, split_values
+from vlscore.metrics import Scorer, find_metric
 
 
 @pytest.fixture
@@ -126,13 +127,6 @@ def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path)
     assert any("1 row belongs to no rated pair" in note for note in run.notes)
 
 
-def test_an_infinite_value_of_a_metric_is_not_called_a_rating(pairs, tmp_path):
-    path = _values(tmp_path / "values.csv", pairs, mine=["inf", *range(1, len(pairs))])
-    run = aligned(pairs, tmp_path / "out", values=path, resamples=30)
-    (failure,) = run.failures
-    assert failure.reason.endswith("column \"mine\" holds 'inf'; a finite number is needed")
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -197,24 +191,6 @@ def test_images_come_from_a_table_of_studies(pairs, tmp_path):
         aligned(pairs, tmp_path / "x", scorer=scorer, studies=open_studies(other, needs={"image"}))
 
 
-def test_ranks_of_one_rater_write_every_file(tmp_path):
-    texts = ("Clear lungs.", "Clear.", "Edema.") * 2
-    ranks = rated(
-        {"rank": [[1, 2, 3, 1, 2, 3]]},
-        list("aaabbb"),
-        meaning="ranks",
-        texts=texts,
-        references=("Clear lungs.",) * 6,
-    )
-    run = aligned(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
-    assert len(run.tables) == 1
-    assert run.content["frames"]["agreements"] == []
-    (row,) = run.content["frames"]["rankings"]
-    assert (row["metric"], row["comparisons"], row["right"]) == ("bleu-1", 6, 1.0)
-    again = aligned(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
-    assert again.unchanged
-
-
 def test_a_missing_value_is_listed_with_the_row_of_its_pair_in_the_table(tmp_path):
     """Three raters: the fourth candidate begins in row 10 of the file."""
     rows = [
@@ -228,12 +204,6 @@ def test_a_missing_value_is_listed_with_the_row_of_its_pair_in_the_table(tmp_pat
     path = _values(tmp_path / "values.csv", found, mine=values)
     run = aligned(found, tmp_path / "out", values=path, resamples=30)
     assert [(failure.row, failure.id) for failure in run.failures] == [(10, "1, 1")]
-
-
-def test_a_set_of_several_files_has_no_row_for_a_pair(pairs, tmp_path, capsys):
-    path = _values(tmp_path / "values.csv", pairs, mine=["", *range(1, len(pairs))])
-    run = aligned(pairs, tmp_path / "out", values=path, resamples=30)
-    assert [(failure.row, failure.id) for failure in run.failures] == [(None, "500, radgraph")]
 
 
 @pytest.mark.parametrize("meaning", ["errors", "quality", "ranks"])
@@ -257,12 +227,11 @@ def test_what_looks_reversed_is_named(tmp_path, meaning):
     assert f"read as {meaning}" in notes(one=-good, other=-good + 0.1)[0]
 
 
-def test_only_metrics_that_need_images_are_named_where_there_are_none(tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text(
-        "study_id,candidate_id,rating,reference,candidate\n1,a,2,Edema.,Clear.\n2,a,1,No.,Clear.\n",
-        encoding="utf-8",
-    )
-    scorer = Scorer(HashEncoder(), metrics="bleu-1,vlscore")
-    with pytest.raises(InvalidSetting, match=r"^vlscore: images are looked at"):
-        aligned(read_ratings(path), tmp_path / "out", scorer=scorer)
+def test_names_of_numbers():
+    names = ["judge", "judge(score=count)", "judge.sum"]
+    metrics, columns = split_values(names)
+    assert list(map(str, metrics)) == names[:2]
+    assert columns == [column for _, column in columns_named(metrics, columns)] == names
+    # A setting may be added after the name was written.
+    metric = find_metric("vlscore(C=2.5)")
+    assert columns_named([metric], ["vlscore"]) == [(metric, "vlscore(C=2.5)")]

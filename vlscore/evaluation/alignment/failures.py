@@ -31,7 +31,7 @@ from vlscore.stats import (
     grouped_mean,
     interval,
     interval_in,
-    one_sided_t_test,
+    one_sided_p_value,
     text_table,
 )
 
@@ -153,7 +153,7 @@ def compare_errors(
                 x, y = both.to_numpy().T
                 row = {"candidate": name, "other": other, "which": which, "category": category}
                 row |= {"n": len(x), "difference": float((x - y).mean())}
-                rows.append({**row, "p_value": one_sided_t_test(x, y).p_value})
+                rows.append({**row, "p_value": one_sided_p_value(x, y)})
         adjusted = adjusted_p_values([row["p_value"] for row in rows])
         tests += [
             {**row, "adjusted_p": float(p), "is_worse": bool(p <= rate)}

@@ -45,10 +45,10 @@ from vlscore.stats import (
     interval_in,
     new_figure,
     note_with_mark,
-    paired_test,
+    paired_p_value,
     places_by_group,
     text_table,
-    two_sample_test,
+    two_sample_p_value,
     with_mark,
 )
 
@@ -189,9 +189,11 @@ def _contrast(
     both = sorted(mine.keys() & theirs.keys())
     # Wilcoxon's test over the studies that have both kinds, where these are at least half.
     if 2 * len(both) >= len(mine.keys() | theirs.keys()):
-        test = paired_test([mine[s] for s in both], [theirs[s] for s in both])
+        test = "Wilcoxon signed-rank"
+        p_value = paired_p_value([mine[s] for s in both], [theirs[s] for s in both])
     else:
-        test = two_sample_test(list(mine.values()), list(theirs.values()))
+        test = "Mann-Whitney U"
+        p_value = two_sample_p_value(list(mine.values()), list(theirs.values()))
     means = [grouped_mean(drop, studies, **options), grouped_mean(other, other_studies, **options)]
     excludes_0 = means[1].low > 0 or means[1].high < 0
     return {
@@ -202,8 +204,8 @@ def _contrast(
         "control_pairs": len(other),
         "ratio": means[0].estimate / means[1].estimate if excludes_0 else float("nan"),
         "auc": auc(drop, other),
-        "test": test.name,
-        "p_value": test.p_value,
+        "test": test,
+        "p_value": p_value,
     }
 
 
@@ -303,7 +305,7 @@ def _swap(
     better = np.sign(sign * (right - wrong)) / 2 + 0.5
     has_both = significant.any() and not significant.all()
     means = (list(_by_study(studies, each).values()) for each in (right, wrong))
-    test = paired_test(*means)
+    p_value = paired_p_value(*means)
     return {
         "right": grouped_mean(right, studies, **options),
         "wrong": grouped_mean(wrong, studies, **options),
@@ -316,8 +318,8 @@ def _swap(
             name: grouped_auc(-sign * values, significant, studies, **options) if has_both else None
             for name, values in (("detection_right", right), ("detection_wrong", wrong))
         },
-        "test": test.name,
-        "p_value": test.p_value,
+        "test": "Wilcoxon signed-rank",
+        "p_value": p_value,
     }
 
 
