@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     source = RADPREF[PREFERENCES].check(options.folder / PREFERENCES)
-    pairs = read_ratings(options.folder, "radpref")
+    pairs = read_ratings(options.folder)
     metrics, left_out = usable_metrics()
     generators = sorted(set(pairs.candidates))
     with tempfile.TemporaryDirectory() as folder:

@@ -3,8 +3,6 @@ from .alignment.composite_fit import fit_composite as fit_composite
 from .alignment.failures import compare_errors as compare_errors
 from .alignment.failures import failure_modes as failure_modes
 from .alignment.rated_pairs import RatedPairs as RatedPairs
-from .alignment.rating_table import LAYOUTS as LAYOUTS
-from .alignment.rating_table import layout_of as layout_of
 from .alignment.rating_table import read_ratings as read_ratings
 from .alignment.run import align as align
 from .alignment.run import split_values as split_values

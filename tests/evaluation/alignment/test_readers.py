@@ -10,7 +10,6 @@ from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import (
     alignment_tables,
     compare_with_raters,
-    layout_of,
     read_ratings,
 )
 
@@ -21,7 +20,6 @@ def _rows(text: str) -> str:
 
 def test_rexval_by_rater_category_and_significance(tmp_path):
     folder, counts = make_rexval(tmp_path / "rexval")
-    assert layout_of(folder) == "rexval"
     pairs = read_ratings(folder)
     assert len(pairs) == 12
     assert pairs.raters == ("0", "1")
@@ -125,7 +123,6 @@ def test_radevalx_reads_two_tables_and_says_what_empty_cells_became(tmp_path):
     table("RadEval_clinically_significant_errors.csv", [[1, 0, 2], [0] * 8, [0] * 8])
     table("RadEval-clinically_insignificant_errors.csv", [[0] * 7 + [3], [1] * 8])
     pairs = read_ratings(tmp_path)
-    assert layout_of(tmp_path) == "radevalx"
     assert pairs.studies == ("CXR0", "CXR1")
     assert pairs.ratings["total errors"].tolist() == [[6, 8]]
     assert pairs.ratings["significant errors"].tolist() == [[3, 0]]
@@ -181,7 +178,6 @@ def _full_radpref(folder, flat=False):
 @pytest.mark.parametrize("flat", [False, True])
 def test_radpref_has_reports_errors_and_ratings(tmp_path, flat):
     folder = _full_radpref(tmp_path / "RadPref", flat)
-    assert layout_of(folder) == "radpref"
     pairs = read_ratings(folder)
     assert list(zip(pairs.studies, pairs.candidates, strict=True)) == [
         ("case-a", "medgemma"),
@@ -282,7 +278,6 @@ def test_refisco_v0_makes_references_of_corrections(tmp_path):
         encoding="utf-8",
     )
     pairs = read_ratings(path)
-    assert layout_of(path) == "refisco-v0"
     assert pairs.studies == ("p1", "p1", "p3")
     assert pairs.candidates == ("XREM/0", "XREM/1", "Expert/1")
     assert pairs.texts[0] == "Small effusion. Left fracture."
@@ -303,7 +298,6 @@ def test_refisco_v1_leaves_lines_without_a_correction(tmp_path):
         encoding="utf-8",
     )
     pairs = read_ratings(path)
-    assert layout_of(path) == "refisco-v1"
     assert pairs.references == ("Clear lungs. Normal heart.",)
     assert pairs.texts == ("Clear lungs. Big heart.",)
     assert pairs.ratings["largest severity"].tolist() == [[2]]
@@ -432,8 +426,6 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(tmp_path):
         read_ratings(path, by_rater=("score",))
     with pytest.raises(InvalidSetting, match="not 'stars'"):
         read_ratings(path, meaning="stars")
-    with pytest.raises(InvalidSetting, match="not 'rex'"):
-        read_ratings(path, "rex")
     path.write_text("study_id,candidate_id,rating\n1,a,inf\n", encoding="utf-8")
     with pytest.raises(InvalidTable, match=r"no rating could be read; row 1: .*finite"):
         read_ratings(path)

@@ -5,7 +5,7 @@ import pytest
 from radjudge import by_category, check_orders, read_cases
 
 from tests.conftest import REPOSITORY
-from vlscore.evaluation import layout_of, read_ratings
+from vlscore.evaluation import read_ratings
 
 RADPREF = REPOSITORY.parent / "shared" / "data" / "radpref"
 pytestmark = pytest.mark.skipif(
@@ -14,7 +14,6 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_every_rating_of_the_published_files_is_read():
-    assert layout_of(RADPREF) == "radpref"
     pairs = read_ratings(RADPREF)
     assert (len(pairs), len(set(pairs.studies)), len(pairs.raters)) == (100, 50, 3)
     assert not pairs.bad

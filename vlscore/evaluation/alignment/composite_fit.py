@@ -9,6 +9,7 @@ that leaves out whole studies estimates the agreement with raters.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,8 +72,8 @@ def fit_composite(
     held_out = _nested(x, y, studies, seed)
     ridge = _best_ridge(x, y, studies, seed)
     means, deviations = _scaling(x)
-    z = (x - means) / deviations
-    weights = simplex_weights(z, _normalised(y, y), ridge)
+    z, target = _normalised(x, y, np.ones(len(y), dtype=bool))
+    weights = simplex_weights(z, target, ridge)
 
     def tau(values: Array) -> Interval:
         return correlation_interval(values, y, groups=studies, resamples=resamples, seed=seed)
@@ -136,7 +137,7 @@ def _rated(
         raise InvalidSetting("no metric is left to make a composite of")
     y = pairs.sign_of(rating) * pairs.means[rating]
     there = np.asarray(np.isfinite([y, *values.values()]).all(axis=0))
-    studies = [study for study, is_there in zip(pairs.studies, there, strict=True) if is_there]
+    studies = list(compress(pairs.studies, there))
     if len(set(studies)) < _LEAST_STUDIES:
         raise InvalidSetting(
             f"{len(set(studies))} studies have values and ratings; a composite needs "
@@ -186,10 +187,11 @@ def _scaling(x: Array) -> tuple[Array, Array]:
     return x.mean(axis=0), np.where(deviations > 0, deviations, np.inf)
 
 
-def _normalised(y: Array, by: Array) -> Array:
-    deviation = by.std()
-    scaled: Array = (y - by.mean()) / (deviation if deviation > 0 else 1.0)
-    return scaled
+def _normalised(x: Array, y: Array, by: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return values and ratings, normalised by the pairs `by`."""
+    means, deviations = _scaling(x[by])
+    scaled: Array = (y - y[by].mean()) / (y[by].std() or 1.0)
+    return (x - means) / deviations, scaled
 
 
 def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
@@ -200,12 +202,9 @@ def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
     found = np.empty(len(y))
     for rows in _folds(studies, seed):
         rest = ~rows
-        others = [study for study, is_rest in zip(studies, rest, strict=True) if is_rest]
-        ridge = _best_ridge(x[rest], y[rest], others, seed)
-        means, deviations = _scaling(x[rest])
-        z = (x[rest] - means) / deviations
-        weights = simplex_weights(z, _normalised(y[rest], y[rest]), ridge)
-        found[rows] = (x[rows] - means) / deviations @ weights
+        ridge = _best_ridge(x[rest], y[rest], list(compress(studies, rest)), seed)
+        z, target = _normalised(x, y, rest)
+        found[rows] = z[rows] @ simplex_weights(z[rest], target[rest], ridge)
     return found
 
 
@@ -216,11 +215,10 @@ def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
         rest = ~rows
         if not rest.any():
             return RIDGES[-1]
-        means, deviations = _scaling(x[rest])
-        z, target = (x[rest] - means) / deviations, _normalised(y[rest], y[rest])
-        left, truth = (x[rows] - means) / deviations, _normalised(y[rows], y[rest])
+        z, target = _normalised(x, y, rest)
         for ridge in errors:
-            errors[ridge] += float(((truth - left @ simplex_weights(z, target, ridge)) ** 2).sum())
+            weights = simplex_weights(z[rest], target[rest], ridge)
+            errors[ridge] += float(((target[rows] - z[rows] @ weights) ** 2).sum())
     return min(errors, key=lambda ridge: errors[ridge])
 
 

@@ -1,6 +1,7 @@
 """Reader of ratings in any table with named columns, and the layouts that are known."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,28 +65,17 @@ COLUMNS = (
 # Those that only rows which count errors have.
 _COUNTED = ("category", "significant")
 
-TABLE = "table"
-#: Name of a layout -> its reader.
-LAYOUTS: Mapping[str, Callable[[Path], RatedPairs]] = {
-    "rexval": read_rexval,
-    "radevalx": read_radevalx,
-    "radpref": read_radpref,
-    "sheets": read_sheets,
-    "refisco-v0": lambda path: read_refisco(path, "refisco-v0"),
-    "refisco-v1": lambda path: read_refisco(path, "refisco-v1"),
-}
-# Files that a folder of a layout has: all of the first, or one of the second.
-_FOLDERS: Mapping[str, tuple[Iterable[str], Iterable[str]]] = {
-    "rexval": ((REPORTS, COUNTS), ()),
-    "radevalx": (tuple(RADEVALX), ()),
-    "radpref": ((), (RADPREF_FOLDER, RADPREF_REPORTS)),
-    "sheets": ((KEY,), ()),
+# Name of a published set -> its reader, and files of its folder: all of them, or any.
+_FOLDERS: Mapping[str, tuple[Callable[[Path], RatedPairs], Callable[..., bool], Sequence[str]]] = {
+    "rexval": (read_rexval, all, (REPORTS, COUNTS)),
+    "radevalx": (read_radevalx, all, tuple(RADEVALX)),
+    "radpref": (read_radpref, any, (RADPREF_FOLDER, RADPREF_REPORTS)),
+    "sheets": (read_sheets, all, (KEY,)),
 }
 
 
 def read_ratings(
     path: str | Path,
-    layout: str | None = None,
     *,
     ratings: Sequence[str] = (RATING,),
     by_rater: Sequence[str] = (),
@@ -101,9 +91,8 @@ def read_ratings(
     of quality and ranks count no errors: these two columns are then not read.
 
     Args:
-        path: a .csv, .tsv, .jsonl, .json or .parquet table, or the folder of a published set.
-        layout: "rexval", "radevalx", "radpref", "refisco-v0", "refisco-v1", "sheets" or "table";
-            None finds out.
+        path: a .csv, .tsv, .jsonl, .json or .parquet table; or the folder of ReXVal, RadEvalX or
+            RadPref, the table of ReFiSco, or a folder of filled-in sheets.
         ratings: columns of a table with numbers, one a dimension that was rated.
         by_rater: instead, columns of numbers, one a rater, in a table with one row a candidate.
         rename: column in `COLUMNS` -> its name in the table; "" where the table has none.
@@ -113,11 +102,8 @@ def read_ratings(
     Raises: InvalidTable, InvalidSetting. Rows that cannot be used are in `bad`.
     """
     path = Path(path)
-    name = layout_of(path) if layout is None else layout
-    if name in LAYOUTS:
-        return LAYOUTS[name](path)
-    if name != TABLE:
-        raise InvalidSetting(f"layouts are {', '.join((TABLE, *LAYOUTS))}; not {name!r}")
+    if (published := _published(path)) is not None:
+        return published(path)
     if meaning not in MEANINGS:
         raise InvalidSetting(f"ratings are {', '.join(MEANINGS)}, not {meaning!r}")
     names = _column_names(path, ratings, by_rater, rename or {})
@@ -148,9 +134,8 @@ def read_ratings(
             if names["significant"]:
                 significant = yes_or_no(record.get(names["significant"]), names["significant"])
             cell = record.get(ratings[0])
-            row.counts[category, significant] = (
-                None if _is_empty(cell) else count_of(cell, ratings[0])
-            )
+            count = None if _is_empty(cell) else count_of(cell, ratings[0])
+            row.counts[category, significant] = count
             return
         for column in (RATING,) if by_rater else ratings:
             cell = record.get(column)
@@ -221,22 +206,17 @@ def _is_empty(cell: Any) -> bool:
     return is_missing(cell) or (isinstance(cell, str) and looks_missing(cell))
 
 
-def layout_of(path: str | Path) -> str:
-    """Return the name of the layout that a file or folder has; "table" for any other file.
+def _published(path: Path) -> Callable[[Path], RatedPairs] | None:
+    """Return the reader of a published set, or of sheets; None for any other table.
 
     Raises: InvalidTable for a folder of no known layout, or a file that cannot be read.
     """
-    path = Path(path)
     if not path.is_dir():
         columns = set(columns_of(path))
-        return next((n for n in REFISCO if columns >= set(columns_of_refisco(n))), TABLE)
-    for name, (every, either) in _FOLDERS.items():
-        if all((path / file).exists() for file in every) and (
-            not either or any((path / file).exists() for file in either)
-        ):
-            return name
-    known = "; ".join(
-        f"{name}: {', '.join(every) or ' or '.join(either)}"
-        for name, (every, either) in _FOLDERS.items()
-    )
+        found = [name for name in REFISCO if columns >= set(columns_of_refisco(name))]
+        return partial(read_refisco, version=found[0]) if found else None
+    for reader, are_enough, files in _FOLDERS.values():
+        if are_enough((path / file).exists() for file in files):
+            return reader
+    known = "; ".join(f"{name}: {', '.join(files)}" for name, (*_, files) in _FOLDERS.items())
     raise InvalidTable(f"{path}: is a folder of no known rated set. Looked for {known}")
