@@ -209,11 +209,11 @@ def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
     return "\n".join([*parts, *([listed + "\n"] if listed else [])])
 
 
-def write_tables(place: Path, tables: Sequence[TextTable], notes: Iterable[str] = ()) -> None:
+def write_tables(folder: Path, tables: Sequence[TextTable], notes: Iterable[str] = ()) -> None:
     """Write tables.md, with the notes, and tables.tex into a folder."""
-    (place / "tables.md").write_text(markdown(tables, notes), encoding="utf-8")
+    (folder / "tables.md").write_text(markdown(tables, notes), encoding="utf-8")
     latex = "\n".join(table.latex() for table in tables)
-    (place / "tables.tex").write_text(latex, encoding="utf-8")
+    (folder / "tables.tex").write_text(latex, encoding="utf-8")
 
 
 def write_changed(path: Path, text: str) -> None:
@@ -256,8 +256,8 @@ def _aligned(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[str]
     widths = {k: max(len(row[k]) for row in rows) for k in columns}
     return [
         _GAP.join(
-            f"{row[k]:<{widths[k]}}" if place == 0 else f"{row[k]:>{widths[k]}}"
-            for place, k in enumerate(columns)
+            f"{row[k]:<{widths[k]}}" if number == 0 else f"{row[k]:>{widths[k]}}"
+            for number, k in enumerate(columns)
         ).rstrip()
         for row in rows
     ]

@@ -175,13 +175,15 @@ class RatingRow:
 
 
 def rating_rows(
-    records: Iterable[tuple[int, Any]], fill: Callable[[RatingRow, Any], None], prefix: str = ""
+    records: Iterable[tuple[int, Any]],
+    read_record: Callable[[RatingRow, Any], None],
+    prefix: str = "",
 ) -> list[RatingRow]:
     """Return a row for each record; one that cannot be used costs itself alone.
 
     Args:
         records: numbers and contents; a text is an error.
-        fill: enters what a record says; raises InvalidStudy where it cannot be used.
+        read_record: enters a record into its row; raises InvalidStudy where it cannot be used.
         prefix: of the reasons, such as the name of a file.
     """
     rows = []
@@ -190,7 +192,7 @@ def rating_rows(
         try:
             if isinstance(record, str):
                 raise InvalidStudy(record)
-            fill(row, record)
+            read_record(row, record)
         except InvalidStudy as error:
             row.reason = f"{prefix}{error}"
     return rows

@@ -118,7 +118,7 @@ def read_rexval(folder: Path) -> RatedPairs:
     known = [record for _, record in read_rows(reports)]
     kinds = [name for name in columns if name not in ("study_id", "gt_report")]
 
-    def fill(row: RatingRow, record: Record) -> None:
+    def read_record(row: RatingRow, record: Record) -> None:
         # Read first: without the pair, the rater still names the rating that lacks a row.
         row.rater = name_of(record["rater_index"], "rater_index")
         number = number_of(record["study_number"], "study_number")
@@ -143,7 +143,7 @@ def read_rexval(folder: Path) -> RatedPairs:
         number = count_of(record["num_errors"], "num_errors")
         row.counts[CATEGORIES[category], significant] = number
 
-    rows = rating_rows(read_rows(counts), fill, f"{COUNTS}: ")
+    rows = rating_rows(read_rows(counts), read_record, f"{COUNTS}: ")
     return rated_pairs(rows, [reports, counts], counted=True)
 
 
@@ -168,7 +168,7 @@ def read_radevalx(folder: Path) -> RatedPairs:
     for path, significant in files.items():
         missing_columns(path, columns_of(path), (*_RADEVALX_COLUMNS, *_RADEVALX_CATEGORIES))
 
-        def fill(row: RatingRow, record: Record, significant: bool = significant) -> None:
+        def read_record(row: RatingRow, record: Record, significant: bool = significant) -> None:
             nonlocal empty
             row.rater = _TOGETHER
             row.pair = name_of(record["report_id"], "report_id"), _GENERATOR
@@ -180,7 +180,7 @@ def read_radevalx(folder: Path) -> RatedPairs:
                 count = 0.0 if is_empty else count_of(record[column], column)
                 row.counts[category, significant] = count
 
-        rows += rating_rows(read_rows(path), fill, f"{path.name}: ")
+        rows += rating_rows(read_rows(path), read_record, f"{path.name}: ")
     both = Counter(row.pair for row in rows if row.reason is None)
     if 2 not in both.values():
         raise InvalidTable(f"{folder}: the two tables of RadEvalX have no report_id in common")
@@ -230,7 +230,7 @@ def read_refisco(path: Path, version: str) -> RatedPairs:
     missing_columns(path, columns_of(path), columns_of_refisco(version))
     annotated: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
 
-    def fill(row: RatingRow, record: Record) -> None:
+    def read_record(row: RatingRow, record: Record) -> None:
         row.rater = "annotator"
         names = (name_of(record[column], column) for column in candidate)
         row.pair = name_of(record[study], study), "/".join(names)
@@ -244,7 +244,7 @@ def read_refisco(path: Path, version: str) -> RatedPairs:
             raise InvalidStudy(f'column "{lines[1]}" is empty')
         annotated.setdefault(row.pair, []).append((original, corrected, severity))
 
-    rows = rating_rows(read_rows(path), fill)
+    rows = rating_rows(read_rows(path), read_record)
     spoilt = [row for row in rows if row.reason is not None]
     for pair, lines_of in annotated.items():
         originals, corrections, severities = zip(*lines_of, strict=True)
@@ -295,10 +295,10 @@ def read_radpref(folder: Path) -> RatedPairs:
     Raises: InvalidTable where there is no such file, or one is no json of that form.
     """
     inner, reports = folder / RADPREF_FOLDER, folder / RADPREF_REPORTS
-    place = inner if inner.is_dir() else folder
+    source = inner if inner.is_dir() else folder
     files = [
         path
-        for path in sorted(place.glob("*.json"))
+        for path in sorted(source.glob("*.json"))
         if path.name != RADPREF_REPORTS and not path.name.startswith("radjudge")
     ]
     if not files:
@@ -318,7 +318,7 @@ def read_radpref(folder: Path) -> RatedPairs:
             else:
                 judged += [(number, (str(case), name, entry)) for name in _CANDIDATES]
 
-        def fill(row: RatingRow, record: Any, rater: str = path.stem) -> None:
+        def read_record(row: RatingRow, record: Any, rater: str = path.stem) -> None:
             case, name, annotation = record
             row.rater = rater
             known = None if cases is None else cases.get(case)
@@ -337,7 +337,7 @@ def read_radpref(folder: Path) -> RatedPairs:
                 raise InvalidStudy(f"case {case}: {error}") from None
             row.scores[RATING] = rating
 
-        rows += rating_rows(judged, fill, f"{path.name}, ")
+        rows += rating_rows(judged, read_record, f"{path.name}, ")
     notes = [f"{waiting} ratings are marked needs_review and are left out"] if waiting else []
     counted = any(row.counts for row in rows)
     if cases is None:

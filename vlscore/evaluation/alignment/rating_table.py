@@ -122,7 +122,7 @@ def read_ratings(
         )
     root = Path(image_root or path.parent)
 
-    def fill(row: RatingRow, record: Record) -> None:
+    def read_record(row: RatingRow, record: Record) -> None:
         for column, value in record.items():
             check_encodable([value], column)
         _fill_pair(row, record, names, root)
@@ -145,7 +145,7 @@ def read_ratings(
     if by_rater:
         names["rater"] = ONE_RATER
         records = _one_row_a_rater(records, by_rater)
-    rows = rating_rows(records, fill)
+    rows = rating_rows(records, read_record)
     return rated_pairs(rows, [path], meaning=meaning, notes=notes, counted=counted, numbered=True)  # type: ignore[arg-type]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -86,14 +86,9 @@ def align(
     read = _read_values(settings, pairs, [name for _, name in named])
     key = {
         "command": "align",
-        "files": {file.name: file_digest(file) for file in pairs.files},
-        "pairs_sha256": pairs.sha256,
-        "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+        **_key(pairs, scorer, studies),
         **settings.key(),
         "columns": [name for _, name in named],
-        "studies_sha256": studies and studies.sha256,
-        "studies_columns": studies and studies.columns.to_dict(),
-        "image_root": studies and str(studies.root.resolve()),
         "figure": figure,
     }
 
@@ -102,8 +97,7 @@ def align(
         if scorer is not None:
             scoring = on_phase("pairs", len(pairs))
             measured, further = _measure(scorer, pairs, named, shown, scoring)
-            texts = {"references": pairs.references or (), "candidates": pairs.texts or ()}
-            about += [*further, *scorer.language_notes(texts)]
+            about += further
         if read is not None:
             measured.add(read)
             about += read.notes
@@ -141,6 +135,18 @@ def align(
     return Result.make(out, key, compute, overwrite=overwrite)
 
 
+def _key(pairs: RatedPairs, scorer: Scorer | None, studies: StudyTable | None) -> dict[str, Any]:
+    """Return what the values depend on."""
+    return {
+        "files": {file.name: file_digest(file) for file in pairs.files},
+        "pairs_sha256": pairs.sha256,
+        "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+        "studies_sha256": studies and studies.sha256,
+        "studies_columns": studies and studies.columns.to_dict(),
+        "image_root": studies and str(studies.root.resolve()),
+    }
+
+
 def _measure(
     scorer: Scorer,
     pairs: RatedPairs,
@@ -148,11 +154,12 @@ def _measure(
     shown: Shown | None,
     on_progress: OnProgress,
 ) -> tuple[Measured, list[str]]:
-    """Score the pairs; return the values, and notes on composites fitted to some of the pairs."""
+    """Score the pairs; return the values, and notes on them."""
     if scorer.needs_fit and pairs.references is not None:
         scorer = scorer.fit(pairs.references)
     items = [_item(scorer, pairs, row, shown) for row in range(len(pairs))]
     table = score_table(items, scorer, on_progress=on_progress)
+    reports = {"references": pairs.references or (), "candidates": pairs.texts or ()}
     measured, notes = Measured(), []
     for metric, name in named:
         found, column = table.values[metric], name
@@ -170,7 +177,7 @@ def _measure(
         measured.higher_is_better[name] = output.higher_is_better
         measured.signatures[name] = found.signature
         measured.failures |= {(row, column): str(why) for row, why in found.failures.items()}
-    return measured, notes
+    return measured, [*notes, *scorer.language_notes(reports)]
 
 
 def _item(scorer: Scorer, pairs: RatedPairs, row: int, shown: Shown | None) -> Item | VLScoreError:

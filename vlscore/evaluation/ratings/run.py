@@ -78,7 +78,7 @@ def ratings_read(
         "seed": seed,
     }
 
-    def compute(place: Path) -> Content:
+    def compute(_: Path) -> Content:
         options = {"resamples": resamples, "seed": seed}
         agreement, systems = [], []
         for group, members in chosen.items():
@@ -87,12 +87,12 @@ def ratings_read(
                 found = rater_agreement(values[own], studies, level=level, **options)
                 if found is not None:
                     agreement.append({"group": group, "rating": rating, "level": level, **found})
-            said = {name: implied_preferences(pairs, name) for name in pairs.primary}
+            preferred = {name: implied_preferences(pairs, name) for name in pairs.primary}
             if len(filled.preferences):
-                said = {PREFERRED: filled.preferences}
+                preferred = {PREFERRED: filled.preferences}
             systems += [
                 {"rating": rating, "group": group, **row}
-                for rating, each in said.items()
+                for rating, each in preferred.items()
                 for row in strengths(each[each["rater"].isin(members)], **options)
             ]
         frames = {"agreement": frame(agreement), "systems": frame(systems)}
@@ -110,9 +110,9 @@ def ratings_read(
     return Result.make(out, key, compute, overwrite=overwrite)
 
 
-def _groups(given: Mapping[str, Sequence[str]], raters: Sequence[str]) -> dict[str, list[str]]:
+def _groups(named: Mapping[str, Sequence[str]], raters: Sequence[str]) -> dict[str, list[str]]:
     """Return all raters, and each group. Raises: InvalidSetting for a rater without a sheet."""
-    for name, members in given.items():
+    for name, members in named.items():
         if unknown := sorted(set(members) - set(raters)):
             raise InvalidSetting(
                 f"the group {name} has {', '.join(unknown)}, who rated nothing; raters are "
@@ -120,7 +120,7 @@ def _groups(given: Mapping[str, Sequence[str]], raters: Sequence[str]) -> dict[s
             )
         if name == ALL or not members:
             raise InvalidSetting(f"a group needs raters and a name other than {ALL!r}")
-    return {ALL: list(raters), **{name: list(members) for name, members in given.items()}}
+    return {ALL: list(raters), **{name: list(members) for name, members in named.items()}}
 
 
 def _rated(filled: FilledSheets) -> Iterator[tuple[str, Array, Sequence[str], str]]:
