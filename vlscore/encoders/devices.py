@@ -104,28 +104,21 @@ def check_device(device: str | torch.device) -> torch.device:
     >>> check_device("cpu")
     device(type='cpu')
     """
+    counts = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count(),
+        "mps": int(torch.backends.mps.is_available()),
+    }
     try:
         found = torch.device(device)
+        if (found.index or 0) < counts.get(found.type, 0):
+            return found
+        problem = f"there is no device {str(device)!r} here"
     except (RuntimeError, TypeError):
-        raise InvalidSetting(f"no device is called {device!r}; {_devices()}") from None
-    count = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": _mps_count()}.get(found.type, 0)
-    if (found.index or 0) >= count:
-        raise InvalidSetting(f"there is no device {str(device)!r} here; {_devices()}")
-    return found
-
-
-def _devices() -> str:
-    there = [
-        "cpu",
-        *(f"cuda:{number}" for number in range(torch.cuda.device_count())),
-        *("mps" for _ in range(_mps_count())),
-    ]
-    hint = "" if torch.cuda.is_available() else " (PyTorch finds no CUDA GPU)"
-    return f"this machine has {', '.join(there)}{hint}"
-
-
-def _mps_count() -> int:
-    return int(torch.backends.mps.is_available())
+        problem = f"no device is called {device!r}"
+    there = ["cpu", *(f"cuda:{n}" for n in range(counts["cuda"])), *["mps"] * counts["mps"]]
+    hint = "" if counts["cuda"] else " (PyTorch finds no CUDA GPU)"
+    raise InvalidSetting(f"{problem}; this machine has {', '.join(there)}{hint}")
 
 
 def is_short_of_memory(error: BaseException) -> bool:

@@ -55,6 +55,8 @@ _TRIES = 8
 # Share of a copy's unchanged sentences that are reworded, and the share of such copies.
 _EXCHANGED, _IN_OTHER_WORDS = 0.5, 0.3
 _MOST_CHANGES = 4
+# Share of insignificant copies that are reworded by sentences of the corpus.
+_REWORDED = 0.7
 
 
 class Copy(NamedTuple):
@@ -139,12 +141,13 @@ class ReportCopies:
         """
         source = self._sources[row]
         several = int(chance.integers(1, _MOST_CHANGES + 1))
-        same = self._same(source, chance) if chance.random() < 0.7 else None
-        return [
-            self._changed(source, 1, chance),
-            self._changed(source, several, chance),
-            same if same and same.changes == 0 else self._insignificant(source, chance),
-        ]
+        text = source.text
+        if chance.random() < _REWORDED:
+            text = self._text(source, [], float(chance.uniform(0.3, 1.0)), chance)
+        changed = [self._changed(source, count, chance) for count in (1, several)]
+        if text == source.text:
+            return [*changed, self._insignificant(source, chance)]
+        return [*changed, Copy(text, 0, False)]
 
     def _changed(self, source: _ReportSource, count: int, chance: np.random.Generator) -> Copy:
         chosen: list[Rewrite] = []
@@ -211,10 +214,6 @@ class ReportCopies:
                 place = _pick(source.places, chance).span.end
                 return Rewrite((Edit(place, place, f" {text}"),), frozenset(), (FALSE,))
         return None
-
-    def _same(self, source: _ReportSource, chance: np.random.Generator) -> Copy:
-        text = self._text(source, [], float(chance.uniform(0.3, 1.0)), chance)
-        return Copy(text, 0 if text != source.text else -1, False)
 
     def _insignificant(self, source: _ReportSource, chance: np.random.Generator) -> Copy:
         known = source.rewrites.get(INSIGNIFICANT)

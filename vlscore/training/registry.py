@@ -50,26 +50,18 @@ def find_objective(name: str, *, dim: int, local_dim: int | None = None) -> "Obj
     Raises: UnknownName; InvalidSetting for an unknown setting or an invalid value, and for a local
         objective if the encoder has no local vectors.
     """
-    objective = _made(name, dim, local_dim)
-    if objective is None or (objective.local and local_dim is None):
-        raise InvalidSetting(
-            f"the objective {name} compares places with words, but this encoder gives one vector "
-            "for an image and one for a report: choose another encoder, or convirt, siglip, "
-            "medclip, biovil or judging"
-        )
-    return objective
-
-
-def _made(name: str, dim: int, local_dim: int | None) -> "Objective | None":
-    """Return the objective; None if it needs local vectors that the encoder does not have."""
     plain_name, written = split_call(name)
     member = OBJECTIVES.find(plain_name)
     keywords = dict(inspect.signature(member).parameters)
     # Set by the encoder, so they are not settings of the user.
     lengths = {"dim": dim, "local_dim": local_dim}
     given = {key: value for key, value in lengths.items() if keywords.pop(key, None) is not None}
-    if "local_dim" in given and local_dim is None:
-        return None
+    if local_dim is None and (member.local or "local_dim" in given):
+        raise InvalidSetting(
+            f"the objective {name} compares places with words, but this encoder gives one vector "
+            "for an image and one for a report: choose another encoder, or convirt, siglip, "
+            "medclip, biovil or judging"
+        )
     for key in written:
         if key not in keywords:
             raise InvalidSetting(

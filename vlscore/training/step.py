@@ -59,7 +59,9 @@ class Towers:
             each = batch.texts_of_a_pair
             own = range(len(batch.tokens))[(rows.start or 0) * each : rows.stop * each]
             reports = vars(self.encoder.report_features(batch.tokens.take(own).to(device)))
-            reports, copies = _split_copies(reports, each)
+            # Every `each`-th text is a report, its copies follow.
+            copies = reports["vectors"].unflatten(0, (-1, each))[:, 1:]
+            reports = {name: x if x is None else x[::each] for name, x in reports.items()}
         found = {"images": _wide(images["vectors"]), "reports": _wide(reports["vectors"])}
         if self._local:
             local = {**images, **reports}
@@ -87,13 +89,6 @@ class Towers:
         before = int(batch.has_lateral[: rows.start or 0].sum())
         lateral = batch.lateral[before : before + int(there.sum())].to(device)
         return self.encoder.study_features(frontal, lateral, there.to(device))
-
-
-def _split_copies(reports: dict[str, Any], each: int) -> tuple[dict[str, Any], Tensor]:
-    """Split off every `each`-th text's features; return (n, each - 1, d) vectors of the others."""
-    vectors = reports["vectors"].unflatten(0, (-1, each))
-    own = {name: x if x is None or each == 1 else x[::each] for name, x in reports.items()}
-    return own, vectors[:, 1:]
 
 
 def joined(found: Sequence[Features], words: int = 0) -> Features:
@@ -157,7 +152,9 @@ class Step:
 
         Raises: TrainingDiverged if the loss is not finite; then no gradient is set.
         """
-        slices = list(self._slices(len(batch.pixels)))
+        pairs = len(batch.pixels)
+        size = self._micro_batch or pairs
+        slices = [slice(start, min(start + size, pairs)) for start in range(0, pairs, size)]
         once = len(slices) == 1
         found = []
         with nullcontext() if once else _without_traces(self._towers.encoder):
@@ -182,10 +179,6 @@ class Step:
             p.grad for p in self._objective.parameters() if p.grad is not None
         )
         return values
-
-    def _slices(self, pairs: int) -> Iterator[slice]:
-        size = self._micro_batch or pairs
-        return (slice(start, min(start + size, pairs)) for start in range(0, pairs, size))
 
     def _fix_chance(self, *words: int) -> None:
         """Seed random numbers, so that both passes, and a resumed run, draw the same ones."""

@@ -156,11 +156,9 @@ class WordPieceTokenizer:
             max_tokens: longest sequence, [CLS] and [SEP] included.
             pad_to: common length; default: that of the longest sequence.
         """
-        rows = [[self.start, *self._encode(text), self.end] for text in texts]
+        whole = [self._tokenizer.encode(_valid(x), add_special_tokens=False).ids for x in texts]
+        rows = [[self.start, *ids, self.end] for ids in whole]
         return Tokens.padded(rows, max_tokens=max_tokens, pad=self.pad, pad_to=pad_to)
-
-    def _encode(self, text: str) -> list[int]:
-        return self._tokenizer.encode(_valid(text), add_special_tokens=False).ids
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:

@@ -6,6 +6,7 @@ report is. So this objective compares a report with copies of itself whose chang
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -128,9 +129,10 @@ class Judging(Objective):
             for scale in (self.log_preference, self.log_retrieval):
                 scale.clamp_(*_LOG_SCALES)
         images, reports, copies = pairs.images, pairs.reports, pairs.copies
-        parts = {}
+        parts: dict[str, Any] = {}
         if self.gap:
-            parts["gap"] = self._gap(images, reports, copies)
+            apart = (images[:, -1] - self.gap, reports[:, -1], copies[..., -1])
+            parts["gap"] = sum(each.square().mean() for each in apart)
             images, reports, copies = images[:, :-1], reports[:, :-1], copies[..., :-1]
         changes, visible = pairs.copy_changes, pairs.copy_visible & (pairs.copy_changes >= 1)
         distances = _squared(images[:, None] - reports[None])
@@ -146,10 +148,6 @@ class Judging(Objective):
             ).mean(),
         }
         return {name: self.weights.get(name, 1.0) * part for name, part in parts.items()}
-
-    def _gap(self, images: Tensor, reports: Tensor, copies: Tensor) -> Tensor:
-        wide = (images[:, -1] - self.gap).square().mean()
-        return wide + reports[:, -1].square().mean() + copies[..., -1].square().mean()
 
 
 def _squared(vectors: Tensor) -> Tensor:

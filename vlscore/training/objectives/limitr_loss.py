@@ -175,7 +175,10 @@ class Limitr(Objective):
         of_words = self._own_loss(*words, *patches, shares)
 
         def of_regions(is_patch: Tensor, attended: Tensor) -> Tensor:
-            return self._region_weights(attended * local.patches, is_patch)
+            # As in the authors' code, coordinates are scaled over all places, not each vector.
+            products = (attended * local.patches).masked_fill(~is_patch.unsqueeze(2), 0)
+            found: Tensor = self.significance(_scaled(products, dim=1), is_patch)
+            return found
 
         of_places = self._own_loss(*patches, *words, of_regions)
         return (of_words + of_places) / 2 / _INTERNAL_SCALE
@@ -198,12 +201,6 @@ class Limitr(Objective):
         temperature = self.local_temperature
         found = weights(is_query, attended)
         return find_own(queries, attended, found, is_query, temperature=temperature)
-
-    def _region_weights(self, products: Tensor, is_patch: Tensor) -> Tensor:
-        # As in the authors' code, each coordinate is scaled over all places, not each vector.
-        masked = products.masked_fill(~is_patch.unsqueeze(2), 0)
-        found: Tensor = self.significance(_scaled(masked, dim=1), is_patch)
-        return found
 
 
 def _scaled(vectors: Tensor, *, dim: int) -> Tensor:
