@@ -60,7 +60,7 @@ from vlscore.data import (
 from vlscore.embedding import StudyEmbedder
 from vlscore.metrics import find_metric, triangle_area
 from vlscore.stats import TextTable, markdown
-from vlscore.training import Preparation, Start, TrainingSettings, train
+from vlscore.training import Execution, Preparation, Start, TrainingSettings, train
 from vlscore.training.training_pairs import prepare
 
 SCORE = "image-gain-distance"
@@ -98,8 +98,7 @@ def train_one(folder: Path, seed: int, epochs: int, reading: str) -> StudyEmbedd
         settings,
         Start(style="judging", reading=reading),
         validation=prepared(folder, "validation", SIDE),
-        pairs=folder / "pairs",
-        device="cpu",
+        execution=Execution(folder / "pairs", device="cpu"),
     )
     print(f"{out.name}: {result.record['best_validation']}", flush=True)
     return StudyEmbedder("small", weights=str(out))

@@ -29,7 +29,7 @@ from machine import describe_machine, publish
 from vlscore.core import write_json
 from vlscore.data import open_studies
 from vlscore.data.phantom.phantom_pairs import write_dataset
-from vlscore.training import Preparation, Start, TrainingSettings, train
+from vlscore.training import Execution, Preparation, Start, TrainingSettings, train
 from vlscore.training.loop import WAYS
 
 OBJECTIVES = ("convirt", "siglip", "gloria", "limitr", "mgca", "biovil", "medclip")
@@ -85,8 +85,7 @@ def train_one(folder: Path, objective: str, seed: int, epochs: int) -> None:
         settings_of(objective, seed, epochs),
         start,
         validation=prepared[1],
-        pairs=folder / "pairs",
-        device="cpu",
+        execution=Execution(folder / "pairs", device="cpu"),
     )
     took = {
         "seconds": time.monotonic() - began,

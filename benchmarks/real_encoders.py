@@ -83,7 +83,7 @@ from vlscore.stats import (
     interval,
     markdown,
 )
-from vlscore.training import Start, TrainingSettings, train
+from vlscore.training import Execution, Start, TrainingSettings, train
 
 SEEDS = (0, 1, 2)
 SIDE = 96
@@ -193,9 +193,7 @@ def fit_table(
             reading=None if recipe.reading == "words" else recipe.reading,
         ),
         validation=data.preparation(CHOOSE, held, recipe.views),
-        pairs=data.work / name,
-        device="cpu",
-        keep_seconds=60,
+        execution=Execution(data.work / name, device="cpu", keep_seconds=60),
     )
     spent = time.process_time() - began
     if is_whole:

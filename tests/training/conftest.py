@@ -8,7 +8,7 @@ import pytest
 
 from tests.training.toys import ToyEncoder, write_table
 from vlscore.data import open_studies
-from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings, train
+from vlscore.training import Execution, Preparation, Start, TrainingRun, TrainingSettings, train
 from vlscore.training.training_pairs import Pairs, prepare
 
 LOCAL = "tests.training.toys:Local"
@@ -45,16 +45,10 @@ def run_toy(table) -> Callable[..., TrainingRun]:
     """Train a toy for a few steps."""
 
     def run(out: Path, *, encoder: ToyEncoder | None = None, **options: Any) -> TrainingRun:
-        outside = {
-            "validation",
-            "pairs",
-            "micro_batch",
-            "keep_seconds",
-            "on_step",
-            "on_progress",
-            "overwrite",
-        }
-        given = {name: options.pop(name) for name in outside & options.keys()}
+        run = {"micro_batch", "keep_seconds", "on_step", "on_progress", "pairs"} & options.keys()
+        execution = Execution(device="cpu", **{name: options.pop(name) for name in run})
+        outside = {"validation", "overwrite"} & options.keys()
+        given = {name: options.pop(name) for name in outside}
         preparation = options.pop("preparation", None) or opened(table)
         settings = {"objective": LOCAL, "batch_size": 6, "epochs": 4, "learning_rate": 0.05}
         return train(
@@ -62,7 +56,7 @@ def run_toy(table) -> Callable[..., TrainingRun]:
             out,
             TrainingSettings(**{**settings, "validation_share": 0.2, **options}),
             Start(encoder or ToyEncoder()),
-            device="cpu",
+            execution=execution,
             **given,
         )
 

@@ -72,7 +72,7 @@ def test_micro_batches_give_the_gradients_of_the_whole_batch(pairs, micro_batch)
 
 def test_a_run_reads_the_words_of_copies(table, tmp_path):
     settings = TrainingSettings("judging", batch_size=8, epochs=1, validation_share=0.3)
-    done = train(opened(table), tmp_path, settings, Start(style="judging"), device="cpu")
+    done = train(opened(table), tmp_path, settings, Start(style="judging"))
     parts = {f"loss_{name}" for name in ("significant", "insignificant", "preference", "gap")}
     assert parts <= set(done.to_pandas())
     reports = [json.loads(line)["reference"] for line in table.read_text().splitlines()]

@@ -20,14 +20,13 @@ from pathlib import Path
 from tests.training.conftest import LOCAL, opened
 from tests.training.toys import ToyEncoder
 from vlscore.training.run import train
-from vlscore.training.settings import TrainingSettings
-from vlscore.training.settings import Start
+from vlscore.training.settings import Execution, Start, TrainingSettings
 
 settings = TrainingSettings(LOCAL, epochs=3, batch_size=8, learning_rate=0.05,
     validation_share=0.2, augmentation="light")
 preparation = opened(Path(sys.argv[1]), views="frontal+lateral")
-train(preparation, sys.argv[2], settings, Start(ToyEncoder().double()), device="cpu",
-    micro_batch=int(sys.argv[3]))
+train(preparation, sys.argv[2], settings, Start(ToyEncoder().double()),
+    execution=Execution(device="cpu", micro_batch=int(sys.argv[3])))
 """
 
 

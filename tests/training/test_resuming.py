@@ -72,8 +72,7 @@ from pathlib import Path
 from tests.training.conftest import LOCAL, opened
 from tests.training.toys import ToyEncoder
 from vlscore.training.run import train
-from vlscore.training.settings import TrainingSettings
-from vlscore.training.settings import Start
+from vlscore.training.settings import Execution, Start, TrainingSettings
 
 def run(out, number, keep_seconds):
     def act(shown):
@@ -83,8 +82,8 @@ def run(out, number, keep_seconds):
     settings = TrainingSettings(LOCAL, epochs=4, batch_size=6, learning_rate=0.05,
         validation_share=0.2, augmentation="light", sentences="shuffled")
     train(opened(Path(sys.argv[1])), out, settings,
-        Start(ToyEncoder(dropout=0.2, norm=True)), device="cpu", on_step=act,
-        keep_seconds=float(keep_seconds))
+        Start(ToyEncoder(dropout=0.2, norm=True)),
+        execution=Execution(device="cpu", on_step=act, keep_seconds=float(keep_seconds)))
 
 for job in sys.argv[2:]:
     child = os.fork()

@@ -95,7 +95,7 @@ def train(
             results.
     """
     from vlscore.data import ImagePolicy, TextPolicy, open_studies
-    from vlscore.training import Preparation, TrainingProcesses
+    from vlscore.training import Execution, Preparation, TrainingProcesses
     from vlscore.training import train as run
 
     check_figure(figure)
@@ -126,13 +126,15 @@ def train(
             settings,
             starting,
             validation=held_out,
-            pairs=pairs,
-            workers=worker_count(workers),
-            micro_batch=micro_batch,
-            device=device,
+            execution=Execution(
+                pairs,
+                worker_count(workers),
+                micro_batch,
+                device,
+                on_progress=on_progress,
+                on_step=on_step,
+            ),
             overwrite=output.overwrite,
-            on_progress=on_progress,
-            on_step=on_step,
         )
     if leads:
         print_notes(made.table.notes)

@@ -3,6 +3,7 @@ from .loop import split as split
 from .processes import TrainingProcesses as TrainingProcesses
 from .result import TrainingRun as TrainingRun
 from .run import train as train
+from .settings import Execution as Execution
 from .settings import Start as Start
 from .settings import TrainingSettings as TrainingSettings
 from .settings import check_names as check_names

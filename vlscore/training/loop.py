@@ -27,7 +27,7 @@ from vlscore.retrieval import CUTS, evaluate_retrieval
 from vlscore.training.minibatches import BatchSource, PairBatch, Rows
 from vlscore.training.objective import Objective
 from vlscore.training.processes import TrainingProcesses
-from vlscore.training.settings import TrainingSettings
+from vlscore.training.settings import Execution, TrainingSettings
 from vlscore.training.state import (
     LOG,
     LOGS,
@@ -238,9 +238,6 @@ class StepProgress:
     validated: Validated | None = None
 
 
-OnStep = Callable[[StepProgress], None]
-
-
 @dataclass(eq=False)
 class Training:
     """Training run: the encoder and objective, the batches, and the stored states.
@@ -252,10 +249,8 @@ class Training:
         source: source of batches.
         validation: None if no pairs are held out.
         states: states, which the first process stores and all processes read.
-        micro_batch: most pairs of a process in its towers at once; 0 for no limit.
-        keep_seconds: time between two stored states.
+        execution: memory, time between two stored states, function called after every step.
         loaded: the encoder's modules that start from loaded weights.
-        on_step: called after every step.
         is_stopped: called after every step; if it returns True, the state is stored and training
             stops.
     """
@@ -267,10 +262,8 @@ class Training:
     validation: Validation | None
     states: States
     processes: TrainingProcesses
-    micro_batch: int = 0
-    keep_seconds: float = 600.0
+    execution: Execution = Execution()
     loaded: Sequence[str] = ()
-    on_step: OnStep = lambda shown: None
     is_stopped: Callable[[], bool] = lambda: False
 
     def run(self) -> Progress:
@@ -330,7 +323,7 @@ class Training:
             towers,
             self.objective,
             self.processes,
-            micro_batch=self.micro_batch,
+            micro_batch=self.execution.micro_batch,
             seed=settings.seed,
         )
         stored_at = time.monotonic()
@@ -352,9 +345,11 @@ class Training:
                 progress = self._judged(progress, validated)
             ended = progress.step == steps or 0 < settings.patience <= progress.waited
             progress = replace(progress, ended=ended)
-            self.on_step(StepProgress(progress.step, steps, sum(parts.values()), validated))
+            self.execution.on_step(
+                StepProgress(progress.step, steps, sum(parts.values()), validated)
+            )
             stopped = self.is_stopped()
-            if ended or stopped or time.monotonic() - stored_at > self.keep_seconds:
+            if ended or stopped or time.monotonic() - stored_at > self.execution.keep_seconds:
                 if self.processes.leads:
                     tensors = tensors_of(self._trained())
                     self.states.store(State(progress, self.rows, self._best, tensors))

@@ -54,10 +54,11 @@ class PairBatch:
         return 1 if self.copy_changes is None else 1 + self.copy_changes.shape[1]
 
 
+@dataclass(eq=False)
 class BatchSource:
     """Source of batches of pairs for one encoder.
 
-    Args:
+    Attributes:
         pairs: all pairs.
         rows: numbers of the pairs to use.
         labels: (n, L) finding labels of all pairs, if the objective needs them.
@@ -66,35 +67,26 @@ class BatchSource:
         threads: threads that read, augment and preprocess images.
     """
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        rows: Rows,
-        encoder: JointEncoder,
-        settings: TrainingSettings,
-        *,
-        processes: TrainingProcesses = TrainingProcesses(),  # noqa: B008  it holds nothing that changes
-        labels: Tensor | None = None,
-        copies: ReportCopies | None = None,
-        lateral: bool = False,
-        threads: int = 1,
-    ) -> None:
-        self.pairs, self.rows = pairs, rows
-        self._encoder, self._settings, self._processes = encoder, settings, processes
-        self._labels, self._lateral, self._threads = labels, lateral, max(threads, 1)
-        self._copies = copies
-        self._augmentation = AUGMENTATIONS.find(settings.augmentation)
+    pairs: Pairs
+    rows: Rows
+    encoder: JointEncoder
+    settings: TrainingSettings
+    processes: TrainingProcesses = TrainingProcesses()
+    labels: Tensor | None = None
+    copies: ReportCopies | None = None
+    lateral: bool = False
+    threads: int = 1
 
     @property
     def steps_in_epoch(self) -> int:
         """Return the number of whole batches; the pairs left over differ in every epoch."""
-        return len(self.rows) // self._settings.batch_size
+        return len(self.rows) // self.settings.batch_size
 
     def training(self, first: int, steps: int) -> Iterator[PairBatch]:
         """Yield batches of the steps `first` to `steps`, each prepared while earlier ones run."""
         with (
             ThreadPoolExecutor(1, "vlscore-batches") as ahead,
-            ThreadPoolExecutor(self._threads, "vlscore-images") as pool,
+            ThreadPoolExecutor(max(self.threads, 1), "vlscore-images") as pool,
         ):
             waiting = [
                 ahead.submit(self._training_batch, step, pool)
@@ -113,15 +105,15 @@ class BatchSource:
 
     def plain(self, rows: Rows) -> PairBatch:
         """Return a batch without augmentation, for validation, all of it for this process."""
-        with ThreadPoolExecutor(self._threads) as pool:
+        with ThreadPoolExecutor(max(self.threads, 1)) as pool:
             return self._made(rows, slice(None), None, pool)
 
     def _training_batch(self, step: int, pool: ThreadPoolExecutor) -> PairBatch:
-        size = self._settings.batch_size
+        size = self.settings.batch_size
         epoch, position = divmod(step, self.steps_in_epoch)
-        order = np.random.default_rng([self._settings.seed, epoch]).permutation(len(self.rows))
+        order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.rows))
         rows = self.rows[order[position * size : (position + 1) * size]]
-        return self._made(rows, self._processes.share(size), epoch, pool)
+        return self._made(rows, self.processes.share(size), epoch, pool)
 
     def _made(
         self, rows: Rows, share: slice, epoch: int | None, pool: ThreadPoolExecutor
@@ -129,7 +121,7 @@ class BatchSource:
         own = rows[share]
         pixels = torch.stack(list(pool.map(lambda pair: self._pixels(pair, epoch), own)))
         lateral, has_lateral = pixels[:0], None
-        if self._lateral:
+        if self.lateral:
             has_lateral = torch.from_numpy(self.pairs.has_lateral[own])
             found = [self._pixels(pair, epoch, 1) for pair in own[has_lateral.numpy()]]
             lateral = torch.stack(found) if found else lateral
@@ -140,16 +132,16 @@ class BatchSource:
             for text in (self._text(pair, epoch), *(copy.text for copy in drawn))
         ]
         facts = None
-        if self._copies is not None:
+        if self.copies is not None:
             facts = torch.tensor([[copy[1:] for copy in drawn] for drawn in copies]).float()
         return PairBatch(
             rows,
             torch.from_numpy(self.pairs.same(rows)),
-            self._labels[torch.from_numpy(rows)] if self._labels is not None else None,
+            self.labels[torch.from_numpy(rows)] if self.labels is not None else None,
             pixels,
             lateral,
             has_lateral,
-            self._encoder.tokenize(texts),
+            self.encoder.tokenize(texts),
             None if facts is None else facts[..., 0],
             None if facts is None else facts[..., 1].bool(),
         )
@@ -158,24 +150,25 @@ class BatchSource:
         """Return pixels of the frontal (0) or lateral image (1), augmented in training."""
         grey = self.pairs.image(pair, view)
         if epoch is not None:
-            grey = self._augmentation(grey, self._chance(epoch, pair, view))
-        return self._encoder.preprocess(as_radiograph(grey, self.pairs.ids[pair]))
+            change = AUGMENTATIONS.find(self.settings.augmentation)
+            grey = change(grey, self._chance(epoch, pair, view))
+        return self.encoder.preprocess(as_radiograph(grey, self.pairs.ids[pair]))
 
     def _copies_of(self, pair: int, epoch: int | None) -> list[Copy]:
-        if self._copies is None:
+        if self.copies is None:
             return []
         # Validation uses the same copies in every epoch.
-        key = [self._settings.seed, 0 if epoch is None else epoch + 1, int(pair), 3]
-        return self._copies.draw(int(pair), np.random.default_rng(key))
+        key = [self.settings.seed, 0 if epoch is None else epoch + 1, int(pair), 3]
+        return self.copies.draw(int(pair), np.random.default_rng(key))
 
     def _text(self, pair: int, epoch: int | None) -> str:
         text = self.pairs.texts[pair]
-        if epoch is None or self._settings.sentences == "all":
+        if epoch is None or self.settings.sentences == "all":
             return text
-        return reworded(text, self._settings.sentences, self._chance(epoch, pair, 2))
+        return reworded(text, self.settings.sentences, self._chance(epoch, pair, 2))
 
     def _chance(self, epoch: int, pair: int, what: int) -> np.random.Generator:
-        return np.random.default_rng([self._settings.seed, epoch, int(pair), what])
+        return np.random.default_rng([self.settings.seed, epoch, int(pair), what])
 
 
 def reworded(text: str, how: str, generator: np.random.Generator) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.core import OnProgress, ResultFolder, no_progress
+from vlscore.core import ResultFolder
 from vlscore.embedding import view_notes
 from vlscore.encoders import (
     STYLES,
@@ -24,7 +24,6 @@ from vlscore.errors import InvalidSetting
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.loop import (
-    OnStep,
     Training,
     Validation,
     split,
@@ -40,7 +39,7 @@ from vlscore.training.objectives.finding_labels import (
 from vlscore.training.processes import TrainingProcesses, connected
 from vlscore.training.registry import find_objective
 from vlscore.training.result import TrainingRun, config_of, write_result
-from vlscore.training.settings import Start, TrainingSettings
+from vlscore.training.settings import Execution, Start, TrainingSettings
 from vlscore.training.start import (
     image_tensors,
     loaded_encoder,
@@ -61,14 +60,8 @@ def train(
     start: Start | None = None,
     *,
     validation: Preparation | None = None,
-    pairs: str | Path | None = None,
-    workers: int = 0,
-    micro_batch: int = 0,
-    device: str | None = None,
+    execution: Execution | None = None,
     overwrite: bool = False,
-    keep_seconds: float = 600.0,
-    on_progress: OnProgress = no_progress,
-    on_step: OnStep = lambda shown: None,
 ) -> TrainingRun:
     """Train an encoder on the images and reports of a table.
 
@@ -84,15 +77,8 @@ def train(
         settings: default: those of TrainingSettings.
         start: encoder to train; default: a new small encoder.
         validation: a separate table for validation; default: a share of the training studies.
-        pairs: folder for the decoded images, which runs may share; default: "pairs" in `out`.
-        workers: processes that decode images, then threads that preprocess them.
-        micro_batch: most pairs that go through the towers at once; 0 for no limit. It bounds
-            memory, and changes the result by rounding alone.
-        device: default: a GPU if there is one.
+        execution: device, memory, progress; default: those of Execution.
         overwrite: train again; an earlier result remains until the new one is complete.
-        keep_seconds: time between two stored states.
-        on_progress: called with (rows done, rows failed) while images are decoded.
-        on_step: called after every step of training.
 
     Raises:
         InvalidSetting: settings that are not possible here; `out` holds another run.
@@ -100,22 +86,20 @@ def train(
         FolderInUse, OutputFailed, ChecksumMismatch: as of every result folder.
         A row that gives no pair raises nothing: it is in failures.csv.
     """
-    processes = TrainingProcesses.launched()
+    execution, processes = execution or Execution(), TrainingProcesses.launched()
     run = _TrainingTask(
         preparation,
         Path(out),
         settings or TrainingSettings(),
         start or Start(),
         validation,
-        Path(pairs) if pairs is not None else Path(out) / PAIRS_FOLDER,
-        workers=workers,
-        overwrite=overwrite,
-        processes=processes,
-        device=processes.own_device(device),
-        on_progress=on_progress,
+        execution,
+        overwrite,
+        processes,
+        processes.own_device(execution.device),
     )
     run.check()
-    return run.result(micro_batch=micro_batch, keep_seconds=keep_seconds, on_step=on_step)
+    return run.result()
 
 
 @dataclass(eq=False)
@@ -127,12 +111,10 @@ class _TrainingTask:
     settings: TrainingSettings
     start: Start
     validation: Preparation | None
-    folder_of_pairs: Path
-    workers: int
+    execution: Execution
     overwrite: bool
     processes: TrainingProcesses
     device: torch.device
-    on_progress: OnProgress
     loaded: JointEncoder | None = None
     began: float = field(default_factory=time.monotonic)
 
@@ -195,11 +177,8 @@ class _TrainingTask:
             **{name: getattr(start, name) for name in ("style", "side", "reading")},
         }
 
-    def result(self, **options: Any) -> TrainingRun:
-        """Return the result in the folder, after training if it is not there yet.
-
-        Args: options: keyword arguments of `Training`.
-        """
+    def result(self) -> TrainingRun:
+        """Return the result in the folder, after training if it is not there yet."""
         self.loaded = loaded_encoder(self.start)
         preparation = self.validation or self.preparation
         notes = () if self.loaded is None else view_notes(self.loaded, self.preparation.views)
@@ -215,7 +194,7 @@ class _TrainingTask:
             has_ended = torch.tensor(record is not None).to(self.device, torch.uint8)
             self.processes.copy_from_first([has_ended])
             if not bool(has_ended):
-                training, observations = self._training(**options)
+                training, observations = self._training()
                 # Only from here on: a stop during decoding needs no step to be finished first.
                 with stop_requests() as training.is_stopped:
                     progress = training.run()
@@ -236,7 +215,7 @@ class _TrainingTask:
                     training.states.remove()
             return TrainingRun(self.out, record or {}, bool(has_ended), notes)
 
-    def _training(self, micro_batch: int, **options: Any) -> tuple[Training, list[str]]:
+    def _training(self) -> tuple[Training, list[str]]:
         """Return the training, and the observations that `findings_weight` adds to the loss."""
         size = self.settings.batch_size
         pairs, rows, held_pairs, held = self._data()
@@ -265,12 +244,13 @@ class _TrainingTask:
                 else None,
                 copies=copies,
                 lateral=self.lateral,
-                threads=self.workers,
+                threads=self.execution.workers,
             )
 
         validation = None
         if len(held):
             held_source = source(held_pairs, held, held_copies)
+            micro_batch = self.execution.micro_batch
             validation = Validation(held_source, batch_size=size, micro_batch=micro_batch)
         training = Training(
             encoder,
@@ -285,9 +265,8 @@ class _TrainingTask:
                 anew=self.overwrite,
             ),
             self.processes,
-            micro_batch=micro_batch,
+            self.execution,
             loaded=loaded_modules(self.start),
-            **options,
         )
         return training, observations
 
@@ -317,23 +296,19 @@ class _TrainingTask:
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
         """Return the training pairs and their rows, and the validation pairs and their rows."""
-        pairs = self._pairs(self.preparation, self.folder_of_pairs)
+        folder = Path(self.execution.pairs or self.out / PAIRS_FOLDER)
+        pairs = self._pairs(self.preparation, folder)
         if self.validation is None:
             rows, held = split(pairs, self.settings.validation_share, self.settings.seed)
             return pairs, rows, pairs, held
-        beside = self.folder_of_pairs.with_name(f"{self.folder_of_pairs.name}-validation")
-        held_pairs = self._pairs(self.validation, beside)
+        held_pairs = self._pairs(self.validation, folder.with_name(f"{folder.name}-validation"))
         return pairs, np.arange(len(pairs)), held_pairs, np.arange(len(held_pairs))
 
     def _pairs(self, preparation: Preparation, folder: Path) -> Pairs:
         if not self.processes.leads:
             return wait_for(folder)
-        return prepare(
-            preparation,
-            folder,
-            workers=self.workers,
-            on_progress=self.on_progress,
-        )
+        workers, on_progress = self.execution.workers, self.execution.on_progress
+        return prepare(preparation, folder, workers=workers, on_progress=on_progress)
 
     def _copies(self, pairs: Pairs) -> ReportCopies | None:
         """Return the changed copies of all reports if the objective needs them, else None."""

@@ -3,6 +3,7 @@
 - `Start` holds the encoder that is trained, and its start weights. `TrainingSettings` holds every
   other number on which the weights depend, except data. Their attributes are also the options of
   `vlscore train`, with hyphens for underscores, and the entries of its TOML file.
+- `Execution` holds what the weights do not depend on.
 - `read_config` and `write_config` read and write a TOML file of settings, which every run writes.
 
 This file loads no heavy library, because `vlscore train --help` reads it.
@@ -12,12 +13,12 @@ import difflib
 import json
 import math
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from vlscore.core import check_settings, registered_name, split_call
+from vlscore.core import OnProgress, check_settings, no_progress, registered_name, split_call
 from vlscore.encoders import encoder_card, encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
 
@@ -176,6 +177,30 @@ class TrainingSettings:
             return self.learning_rate * (step + 1) / rising
         done = (step - rising) / max(steps - rising, 1)
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a training runs; the result does not depend on it, but for rounding.
+
+    Attributes:
+        pairs: folder for the decoded images, which runs may share; default: "pairs" in the output.
+        workers: processes that decode images, then threads that preprocess them.
+        micro_batch: most pairs that go through the towers at once; 0 for no limit. It bounds
+            memory, and changes the result by rounding alone.
+        device: default: a GPU if there is one.
+        keep_seconds: time between two stored states.
+        on_progress: called with (rows done, rows failed) while images are decoded.
+        on_step: called with a `StepProgress` after every step.
+    """
+
+    pairs: str | Path | None = None
+    workers: int = 0
+    micro_batch: int = 0
+    device: str | None = None
+    keep_seconds: float = 600.0
+    on_progress: OnProgress = no_progress
+    on_step: Callable[[Any], None] = lambda shown: None
 
 
 # A file may be untrusted: it must not choose which files are written or replaced.
