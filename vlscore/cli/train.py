@@ -3,7 +3,7 @@
 import dataclasses
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter, Token
 from cyclopts.types import NonNegativeInt
@@ -31,6 +31,9 @@ from vlscore.cli.shared import (
 )
 from vlscore.errors import InvalidSetting
 from vlscore.training import Start, TrainingSettings
+
+if TYPE_CHECKING:
+    from vlscore.data import StudyTable
 
 LEARNING = Group("Learning", sort_key=1)
 # Settings without an option of their own.
@@ -94,25 +97,17 @@ def train(
         pairs: Folder for decoded images, which runs on one table share. Default: pairs in the
             results.
     """
-    from vlscore.data import ImagePolicy, TextPolicy, open_studies
+    from vlscore.data import ImagePolicy, TextPolicy
     from vlscore.training import Execution, Preparation, TrainingProcesses
     from vlscore.training import train as run
 
     check_figure(figure)
     settings = dataclasses.replace(settings, **_rare_settings(config, further))
-    columns = renamed(table.rename, "id", "image", "reference", "view", "patient")
-    patient = columns.pop("patient", None)
+
+    policy, text = ImagePolicy.named(image_policy), TextPolicy.named(section)
 
     def prepared(path: Path) -> Preparation:
-        opened = open_studies(
-            path,
-            needs={"image", "reference"},
-            image_root=table.image_root,
-            columns=column_names(**columns),
-            also=[patient] if patient is not None else [],
-            unique=False,
-        )
-        policy, text = ImagePolicy.named(image_policy), TextPolicy.named(section)
+        opened, patient = _opened(path, table)
         return Preparation(opened, starting.stored_side, policy, text, views, patient)
 
     made = prepared(studies)
@@ -144,6 +139,23 @@ def train(
         use = f"use it with: --encoder {result.encoder} --weights {out}"
         many, one = "rows gave no pair", "row gave no pair"
         show(result, output, many, one, done="trained", last=[use], figure=figure)
+
+
+def _opened(path: Path, options: TableOptions) -> "tuple[StudyTable, str | None]":
+    """Return a table, and its column of patients."""
+    from vlscore.data import open_studies
+
+    columns = renamed(options.rename, "id", "image", "reference", "view", "patient")
+    patient = columns.pop("patient", None)
+    opened = open_studies(
+        path,
+        needs={"image", "reference"},
+        image_root=options.image_root,
+        columns=column_names(**columns),
+        also=[patient] if patient is not None else [],
+        unique=False,
+    )
+    return opened, patient
 
 
 def _rare_settings(config: Path | None, further: Names) -> dict[str, Any]:

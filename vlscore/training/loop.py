@@ -262,7 +262,7 @@ class Training:
     validation: Validation | None
     states: States
     processes: TrainingProcesses
-    execution: Execution = Execution()
+    execution: Execution
     loaded: Sequence[str] = ()
     is_stopped: Callable[[], bool] = lambda: False
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -71,7 +71,7 @@ class BatchSource:
     rows: Rows
     encoder: JointEncoder
     settings: TrainingSettings
-    processes: TrainingProcesses = TrainingProcesses()
+    processes: TrainingProcesses = field(default_factory=TrainingProcesses)
     labels: Tensor | None = None
     copies: ReportCopies | None = None
     lateral: bool = False

@@ -123,8 +123,6 @@ class Mgca(Objective):
         local_temperature: float = 0.1,
         prototype_temperature: float = 0.2,
         prototypes: int = 500,
-        epsilon: float = 0.05,
-        iterations: int = 3,
         instance_weight: float = 1.0,
         token_weight: float = 1.0,
         prototype_weight: float = 1.0,
@@ -142,11 +140,9 @@ class Mgca(Objective):
         }
         check_settings(
             self.name,
-            above_zero=self.temperatures
-            | {"epsilon": epsilon, "prototypes": prototypes, "iterations": iterations},
+            above_zero=self.temperatures | {"prototypes": prototypes},
             at_least_zero={f"{part}_weight": weight for part, weight in self.weights.items()},
         )
-        self.epsilon, self.iterations = epsilon, iterations
         self.prototypes = nn.Linear(dim, prototypes, bias=False)
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
@@ -170,8 +166,6 @@ class Mgca(Objective):
                 pairs.reports,
                 self.prototypes.weight,
                 temperature=self.temperatures["prototype_temperature"],
-                epsilon=self.epsilon,
-                iterations=self.iterations,
             ),
         }
         return {part: self.weights[part] * loss for part, loss in parts.items()}
