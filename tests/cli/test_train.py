@@ -1,4 +1,4 @@
-"""`vlscore train`: from a table to a checkpoint, a config, and what a user is told."""
+"""`vlscore train`: from a table to a checkpoint, a config, and its messages."""
 
 import json
 import re
@@ -45,12 +45,12 @@ def test_the_card_says_what_it_was_trained_on(table, tmp_path, command):
     command("train", table, "--out", tmp_path / "out", "--device", "cpu", *SMALL, "--seed", "3")
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     run = json.loads((tmp_path / "out" / "run.json").read_text())
-    told = card["training"]
-    assert told["objective"] == "convirt"
-    assert told["seed"] == 3
+    training = card["training"]
+    assert training["objective"] == "convirt"
+    assert training["seed"] == 3
     pixels = file_digest(tmp_path / "out" / "pairs" / "pixels.bin")
-    assert len(told["data_sha256"]) == len(pixels) == 64
-    assert run["data_sha256"] == told["data_sha256"]
+    assert len(training["data_sha256"]) == len(pixels) == 64
+    assert run["data_sha256"] == training["data_sha256"]
     assert run["key"]["data"]["table_sha256"] == file_digest(table)
     assert run["libraries"]["torch"]
     measured = card["calibration"]

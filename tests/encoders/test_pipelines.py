@@ -31,9 +31,9 @@ PIPELINES: list[ImagePipeline] = [
 ]
 
 
-def film(height: int, width: int, seed: int = 0) -> Radiograph:
+def radiograph(height: int, width: int, seed: int = 0) -> Radiograph:
     pixels = np.random.default_rng(seed).random((height, width), dtype=np.float32)
-    return Radiograph(pixels, Provenance("array", 8), name="film")
+    return Radiograph(pixels, Provenance("array", 8), name="image")
 
 
 @pytest.mark.parametrize("size", [224, (256, 224)])
@@ -50,7 +50,7 @@ def test_levels_give_the_pixels_of_open_clips_own_transform(
 ) -> None:
     transform = image_transform_v2(PreprocessCfg(**settings, size=size), False)
     pipeline = OpenClipPipeline(size, settings)
-    pictures = [film(300, 500, seed=1), film(90, 80, seed=2)]
+    pictures = [radiograph(300, 500, seed=1), radiograph(90, 80, seed=2)]
     expected = [transform(Image.fromarray(picture.to_uint8())) for picture in pictures]
     levels = np.stack([pipeline.uint8_pixels(picture.to_uint8(), "x") for picture in pictures])
     assert levels.shape[1] == 1
@@ -72,8 +72,8 @@ def test_a_strip_is_refused_before_a_square_of_gigabytes(
     pipeline: ImagePipeline, size: tuple[int, int]
 ) -> None:
     height, width = size
-    strip = Radiograph(np.zeros(size, np.float32), Provenance("array", 8), name="film")
-    with pytest.raises(UnreadableImage, match=f"film: {width}×{height} pixels are too elongated"):
+    strip = Radiograph(np.zeros(size, np.float32), Provenance("array", 8), name="image")
+    with pytest.raises(UnreadableImage, match=f"image: {width}×{height} pixels are too elongated"):
         pipeline(strip)
 
 

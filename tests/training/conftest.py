@@ -1,4 +1,4 @@
-"""What tests of this room use."""
+"""Fixtures of training."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -61,14 +61,16 @@ def test_a_small_encoder_starts_from_image_weights(image_weights, tmp_path):
     again = SmallEncoder.load(tmp_path)
     assert again.settings == encoder.settings
     assert again.has_lateral_tower
-    films = torch.randn(3, 1, 64, 64, generator=torch.Generator().manual_seed(0))
+    images = torch.randn(3, 1, 64, 64, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         for embed in ("embed_images", "embed_lateral_images"):
-            assert torch.equal(getattr(again, embed)(films), getattr(encoder, embed)(films))
-        both = again.study_features(films, films[:1], torch.tensor([False, True, False])).vectors
-        alone = again.embed_images(films) / 2
+            assert torch.equal(getattr(again, embed)(images), getattr(encoder, embed)(images))
+        both = again.study_features(images, images[:1], torch.tensor([False, True, False])).vectors
+        alone = again.embed_images(images) / 2
         torch.testing.assert_close(both[[0, 2]], alone[[0, 2]])
-        torch.testing.assert_close(both[1], alone[1] + again.embed_lateral_images(films[:1])[0] / 2)
+        torch.testing.assert_close(
+            both[1], alone[1] + again.embed_lateral_images(images[:1])[0] / 2
+        )
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,13 @@ class Tokens:
         >>> Tokens.padded([[2, 7, 8, 9, 3], [2, 3]], max_tokens=4).ids.tolist()
         [[2, 7, 8, 3], [2, 3, 0, 0]]
         """
-        kept = [
+        rows_cut = [
             row if len(row) <= max_tokens else [*row[: max_tokens - 1], row[-1]] for row in rows
         ]
-        length = pad_to or max(map(len, kept), default=0)
-        ids = torch.full((len(kept), length), pad, dtype=torch.long)
+        length = pad_to or max(map(len, rows_cut), default=0)
+        ids = torch.full((len(rows_cut), length), pad, dtype=torch.long)
         mask = torch.zeros_like(ids)
-        for number, row in enumerate(kept):
+        for number, row in enumerate(rows_cut):
             ids[number, : len(row)] = torch.tensor(row, dtype=torch.long)
             mask[number, : len(row)] = 1
         return cls(ids, mask, torch.tensor([len(row) for row in rows], dtype=torch.long))

@@ -309,11 +309,11 @@ class PublishedEncoder(JointEncoder):
         ]
 
     @classmethod
-    def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> Any:
+    def read_tokenizer(cls, named: str | Path | None, checkpoint: Path) -> Any:
         """Read the tokenizer from the named vocabulary, or from the checkpoint's folder."""
         hub_id = entry_of(cls.name).weights.vocabulary
         assert hub_id is not None
-        path = vocabulary_file(given, beside=checkpoint, hub_id=hub_id)
+        path = vocabulary_file(named, beside=checkpoint, hub_id=hub_id)
         return WordPieceTokenizer.from_file(path, size=cls.vocabulary_size)
 
     @classmethod

@@ -143,8 +143,8 @@ def check_alone(*, weights: object = None, tokenizer: object = None) -> None:
     )
 
 
-def _refuse(given: dict[str, object], reason: str) -> None:
-    for setting, value in given.items():
+def _refuse(settings: dict[str, object], reason: str) -> None:
+    for setting, value in settings.items():
         if value is not None:
             raise InvalidSetting(f"{setting}={value} was given, but {reason}")
 

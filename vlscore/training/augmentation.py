@@ -61,7 +61,7 @@ class Augmentation:
     def _map(self, height: int, width: int, drawn: "np.ndarray[tuple[int], np.dtype[np.float64]]"):  # type: ignore[no-untyped-def]
         """Return the (2, 3) affine map of pixel coordinates, x first, from image to result."""
         share = self.crop + (1 - self.crop) * (drawn[0] + 1) / 2
-        room = (1 - share**0.5) / 2
+        margin = (1 - share**0.5) / 2
         smallest, largest = self.zoom
         scale = share**-0.5 * (smallest + (largest - smallest) * (drawn[4] + 1) / 2)
         angle = np.deg2rad(self.rotation * drawn[3])
@@ -69,7 +69,7 @@ class Augmentation:
         # From the middle of the first pixel to the middle of the last.
         length = np.array([width, height]) - 1
         centre = length / 2
-        middle = centre + (room * length + self.shift * length.max()) * drawn[1:3]
+        middle = centre + (margin * length + self.shift * length.max()) * drawn[1:3]
         return np.column_stack([turn, centre - turn @ middle])
 
 

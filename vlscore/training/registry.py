@@ -55,8 +55,8 @@ def find_objective(name: str, *, dim: int, local_dim: int | None = None) -> "Obj
     keywords = dict(inspect.signature(member).parameters)
     # Set by the encoder, so they are not settings of the user.
     lengths = {"dim": dim, "local_dim": local_dim}
-    given = {key: value for key, value in lengths.items() if keywords.pop(key, None) is not None}
-    if local_dim is None and (member.local or "local_dim" in given):
+    sizes = {key: value for key, value in lengths.items() if keywords.pop(key, None) is not None}
+    if local_dim is None and (member.local or "local_dim" in sizes):
         raise InvalidSetting(
             f"the objective {name} compares places with words, but this encoder gives one vector "
             "for an image and one for a report: choose another encoder, or convirt, siglip, "
@@ -68,7 +68,7 @@ def find_objective(name: str, *, dim: int, local_dim: int | None = None) -> "Obj
                 f"the objective {member.name} has no setting {key!r}; it has {', '.join(keywords)}"
             )
     options = {key: _value(member.name, keywords[key], text) for key, text in written.items()}
-    return member(**options, **given)
+    return member(**options, **sizes)
 
 
 def _value(name: str, keyword: inspect.Parameter, text: str) -> Any:

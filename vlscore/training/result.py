@@ -87,7 +87,7 @@ def _card(
     if calibration is not None:
         measured = {
             "C": calibration.C,
-            "C_source": f"{calibration.source}, of images as kept for training",
+            "C_source": f"{calibration.source}, of images as stored for training",
             "calibration": calibration.to_dict(),
         }
     title = encoder.card.title.removesuffix(", own training")

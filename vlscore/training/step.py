@@ -218,8 +218,8 @@ def _carry(features: Features, gradients: Features) -> None:
 def _widened(features: Tensor, words: int, name: str) -> Tensor:
     if name not in _OF_WORDS:
         return features
-    room = words - features.shape[1]
-    return functional.pad(features, (0, 0, 0, room) if features.ndim == 3 else (0, room))
+    missing = words - features.shape[1]
+    return functional.pad(features, (0, 0, 0, missing) if features.ndim == 3 else (0, missing))
 
 
 @contextmanager

@@ -105,14 +105,14 @@ def test_the_gradient_is_that_of_the_loss(objective):
 
 def test_rows_that_are_the_same_are_no_negatives(objective):
     pairs = drawn_pairs()
-    # Row 4 repeats row 1, so that as negatives they could not be told apart.
+    # Row 4 repeats row 1, so that as negatives they could not be distinguished.
     repeat = torch.tensor([0, 1, 2, 3, 1, 5, 6])
     doubled = in_order(pairs, repeat)
     same = torch.eye(7, dtype=torch.bool)
-    told = same.clone()
-    told[1, 4] = told[4, 1] = True
-    untold, with_told = (number(objective, replace(doubled, same=s)) for s in (same, told))
-    assert with_told < untold * (1 - 1e-9)
+    known = same.clone()
+    known[1, 4] = known[4, 1] = True
+    without, with_them = (number(objective, replace(doubled, same=s)) for s in (same, known))
+    assert with_them < without * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("name", ["gloria", "limitr"])

@@ -77,7 +77,7 @@ class ChexzeroEncoder(PublishedEncoder):
         )
 
     @classmethod
-    def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> ClipTokenizer:
+    def read_tokenizer(cls, named: str | Path | None, checkpoint: Path) -> ClipTokenizer:
         """Return CLIP's tokenizer, which open_clip ships."""
         return ClipTokenizer()
 

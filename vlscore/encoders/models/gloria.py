@@ -57,8 +57,8 @@ class LastFourLayers(nn.Module):
         layers = self.last_layers(tokens)
         states = torch.stack([layer.float() for layer in layers]).sum(dim=0)
         mask = tokens.mask.scatter(1, tokens.lengths.unsqueeze(1) - 1, 0)
-        kept = replace(tokens, mask=mask)
-        words, is_word = words_of(states, kept, tokenizer.continues_word)
+        words_only = replace(tokens, mask=mask)
+        words, is_word = words_of(states, words_only, tokenizer.continues_word)
         return ReportFeatures(pool_report(layers, tokens.mask), words, is_word)
 
 

@@ -61,9 +61,12 @@ class LimitrEncoder(GloriaFamily):
         Returns: (n, 768), half the frontal vector without a lateral view; and (n, 722, 768), the
             lateral's places after the frontal's.
         """
-        front = self.img_encoder_f.features(frontal)
-        assert front.patches is not None
-        vectors, patches = torch.zeros_like(front.vectors), torch.zeros_like(front.patches)
+        found = self.img_encoder_f.features(frontal)
+        assert found.patches is not None
+        vectors, patches = (
+            torch.zeros_like(found.vectors),
+            torch.zeros_like(found.patches),
+        )
         if len(lateral):
             side = self.img_encoder_l.features(lateral)
             assert side.patches is not None
@@ -72,7 +75,7 @@ class LimitrEncoder(GloriaFamily):
             patches = patches.index_add(0, rows, side.patches)
         there = has_lateral.unsqueeze(1).expand(patches.shape[:2])
         return ImageFeatures(
-            (front.vectors + vectors) / 2,
-            torch.cat([front.patches, patches], dim=1),
+            (found.vectors + vectors) / 2,
+            torch.cat([found.patches, patches], dim=1),
             torch.cat([torch.ones_like(there), there], dim=1),
         )

@@ -289,9 +289,9 @@ def _find_pretrained(variant: str) -> _ModelFiles:
 
 
 def _tokenizer(
-    settings: dict[str, Any], given: str | Path | None, source: _ModelFiles
+    settings: dict[str, Any], named: str | Path | None, source: _ModelFiles
 ) -> Tokenizer:
-    """Read the tokenizer of a "text_cfg" as data: from `given`, the checkpoint's folder or cache.
+    """Read the tokenizer of a "text_cfg" as data: from `named`, the checkpoint's folder or cache.
 
     The configuration's name of the tokenizer is never looked up on a hub.
     """
@@ -301,13 +301,13 @@ def _tokenizer(
     beside = source.checkpoint
     try:
         if not name:
-            if given is not None:
-                raise InvalidSetting(f"{given}: the tokenizer comes with open_clip; leave it out")
+            if named is not None:
+                raise InvalidSetting(f"{named}: the tokenizer comes with open_clip; leave it out")
             return ClipTokenizer(context=context, **options)
         if not options and "bert" in name.lower() and "uncased" in name.lower():
-            path = vocabulary_file(given, beside=beside, hub_id=name)
+            path = vocabulary_file(named, beside=beside, hub_id=name)
             return CleaningWordPieces(WordPieceTokenizer.from_file(path), context)
-        path = vocabulary_file(given, beside=beside, hub_id=name, names=TOKENIZER_FILES[:1])
+        path = vocabulary_file(named, beside=beside, hub_id=name, names=TOKENIZER_FILES[:1])
         return JsonTokenizer(path, context, **options)
     except (TypeError, AssertionError) as error:
         raise IncompatibleCheckpoint(

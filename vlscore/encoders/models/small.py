@@ -231,8 +231,8 @@ class SmallEncoder(JointEncoder):
         Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
             where weights and vocabulary are not those that the card was written with.
         """
-        given = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
-        model = (given.parent if given.is_file() else given) / MODEL
+        chosen = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
+        model = (chosen.parent if chosen.is_file() else chosen) / MODEL
         path, vocabulary = model.with_name(CARD), model.with_name(VOCABULARY)
         if absent := [each.name for each in (model, vocabulary, path) if not each.is_file()]:
             raise WeightsNotFound(

@@ -47,8 +47,8 @@ def attended_shares(weights: Tensor | None, is_there: Tensor, like: Tensor) -> T
     if weights is None:
         return shares(is_there, like)
     clipped = torch.zeros_like(like[..., 0])
-    for row, (given, mask) in enumerate(zip(weights.detach().to(like), is_there, strict=True)):
-        found = given[mask]
+    for row, (attention, mask) in enumerate(zip(weights.detach().to(like), is_there, strict=True)):
+        found = attention[mask]
         low, high = torch.quantile(found, found.new_tensor(_CLIPPED))
         clipped[row, mask] = found.clamp(low, high)
     return clipped / clipped.sum(1, keepdim=True).clamp(min=torch.finfo(like.dtype).tiny)
