@@ -63,10 +63,7 @@ class LimitrEncoder(GloriaFamily):
         """
         found = self.img_encoder_f.features(frontal)
         assert found.patches is not None
-        vectors, patches = (
-            torch.zeros_like(found.vectors),
-            torch.zeros_like(found.patches),
-        )
+        vectors, patches = (torch.zeros_like(x) for x in (found.vectors, found.patches))
         if len(lateral):
             side = self.img_encoder_l.features(lateral)
             assert side.patches is not None
