@@ -70,7 +70,7 @@ class State:
 
 def tensors_of(trained: Mapping[str, Any]) -> dict[str, Tensor]:
     """Return the tensors of modules and of an optimiser, each under its name here and there."""
-    found = {}
+    found: dict[str, Tensor] = {}
     for name, each in trained.items():
         content = each.state_dict()
         if isinstance(each, torch.optim.Optimizer):
