@@ -16,12 +16,15 @@ the encoders have seen; no encoder has seen an image that calibrates or is teste
   alone": calibrated on the Indiana development part instead; that error is measured, and nothing
   promises it.
 - Rate, phantoms: the bundled encoder; truth is the scene, claims are those of candidates with
-  planted errors.
+  planted errors. Each repetition has 1,200 new phantoms: the same ones again would repeat their
+  chance errors.
 - Share wrong: among the decided claims, the mean over repetitions (0 where none is decided). "worst
   family" is the largest mean of one finding, polarity and verdict, with its standard error.
 - Imperfect references: the cases of real_imperfect.py on the part "report", scored by `judge` and
   `judge-image`, with the study's image and with another study's. Probes are fitted on the training
-  part and calibrated on the part "choose".
+  part and calibrated on the part "choose". The trust in the reference, and how likelihood ratios
+  are computed, were chosen on the part "choose" (table "Trust"), where each fifth is judged by
+  evidence that the other four calibrated; then "report" was measured.
 - Retrieval: images of both development parts among all their distinct reports, none of which is a
   training report; chance is k divided by their number.
 - Speed: claims of cached vectors, extraction included, one core.
@@ -71,11 +74,13 @@ from vlscore.data import PhantomStudy, Study, open_studies, render, sample_studi
 from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.evaluation.claim_table import ImageTable, cases_of, embed_images_of
 from vlscore.findings import Span
-from vlscore.metrics import RuleJudge, findings_seen, hear, rating, rating_with_image
+from vlscore.metrics import TRUST, RuleJudge, findings_seen, hear, rating, rating_with_image
 from vlscore.retrieval import evaluate_retrieval
 from vlscore.stats import TextTable, grouped_auc, interval, markdown
 
 RATES = (0.05, 0.1, 0.2)
+TRUSTS = (0.9, 0.7, 0.5, 0.3, 0.1)
+FOLDS = 5
 REPEATS = 20
 # The encoders of real_encoders.py from ImageNet weights, which read findings and words.
 ENCODERS = {"findings": "convirt-imagenet-seed0", "words": "convirt-imagenet-words-seed0"}
@@ -364,88 +369,132 @@ def phantom_labels(study: PhantomStudy) -> dict[str, int]:
     return found
 
 
-def phantoms(folder: Path, count: int = 1800) -> Tally:
-    """Return counts of claims of candidates with planted errors, over repeated splits."""
-    studies = list(sample_studies(11, count))
-    stored = folder / "vectors-phantoms.npy"
-    if not stored.is_file():
-        embedder = StudyEmbedder("phantom-judging", device="cpu", cache=False)
-        shown = (StudyViews([render(each.scene, 256) / 4095]) for each in studies)
-        np.save(stored, np.concatenate([embedder.embed_studies([v]).vectors for v in shown]))
-    vectors = np.load(stored).astype(float)
-    labels = [phantom_labels(study) for study in studies]
-    names = sorted(set().union(*labels))
-    columns = {name: np.array([each.get(name, 0) for each in labels], float) for name in names}
-    cases = Cases(vectors, columns, [str(k) for k in range(count)])
+def phantoms(folder: Path, fitted: int = 600, count: int = 1200) -> Tally:
+    """Return counts of claims of candidates with planted errors, on new phantoms each time."""
     tally = Tally()
+    _, known = phantom_cases(folder, 11, fitted)
     for seed in range(REPEATS):
-        rng = np.random.default_rng(seed)
-        fit, calibrate, test = np.array_split(rng.permutation(count), 3)
-        evidence = fit_evidence(cases.take(fit), cases.take(calibrate), seed=seed)
+        studies, cases = phantom_cases(folder, 100 + seed, count)
+        calibrate, test = np.array_split(np.arange(count), 2)
+        evidence = fit_evidence(known, cases.take(calibrate), seed=seed)
         claims, truth = [], []
         for image, k in enumerate(test):
+            labels = phantom_labels(studies[k])
             for claim in claims_of(studies[k].candidate):
-                if claim.finding in columns and not claim.needs_prior:
+                if claim.finding in known.labels and not claim.needs_prior:
                     claims.append(ClaimOfImage(image, "candidate", claim))
-                    truth.append(truth_of(claim, labels[k]))
-        tally.add(evidence, vectors[test], claims, np.array(truth))
+                    truth.append(truth_of(claim, labels))
+        tally.add(evidence, cases.vectors[test], claims, np.array(truth))
     return tally
 
 
+def phantom_cases(folder: Path, seed: int, count: int) -> tuple[list[PhantomStudy], Cases]:
+    """Return phantoms, and their images with the findings of their scenes."""
+    studies = list(sample_studies(seed, count))
+    stored = folder / f"vectors-phantoms-{seed}-{count}.npy"
+    if not stored.is_file():
+        embedder = StudyEmbedder("phantom-judging", device="cpu", cache=False)
+        shown = (StudyViews([render(each.scene, 128) / 4095]) for each in studies)
+        np.save(stored, np.concatenate([embedder.embed_studies([v]).vectors for v in shown]))
+    labels = [phantom_labels(study) for study in studies]
+    columns = {
+        name: np.array([each.get(name, 0) for each in labels], float)
+        for name in sorted(set().union(*labels))
+    }
+    groups = [f"{seed}-{k}" for k in range(count)]
+    return studies, Cases(np.load(stored).astype(float), columns, groups)
+
+
 # ---------------------------------------------------------------- imperfect references, retrieval
+
+
+class JudgedCases:
+    """Cases of real_imperfect.py on one part, judged by the reports alone."""
+
+    def __init__(self, data: RealData, name: str) -> None:
+        self.part = data.part(name)
+        cases = make_cases(self.part, collect_phrases(data.part(TRAIN).pairs.texts))
+        self.cases = [c for c, w in zip(cases, weights_of(cases), strict=True) if w > 0]
+        judge = RuleJudge()
+        self.claims, self.judged = {}, {}
+        for case in self.cases:
+            for text in (case.right, case.wrong, case.reference):
+                if text not in self.claims:
+                    self.claims[text] = claims_of(text)
+            for text in (case.right, case.wrong):
+                if (text, case.reference) not in self.judged:
+                    self.judged[text, case.reference] = judge.judge(text, case.reference)
+
+    def preferences(self, said: Sequence[Any], trust: float) -> dict[str, Array]:
+        """Return image -> (n,) preferences for the right candidate; `said`: by each image."""
+        other = other_films(self.part)
+        found: dict[str, Array] = {}
+        for film in (RIGHT, OTHER):
+            values = [
+                [
+                    self._heard(case.reference, text, said[row], trust)
+                    for text in (case.right, case.wrong)
+                ]
+                for case in self.cases
+                for row in [case.row if film == RIGHT else other[case.row]]
+            ]
+            found[film] = np.array([np.sign(a - b) / 2 + 0.5 for a, b in values])
+        return found | {"black film": np.full(len(self.cases), np.nan)}
+
+    def _heard(self, reference: str, text: str, said: Any, trust: float) -> float:
+        judged = self.judged[text, reference]
+        heard = hear(judged, self.claims[text], self.claims[reference], said, trust=trust)
+        return rating_with_image(judged, heard, trust)
+
+
+def choices(
+    seen: Seen, data: RealData, groups: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, ...]]:
+    """Yield the preferences on the part "choose" for each trust, calibrated on its other folds."""
+    judged = JudgedCases(data, CHOOSE)
+    for name, members in groups.items():
+        known = cases_of(seen.images(data.table(TRAIN), members), {}, None, False)
+        images = seen.images(data.table(CHOOSE), members)
+        held = cases_of(images, {}, None, False)
+        fold = np.random.default_rng(0).permutation(len(images.studies)) % FOLDS
+        said: dict[str, Any] = {}
+        for k in range(FOLDS):
+            evidence = fit_evidence(known, held.take(np.flatnonzero(fold != k)))
+            rows = np.flatnonzero(fold == k)
+            of_fold = findings_seen(evidence, images.vectors[rows])
+            said |= {images.studies[row].id: one for row, one in zip(rows, of_fold, strict=True)}
+        in_order = [said[id] for id in judged.part.pairs.ids]
+        for trust in TRUSTS:
+            films = judged.preferences(in_order, trust)
+            (row,) = rows_of(name, {f"{trust:g}": films}, judged.cases, None)
+            yield (*row[:4], row[5])
 
 
 def imperfect(
     seen: Seen, data: RealData, groups: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, ...]]:
     """Return the preferences of `judge` and `judge-image` for the candidate the image supports."""
-    part = data.part(REPORT)
-    cases = make_cases(part, collect_phrases(data.part(TRAIN).pairs.texts))
-    cases = [c for c, w in zip(cases, weights_of(cases), strict=True) if w > 0]
-    judge, claims = RuleJudge(), {}
-    judged = {}
-    for case in cases:
-        for text in (case.right, case.wrong, case.reference):
-            claims.setdefault(text, claims_of(text))
-        for text in (case.right, case.wrong):
-            if (text, case.reference) not in judged:
-                judged[text, case.reference] = judge.judge(text, case.reference)
-    rows: list[tuple[str, ...]] = []
-    plain = [[rating(judged[t, c.reference]) for t in (c.right, c.wrong)] for c in cases]
+    judged = JudgedCases(data, REPORT)
+    plain = [
+        [rating(judged.judged[text, c.reference]) for text in (c.right, c.wrong)]
+        for c in judged.cases
+    ]
     share = np.array([np.sign(a - b) / 2 + 0.5 for a, b in plain])
-    rows += rows_of("no image", {"judge": {RIGHT: share}}, cases, None)
+    rows = rows_of("no image", {"judge": {RIGHT: share}}, judged.cases, None)
     for name, members in groups.items():
         known = cases_of(seen.images(data.table(TRAIN), members), {}, None, False)
         held = cases_of(seen.images(data.table(CHOOSE), members), {}, None, False)
-        evidence = fit_evidence(known, held)
         images = seen.images(data.table(REPORT), members)
-        number = {study.id: k for k, study in enumerate(images.studies)}
-        place = np.array([number[id] for id in part.pairs.ids])
-        said = findings_seen(evidence, images.vectors[place])
-        other = other_films(part)
-        films: dict[str, Array] = {}
-        for film in (RIGHT, OTHER):
-            values = []
-            for case in cases:
-                shown = said[case.row if film == RIGHT else other[case.row]]
-                values.append(
-                    [
-                        _heard(case.reference, t, judged, claims, shown)
-                        for t in (case.right, case.wrong)
-                    ]
-                )
-            films[film] = np.array([np.sign(a - b) / 2 + 0.5 for a, b in values])
-        films = {RIGHT: films[RIGHT], OTHER: films[OTHER], "black film": films[OTHER] * np.nan}
-        for form in (None, "omits", "denies", "wrong side"):
-            (row,) = rows_of(name, {"judge-image": films}, cases, form)
-            rows.append((row[0], f"{row[1]}, {form or 'all forms'}", *row[2:4], "-", row[5]))
+        seen_images = findings_seen(fit_evidence(known, held), images.vectors)
+        said = {s.id: one for s, one in zip(images.studies, seen_images, strict=True)}
+        in_order = [said[id] for id in judged.part.pairs.ids]
+        for trust, forms in ((0.9, (None,)), (TRUST, (None, "omits", "denies", "wrong side"))):
+            films = judged.preferences(in_order, trust)
+            for form in forms:
+                (row,) = rows_of(name, {"judge-image": films}, judged.cases, form)
+                title = f"{row[1]}, trust {trust:g}, {form or 'all forms'}"
+                rows.append((row[0], title, *row[2:4], "-", row[5]))
     return rows
-
-
-def _heard(reference: str, text: str, judged: Any, claims: Any, shown: Any) -> float:
-    judgement = judged[text, reference]
-    heard = hear(judgement, claims[text], claims[reference], shown, trust=0.9, level=0.1)
-    return rating_with_image(judgement, heard, 0.9)
 
 
 def retrieval_rows(
@@ -535,6 +584,11 @@ def main() -> None:
             for name, each in tally.items()
         ),
         *areas,
+        TextTable(
+            "Trust in the reference: preferences on the part choose",
+            ("encoder", "trust", "right image", OTHER, "right less another's"),
+            tuple(choices(seen, data, GROUPS)),
+        ),
         TextTable("Imperfect references", columns, tuple(imperfect(seen, data, GROUPS))),
         TextTable(
             "Retrieval among reports that are not in training",

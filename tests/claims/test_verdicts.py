@@ -15,6 +15,7 @@ from vlscore.claims import (
     decided,
     fit_evidence,
     fit_probes,
+    likelihood_ratios,
     read_evidence,
     verdicts_of,
 )
@@ -139,7 +140,7 @@ def test_no_patient_is_fitted_and_calibrated():
     with pytest.raises(InvalidSetting, match="among the cases to fit"):
         fit_evidence(cases, calibrating)
     few = images(1, 8)
-    with pytest.raises(InvalidSetting, match="no finding is present in 5"):
+    with pytest.raises(InvalidSetting, match="no finding is absent in 5 of 8 images"):
         fit_evidence(few, images(2, 8))
 
 
@@ -159,6 +160,22 @@ def test_evidence_is_written_and_read(tmp_path):
     for name in ("no.npz", "absent.npz"):
         with pytest.raises(InvalidSetting, match="is no evidence"):
             read_evidence(tmp_path / name)
+
+
+def test_likelihood_ratios():
+    """Of two normal densities with one deviation: known; with few cases: between own and common."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros((40_000, 3))
+    truth[:9000, 0] = truth[:1, 1] = truth[:9000, 2] = 1
+    scores = rng.normal(1.0, 2.0, truth.shape) + 3 * truth
+    scores[:9000, 2] -= 6
+    slopes, offsets = likelihood_ratios(scores, truth)
+    # (x - 1)² / 8 - (x - 4)² / 8 = 0.75 x - 1.875
+    assert slopes[0] == pytest.approx(0.75, rel=0.05)
+    assert offsets[0] == pytest.approx(-1.875, rel=0.07)
+    assert 0 < slopes[1] < 2 * slopes[0]
+    # A score that is larger without the finding says nothing.
+    assert (slopes[2], offsets[2]) == pytest.approx((0, 0), abs=1e-4)
 
 
 def test_words_alone_are_evidence_for_a_finding_too_rare_to_fit():

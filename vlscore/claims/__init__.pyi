@@ -14,6 +14,7 @@ from .evidence import fit_evidence as fit_evidence
 from .evidence import read_evidence as read_evidence
 from .probes import Probes as Probes
 from .probes import fit_probes as fit_probes
+from .probes import likelihood_ratios as likelihood_ratios
 from .verdicts import CANNOT_TELL as CANNOT_TELL
 from .verdicts import CONTRADICTED as CONTRADICTED
 from .verdicts import SUPPORTED as SUPPORTED

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vlscore.claims.conformal import conformal_p_values
-from vlscore.claims.probes import Probes, Values, fit_probes, platt
+from vlscore.claims.probes import Probes, Values, fit_probes, likelihood_ratios
 from vlscore.core import atomic_write, file_digest
 from vlscore.errors import InvalidSetting
 
@@ -103,26 +103,21 @@ class ImageEvidence:
         return present, absent
 
     @cached_property
-    def _platt(self) -> tuple[Values, Values, Values]:
-        """Return (k,) slopes and offsets of log odds, and log odds of the calibration cases."""
-        found = []
-        for k in range(len(self.findings)):
-            known = ~np.isnan(self.truth[:, k])
-            truth = self.truth[known, k]
-            base = np.log(truth.sum() / (len(truth) - truth.sum()))
-            found.append((*platt(self.scores[known, k], truth), float(base)))
-        slope, offset, base = np.array(found).reshape(-1, 3).T
-        return slope, offset, base
+    def _ratios(self) -> tuple[Values, Values]:
+        """Return (k,) slopes and offsets of log likelihood ratios."""
+        return likelihood_ratios(self.scores, self.truth)
+
+    def log_likelihood_ratios(self, scores: Values) -> Values:
+        """Return (n, k) how much the images change the log odds of the findings; 0: not at all."""
+        slopes, offsets = self._ratios
+        return scores * slopes + offsets
 
     def log_odds(self, scores: Values) -> Values:
         """Return log odds (n, k) that findings are there, where they are as frequent as in the
         calibration cases."""
-        slope, offset, _ = self._platt
-        return scores * slope + offset
-
-    def log_likelihood_ratios(self, scores: Values) -> Values:
-        """Return (n, k) how much the images change the log odds of the findings; 0: not at all."""
-        return self.log_odds(scores) - self._platt[2]
+        present, absent = ((self.truth == value).sum(0) for value in (1, 0))
+        base: Values = np.log(present / absent)
+        return base + self.log_likelihood_ratios(scores)
 
     def save(self, path: str | Path) -> None:
         """Write a file that `read_evidence` reads; it has no code, and no text but names."""
@@ -200,13 +195,18 @@ def fit_evidence(
             f"{min(both)}: the error rate needs patients that the probes have not seen"
         )
     calibrating = calibrating.one_each(seed)
-    names = [name for name, values in calibrating.labels.items() if _is_enough(values)]
+    unknown = np.full(len(fitting.groups), np.nan)
+    names = []
+    for name, values in calibrating.labels.items():
+        present, absent = np.sum(values == 1), np.sum(values == 0)
+        is_fitted = _least(fitting.labels.get(name, unknown)) >= LEAST_FITTED
+        if absent >= LEAST_CALIBRATED and present >= (1 if is_fitted else LEAST_CALIBRATED):
+            names.append(name)
     if not names:
         raise InvalidSetting(
-            f"no finding is present in {LEAST_CALIBRATED} of {len(calibrating.groups)} images to "
-            "calibrate and absent in as many: give a larger table"
+            f"no finding is absent in {LEAST_CALIBRATED} of {len(calibrating.groups)} images to "
+            f"calibrate, and present in as many, or in {LEAST_FITTED} to fit: give a larger table"
         )
-    unknown = np.full(len(fitting.groups), np.nan)
     labels = np.column_stack([fitting.labels.get(name, unknown) for name in names])
     ways = None
     if directions is not None:
@@ -223,5 +223,6 @@ def fit_evidence(
     )
 
 
-def _is_enough(values: Values) -> bool:
-    return bool(min(np.sum(values == 1), np.sum(values == 0)) >= LEAST_CALIBRATED)
+def _least(values: Values) -> int:
+    """Return the number of cases with a finding, or without it, whichever is smaller."""
+    return int(min(np.sum(values == 1), np.sum(values == 0)))

@@ -1,4 +1,4 @@
-"""Probes: logistic regressions from image vectors to findings, and Platt's calibration."""
+"""Probes: logistic regressions from image vectors to findings, and likelihood ratios of scores."""
 
 from dataclasses import dataclass
 
@@ -97,17 +97,37 @@ def _regression(inputs: Values, targets: Values, penalty: float) -> Values:
     return found
 
 
-def platt(scores: Values, truth: Values) -> tuple[float, float]:
-    """Return slope and offset of the log odds of being true, from scores of calibration cases.
+def likelihood_ratios(scores: Values, truth: Values) -> tuple[Values, Values]:
+    """Return (k,) slopes and offsets of the log likelihood ratio of each finding's presence.
 
-    Targets are (n1 + 1) / (n1 + 2) and 1 / (n0 + 2), after Platt 1999. A score that is larger for
-    false cases says nothing: the slope is then 0.
+    Log odds are linear in the score, as Platt's (1999); less the log odds without the score, they
+    are the ratio. Few images have a finding, so the slopes have a normal prior: their common mean,
+    and a deviation of 1, where scores have the deviation 1 among images without the finding.
+
+    Args:
+        scores: (m, k) of calibration cases.
+        truth: (m, k): 1, 0, or nan; each finding has cases of both.
     """
-    positive = truth.sum()
-    targets = np.where(truth == 1, (positive + 1) / (positive + 2), 1 / (len(truth) - positive + 2))
-    middle, width = scores.mean(), scores.std() + 1e-12
-    slope, offset = _regression(((scores - middle) / width)[:, None], targets, 0.0)
-    if slope <= 0:
-        share = targets.mean()
-        return 0.0, float(np.log(share / (1 - share)))
-    return float(slope / width), float(offset - slope * middle / width)
+    from scipy.optimize import minimize  # takes a while to import
+    from scipy.special import expit
+
+    without = np.where(truth == 0, scores, np.nan)
+    middle, width = np.nanmean(without, axis=0), np.nanstd(without, axis=0) + 1e-9
+    inputs, known = (scores - middle) / width, ~np.isnan(truth)
+    targets, k = np.nan_to_num(truth), scores.shape[1]
+    base = np.log(np.nansum(truth, axis=0) / (known & (targets == 0)).sum(0))
+
+    def loss(weights: Values) -> tuple[float, Values]:
+        slopes, offsets, common = weights[:k], weights[k:-1], weights[-1]
+        odds = inputs * slopes + offsets
+        error = (expit(odds) - targets) * known
+        apart = slopes - common
+        value = ((np.logaddexp(0, odds) - targets * odds) * known).sum() + apart @ apart / 2
+        slope = np.concatenate([(error * inputs).sum(0) + apart, error.sum(0), [-apart.sum()]])
+        return float(value), slope
+
+    start = np.concatenate([np.ones(k), base, [1.0]])
+    bounds = [(0.0, None)] * k + [(None, None)] * (k + 1)
+    found: Values = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    slopes: Values = found[:k] / width
+    return slopes, found[k:-1] - base - slopes * middle

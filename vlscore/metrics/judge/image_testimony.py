@@ -87,12 +87,17 @@ def hear(
 def rating_with_image(
     judgement: Judgement, heard: Sequence[Testimony], trust: float = TRUST
 ) -> float:
-    """Return `rating` with each error's weight times P(reference is right) / trust."""
+    """Return `rating`, where an error counts by P(reference is right) / trust.
+
+    Below 1, that share of its weight is wrong, and the rest is right: the image sides with the
+    candidate. Above 1, it is wrong by so much more.
+    """
     right = BASE + sum(WEIGHTS[severity] for severity in judgement.found)
-    wrong = sum(
-        WEIGHTS[error.severity] * each.reference_is_right / trust
-        for error, each in zip(judgement.errors, heard, strict=True)
-    )
+    wrong = 0.0
+    for error, each in zip(judgement.errors, heard, strict=True):
+        share = each.reference_is_right / trust
+        wrong += WEIGHTS[error.severity] * share
+        right += WEIGHTS[error.severity] * max(1 - share, 0.0)
     return right / (right + wrong)
 
 
