@@ -109,7 +109,9 @@ class Phrases:
 
 def concept_of(observation: str) -> str | None:
     """Return the finding of the benchmark that an observation belongs to."""
-    return next((name for name, c in CONCEPTS.items() if observation in c.observations), None)
+    return next(
+        (name for name, c in CONCEPTS.items() if observation in c.observations.split()), None
+    )
 
 
 def collect_phrases(reports: Iterable[str]) -> Phrases:
@@ -154,7 +156,7 @@ def _kind_of(sentence: Sentence) -> tuple[str, str]:
 
 def without(report: ReportFindings, names: Sequence[str]) -> str | None:
     """Return the report without its sentences on some findings; None if nothing is left."""
-    observations = {each for name in names for each in CONCEPTS[name].observations}
+    observations = {each for name in names for each in CONCEPTS[name].observations.split()}
     kept = [
         sentence.span.of(report.text).strip()
         for sentence in report.sentences
