@@ -18,6 +18,8 @@ the encoders have seen; no encoder has seen an image that calibrates or is teste
 - Rate, phantoms: the bundled encoder; truth is the scene, claims are those of candidates with
   planted errors. Each repetition has 1,200 new phantoms: the same ones again would repeat their
   chance errors.
+- Power: simulated scores with an area under the curve, in a setting as NIH's: what an encoder must
+  know before the procedure decides.
 - Share wrong: among the decided claims, the mean over repetitions (0 where none is decided). "worst
   family" is the largest mean of one finding, polarity and verdict, with its standard error.
 - Imperfect references: the cases of real_imperfect.py on the part "report", scored by `judge` and
@@ -543,6 +545,27 @@ def speed(seen: Seen, data: RealData, names: Sequence[str]) -> str:
     )
 
 
+def power_rows(images: int = 242, share: float = 0.1) -> Iterator[tuple[str, ...]]:
+    """Yield the share of coin claims decided about one simulated finding, as NIH's are halved."""
+    from scipy.stats import norm
+
+    for area in (0.7, 0.8, 0.9, 0.95):
+        tally = Tally()
+        for seed in range(REPEATS):
+            rng = np.random.default_rng(seed)
+            parts = []
+            for part in range(3):
+                truth = (rng.random(images) < share).astype(float)
+                vectors = rng.normal(size=images) + truth * np.sqrt(2) * norm.ppf(area)
+                names = [f"{part}-{k}" for k in range(images)]
+                parts.append(Cases(vectors[:, None], {"simulated": truth}, names))
+            fitting, calibrating, test = parts
+            evidence = fit_evidence(fitting, calibrating)
+            tally.add(evidence, test.vectors, *coin_claims(test, rng))
+        ((_, _, _, *cells),) = tally.finding_rows()
+        yield (f"{area:g}", *cells)
+
+
 def write_nih(data: RealData) -> None:
     """Write the table of NIH's images, all of them frontal."""
     lines = (data.data / "nih" / "films.jsonl").read_text(encoding="utf-8").splitlines()
@@ -584,6 +607,11 @@ def main() -> None:
             for name, each in tally.items()
         ),
         *areas,
+        TextTable(
+            "Power: one simulated finding, 24 of 242 images with it in each half",
+            ("AUC", *FINDING_COLUMNS[3:]),
+            tuple(power_rows()),
+        ),
         TextTable(
             "Trust in the reference: preferences on the part choose",
             ("encoder", "trust", "right image", OTHER, "right less another's"),
