@@ -48,6 +48,7 @@ import torch
 from machine import describe_machine, publish
 from real_data import BOTH_VIEWS, CHOOSE, REPORT, TRAIN, WORK, Array, RealData, parser_of
 from real_imperfect import (
+    FORMS,
     OTHER,
     RIGHT,
     collect_phrases,
@@ -490,9 +491,9 @@ def imperfect(
         seen_images = findings_seen(fit_evidence(known, held), images.vectors)
         said = {s.id: one for s, one in zip(images.studies, seen_images, strict=True)}
         in_order = [said[id] for id in judged.part.pairs.ids]
-        for trust, forms in ((0.9, (None,)), (TRUST, (None, "omits", "denies", "wrong side"))):
+        for trust in (0.9, 0.3, TRUST):
             films = judged.preferences(in_order, trust)
-            for form in forms:
+            for form in (None, *(FORMS if trust == TRUST else ())):
                 (row,) = rows_of(name, {"judge-image": films}, judged.cases, form)
                 title = f"{row[1]}, trust {trust:g}, {form or 'all forms'}"
                 rows.append((row[0], title, *row[2:4], "-", row[5]))

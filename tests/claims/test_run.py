@@ -122,7 +122,7 @@ def test_the_judge_hears_the_image(tables, result, tmp_path):
     false = [e for _, e in errors if (e["finding"], e["category"]) == FALSE_HEART]
     assert len(false) > 20
     assert np.mean([e["sides_with"] == "reference" for e in false]) > 0.7
-    assert np.mean([e["reference_is_right"] > 0.9 for e in false]) > 0.7
+    assert np.mean([e["reference_is_right"] > 0.5 for e in false]) > 0.7
     unseen = {e["sides_with"] for _, e in errors if "fracture" in e["finding"]}
     assert unseen == {"cannot tell"}
     table = judged.frame("image").set_index("category")

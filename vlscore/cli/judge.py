@@ -96,7 +96,7 @@ def judge(
     rename: Rename = (),
     section: Section = "all",
     evidence: Path | None = None,
-    trust: float = 0.9,
+    trust: float = 0.5,
     image_root: ImageRoot = None,
     language_model: LanguageModelOptions = LanguageModelOptions(),
     encoding: Annotated[EncoderOptions, options(without=("C", "section"))] = EncoderOptions(),

@@ -2,8 +2,9 @@
 
 A reference is a witness, too, and may be incomplete. With trust t in it, the log odds that it is
 right about an error are log(t / (1 - t)) less the log likelihood ratio of the image for the
-candidate's version (Bayes' rule). An error weighs P(reference is right) / t times its own weight:
-as without the image where the image says nothing, less where it sides with the candidate.
+candidate's version (Bayes' rule). An error counts by P(reference is right) / t: as without the
+image where the image says nothing. Where the image sides with the candidate, the rest of the
+error's weight counts as right.
 """
 
 import math
@@ -17,7 +18,7 @@ from vlscore.claims import Claim, ImageEvidence
 from vlscore.metrics.judge.judgement import BASE, WEIGHTS, Judgement, Quote
 
 #: Probability that a reference is right before the image is looked at.
-TRUST = 0.9
+TRUST = 0.5
 #: An image sides with a report where a conformal p value is at most this.
 LEVEL = 0.1
 CANDIDATE, REFERENCE, NOBODY = "candidate", "reference", "cannot tell"

@@ -43,7 +43,7 @@ class ImageJudge(JudgeScore):
 
     evidence: str | None = path_parameter("evidence.npz that `vlscore claims --fit` wrote")
     trust: float = parameter(
-        0.9, "probability that the reference is right before the image is looked at", above=0.0
+        0.5, "probability that the reference is right before the image is looked at", above=0.0
     )
     level: float = parameter(
         0.1, "largest p value at which the image sides with a report", above=0.0
