@@ -46,7 +46,7 @@ test-all: lint types
 
 # Makes the data set under perturbations/phantom again, and shows which of its changes metrics notice.
 perturbations: $(VENV)/.installed-dev
-	$(BIN)/python -m vlscore.data.phantom out/phantom --studies 40 --seed 11 --phrasings held_out
+	$(BIN)/python -m vlscore.data.phantom out/phantom --count 40 --seed 11 --split held_out
 	$(BIN)/vlscore perturb out/phantom/studies.jsonl --out perturbations/phantom --overwrite
 	$(BIN)/vlscore sensitivity --perturbations perturbations/phantom \
 		--studies out/phantom/studies.jsonl --out out/sensitivity

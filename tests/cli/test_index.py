@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.conftest import write_jsonl
-from tests.doubles import HashEncoder, KeptEncoder
+from tests.doubles import HashEncoder
 from vlscore.retrieval import load_index
 
 pytestmark = pytest.mark.usefixtures("hash_encoder")
@@ -41,39 +41,6 @@ def test_build_and_info(command, corpus, tmp_path):
     assert missing.exit_code == 2
 
 
-@pytest.mark.usefixtures("cache_folder")
-def test_the_line_of_progress_says_what_came_from_the_cache(command, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("vlscore.embedding.embedder.load_encoder", lambda *_, **__: KeptEncoder())
-    monkeypatch.setattr("vlscore.cli.progress._LOG_PAUSE", 0.0)
-    first = command("index", "build", corpus, "--out", tmp_path / "one", "--keep-going")
-    assert "cache:" not in first.stderr
-    again = command("index", "build", corpus, "--out", tmp_path / "two", "--keep-going")
-    assert ", cache: 100% of reports" in again.stderr
-
-
-def test_sections_come_from_headers_or_from_columns(command, tmp_path):
-    whole = [{"id": 1, "report": "FINDINGS: Clear lungs. IMPRESSION: Normal."}]
-    columns = [
-        {"id": 1, "findings": "Clear lungs.", "impression": "Normal."},
-        {"id": 2, "findings": "", "impression": "Stable."},
-    ]
-    write_jsonl(tmp_path / "whole.jsonl", whole)
-    write_jsonl(tmp_path / "columns.jsonl", columns)
-    for table, section, expected in (
-        ("whole", "impression", ["Normal."]),
-        ("columns", "impression", ["Normal.", "Stable."]),
-        ("columns", "auto", ["Clear lungs.", "Stable."]),
-        ("columns", "findings+impression", ["Clear lungs. Normal.", "Stable."]),
-        ("columns", "all", ["Clear lungs. Normal.", "Stable."]),
-    ):
-        out = tmp_path / f"{table}-{section}"
-        path = tmp_path / f"{table}.jsonl"
-        done = command("index", "build", path, "-o", out, "--section", section, "--keep-going")
-        assert done.exit_code == 0, done.output
-        assert load_index(out).texts() == expected
-        assert f"|txt:{section}|" in done.stdout
-
-
 def test_an_index_of_radiographs(command, studies, tmp_path):
     out = tmp_path / "images"
     done = command("index", "build", studies, "--out", out, "--images")
@@ -104,9 +71,3 @@ def test_an_image_file_whose_name_is_no_utf8_costs_its_own_row(command, tmp_path
     assert [failure.id for failure in index.failures] == ["s1"]
     assert index.all_ids() == [["s2"]]
     assert "rename the file" in done.stderr
-
-
-def test_an_unknown_encoder_is_named(command, corpus, tmp_path, monkeypatch):
-    monkeypatch.undo()
-    done = command("index", "build", corpus, "-o", tmp_path / "x", "--encoder", "no-such")
-    assert done.exit_code == 2

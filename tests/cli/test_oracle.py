@@ -71,12 +71,6 @@ def test_what_does_not_fit_is_refused(command, index, studies, tmp_path):
     for options, said in (
         (("--section", "findings"), r"txt: all against findings"),
         (("--precision", "bf16"), r"prec: fp32 against bf16"),
-        (("--guard", "wall"), 'Choose from: "none", "segment", "window"'),
-        (("--guard", "window", "-m", "bleu-2"), "a guard belongs to vlscore"),
-        (("--mode", "approximate"), "has no approximate index"),
-        (("-m", "nonsense"), "image-centred-cosine, .*of texts: bleu-1"),
-        (("-m", "bleu4"), "did you mean bleu-4"),
-        (("-m", "bounding_sphere"), "no oracle searches by bounding-sphere"),
         (("-m", "cosine", "--C", 3), "cosine has no parameter 'C'"),
         (("--exclude-ids", "patient"), "no column patient; found: "),
         (("--rename", "image=picture"), "no column picture"),
@@ -105,12 +99,3 @@ def test_the_environment_does_not_choose_another_encoder_than_the_indexs(
     found = command("oracle", studies, "--index", index, "--metric", "cosine")
     assert found.exit_code == 0, found.output
     assert asked == ["hash"]
-
-
-def test_half_a_letter_in_an_id_costs_its_own_row(command, index, studies, tmp_path):
-    with studies.open("a") as stream:
-        stream.write('{"id": "a\\ud800b", "image": "x.png", "reference": "Clear.", "own": ""}\n')
-    done = command("oracle", studies, "--index", index, "--out", tmp_path / "out")
-    assert "surrogate" in done.stderr
-    hits = pq.read_table(tmp_path / "out" / "hits.parquet").to_pylist()
-    assert {hit["study_id"] for hit in hits} == {"s1", "s3"}

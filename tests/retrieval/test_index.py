@@ -59,36 +59,6 @@ def test_equal_texts_become_one_row_and_bad_rows_are_listed(table, tmp_path, mon
     assert str(opened.signature).startswith("index|enc:hash@")
 
 
-def test_the_same_build_changes_nothing_and_another_is_refused(table, tmp_path):
-    out = tmp_path / "index"
-    first = index_build(table, out, embedder())
-    before = (out / "run.json").read_bytes()
-    again = index_build(table, out, embedder())
-    assert (first.unchanged, again.unchanged) == (False, True)
-    assert (out / "run.json").read_bytes() == before
-    other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
-    for source, settings in ((other, None), (table, SourceSettings(text_policy="auto"))):
-        with pytest.raises(InvalidSetting, match="--overwrite"):
-            index_build(source, out, embedder(), settings)
-    index = index_build(other, out, embedder(), overwrite=True)
-    assert index.texts() == load_index(out).texts() == ["clear"]
-
-
-def test_csv_and_parquet_make_the_same_index(tmp_path):
-    rows = [{"id": f"a{k}", "report": text} for k, text in enumerate(["x", "y, z", "x", ""])]
-    table = pa.Table.from_pylist(rows)
-    pq.write_table(table, tmp_path / "t.parquet")
-    pyarrow.csv.write_csv(table, tmp_path / "t.csv")
-    write_table(tmp_path / "t.jsonl", rows)
-    made = [
-        index_build(tmp_path / f"t.{kind}", tmp_path / kind, embedder())
-        for kind in ("jsonl", "csv", "parquet")
-    ]
-    found = [(i.texts(), i.all_ids(), i.vectors.tobytes(), i.failures) for i in made]
-    assert found[0] == found[1] == found[2]
-    assert found[0][:2] == (["x", "y, z"], [["a0", "a2"], ["a1"]])
-
-
 def test_what_is_wrong_is_said(table, tmp_path):
     blank = write_table(tmp_path / "blank.jsonl", [{"id": 7, "report": ""}])
     empty = write_table(tmp_path / "empty.jsonl", [])
@@ -205,23 +175,3 @@ def test_images_are_read_by_the_embedders_policy_in_any_number_of_workers(tmp_pa
         made[policy, workers] = np.array(index.vectors)
     np.testing.assert_array_equal(made["auto", 0], made["auto", 1])
     assert (made["auto", 0] != made["minmax", 0]).all(1).any()
-
-
-def test_a_build_again_takes_its_embeddings_from_the_cache(table, tmp_path):
-    """What a killed build had embedded is not embedded again."""
-
-    def stop(done, failed):
-        if done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        index_build(table, tmp_path / "a", KeptEmbedder(tmp_path), on_progress=stop)
-    again = KeptEmbedder(tmp_path)
-    index = index_build(table, tmp_path / "a", again)
-    assert (len(index), again.work.reports_embedded) == (12, 0)
-
-
-def KeptEmbedder(folder):
-    from tests.doubles import KeptEncoder
-
-    return StudyEmbedder(KeptEncoder(), device="cpu", cache=folder / "cache")

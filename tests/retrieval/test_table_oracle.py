@@ -9,7 +9,6 @@ from PIL import Image
 
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.doubles import HashEncoder, KeptEncoder
-from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.metrics import compute, text_metric
@@ -167,15 +166,6 @@ def test_what_is_wrong_is_found_before_the_folder_is_made(index, studies, tmp_pa
         (InvalidSetting, "no such folder", studies, {"image_root": tmp_path / "nowhere"}),
         (InvalidIndex, "txt: all against findings", studies, {"text_policy": "findings"}),
         (
-            InvalidIndex,
-            "txt: all against impression",
-            studies,
-            {
-                "text_policy": "impression",
-                "settings": OracleSettings(metric="bleu-1", candidates=0),
-            },
-        ),
-        (
             InvalidSetting,
             "text-to-image searches an index of images",
             studies,
@@ -251,16 +241,6 @@ def test_text_to_image_finds_images(studies, tmp_path):
     assert {failure.id for failure in result.failures} == {"s8"}
     with pytest.raises(InvalidSetting, match="vlscore searches an index of reports"):
         oracle(studies, tmp_path / "b", images, embedder())
-
-
-def test_wanted_columns_are_read_where_a_row_has_them(studies):
-    rows = list(open_studies(studies, needs={"image"}, wants={"reference", "candidate"}))
-    assert [row.reference for row in rows[7:10]] == [
-        "finding 3 on the side 1",
-        None,
-        "finding 1 on the side 1",
-    ]
-    assert all(row.candidate is None for row in rows)
 
 
 def test_recall_of_approximate_search_is_printed(index, studies, tmp_path):

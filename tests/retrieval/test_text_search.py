@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
+from vlscore.errors import InvalidReport, VLScoreError
 from vlscore.metrics import Batch, Computed, Metric, Plan, compute, memo
 from vlscore.retrieval import TextSearch
 from vlscore.retrieval import text_search as text_metrics
@@ -80,11 +80,6 @@ def test_a_reference_without_a_value_fails_alone(counted):
     assert isinstance(nothing, VLScoreError)
     with pytest.raises(InvalidReport, match="no words"):
         raise nothing
-
-
-def test_a_metric_of_embeddings_is_refused():
-    with pytest.raises(InvalidSetting, match="search the index with it instead"):
-        TextSearch("cosine", ["b"])
 
 
 def test_a_fitted_metric_is_fitted_to_the_corpus():

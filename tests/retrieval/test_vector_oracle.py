@@ -5,7 +5,7 @@ import pytest
 
 from tests.retrieval.test_exact import brute_force, clustered, cut_corpus
 from vlscore import metrics
-from vlscore.errors import InvalidIndex, InvalidSetting, UnknownName
+from vlscore.errors import InvalidIndex, InvalidSetting
 from vlscore.retrieval import (
     TARGETS,
     ApproximateIndex,
@@ -37,28 +37,6 @@ def test_a_report_far_along_the_line_is_perfect_and_told_apart():
             assert all(0.5 <= found.foot <= 1.5 for found in guarded)
 
 
-def test_the_segment_guard_ranks_by_the_distance_where_image_and_reference_coincide():
-    """Every area is 0 then; the segment is a point, and the distance from it is |g - r|."""
-    vectors = clustered(200, 16, 5, unit=False)
-    (point,) = clustered(1, 16, 6, unit=False)
-    found = Oracle(vectors, C=100.0, guard="segment").search(point[None], point[None], k=5)[0]
-    nearest = np.argsort(np.linalg.norm(vectors.astype(float) - point, axis=1))[:5]
-    assert [each.row for each in found] == nearest.tolist()
-    assert [each.score for each in found] == [1.0] * 5
-
-
-def test_cosine_and_clipscore():
-    vectors = clustered(200, 16, 3)
-    image, reference = clustered(2, 16, 4)[:, None]
-    for metric, query, factor in (("cosine", reference, 1), ("clipscore", image, 2.5)):
-        best = Oracle(vectors, metric=metric).search(image, reference, k=1)[0][0]
-        cosines = vectors.astype(float) @ query[0].astype(float)
-        cosines /= np.linalg.norm(vectors.astype(float), axis=1)
-        cosines /= np.linalg.norm(query[0].astype(float))
-        assert best.row == cosines.argmax()
-        assert best.score == pytest.approx(factor * cosines.max(), rel=1e-12)
-
-
 SEARCHED = [metrics.find_metric(name) for name, one in TARGETS.items() if one.is_metric]
 WEIGHED = [m(image=w) for m in SEARCHED if "image" in m.settings for w in (0.3, 2.5)]
 
@@ -85,20 +63,6 @@ def test_a_weight_that_is_none_is_refused(weight):
         Oracle(clustered(5, 4, 0), metric="image-gain-distance", image=weight)
 
 
-def test_what_cannot_be_searched_is_said():
-    vectors = clustered(20, 8, 5)
-    with pytest.raises(UnknownName, match="nonsense"):
-        Oracle(vectors, metric="nonsense")
-    with pytest.raises(InvalidSetting, match="needs C"):
-        Oracle(vectors)
-    with pytest.raises(InvalidSetting, match="guard"):
-        Oracle(vectors, C=1.0, guard="wall").search(vectors[:1], vectors[1:2])
-    with pytest.raises(InvalidSetting, match="needs image embeddings"):
-        Oracle(vectors, C=1.0).search(None, vectors[:1])
-    with pytest.raises(InvalidSetting, match="k must be"):
-        Oracle(vectors, C=1.0).search(vectors[:1], vectors[1:2], k=0)
-
-
 @pytest.mark.parametrize("factory", ["IVF16,Flat", "IVF16,PQ8x4", "HNSW16"])
 def test_approximate_search_finds_nearly_all(tmp_path, factory):
     vectors = clustered(2_000, 16, 6, unit=False)
@@ -113,21 +77,6 @@ def test_approximate_search_finds_nearly_all(tmp_path, factory):
     assert hits.rows[0, 0] != exact.rows[0, 0]
     same = hits.rows[1:] == exact.rows[1:]
     assert (hits.costs[1:][same] == exact.costs[1:][same]).all()
-
-
-@pytest.mark.parametrize(
-    "metric", ["height", "segment-distance", "midpoint-distance", "image-gain-cosine"]
-)
-def test_approximate_search_knows_the_distances(tmp_path, metric):
-    # Neighbours by distance are those by cosine where vectors are equally long.
-    unit = metric == "image-gain-cosine"
-    vectors = clustered(2_000, 16, 6, unit=unit)
-    images, references = clustered(60, 16, 7, unit=unit).reshape(2, 30, 16)
-    build_approximate(vectors, "IVF16,Flat", tmp_path / "index.faiss")
-    corpus = Corpus(vectors)
-    approximate = ApproximateIndex(tmp_path / "index.faiss", corpus)
-    oracle = Oracle(corpus, metric=metric, image=0.5, approximate=approximate)
-    assert recall(oracle, images, references) >= 0.95
 
 
 def test_recall_is_measured_where_it_is_low(tmp_path):
@@ -147,25 +96,6 @@ def test_recall_is_measured_where_it_is_low(tmp_path):
         shares.append(np.isin(best, found[query]).mean())
     assert 0 < np.mean(shares) < 0.8
     assert recall(oracle, images, references, k=5) == pytest.approx(np.mean(shares))
-
-
-@pytest.mark.parametrize("factory", ["IVF64,Flat", "PCA16,IVF64,Flat", "HNSW4"])
-def test_less_effort_finds_less(tmp_path, factory):
-    vectors = clustered(3_000, 16, 6, unit=False)
-    images, references = clustered(60, 16, 7, unit=False).reshape(2, 30, 16)
-    path = tmp_path / "index.faiss"
-    build_approximate(vectors, factory, path)
-    corpus = Corpus(vectors)
-    little, default = (
-        recall(
-            Oracle(corpus, C=1.0, approximate=ApproximateIndex(path, corpus, **settings)),
-            images,
-            references,
-        )
-        for settings in ({"effort": 1, "depth": 1}, {})
-    )
-    assert little < default
-    assert default >= 0.9
 
 
 def test_a_faiss_file_of_other_vectors_or_none_is_refused(tmp_path):

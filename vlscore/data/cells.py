@@ -66,7 +66,9 @@ def id_of(value: Any, column: str) -> str | None:
         exact = abs(number) <= _LARGEST_EXACT_INTEGER and value == int(value)
         return str(int(value)) if exact else str(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InvalidStudy(f"{_holds(value, column)}, not a text or number")
+        raise InvalidStudy(
+            f'column "{column}" holds a {type(value).__name__}, not a text or number'
+        )
     return str(value).strip()
 
 
@@ -107,7 +109,7 @@ def text_of(value: Any, column: str) -> str | None:
     if is_missing(value):
         return None
     if not isinstance(value, str):
-        raise InvalidStudy(f"{_holds(value, column)}, not a text")
+        raise InvalidStudy(f'column "{column}" holds a {type(value).__name__}, not a text')
     if len(value) > _LONGEST_TEXT:
         raise InvalidStudy(
             f'column "{column}" holds a text of {len(value)} characters; a report has at most '
@@ -126,7 +128,20 @@ def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
         raise InvalidStudy(f'column "{column}" names no image')
     if any("\0" in name for name in names):
         raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
-    return tuple(path for name in names for path in _images_of(name, root, column))
+    paths: list[Path] = []
+    for name in names:
+        path = root / name
+        if _HAS_SUFFIX.search(name) or not os.path.isdir(path):
+            paths.append(path)
+            continue
+        # Imported here: few tables name folders, and this import loads numpy.
+        from vlscore.data.images.file_formats import images_in
+
+        try:
+            paths += images_in(path)
+        except UnreadableImage as error:
+            raise InvalidStudy(f'column "{column}": {error}') from None
+    return tuple(paths)
 
 
 def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
@@ -159,23 +174,6 @@ def _decoded(value: Any, column: str) -> Any:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidStudy(f'column "{column}" holds bytes that are not UTF-8') from None
-
-
-def _holds(value: Any, column: str) -> str:
-    return f'column "{column}" holds a {type(value).__name__}'
-
-
-def _images_of(name: str, root: Path, column: str) -> tuple[Path, ...]:
-    path = root / name
-    if _HAS_SUFFIX.search(name) or not os.path.isdir(path):
-        return (path,)
-    # Imported here: few tables name folders, and this import loads numpy.
-    from vlscore.data.images.file_formats import images_in
-
-    try:
-        return images_in(path)
-    except UnreadableImage as error:
-        raise InvalidStudy(f'column "{column}": {error}') from None
 
 
 def _texts_of(value: Any, column: str) -> list[str]:

@@ -15,7 +15,7 @@ Tables in every format of `read_rows` can be mixed with them.
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,17 @@ def pair(
     if empty := sum(not row["candidate"] for row in pairs):
         result.notes.append(f"{empty} candidates are empty; they will be scored")
     if out.suffix == ".json":
-        _write_predictions(references, out, {row["id"]: row["candidate"] for row in pairs})
+        content, known = _json_of(references), {row["id"]: row["candidate"] for row in pairs}
+        if not is_manifest(content):
+            raise InvalidSetting(
+                f"{out}: .json is for ReXrank, and {references} is no manifest of it"
+            )
+        studies = {
+            study: {**entry, "model_prediction": known[study]}
+            for study, entry in content.items()
+            if study in known
+        }
+        write_json(out, studies)
     else:
         write_table(out, pairs, list(dict.fromkeys(name for row in pairs for name in row)))
     with atomic_write(result.rows_file) as stream:
@@ -202,18 +212,15 @@ def _rows(
         row["text"] = " ".join(filled.values())
         if role == "reference":
             dropped = {id_column, "id", "candidate", *sources}
-            others = {name: _plain(record[name]) for name in record if name not in dropped}
+            others = {name: record[name] for name in record if name not in dropped}
+            for name, value in others.items():
+                # Parquet has dates and other values that json has not.
+                is_plain = isinstance(value, str | int | float | list | dict)
+                others[name] = None if is_missing(value) else value if is_plain else str(value)
             named = filled if sources[0] in REPORT_SECTIONS else {"reference": row["text"]}
             row["columns"] = {**named, **others}
             row["reason"] = None if filled else NO_TEXT
         yield row
-
-
-def _plain(value: Any) -> Any:
-    """Return a cell as json has it; parquet has dates and other values besides."""
-    if is_missing(value):
-        return None
-    return value if isinstance(value, str | int | float | list | dict) else str(value)
 
 
 def _records(path: Path, role: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
@@ -241,18 +248,3 @@ def _json_of(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return None  # `read_rows` reports what is wrong with it.
-
-
-def _write_predictions(manifest: Path, out: Path, candidates: Mapping[str, str]) -> None:
-    """Write ReXrank's file of predictions: its manifest with `model_prediction` in each study."""
-    content = _json_of(manifest)
-    if not is_manifest(content):
-        raise InvalidSetting(f"{out}: .json is for ReXrank, and {manifest} is no manifest of it")
-    write_json(
-        out,
-        {
-            study: {**entry, "model_prediction": candidates[study]}
-            for study, entry in content.items()
-            if study in candidates
-        },
-    )

@@ -138,19 +138,6 @@ class ReportSections:
         return self.get("impression") or self.get("findings and impression")
 
     @property
-    def indication(self) -> str | None:
-        """Indication of the study, else the clinical history."""
-        return self.get("indication") or self.get("history")
-
-    @property
-    def comparison(self) -> str | None:
-        return self.get("comparison")
-
-    @property
-    def technique(self) -> str | None:
-        return self.get("technique")
-
-    @property
     def last_paragraph(self) -> str | None:
         """Text that replaces findings and impression if neither has a header.
 
@@ -193,7 +180,7 @@ def split_sections(report: str) -> ReportSections:
     """Divide a report at its headers.
 
     >>> sections = split_sections("INDICATION: Cough.\\nFINDINGS: Clear. IMPRESSION: Normal.")
-    >>> sections.findings, sections.impression, sections.comparison
+    >>> sections.findings, sections.impression, sections.get("comparison")
     ('Clear.', 'Normal.', None)
     """
     starts = [("preamble", 0, 0)]
@@ -315,7 +302,10 @@ def select(report: str, policy: TextPolicy, role: Role | None = None) -> str:
     if section == "auto":
         chosen = chosen or found.last_paragraph
     if chosen is None:
-        advice = "" if section == "auto" else _AUTO
+        advice = (
+            '"auto", which takes the findings, else the impression, else the last paragraph, or '
+        )
+        advice = "" if section == "auto" else advice
         raise InvalidReport(
             f"the {role or 'report'} has no section for {section!r}; headers end in a colon, as in "
             f'"FINDINGS:". Choose {advice}"all" for {role or "report"}s without headers'
@@ -344,9 +334,6 @@ def select_from_parts(
             '"auto", which takes the findings, else the impression'
         )
     return chosen
-
-
-_AUTO = '"auto", which takes the findings, else the impression, else the last paragraph, or '
 
 
 def _choose(findings: str | None, impression: str | None, section: str) -> str | None:

@@ -18,7 +18,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -41,40 +41,33 @@ def is_manifest(content: Any) -> bool:
     return any(name in entry for entry in entries for name in _FIELDS)
 
 
-def manifest_rows(content: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the studies in the order of the file; an entry that is no object stays unchanged."""
-    for study, entry in content.items():
-        yield _manifest_row(study, entry) if isinstance(entry, _JsonObject) else entry
-
-
-def _manifest_row(study: str, entry: "_JsonObject") -> "_JsonObject":
+def _manifest_row(study: str, entry: Any) -> Any:
+    """Return the row of a study of a manifest; an entry that is no object stays unchanged."""
+    if not isinstance(entry, _JsonObject):
+        return entry
     row = _JsonObject(id=study)
-    sections = [
-        f"{title}: {entry[name]}" for title, name in _SECTIONS if not is_missing(entry.get(name))
-    ]
     if any(name in entry for _, name in _SECTIONS):
-        row["reference"] = "\n".join(sections)
+        row["reference"] = "\n".join(
+            f"{title}: {entry[name]}"
+            for title, name in _SECTIONS
+            if not is_missing(entry.get(name))
+        )
     elif "report" in entry:
         row["reference"] = entry["report"]
     if "model_prediction" in entry:
         row["candidate"] = entry["model_prediction"]
     if "image_path" in entry:
-        row["image"] = _from_the_root(entry["image_path"])
+        # They start from the folder of images, whether or not with a slash.
+        paths = entry["image_path"]
+        several = paths if isinstance(paths, list) else [paths]
+        several = [path.lstrip("/") if isinstance(path, str) else path for path in several]
+        row["image"] = several if isinstance(paths, list) else several[0]
     if "frontal_lateral" in entry:
         row["view"] = entry["frontal_lateral"]
     # The file's own fields are available under their own names, too.
     row.update({name: value for name, value in entry.items() if name not in row})
     row.twice = entry.twice
     return row
-
-
-def _from_the_root(paths: Any) -> Any:
-    """Remove the slash at the beginning of paths, which start from the folder of images."""
-    if isinstance(paths, str):
-        return paths.lstrip("/")
-    if isinstance(paths, list):
-        return [_from_the_root(path) for path in paths]
-    return paths
 
 
 Record = dict[str, Any]
@@ -133,7 +126,7 @@ def count_rows(path: str | Path) -> int | None:
     format = format_of(path)
     if format == ".parquet":
         return int(_opened_parquet(path).metadata.num_rows)
-    if _is_packed(path):
+    if path.name.lower().endswith(".gz"):
         return None
     if format == ".jsonl":
         with _opened(path, "rb") as stream:
@@ -146,7 +139,7 @@ def format_of(path: Path) -> str:
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix not in _READERS:
         raise InvalidTable(f"{path}: tables are {', '.join(_READERS)} (or .gz of all but parquet)")
-    if suffix == ".parquet" and _is_packed(path):
+    if suffix == ".parquet" and path.name.lower().endswith(".gz"):
         raise InvalidTable(f"{path}: parquet files are packed inside; unpack the .gz")
     if not os.path.isfile(path):
         kind = "is a folder; give the table in it" if os.path.isdir(path) else "no such file"
@@ -154,12 +147,8 @@ def format_of(path: Path) -> str:
     return suffix
 
 
-def _is_packed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
-
-
 def _opened(path: Path, mode: str, **options: Any) -> IO[Any]:
-    opener: Callable[..., IO[Any]] = gzip.open if _is_packed(path) else open
+    opener: Callable[..., IO[Any]] = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         return opener(path, mode, **options)
     except OSError as error:
@@ -257,7 +246,7 @@ def _json_list(path: Path) -> list[Any]:
     if is_manifest(content):
         if content.twice:
             raise InvalidTable(f"{path}: names {_quoted(content.twice)} twice")
-        return list(manifest_rows(content))
+        return [_manifest_row(study, entry) for study, entry in content.items()]
     if not isinstance(content, list):
         kind = "object" if isinstance(content, dict) else type(content).__name__
         raise InvalidTable(f"{path}: holds one {kind}; {advice}")
@@ -359,39 +348,27 @@ def _opened_parquet(path: Path) -> Any:
 
 
 def _parquet_records(batch: Any) -> list[Record | str]:
-    try:
-        columns = {
-            name: _parquet_values(column)
-            for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        }
-        return [
-            {name: values[row] for name, values in columns.items()} for row in range(batch.num_rows)
-        ]
-    except Exception:  # some value, of any type, that Python cannot hold: find its row
-        return [_parquet_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
-
-
-def _parquet_values(column: Any) -> list[Any]:
-    """Return the values of a column; equal texts of a dictionary are one object."""
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(column.type):
-        return list(column.to_pylist())
-    used = column.indices.unique()
-    values = column.dictionary.take(used).to_pylist()
-    found = dict(zip(used.to_pylist(), values, strict=True))
-    return [found[index] for index in column.indices.to_pylist()]
-
-
-def _parquet_record(row: Any) -> Record | str:
-    record = {}
-    for name, column in zip(row.schema.names, row.columns, strict=True):
-        try:
-            record[name] = column[0].as_py()
-        except Exception as error:
-            kind = getattr(column.type, "value_type", column.type)
-            return f'column "{name}" cannot be read: {kind} ({type(error).__name__})'
-    return record
+    columns = {}
+    try:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pa.types.is_dictionary(column.type):
+                # Equal texts of a dictionary become one object.
+                used = column.indices.unique()
+                values = column.dictionary.take(used).to_pylist()
+                found = dict(zip(used.to_pylist(), values, strict=True))
+                columns[name] = [found[index] for index in column.indices.to_pylist()]
+            else:
+                columns[name] = column.to_pylist()
+    except Exception as error:  # some value, of any type, that Python cannot hold: find its row
+        if batch.num_rows > 1:
+            return [_parquet_records(batch.slice(row, 1))[0] for row in range(batch.num_rows)]
+        kind = getattr(column.type, "value_type", column.type)
+        return [f'column "{name}" cannot be read: {kind} ({type(error).__name__})']
+    return [
+        {name: values[row] for name, values in columns.items()} for row in range(batch.num_rows)
+    ]
 
 
 _READERS: dict[str, Callable[[Path, Wanted], Iterator[RawRow]]] = {

@@ -90,18 +90,12 @@ def split_sentences(report: str) -> list[SentenceSpan]:
     >>> [s.text for s in split_sentences("1. Nodule of 2.5 cm.\\n2. no effusion . heart normal")]
     ['Nodule of 2.5 cm.', 'no effusion .', 'heart normal']
     """
-    sentences: list[SentenceSpan] = []
-    for start, end in _blocks(report):
-        sentences += _sentences_of_block(report, start, end)
-    return sentences
-
-
-def _blocks(report: str) -> list[tuple[int, int]]:
-    """Return (start, end) of paragraphs, list items, rows and texts after headers."""
+    # Paragraphs, list items, rows of tables and texts after headers.
     cuts = {0, *_line_cuts(report), len(report)}
     if ":" in report:
         cuts.update(title.end() for title in _TITLE.finditer(report))
-    return [(a, b) for a, b in pairwise(sorted(cuts)) if a < b]
+    blocks = pairwise(sorted(cuts))
+    return [span for block in blocks for span in _sentences_of_block(report, *block)]
 
 
 def _line_cuts(report: str) -> list[int]:
@@ -118,20 +112,15 @@ def _line_cuts(report: str) -> list[int]:
         if line is not None and before is None and _LOWER.match(report, start):
             # A wrapped line of prose may hold a colon or a dash as well.
             line = None
-        if line is not None or _is_row(before) or _BLANK.match(report, start):
+        if (
+            line is not None
+            or (before is not None and before.lastgroup == "row")
+            or _BLANK.match(report, start)
+        ):
             cuts.append(start)
         before = line
     # A label that ends its line belongs to the line below it.
-    return [cut for cut in cuts if not _is_open(report, cut)]
-
-
-def _is_row(line: re.Match[str] | None) -> bool:
-    return line is not None and line.lastgroup == "row"
-
-
-def _is_open(report: str, cut: int) -> bool:
-    """Return True if the text before a cut ends in a label without a value."""
-    return report[max(0, cut - 80) : cut].rstrip().endswith(":")
+    return [cut for cut in cuts if not report[max(0, cut - 80) : cut].rstrip().endswith(":")]
 
 
 def _sentences_of_block(report: str, start: int, end: int) -> list[SentenceSpan]:

@@ -136,23 +136,19 @@ class StudyTable(Table[Study]):
             names |= {self.columns.view, PRIOR}
         return names | set(self.also) | (set(self.parts) if "reference" in self.roles else set())
 
-    def _may_lack(self, role: str) -> contextlib.AbstractContextManager[None]:
-        is_wanted = role in self.wants
-        return contextlib.suppress(InvalidStudy) if is_wanted else contextlib.nullcontext()
-
     def _made(self, id: str, number: int, record: Record) -> Study:
         names, roles = self.columns, self.roles
         images: tuple[Path, ...] = ()
         views = reference = candidate = parts = prior = None
         if "image" in roles:
-            with self._may_lack("image"):
+            with contextlib.suppress(*([InvalidStudy] if "image" in self.wants else [])):
                 found = paths_of(record.get(names.image), names.image, self.root)
                 views = views_of(record.get(names.view), len(found), names.view)
                 images = found
                 if not is_missing(record.get(PRIOR)):
                     prior = paths_of(record[PRIOR], PRIOR, self.root)[0]
         if "reference" in roles:
-            with self._may_lack("reference"):
+            with contextlib.suppress(*([InvalidStudy] if "reference" in self.wants else [])):
                 if self.parts:
                     parts = _parts(record, self.parts)
                     reference = " ".join(parts.values())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from vlscore.core import text_digest
 from vlscore.data import Study
@@ -46,7 +46,12 @@ class Exclusions:
                 raise InvalidStudy("there is no reference whose copies could be excluded")
             barred.update(self._rows_of_text.get(text_digest(words(study.reference)), ()))
         if self._column is not None:
-            ids = _listed(study.extra, self._column)
+            if self._column not in study.extra:
+                raise InvalidStudy(f'no column "{self._column}" to exclude ids by')
+            value = study.extra[self._column]
+            value = "" if value is None else value
+            several = value if isinstance(value, list) else str(value).split(";")
+            ids = {str(each).strip() for each in several} - {""}
             touched = {row for id in ids for row in self._rows_of_id.get(id, ())}
             barred.update(row for row in touched if ids.issuperset(self._index.ids(row)))
         return sorted(barred)
@@ -63,14 +68,3 @@ def _inverted(names_of_rows: Iterable[Iterable[Name]]) -> dict[Name, list[int]]:
         for name in names:
             rows.setdefault(name, []).append(row)
     return rows
-
-
-def _listed(record: Any, column: str) -> set[str]:
-    """Return the ids in a column: one, a list, or several separated by semicolons."""
-    if column not in record:
-        raise InvalidStudy(f'no column "{column}" to exclude ids by')
-    value = record[column]
-    if value is None:
-        return set()
-    values = value if isinstance(value, list) else str(value).split(";")
-    return {str(item).strip() for item in values} - {""}

@@ -12,9 +12,9 @@ An index may come from an untrusted source: no file is unpickled, and what is re
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ from vlscore.core import (
 from vlscore.data import (
     BadRow,
     Report,
-    Study,
     TextPolicy,
     format_of,
     is_encodable,
@@ -321,7 +320,11 @@ class _Rows:
         vectors: list[NDArray[np.float32]] = []
         done = 0
         on_progress(0, 0)
-        with _embedding(embedder, workers, are_images) as embed:
+        with ExitStack() as stack:
+            embed: Embed = embedder.embed_texts
+            if are_images:
+                decoder = stack.enter_context(embedder.decoder(workers))
+                embed = partial(embedder.embed_images, decoder=decoder)
             while some := list(islice(source, _IMAGES_AT_ONCE if are_images else _REPORTS_AT_ONCE)):
                 vectors.append(self._add(some, embed))
                 done += len(some)
@@ -340,7 +343,7 @@ class _Rows:
         embedded = embed(new)
         vectors = embedded.vectors.numpy()
         good = np.isfinite(vectors).all(axis=1)
-        for text, is_good, k in zip(new, good.tolist(), range(len(new)), strict=True):
+        for k, (text, is_good) in enumerate(zip(new, good.tolist(), strict=True)):
             if k in embedded.failures:
                 self._reasons[text] = str(embedded.failures[k])
             elif not is_good:
@@ -362,22 +365,12 @@ class _Rows:
 def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy) -> Signature:
     """Return what an index's vectors depend on: encoder, text or image policy, precision."""
     facts = embedder.signature
-    if kind == "report":
-        input = {"txt": text_policy.signature()}
-    else:
+    input = {"txt": text_policy.signature()}
+    if kind == "image":
         input = {"img": embedder.image_policy.signature(), "views": "first"}
     flags = [name for name, value in facts if value is None]
     signature = Signature("index").plus(enc=facts.get("enc")).plus(input)
     return signature.plus(prec=facts.get("prec")).flagged(*flags)
-
-
-@contextmanager
-def _embedding(embedder: StudyEmbedder, workers: int, are_images: bool) -> Iterator[Embed]:
-    if not are_images:
-        yield embedder.embed_texts
-        return
-    with embedder.decoder(workers) as decoder:
-        yield lambda paths: embedder.embed_images(paths, decoder=decoder)
 
 
 def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
@@ -392,10 +385,9 @@ def _images(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
     """Yield the first image of each study as a report whose text is the path."""
     names = {"id": settings.id_column, "image": settings.image_column}
     for row in open_studies(table, needs={"image"}, image_root=settings.image_root, columns=names):
-        path = str(row.images[0]) if isinstance(row, Study) else ""
-        if not isinstance(row, Study):
+        if isinstance(row, BadRow):
             yield row
-        elif is_encodable(path):
+        elif is_encodable(path := str(row.images[0])):
             yield Report(row.id, path, row.row)
         else:
             reason = f"the image's name {path!a} holds bytes that are not UTF-8: rename the file"

@@ -99,14 +99,15 @@ def _embedded(
     found: dict[str, EmbeddedRows] = {}
     failures: dict[int, VLScoreError] = {}
     if embedder is not None:
-        if "image" in table.roles:
-            views = [views for row, views in begun if isinstance(row, Study)]
-            found["image"] = _some(views, embedder.embed_studies, embedder.dim)
-        if "reference" in table.roles:
-            texts = [study.reference for study in studies]
-            found["reference"] = _some(texts, embedder.embed_texts, embedder.dim)
-        for role in ("reference", "image"):
-            failures |= found[role].failures if role in table.needs & found.keys() else {}
+        views = [views for row, views in begun if isinstance(row, Study)]
+        texts = [study.reference for study in studies]
+        for role, items, embed in (
+            ("reference", texts, embedder.embed_texts),
+            ("image", views, embedder.embed_studies),
+        ):
+            if role in table.roles:
+                found[role] = _some(items, embed, embedder.dim)
+                failures |= found[role].failures if role in table.needs else {}
     for position, error in failures.items():
         failed.append(BadRow(studies[position].row, studies[position].id, str(error)))
     good = [position for position in range(len(studies)) if position not in failures]

@@ -190,14 +190,25 @@ class _Search:
             "k": self._settings.k,
         }
 
-    @property
+    @cached_property
     def signature(self) -> Signature:
         """What the scores depend on."""
-        settings = self._settings
-        signature = self._signature_of_scores()
+        settings, embedder = self._settings, self._embedder
+        target = settings.target
+        plan = Plan([settings.scored], text=self._policy.signature())
+        # The index names the corpus to which `TextSearch` fits the metric.
+        fit = "corpus" if plan.needs_fit else None
+        signature = plan.signature_of(settings.scored, embedder).plus(fit=fit)
+        if target is not None and not target.is_metric:
+            views = "first" if target.rows == "image" else None
+            signature = signature.of(target.name).plus(views=views)
+        elif target is None and embedder is not None:
+            # The candidates that are scored depend on the encoder that found them.
+            flags = [name for name, value in embedder.signature if value is None]
+            embeddings = embedder.signature.without("img", "views", *flags)
+            signature = signature.plus(embeddings).flagged(*flags)
         flags = [name for name, value in signature if value is None]
         effort = f"(effort={settings.effort})" if settings.effort is not None else ""
-        is_of_texts = settings.target is None
         return (
             signature.without(*flags)
             .plus(
@@ -205,28 +216,10 @@ class _Search:
                 guard=settings.guard if settings.searched_by == "vlscore" else None,
                 excl=self._exclusions.printed,
                 index=self._index.digests[VECTORS][:12],
-                candidates=(settings.candidates or "all") if is_of_texts else None,
+                candidates=(settings.candidates or "all") if target is None else None,
             )
             .flagged(*flags)
         )
-
-    def _signature_of_scores(self) -> Signature:
-        target, embedder = self._settings.target, self._embedder
-        plan = Plan([self._settings.scored], text=self._policy.signature())
-        # The index names the corpus to which `TextSearch` fits the metric.
-        fit = "corpus" if plan.needs_fit else None
-        signature = plan.signature_of(self._settings.scored, embedder).plus(fit=fit)
-        if embedder is None:
-            return signature
-        if target is None:
-            # The candidates that are scored depend on the encoder that found them.
-            flags = [name for name, value in embedder.signature if value is None]
-            embeddings = embedder.signature.without("img", "views", *flags)
-            return signature.plus(embeddings).flagged(*flags)
-        if target.is_metric:
-            return signature
-        signature = signature.of(target.name)
-        return signature.plus(views="first") if target.rows == "image" else signature
 
     def run(self, table: StudyTable, workers: int, on_progress: OnProgress) -> Content:
         """Search for all studies of a table."""
@@ -261,12 +254,12 @@ class _Search:
                 excluded[position] = self._exclusions.of(study)
             except VLScoreError as error:
                 failures.append(Failure(study.row, study.id, str(error)))
-        positions = {_content_of(batch, k, rows): k for k, rows in excluded.items()}
+        contents = [_content_of(batch, k, rows) for k, rows in excluded.items()]
+        positions = dict(zip(contents, excluded, strict=True))
 
         def make(contents: Sequence[tuple[str, ...]]) -> Iterable[Any]:
             return self._found(batch, [positions[each] for each in contents], excluded)
 
-        contents = [_content_of(batch, k, rows) for k, rows in excluded.items()]
         names = self._known
         values: Iterable[Any] = ()
         if contents:
@@ -422,17 +415,13 @@ def _first_hits(hits: "pandas.DataFrame") -> TextTable:
         ["study_id", "rank", "score", "foot", "distance_rank", "verbatim", "text"],
     ]
     shown = shown.astype(object).where(shown.notna(), None)
-    shown["text"] = [_shortened(text) for text in shown["text"]]
+    lines = [words(text) for text in shown["text"]]
+    shown["text"] = [x if len(x) <= _WIDTH else x[: _WIDTH - 1] + "…" for x in lines]
     caption = (
         "foot: projection onto the line from image (0) to reference (1); distance_rank: among all "
         f"rows, 1 is the nearest to the reference. All hits and their numbers are in {HITS}."
     )
     return text_table("Hits of the first studies", shown, caption, digits=4)
-
-
-def _shortened(text: str) -> str:
-    line = words(text)
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
 
 
 def _content_of(batch: StudyBatch, position: int, excluded: Sequence[int]) -> tuple[str, ...]:

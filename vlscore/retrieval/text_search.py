@@ -82,14 +82,9 @@ class TextSearch:
                 for error in values.failures.values():
                     errors.setdefault(q, error)
                 hits.add(q, np.array(some, np.int64), -self._metric.sign * values.columns[0])
-        return [
-            errors[q] if q in errors and not len(found) else found
-            for q, found in enumerate(self._pairs(hits))
-        ]
-
-    def _pairs(self, hits: Hits) -> list[list[tuple[int, float]]]:
+        found: list[list[tuple[int, float]] | VLScoreError] = []
         scores = -self._metric.sign * hits.costs
-        return [
-            [(row, score) for row, score in zip(*both, strict=True) if row >= 0]
-            for both in zip(hits.rows.tolist(), scores.tolist(), strict=True)
-        ]
+        for q, both in enumerate(zip(hits.rows.tolist(), scores.tolist(), strict=True)):
+            pairs = [(row, score) for row, score in zip(*both, strict=True) if row >= 0]
+            found.append(errors[q] if q in errors and not pairs else pairs)
+        return found

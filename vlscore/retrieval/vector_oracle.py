@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,17 +111,14 @@ class Oracle:
         """
         hits = self.hits(images, references, k=k, excluded=excluded)
         found = [self._described(hits, images, references, q) for q in range(len(hits.rows))]
-        if not ranks or references is None:
-            return found
-        # A query without a reference has no distances to its hits.
-        distances = [[hit.distance for hit in some if hit.distance >= 0] for some in found]
-        counts = nearer(self.corpus, np.nan_to_num(references), distances)
-        return [
-            [replace(hit, distance_rank=n + 1) for hit, n in zip(some, count, strict=True)]
-            if count
-            else some
-            for some, count in zip(found, counts, strict=True)
-        ]
+        if ranks and references is not None:
+            # A query without a reference has no distances to its hits.
+            distances = [[hit.distance for hit in some if hit.distance >= 0] for some in found]
+            counts = nearer(self.corpus, np.nan_to_num(references), distances)
+            for some, own in zip(found, counts, strict=True):
+                for k, count in enumerate(own):
+                    some[k] = replace(some[k], distance_rank=count + 1)
+        return found
 
     def hits(
         self,
@@ -194,22 +192,11 @@ class Target:
     is_metric: bool = True
 
 
-def _line(guard: str | None = None, *, of_area: bool) -> Callable[..., SearchObjective]:
-    return lambda images, references, oracle: Line(
-        images, references, oracle.corpus, guard or oracle.guard, of_area=of_area
-    )
-
-
 def _point(images: Array, references: Array, weight: float, oracle: Oracle) -> SearchObjective:
     """Return the distance from the point between reference and image: from a line of no length."""
     i, r = np.asarray(images, np.float64), np.asarray(references, np.float64)
     points = (r + weight * i) / (1 + weight)
     return Line(points, points, oracle.corpus, of_area=False)
-
-
-def _sum_of_directions(images: Array, references: Array, oracle: Oracle) -> SearchObjective:
-    """Return the cosine with the weighted sum, which does not depend on the sum's length."""
-    return Cosine(_unit(references) + oracle.image * _unit(images), oracle.corpus)
 
 
 def _scored_by(function: Callable[..., Any], *, is_weighted: bool = False) -> Callable[..., Array]:
@@ -224,68 +211,69 @@ def _scored_by(function: Callable[..., Any], *, is_weighted: bool = False) -> Ca
     return score
 
 
-def _cosine_with_image(images: Array, references: Any, oracle: Oracle) -> SearchObjective:
-    return Cosine(images, oracle.corpus)
-
-
-def _cosine_with_reference(images: Any, references: Array, oracle: Oracle) -> SearchObjective:
-    return Cosine(references, oracle.corpus)
-
-
 def _minus_cost(costs: Array, *_: Any) -> Array:
     return -costs
 
 
 _IMAGE, _REFERENCE, _BOTH = ("image",), ("reference",), ("image", "reference")
 
+# In what follows, i and r are images and references, o is the oracle.
 TARGETS: Registry[Target] = Registry("oracle metric")
 for _target in (
     Target(
         "vlscore",
         _BOTH,
-        _line(of_area=True),
-        lambda costs, area, vectors, oracle: np.maximum(1 - area / oracle.C, 0),
+        lambda i, r, o: Line(i, r, o.corpus, o.guard),
+        lambda costs, area, vectors, o: np.maximum(1 - area / o.C, 0),
     ),
-    Target("cosine", _REFERENCE, _cosine_with_reference, _minus_cost),
+    Target("cosine", _REFERENCE, lambda i, r, o: Cosine(r, o.corpus), _minus_cost),
     Target(
         "image-centred-cosine",
         _BOTH,
-        lambda images, references, oracle: ImageCentredCosine(images, references, oracle.corpus),
+        lambda i, r, o: ImageCentredCosine(i, r, o.corpus),
         _minus_cost,
     ),
     Target(
         "clipscore",
         _IMAGE,
-        _cosine_with_image,
+        lambda i, r, o: Cosine(i, o.corpus),
         lambda costs, *_: CLIPSCORE_WEIGHT * np.maximum(-costs, 0),
     ),
-    Target("height", _BOTH, _line("none", of_area=False), _scored_by(height)),
     Target(
-        "segment-distance", _BOTH, _line("segment", of_area=False), _scored_by(segment_distance)
+        "height", _BOTH, lambda i, r, o: Line(i, r, o.corpus, of_area=False), _scored_by(height)
+    ),
+    Target(
+        "segment-distance",
+        _BOTH,
+        lambda i, r, o: Line(i, r, o.corpus, "segment", of_area=False),
+        _scored_by(segment_distance),
     ),
     Target(
         "midpoint-distance",
         _BOTH,
-        lambda i, r, oracle: _point(i, r, 1.0, oracle),
+        lambda i, r, o: _point(i, r, 1, o),
         _scored_by(midpoint_distance),
     ),
     Target(
         "image-gain-distance",
         _BOTH,
-        lambda i, r, oracle: _point(i, r, oracle.image, oracle),
+        lambda i, r, o: _point(i, r, o.image, o),
         _scored_by(image_gain_distance, is_weighted=True),
     ),
     Target(
         "image-gain-cosine",
         _BOTH,
-        _sum_of_directions,
+        # The cosine with a weighted sum does not depend on the sum's length.
+        lambda i, r, o: Cosine(_unit(r) + o.image * _unit(i), o.corpus),
         _scored_by(image_gain_cosine, is_weighted=True),
     ),
-    Target("image-to-text", _IMAGE, _cosine_with_image, _minus_cost, is_metric=False),
+    Target(
+        "image-to-text", _IMAGE, lambda i, r, o: Cosine(i, o.corpus), _minus_cost, is_metric=False
+    ),
     Target(
         "text-to-image",
         _REFERENCE,
-        _cosine_with_reference,
+        lambda i, r, o: Cosine(r, o.corpus),
         _minus_cost,
         rows="image",
         is_metric=False,
@@ -345,9 +333,8 @@ def nearer(
 
 def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float:
     """Return the share of exact search's k best rows that the approximate index also finds."""
-    exact = Oracle(
-        oracle.corpus, metric=oracle.target.name, C=oracle.C, image=oracle.image, guard=oracle.guard
-    )
+    exact = copy(oracle)
+    exact.approximate = None
     truth = exact.hits(images, references, k=k).rows
     found = oracle.hits(images, references, k=k).rows
     pairs = [(set(t[t >= 0].tolist()), set(f.tolist())) for t, f in zip(truth, found, strict=True)]

@@ -292,25 +292,6 @@ def rexgradient_160k(folder: Path) -> Sample:
     return Sample(folder)
 
 
-def rexrank(folder: Path) -> Sample:
-    as_json(folder / "test.json", {
-        "50051329": {
-            "image_path": ["/p10/p1/s50051329/a.jpg", "/p10/p1/s50051329/b.jpg"],
-            "section_findings": "The lungs are low in volume.", "section_impression": None,
-            "frontal_lateral": ["lateral", "antero-posterior"], "split": "test", "subject_id": 1,
-            "context": "Age:50-60.Gender:M.Indication: Cough. Comparison: None.",
-            "key_image_path": "/p10/p1/s50051329/b.jpg"},
-        "64620": {"image_path": ["p2/c.png"], "section_findings": float("nan"),
-                  "section_impression": "None", "frontal_lateral": ["Frontal"]},
-        "64621": {"image_path": ["../../outside.png"], "section_findings": "Clear.",
-                  "section_impression": "", "frontal_lateral": ["Frontal"]},
-    })  # fmt: skip
-    film(folder / "outside.png")
-    for name in ("a.jpg", "b.jpg"):
-        film(folder / "files" / "deep" / "p10" / "p1" / "s50051329" / name)
-    return Sample(folder / "test.json", images=folder / "files" / "deep")
-
-
 # Each data set has a function above with its name: `mimic_cxr_jpg` makes that of mimic-cxr-jpg.
 SAMPLES: dict[str, Callable[[Path], Sample]] = {
     name: found

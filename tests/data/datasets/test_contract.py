@@ -5,7 +5,7 @@ import pytest
 from tests.data.datasets.samples import SAMPLES
 from vlscore.data import DATASETS, Dataset, find_dataset, frame_of, read_dataset
 from vlscore.data.datasets.dataset_base import SECTIONS, SPLITS
-from vlscore.errors import InvalidSetting, InvalidTable, UnknownName
+from vlscore.errors import InvalidTable
 
 
 def test_every_data_set_has_a_sample():
@@ -76,11 +76,3 @@ def test_a_data_set_of_ones_own(tmp_path):
         assert (found.faults, found.counts) == (2, {"none": (1, 1)})
     with pytest.raises(InvalidTable, match=r"no study can be used\. one-table needs ours\.csv"):
         read_dataset(Nothing, tmp_path)
-
-
-def test_names_are_found_in_any_spelling_and_others_are_refused():
-    assert find_dataset("Open_I").name == "iu-openi"
-    with pytest.raises(UnknownName, match="did you mean mimic-cxr"):
-        find_dataset("mimic-cxt")
-    with pytest.raises(InvalidSetting, match="no data set"):
-        find_dataset(7)

@@ -15,7 +15,6 @@ from tests.data.datasets.samples import (
     padchest,
     r2gen,
     rexgradient_160k,
-    rexrank,
     table,
 )
 from vlscore.data import DatasetTable, read_dataset
@@ -268,37 +267,12 @@ def test_rexgradient(tmp_path):
     ]
 
 
-def test_rexrank(tmp_path):
-    sample = rexrank(tmp_path / "rexrank")
-    studies, left = parts(read_dataset("rexrank", sample.folder, **sample.arguments))
-    first = studies["50051329"]
-    assert first["image"] == ["p10/p1/s50051329/a.jpg", "p10/p1/s50051329/b.jpg"]
-    assert first["view"] == ["lateral", "AP"]
-    assert sections(first) == {"indication": "Cough.", "findings": "The lungs are low in volume."}
-    assert (first["patient"], first["split"]) == ("1", "test")
-    # The third names a file outside of the folder, which is there and is not taken.
-    assert left == [
-        ("study", 2, "64620", "the report has neither findings nor an impression"),
-        ("image", 3, "64621", "the file of the image is absent"),
-        ("study", 3, "64621", "no image of the study was found"),
-    ]
-    with pytest.raises(InvalidTable, match=r"is a folder; give ReXrank's .json file"):
-        read_dataset("rexrank", tmp_path)
-
-
 def test_parts_can_be_chosen_by_one_name_for_all_data_sets(tmp_path):
     sample = r2gen(tmp_path / "iu_xray")
     studies, _ = parts(read_dataset("r2gen", sample.folder, split="validate"))
     assert list(studies) == ["CXR7_IM-2263"]
     with pytest.raises(InvalidSetting, match=r"train, validate and test.*not val"):
         read_dataset("r2gen", sample.folder, split="val")
-
-
-def test_paths_are_taken_as_published_where_nobody_looks_at_the_disk(tmp_path):
-    sample = chexpert_plus(tmp_path / "chexpert")
-    studies, _ = parts(read_dataset("chexpert-plus", sample.folder, check_files=False))
-    first = studies["patient42142_study5"]
-    assert first["image"][0] == "train/patient42142/study5/view1_frontal.jpg"
 
 
 def test_folders_that_are_not_there_are_refused_at_once(tmp_path):

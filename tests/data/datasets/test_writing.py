@@ -7,12 +7,11 @@ import pytest
 
 from tests.data.datasets.samples import (
     SAMPLES,
-    chexpert_plus,
     iu_kaggle,
     mimic_cxr_jpg,
     r2gen,
 )
-from vlscore.data import BadRow, TextPolicy, open_studies, read_dataset, read_rows
+from vlscore.data import BadRow, open_studies, read_dataset, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable, OutputFailed
 
 
@@ -35,30 +34,6 @@ def test_every_data_set_becomes_a_table_that_commands_read(name, suffix, tmp_pat
         assert study.parts
         assert study.views is None or len(study.views) == len(study.images)
     assert summary.tables == {"": out}
-
-
-def test_sections_views_and_patients_reach_the_commands(tmp_path):
-    sample = mimic_cxr_jpg(tmp_path / "jpg")
-    out = tmp_path / "mimic.parquet"
-    dataset("mimic-cxr-jpg", sample.folder, out, **sample.arguments)
-    first, second, third = open_studies(out, needs={"image", "reference"}, also=["patient"])
-    assert (first.id, first.extra) == ("50000001", {"patient": "10000001"})
-    assert first.views == ("PA", "LATERAL")
-    assert first.selected(TextPolicy("impression")).reference == "Normal."
-    assert first.selected(TextPolicy("all")).reference == "Clear lungs. Normal."
-    assert second.selected(TextPolicy("auto")).reference == "Small left effusion."
-    assert third.selected(TextPolicy("auto")).reference == "Edema."
-    rows = [record for _, record in read_rows(out)]
-    assert list(rows[0]) == [
-        *("id", "patient", "split", "image", "view", "rows", "columns"),
-        *("indication", "history", "technique", "comparison", "findings", "impression"),
-        "full_report",
-    ]
-    assert (rows[0]["split"], rows[0]["rows"], rows[0]["columns"]) == (
-        "train",
-        [3056] * 2,
-        [2544] * 2,
-    )
 
 
 def test_ids_of_many_digits_stay_text_in_every_format(tmp_path):
@@ -105,16 +80,6 @@ def test_what_is_left_out_is_listed_and_counted(tmp_path):
     assert content["faults"] == 2
 
 
-def test_the_same_files_give_the_same_bytes(tmp_path):
-    sample = chexpert_plus(tmp_path / "chexpert")
-    for suffix in ("parquet", "jsonl", "csv"):
-        out = tmp_path / f"a.{suffix}"
-        dataset("chexpert-plus", sample.folder, out)
-        before = out.read_bytes()
-        dataset("chexpert-plus", sample.folder, out)
-        assert out.read_bytes() == before
-
-
 def test_paths_start_from_the_table_or_from_the_films(tmp_path):
     sample = r2gen(tmp_path / "iu_xray")
     beside, elsewhere = tmp_path / "a.jsonl", tmp_path / "else" / "b.jsonl"
@@ -130,18 +95,6 @@ def test_paths_start_from_the_table_or_from_the_films(tmp_path):
         study.images[0].is_file()
         for study in open_studies(tmp_path / "c.jsonl", needs={"image"}, image_root=sample.folder)
     ] == [True, True]
-
-
-def test_nothing_is_written_where_no_study_is_left(tmp_path):
-    sample = iu_kaggle(tmp_path / "iu")
-    out = tmp_path / "none.parquet"
-    with pytest.raises(InvalidTable, match=r"no study of the part test can be used.*needs indiana"):
-        dataset("iu-kaggle", sample.folder, out, split="test")
-    for path in (sample.folder / "images" / "images_normalized").iterdir():
-        path.unlink()
-    with pytest.raises(InvalidTable, match="no image of the study was found"):
-        dataset("iu-kaggle", sample.folder, out)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["iu"]
 
 
 def test_a_table_that_is_there_stays_where_the_new_one_fails(tmp_path):

@@ -93,14 +93,6 @@ def test_window_of_the_header(
     assert radiograph.provenance.window == "window of the header"
 
 
-def test_the_first_of_several_windows(tmp_path: Path) -> None:
-    one = chest(TWELVE, BitsStored=12, WindowCenter=1000, WindowWidth=500)
-    two = chest(TWELVE, BitsStored=12, WindowCenter=[1000, 9], WindowWidth=[500, 9])
-    np.testing.assert_array_equal(
-        pixels(save(two, tmp_path / "2.dcm")), pixels(save(one, tmp_path / "1.dcm"))
-    )
-
-
 @pytest.mark.parametrize(
     "elements",
     [

@@ -22,7 +22,7 @@ from pydicom.uid import (
 )
 
 from tests.data.images.writing import chest, save
-from vlscore.data import ImagePolicy, is_plain_file, read_image
+from vlscore.data import ImagePolicy, is_plain_file, read_image, stored_view
 from vlscore.data.images.dicom_pixels import codestream_size
 from vlscore.errors import UnreadableImage
 
@@ -36,11 +36,6 @@ def test_other_modalities_are_refused_unless_accepted(tmp_path: Path, modality: 
     with pytest.raises(UnreadableImage, match=rf"x\.dcm.*modality {modality}.*accept"):
         read_image(path)
     assert read_image(path, ACCEPT).provenance.modality == modality
-
-
-@pytest.mark.parametrize("modality", ["CR", "DX", "DR", "RF", "XA", "OT", "SC", ""])
-def test_projection_radiography_is_read(tmp_path: Path, modality: str) -> None:
-    assert read_image(save(chest(GREY, Modality=modality), tmp_path / "x.dcm")).shape == (8, 8)
 
 
 @pytest.mark.parametrize(
@@ -118,17 +113,6 @@ def test_size_of_a_codestream(components: int) -> None:
         assert codestream_size(picture[:-3]) is None
 
 
-@pytest.mark.parametrize("samples", [1, 3])
-def test_more_components_than_the_header_states_are_refused(tmp_path: Path, samples: int) -> None:
-    pixels = np.kron(GREY, np.ones((8, 8), np.uint8))
-    dataset = chest(pixels if samples == 3 else np.stack([pixels] * 3, axis=-1))
-    dataset.compress(JPEG2000Lossless, generate_instance_uid=False)
-    dataset.SamplesPerPixel = samples
-    dataset.PhotometricInterpretation = "RGB" if samples == 3 else "MONOCHROME2"
-    with pytest.raises(UnreadableImage, match=f"64, {samples}.*64, {4 - samples}"):
-        read_image(save(dataset, tmp_path / "x.dcm"), ACCEPT)
-
-
 def test_plain_files_are_those_without_a_complicated_decoder(tmp_path: Path) -> None:
     raw = chest(np.kron(GREY, np.ones((8, 8), np.uint8)))
     assert is_plain_file(save(raw, tmp_path / "raw.dcm"))
@@ -196,6 +180,7 @@ def test_nothing_of_a_patient_is_said(
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
+            said.append(str(stored_view(path)))
             said.append(repr(read_image(path).provenance))
         except UnreadableImage as error:
             said.append(str(error))
@@ -239,12 +224,3 @@ def test_damage_raises_nothing_but_unreadable(
         pixels = read_image(path, ACCEPT).pixels
         assert pixels.dtype == np.float32
         assert 0 <= pixels.min() <= pixels.max() <= 1
-
-
-@pytest.mark.parametrize("kind", sorted(FILES))
-@pytest.mark.parametrize("part", [0.3, 0.6, 0.9, 0.98])
-def test_truncated_files_are_refused(tmp_path: Path, kind: str, part: float) -> None:
-    path = tmp_path / "x.dcm"
-    path.write_bytes(FILES[kind][: int(len(FILES[kind]) * part)])
-    with pytest.raises(UnreadableImage, match=r"x\.dcm.*(truncated|no picture|is no image)"):
-        read_image(path)

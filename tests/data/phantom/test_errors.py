@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.data import KINDS, PhantomFinding, corrupt, count_errors, sample_scene
+from vlscore.data import PhantomFinding, corrupt, count_errors, sample_scene
 
 seeds = st.integers(0, 2**32 - 1)
 laws = settings(deadline=None, max_examples=60)
@@ -85,20 +85,3 @@ def test_each_category_counts_what_it_says(candidate, reference, category):
     counts = count_errors(candidate, reference).to_dict()
     assert counts.pop(category) == 1
     assert set(counts.values()) == {0}
-
-
-def test_every_category_occurs_in_random_corruption():
-    rng = np.random.default_rng(0)
-    seen = dict.fromkeys(count_errors([], []).to_dict(), 0)
-    for seed in range(80):
-        true = findings_of(seed)
-        for name, count in count_errors(corrupt(rng, true, 4), true).to_dict().items():
-            seen[name] += count
-    assert min(seen.values()) > 0
-
-
-def test_scenes_vary_over_all_kinds_and_hold_normal_ones():
-    scenes = [findings_of(seed) for seed in range(300)]
-    kinds = {finding.kind for findings in scenes for finding in findings}
-    assert kinds == set(KINDS)
-    assert 0.05 < sum(not findings for findings in scenes) / 300 < 0.3

@@ -11,7 +11,6 @@ from vlscore.data import (
     read_image,
     render,
     sample_scene,
-    sample_studies,
 )
 from vlscore.data.phantom.phantom_pairs import (
     scene_at,
@@ -102,9 +101,3 @@ def test_a_data_set_is_the_same_bytes_each_time(tmp_path):
     for name in ("studies.jsonl", "phantom-4-00000.dcm", "phantom-4-00001.dcm"):
         first, second = ((table.parent / name).read_bytes() for table in tables)
         assert first == second
-
-
-def test_studies_know_their_errors_and_do_not_depend_on_how_many_are_drawn():
-    few, many = list(sample_studies(9, 3)), list(sample_studies(9, 12))
-    assert few == many[:3]
-    assert len({study.errors.total for study in many}) > 3

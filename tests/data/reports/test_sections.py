@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlscore.data import SECTIONS, TextPolicy, select, select_from_parts, split_sections
-from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.errors import InvalidReport
 
 REPORT = """EXAMINATION: CHEST (PA AND LAT)
 
@@ -31,7 +31,7 @@ def test_headers_divide_a_report():
         "impression",
     ]
     assert sections.findings == "The lungs are clear.\nRatio 1:2."
-    assert (sections.indication, sections.comparison) == ("Cough.", "None.")
+    assert (sections.get("indication"), sections.get("comparison")) == ("Cough.", "None.")
     for section in sections.sections:
         assert REPORT[section.start : section.end] == section.text
 
@@ -109,16 +109,6 @@ def test_times_and_ratios_are_no_headers():
     assert section.name == "preamble"
 
 
-def test_only_texts_are_reports():
-    with pytest.raises(InvalidReport, match="not a float"):
-        select(float("nan"), TextPolicy())
-
-
-def test_unknown_sections_are_refused():
-    with pytest.raises(InvalidSetting, match="section is one of all"):
-        TextPolicy.named("history")
-
-
 @given(st.text(max_size=200))
 def test_any_text_can_be_divided(report):
     for section in split_sections(report).sections:
@@ -154,11 +144,6 @@ def test_an_empty_candidate_is_an_answer_under_every_policy_and_an_empty_referen
 def test_sections_in_columns_of_their_own(section, expected):
     parts = {"findings": "Clear.", "impression": "Clear."}
     assert select_from_parts(parts, TextPolicy(section)) == expected
-
-
-def test_a_section_whose_column_is_empty_is_an_error():
-    with pytest.raises(InvalidReport, match="the reference has no findings: that column is empty"):
-        select_from_parts({"impression": "x"}, TextPolicy("findings"), role="reference")
 
 
 @pytest.mark.parametrize(

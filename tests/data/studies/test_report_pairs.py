@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from vlscore.data import is_missing, open_studies, pair, read_rows
+from vlscore.data import open_studies, pair, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable
 
 PAIRS = [("Clear lungs.", "No edema."), ("Left effusion.", ""), ("- Edema, mild.", "Edema.")]
@@ -123,16 +123,6 @@ def test_what_is_no_pair_is_refused(tmp_path):
         pair(one, one, tmp_path / "s.xlsx")
 
 
-def test_a_missing_cell_stays_missing(tmp_path):
-    rows = [{"id": 1, "report": "a", "view": None}, {"id": 2, "report": "b", "view": ["PA"]}]
-    path = tmp_path / "r.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out = pair(path, path, tmp_path / "s.csv").out
-    views = [row["view"] for _, row in read_rows(out)]
-    assert is_missing(views[0])
-    assert json.loads(views[1]) == ["PA"]
-
-
 def test_a_text_that_cannot_be_written_spoils_its_own_row(tmp_path):
     references = tmp_path / "data.json"
     lists = {"references": ["Clear.", "Edema.", 7], "hypotheses": ["No edema.", "\ud800", "x"]}
@@ -143,16 +133,3 @@ def test_a_text_that_cannot_be_written_spoils_its_own_row(tmp_path):
     rows = [{"id": 1, "report": "a", "view": "\ud800"}, {"id": 2, "report": "b", "view": "PA"}]
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert pair(table, table, tmp_path / "s.csv").pairs == 1
-
-
-def test_other_names_of_columns(tmp_path):
-    truth = [[f"s{k}", r] for k, (r, _) in enumerate(PAIRS, 1)]
-    ours = write_csv(tmp_path / "o.csv", ["case", "truth"], truth)
-    output = [[f"s{k}", g] for k, (_, g) in enumerate(PAIRS, 1)]
-    theirs = write_csv(tmp_path / "t.csv", ["case", "out"], output)
-    names = {"reference_column": "truth", "candidate_column": "out", "id_column": "case"}
-    found = pair(ours, theirs, tmp_path / "s.csv", **names)
-    assert found.pairs == 3
-    assert [study.id for study in _studies(found.out)] == ["s1", "s2", "s3"]
-    with pytest.raises(InvalidTable, match=r"t\.csv: no column with the candidate .*--rename cand"):
-        pair(ours, theirs, found.out, reference_column="truth", id_column="case")

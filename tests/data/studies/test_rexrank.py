@@ -9,7 +9,6 @@ from vlscore.data import (
     BadRow,
     TextPolicy,
     columns_of,
-    open_reports,
     open_studies,
     read_rows,
     select,
@@ -71,19 +70,6 @@ def test_the_fields_are_columns_too(manifest: Path) -> None:
     )
     ((_, row), _) = read_rows(manifest, {"id", "context"})
     assert row == {"id": "50051329", "context": "Age:50-60.Gender:M.Indication: Cough."}
-
-
-def test_a_data_file_has_no_candidates(tmp_path: Path) -> None:
-    path = tmp_path / "ReXRank_test.json"
-    content = {
-        study: {name: value for name, value in entry.items() if name != "model_prediction"}
-        for study, entry in PREDICTION.items()
-    }
-    path.write_text(json.dumps(content))
-    assert [row.id for row in open_studies(path, needs={"image"})] == list(content)
-    assert len(list(open_reports(path))) == 2
-    with pytest.raises(InvalidTable, match="no column candidate; found: id, "):
-        open_studies(path, needs={"candidate"})
 
 
 def test_a_bad_entry_costs_no_other_and_a_study_twice_is_refused(tmp_path: Path) -> None:

@@ -110,12 +110,6 @@ def test_bad_csv_rows_are_named_by_row_and_line(tmp_path: Path) -> None:
     assert len(rows) == 5
 
 
-def test_fields_of_ten_thousand_words_are_read(tmp_path: Path) -> None:
-    text = "effusion " * 100_000
-    path = write(tmp_path / "t.csv", as_csv([{"id": "a", "text": text}]))
-    assert [record for _, record in read_rows(path)] == [{"id": "a", "text": text}]
-
-
 def test_parquet_text_that_is_no_utf8_spoils_its_row_only(tmp_path: Path) -> None:
     raw = pa.array([b"fine", b"\xff\xfe", b"also fine"])
     text = pa.StringArray.from_buffers(3, *raw.buffers()[1:])
@@ -170,15 +164,6 @@ def test_other_delimiters(tmp_path: Path, name: str, delimiter: str) -> None:
     path = write(tmp_path / name, content.encode())
     assert columns_of(path) == ["id", "text"]
     assert list(read_rows(path)) == list(enumerate(RECORDS, start=1))
-
-
-@pytest.mark.parametrize("packed", ["", ".gz"])
-def test_a_json_list_of_objects(tmp_path: Path, packed: str) -> None:
-    path = write(tmp_path / f"t.json{packed}", json.dumps([*RECORDS, 7]).encode())
-    *rows, (number, reason) = read_rows(path)
-    assert rows == list(enumerate(RECORDS, start=1))
-    assert (number, reason) == (4, "the element holds a int, not an object")
-    assert columns_of(path) == ["id", "text"]
 
 
 @pytest.mark.parametrize(

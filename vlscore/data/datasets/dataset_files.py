@@ -1,5 +1,6 @@
 """Files of a data set, in folders, zip and tar archives, and the studies that are left out."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -95,8 +96,10 @@ class DatasetFiles:
         self, file: str, row: int, id: Any, what: str, reason: str, detail: str = ""
     ) -> None:
         """Note that a study or an image is left out; see `Omission`."""
-        named = None if id is None else _shown(id)
-        self.left_out.append(Omission(_shown(file), row, named, what, reason, _shown(detail)))
+        # Every file and terminal can hold these lines.
+        file, named, detail = (printable(str(each), one_line=True) for each in (file, id, detail))
+        listed = None if id is None else named
+        self.left_out.append(Omission(file, row, listed, what, reason, detail))
 
     def relative(self, path: Path) -> str:
         """Return a file's path relative to the folder, with "/"; its name if it is elsewhere."""
@@ -151,8 +154,9 @@ class DatasetFiles:
             if isinstance(record, str):
                 self.leave_out(where, number, None, what, DAMAGED)
             else:
-                cells = {new: _as_text(record.get(name)) for name, new in renamed.items()}
-                rows.append({**cells, "in_file": where, "in_row": number})
+                cells = {new: record.get(name) for name, new in renamed.items()}
+                texts = {k: None if is_missing(v) else str(v) for k, v in cells.items()}
+                rows.append({**texts, "in_file": where, "in_row": number})
         return frame_of(rows, [*renamed.values(), "in_file", "in_row"])
 
     def drop_incomplete(
@@ -204,11 +208,6 @@ def _names_in(root: Path, folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def _shown(value: Any) -> str:
-    """Return a value as one line that every file and terminal can hold."""
-    return printable(str(value), one_line=True)
-
-
 def path_inside(name: str) -> PurePosixPath | None:
     """Return a published path relative to the folder of images; None if it leads out of it.
 
@@ -231,10 +230,6 @@ def content_of(path: Path) -> bytes:
     if status.st_size > _LARGEST_TEXT:
         raise ValueError("larger than a report")
     return path.read_bytes()
-
-
-def _as_text(value: Any) -> str | None:
-    return None if is_missing(value) else value if isinstance(value, str) else str(value)
 
 
 class ReportTexts:
@@ -268,30 +263,22 @@ class ReportTexts:
         """
         if ".." in PurePosixPath(name).parts:
             raise ValueError("leads out of the folder")
-        content = self._packed(self._archive, name) if self._archive else self._unpacked(name)
-        return None if content is None else content.decode("utf-8")
-
-    def _packed(self, archive: zipfile.ZipFile, name: str) -> bytes | None:
-        stored = self._names.get(_from_files(name))
-        if stored is None:
+        if self._archive is None:
+            for path in (self._place / name, self._place / _from_files(name)):
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    return content_of(path).decode("utf-8")
+            return None
+        if (stored := self._names.get(_from_files(name))) is None:
             return None
         try:
             # Its own size may be wrong: no more is unpacked than a report may have.
-            with archive.open(stored) as stream:
+            with self._archive.open(stored) as stream:
                 content = stream.read(_LARGEST_TEXT + 1)
-            if len(content) > _LARGEST_TEXT:
-                raise ValueError("larger than a report")
-            return content
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
             raise ValueError(type(error).__name__) from None
-
-    def _unpacked(self, name: str) -> bytes | None:
-        for path in (self._place / name, self._place / _from_files(name)):
-            try:
-                return content_of(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-        return None
+        if len(content) > _LARGEST_TEXT:
+            raise ValueError("larger than a report")
+        return content.decode("utf-8")
 
 
 def _from_files(name: str) -> str:

@@ -58,8 +58,7 @@ _FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("r2gen", "r2gen:R2Gen", ("iu-r2gen",)),
     ("chexpert-plus", "chexpert_plus:CheXpertPlus", ()),
     ("padchest", "padchest:PadChest", ()),
-    ("rexgradient-160k", "rex:ReXGradient", ("rexgradient",)),
-    ("rexrank", "rex:ReXrankManifest", ()),
+    ("rexgradient-160k", "rexgradient:ReXGradient", ("rexgradient",)),
 )
 for _name, _target, _aliases in _FILES:
     DATASETS.register(f"vlscore.data.datasets.{_target}", _name, aliases=_aliases)
@@ -163,13 +162,24 @@ class DatasetTable:
         out = Path(out)
         check_format(out)
         by_part: dict[str, list[dict[str, Any]]] = {}
+        folder = Path(os.path.abspath(out.parent))
         for row in self.studies.to_dict("records"):
             if not relative:
-                row["image"] = [_from_folder(self.image_root / path, out) for path in row["image"]]
+                # Commands look for a relative path in the table's folder.
+                paths = [Path(os.path.abspath(self.image_root / path)) for path in row["image"]]
+                row["image"] = [
+                    path.relative_to(folder).as_posix()
+                    if path.is_relative_to(folder)
+                    else str(path)
+                    for path in paths
+                ]
             part = (row["split"] or _NO_SPLIT) if SPLIT_FIELD in out.name else ""
             by_part.setdefault(part, []).append(row)
         tables = {
-            part: out.with_name(out.name.replace(SPLIT_FIELD, _safe(part))) for part in by_part
+            part: out.with_name(
+                out.name.replace(SPLIT_FIELD, "".join(x if x.isalnum() else "-" for x in part))
+            )
+            for part in by_part
         }
         named: dict[str, str] = {}
         for part, path in tables.items():
@@ -247,22 +257,27 @@ def read_dataset(
     table = DatasetTable(
         dataset,
         frame_of(list(usable.values()), dataset.columns),
-        frame_of([each._asdict() for each in sorted(files.left_out, key=_place)], Omission._fields),
+        frame_of(
+            [
+                each._asdict()
+                for each in sorted(files.left_out, key=lambda each: (each.file, each.row))
+            ],
+            Omission._fields,
+        ),
         files.images,
         sum(bool(study.get("from_last_paragraph")) for study in usable.values()),
     )
     if not usable:
-        raise InvalidTable(_nothing(table, folder, splits))
+        reasons = "; ".join(
+            f"{count} times ({what}): {reason}"
+            for (what, reason), count in table.omitted.most_common(3)
+        )
+        of_part = f" of the part {', '.join(sorted(splits))}" if splits else ""
+        raise InvalidTable(
+            f"{folder}: no study{of_part} can be used{'. ' if reasons else ''}{reasons}. "
+            f"{dataset.name} needs {dataset.needs}"
+        )
     return table
-
-
-def _safe(part: str) -> str:
-    """Return the name of a part for a file's name, which may hold no separator."""
-    return "".join(letter if letter.isalnum() else "-" for letter in part)
-
-
-def _place(omission: Omission) -> tuple[str, int]:
-    return omission.file, omission.row
 
 
 def _without_blanks(study: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
@@ -319,30 +334,8 @@ def _is_usable(
 def _unwritable(study: Mapping[str, Any]) -> str | None:
     """Return the first column that no table can hold, None if there is none."""
     for name, value in study.items():
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, str) and not is_encodable(each):
-                return name
-            if isinstance(each, str) and "\0" in each and name in ("id", "patient", "image"):
-                return name
+        texts = [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, str)]
+        is_name = name in ("id", "patient", "image")
+        if any(not is_encodable(text) or (is_name and "\0" in text) for text in texts):
+            return name
     return None
-
-
-def _from_folder(path: Path, out: Path) -> str:
-    """Return an image's path for commands: relative to the table's folder if it lies below."""
-    whole, folder = (Path(os.path.abspath(each)) for each in (path, out.parent))
-    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else str(whole)
-
-
-def _nothing(found: DatasetTable, folder: str | Path, splits: Iterable[str]) -> str:
-    """Return why no study is left, for an error message."""
-    reasons = "; ".join(
-        f"{count} times ({what}): {reason}"
-        for (what, reason), count in found.omitted.most_common(3)
-    )
-    wanted = ", ".join(sorted(splits))
-    of_part = f" of the part {wanted}" if wanted else ""
-    return (
-        f"{folder}: no study{of_part} can be used"
-        + (f". {reasons}" if reasons else "")
-        + f". {found.dataset.name} needs {found.dataset.needs}"
-    )

@@ -65,17 +65,25 @@ class IuOpenI(Dataset):
         for name, content in _reports(files):
             try:
                 rows.append({**_study_of_xml(name, content, views), "in_file": name, "in_row": 0})
-            except (ElementTree.ParseError, ValueError, LookupError, OSError) as error:
+            except (ElementTree.ParseError, ValueError, LookupError) as error:
                 files.leave_out(name, 0, None, "study", DAMAGED, type(error).__name__)
         return frame_of(rows)
 
 
-def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | Exception]]:
+def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes]]:
     for folder in _FOLDERS:
-        found = sorted((files.folder / folder).glob("*.xml"), key=_order)
+        found = sorted(
+            (files.folder / folder).glob("*.xml"),
+            key=lambda path: (int((_NUMBER.search(path.stem) or "0")[0]), path.stem),
+        )
         if found:
             for path in found:
-                yield files.relative(path), _content(path)
+                try:
+                    yield files.relative(path), content_of(path)
+                except (OSError, ValueError) as error:
+                    files.leave_out(
+                        files.relative(path), 0, None, "study", DAMAGED, type(error).__name__
+                    )
             return
     for name in _ARCHIVES:
         if (files.folder / name).is_file():
@@ -87,25 +95,11 @@ def _reports(files: DatasetFiles) -> Iterator[tuple[str, bytes | Exception]]:
     )
 
 
-def _content(path: Path) -> bytes | Exception:
-    try:
-        return content_of(path)
-    except (OSError, ValueError) as error:
-        return error
-
-
-def _order(path: Path) -> tuple[int, str]:
-    number = _NUMBER.search(path.stem)
-    return (int(number[0]) if number else 0, path.stem)
-
-
-def _study_of_xml(name: str, content: bytes | Exception, views: dict[str, str]) -> dict[str, Any]:
+def _study_of_xml(name: str, content: bytes, views: dict[str, str]) -> dict[str, Any]:
     """Return the row of a study.
 
-    Raises: ParseError, ValueError, LookupError or OSError if it is damaged.
+    Raises: ParseError, ValueError or LookupError if it is damaged.
     """
-    if isinstance(content, Exception):
-        raise content
     # Entities can expand a small file to gigabytes, and no report defines one.
     if b"<!ENTITY" in content:
         raise ValueError("entities")

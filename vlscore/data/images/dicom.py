@@ -8,7 +8,6 @@ syntax and the modality, never a value that could identify a patient.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,7 +20,6 @@ from pydicom.tag import BaseTag
 from vlscore.data.images.dicom_header import (
     COLOUR,
     bits_stored,
-    chosen_frame,
     frames,
     photometric,
     pixel_spacing,
@@ -31,6 +29,7 @@ from vlscore.data.images.dicom_header import (
     view_in_header,
 )
 from vlscore.data.images.dicom_pixels import decode
+from vlscore.data.images.file_formats import refusing_damage
 from vlscore.data.images.policy import (
     MODALITIES,
     ImagePolicy,
@@ -109,7 +108,7 @@ def _tones(
     values = _modality_values(dataset, levels, shown, name)
     if window in ("auto", "header"):
         tones, words = _by_header(dataset, values)
-        if tones is not None and _spread(tones[shown]) > 0:
+        if tones is not None and np.ptp(tones[shown]) > 0:
             return tones, words
         if tones is not None:
             # The window is a fault of the header, not of the image.
@@ -137,7 +136,7 @@ def _modality_values(
     with np.errstate(all="ignore"):
         values = np.asarray(apply_modality_lut(levels, dataset))
         seen = values[shown].astype(np.float64)
-        spread = _spread(seen)
+        spread = np.ptp(seen)
     if not np.isfinite(spread) or (spread == 0 and np.ptp(levels[shown]) > 0):
         raise UnreadableImage(
             f"{name}: the header's rescale slope and intercept, or its modality lookup table, make "
@@ -201,39 +200,22 @@ def _first(dataset: Dataset, keyword: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _spread(values: NDArray[Any]) -> float:
-    return float(values.max() - values.min())
-
-
-def read_dicom(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
-    """Read one frame of a DICOM file.
+def read_dicom(source: BinaryIO | Dataset, policy: ImagePolicy, name: str) -> Radiograph:
+    """Read one frame of a DICOM file, or of a data set in memory, which does not change.
 
     Stored values pass the modality LUT or rescale, then the window of the policy, and are inverted
     if the file stores MONOCHROME1, so that dense tissue is bright. Padding is black.
 
     Raises: UnreadableImage naming the file and the reason.
     """
-    return _guarded(lambda: read_header(stream, policy, name), policy, name)
-
-
-def radiograph_from_dataset(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
-    """Read one frame of a data set in memory, which does not change; else as `read_dicom`."""
-    return _guarded(lambda: _copied(dataset), policy, name)
-
-
-def _guarded(header: Callable[[], Dataset], policy: ImagePolicy, name: str) -> Radiograph:
-    try:
-        dataset = header()
+    with refusing_damage(name, "DICOM data"):
+        if isinstance(source, Dataset):
+            dataset = _copied(source)
+        else:
+            dataset = read_header(source, policy, name)
         require_radiograph(dataset, policy, name)
         require_pixels(dataset, policy, name)
         return _radiograph(dataset, policy, name)
-    except UnreadableImage:
-        raise
-    except Exception as error:  # a header is untrusted bytes and may raise any error
-        raise UnreadableImage(
-            f"{name}: the DICOM data is damaged or truncated ({type(error).__name__}); "
-            "fetch or export the file again"
-        ) from None
 
 
 def _copied(dataset: Dataset) -> Dataset:
@@ -251,7 +233,7 @@ def _copied(dataset: Dataset) -> Dataset:
 
 
 def _radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
-    frame = chosen_frame(dataset, policy, name)
+    frame = policy.frame_of(frames(dataset), "frames", name)
     stored = decode(dataset, frame, name)
     bits = bits_stored(dataset)
     if photometric(dataset) in COLOUR:

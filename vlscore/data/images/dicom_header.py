@@ -4,6 +4,7 @@ Also which files are safe to decode in this process (`is_plain_file`), and which
 an image shows as far as its file or table says (`stored_view`, `projection`).
 """
 
+import contextlib
 import io
 import math
 import os
@@ -121,21 +122,6 @@ def require_pixels(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
     check_size((rows, columns), policy, name)
 
 
-def chosen_frame(dataset: "Dataset", policy: ImagePolicy, name: str) -> int:
-    """Return the index of the frame to read. Raises: UnreadableImage if the policy must name it."""
-    count = frames(dataset)
-    if count == 1:
-        return 0
-    if policy.frame is None:
-        raise UnreadableImage(
-            f"{name}: holds {count} frames; name one, counted from 0, with "
-            + how_to_set("frame", "NUMBER")
-        )
-    if not 0 <= policy.frame < count:
-        raise UnreadableImage(f"{name}: has no frame {policy.frame}; it holds {count}")
-    return policy.frame
-
-
 def frames(dataset: "Dataset") -> int:
     """Return the number of frames in the file."""
     return max(1, int(dataset.get("NumberOfFrames") or 1))
@@ -164,6 +150,15 @@ def pixel_spacing(dataset: "Dataset") -> tuple[float, float] | None:
 
 
 # Implicit little endian, explicit little endian and explicit big endian (PS3.5 section 10).
+_NO_PIXELS = {
+    "stop_before_pixels": True,
+    "specific_tags": [
+        "ViewPosition",
+        "ViewCodeSequence",
+        "SeriesDescription",
+        "PatientOrientation",
+    ],
+}
 _UNCOMPRESSED = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2")
 
 
@@ -179,19 +174,13 @@ def is_plain_file(path: str | os.PathLike[str]) -> bool:
             first = head(stream, name)
             if not is_dicom(first):
                 return first.startswith((PNG, JPEG))
-            return _header_of(stream, name, "Rows").file_meta.TransferSyntaxUID in _UNCOMPRESSED
+            with hushed():
+                header = read_header(stream, ImagePolicy(), name, **_NO_PIXELS)
+            return header.file_meta.TransferSyntaxUID in _UNCOMPRESSED
     except UnreadableImage:
         return True
     except Exception:  # a header is untrusted bytes: pydicom may raise any error
         return False
-
-
-def _header_of(stream: BinaryIO, name: str, *keywords: str) -> "Dataset":
-    """Read these elements of a file, without its pixels."""
-    with hushed():
-        return read_header(
-            stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=[*keywords]
-        )
 
 
 Projection = Literal["frontal", "lateral", "unknown"]
@@ -235,33 +224,24 @@ def stored_view(image: Any) -> str | None:
     Args:
         image: anything that `as_radiograph` takes; for an open file the result is None.
     """
-    provenance = getattr(image, "provenance", None)
-    if provenance is not None:
-        view: str | None = provenance.view
-        return view
+    if (provenance := getattr(image, "provenance", None)) is not None:
+        return cast("str | None", provenance.view)
     try:
-        if is_dataset(image):
-            with hushed():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(hushed())
+            if is_dataset(image):
                 return view_in_header(image)
-        if isinstance(image, bytes | bytearray | memoryview):
-            return _view_in(io.BytesIO(image), "bytes")
-        if isinstance(image, str | os.PathLike):
-            with opened(Path(image)) as stream:
-                return _view_in(stream, str(image))
+            if isinstance(image, bytes | bytearray | memoryview):
+                stream: BinaryIO = io.BytesIO(image)
+            elif isinstance(image, str | os.PathLike):
+                stream = stack.enter_context(opened(Path(image)))
+            else:
+                return None
+            if not is_dicom(head(stream, "")):
+                return None
+            return view_in_header(read_header(stream, ImagePolicy(), "", **_NO_PIXELS))
     except Exception:  # a header is untrusted bytes: pydicom may raise any error
         return None
-    return None
-
-
-def _view_in(stream: BinaryIO, name: str) -> str | None:
-    if not is_dicom(head(stream, name)):
-        return None
-    header = _header_of(stream, name, *_VIEW_ELEMENTS)
-    with hushed():
-        return view_in_header(header)
-
-
-_VIEW_ELEMENTS = ("ViewPosition", "ViewCodeSequence", "SeriesDescription", "PatientOrientation")
 
 
 def view_in_header(dataset: "Dataset") -> str | None:

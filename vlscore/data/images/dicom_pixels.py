@@ -2,11 +2,8 @@
 
 The size of the compressed picture is read first, without decoding, and compared with the DICOM
 header: a decompression bomb may have a small size in the header and a huge compressed picture.
-JPEG lossless and JPEG of 12 bits are decoded by GDCM alone. pydicom's plug-in refuses 12-bit frames
-for GDCM, which can decode them, so GDCM is called directly.
 """
 
-import importlib.util
 import struct
 from typing import Any
 
@@ -15,7 +12,7 @@ from numpy.typing import NDArray
 from pydicom import Dataset
 from pydicom.dataset import FileMetaDataset
 from pydicom.encaps import get_frame
-from pydicom.pixels.decoders.base import Decoder, get_decoder
+from pydicom.pixels.decoders.base import get_decoder
 from pydicom.pixels.processing import apply_color_lut
 from pydicom.uid import (
     UID,
@@ -59,50 +56,10 @@ def codestream_size(data: bytes) -> tuple[int, int, int] | None:
     return None
 
 
-def _needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
-    """Return True if GDCM is the only decoder for these grey pixels."""
-    if int(dataset.get("SamplesPerPixel") or 1) != 1:
-        return False
-    if syntax == JPEGExtended12Bit:
-        return bits_stored(dataset) > 8
-    return syntax in (JPEGLossless, JPEGLosslessSV1)
-
-
-def _decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any]:
-    """Decode one grey frame to stored values (rows, columns), sign-extended.
-
-    A damaged frame may end this process, which then costs the worker that decodes it.
-    """
-    import gdcm
-
-    rows, columns = int(dataset.Rows), int(dataset.Columns)
-    allocated, stored = int(dataset.BitsAllocated), bits_stored(dataset)
-    signed = int(dataset.get("PixelRepresentation") or 0)
-    fragment = gdcm.Fragment()
-    fragment.SetByteStringValue(frame)
-    fragments = gdcm.SequenceOfFragments.New()
-    fragments.AddFragment(fragment)
-    element = gdcm.DataElement(gdcm.Tag(0x7FE0, 0x0010))
-    element.SetValue(fragments.__ref__())
-    image = gdcm.Image()
-    image.SetNumberOfDimensions(2)
-    image.SetDimensions((columns, rows, 1))
-    image.SetDataElement(element)
-    grey = gdcm.PhotometricInterpretation.GetPIType("MONOCHROME2")
-    image.SetPhotometricInterpretation(gdcm.PhotometricInterpretation(grey))
-    image.SetTransferSyntax(gdcm.TransferSyntax(gdcm.TransferSyntax.GetTSType(str(syntax))))
-    image.SetPixelFormat(gdcm.PixelFormat(1, allocated, stored, stored - 1, signed))
-    # GDCM's wrapper returns bytes as text.
-    decoded = image.GetBuffer().encode("utf-8", "surrogateescape")
-    values = np.frombuffer(decoded, f"<{'i' if signed else 'u'}{allocated // 8}")
-    spare = allocated - stored
-    extended: NDArray[Any] = np.right_shift(np.left_shift(values, spare), spare)
-    return extended.reshape(rows, columns)
-
-
-# Fastest first; they return the same values. GDCM comes last, and only if nothing else decodes,
-# because damaged frames make it end the process.
+# Fastest first; they return the same values. A damaged frame may make GDCM end the process, which
+# then costs the worker that decodes it: it decodes only what nothing else can.
 _PLUGINS = ("pylibjpeg", "pillow", "pyjpegls", "pydicom")
+_OF_GDCM = (JPEGLossless, JPEGLosslessSV1)
 
 
 def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
@@ -112,15 +69,31 @@ def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
     raise on damaged data.
     """
     syntax = _transfer_syntax(dataset, name)
-    decoder = _decoder(syntax, name)
-    encoded = _encoded_frame(dataset, frame, syntax, name) if syntax.is_encapsulated else b""
-    if "pylibjpeg" not in _available(decoder) and _needs_gdcm(dataset, syntax):
-        if importlib.util.find_spec("gdcm") is None:
-            raise UnreadableImage(
-                f"{name}: transfer syntax {syntax.name} needs python-gdcm or pylibjpeg-libjpeg"
-            )
-        return _decode_with_gdcm(encoded, dataset, syntax)
-    values = _decoded(decoder, dataset, frame)
+    try:
+        decoder = get_decoder(syntax)
+    except NotImplementedError:
+        known = syntax.name if syntax.name != str(syntax) else "of a private or unknown kind"
+        raise UnreadableImage(
+            f"{name}: transfer syntax {known} cannot be decoded; convert the file to "
+            "Explicit VR Little Endian"
+        ) from None
+    # Raw pixels need no plug-in, which an empty name means.
+    plugins = [""]
+    if syntax.is_encapsulated:
+        _check_codestream(dataset, frame, syntax, name)
+        plugins = [each for each in _PLUGINS if each in decoder.available_plugins]
+        is_grey = int(dataset.get("SamplesPerPixel") or 1) == 1
+        is_deep = syntax == JPEGExtended12Bit and bits_stored(dataset) > 8
+        if is_grey and (is_deep or syntax in _OF_GDCM) and "pylibjpeg" not in plugins:
+            # pydicom refuses frames of 12 bits for GDCM, which decodes them as lossless ones.
+            _set_transfer_syntax(dataset, JPEGLosslessSV1 if is_deep else syntax)
+            decoder, plugins = get_decoder(dataset.file_meta.TransferSyntaxUID), ["gdcm"]
+    if not decoder.is_available:
+        raise UnreadableImage(
+            f"{name}: transfer syntax {syntax.name} needs one of: "
+            f"{'; '.join(decoder.missing_dependencies)}"
+        )
+    values = _by_plugins(decoder, plugins, dataset, frame)
     if photometric(dataset) == "PALETTE COLOR":
         values = apply_color_lut(values, dataset)
     return values
@@ -135,42 +108,24 @@ def _transfer_syntax(dataset: Dataset, name: str) -> UID:
             f"{name}: the pixel data is compressed, but the DICOM header states no transfer "
             "syntax; write the file anew with one"
         )
-    syntax = _syntax_as_parsed(dataset)
+    implicit, little = dataset.original_encoding
+    # A data set made in memory was never parsed; its byte order is that of most machines.
+    explicit = ExplicitVRBigEndian if little is False else ExplicitVRLittleEndian
+    return _set_transfer_syntax(dataset, ImplicitVRLittleEndian if implicit else explicit)
+
+
+def _set_transfer_syntax(dataset: Dataset, syntax: UID) -> UID:
+    """Set the transfer syntax; `file_meta` is replaced, because it may belong to a caller."""
     dataset.file_meta = FileMetaDataset()
     dataset.file_meta.TransferSyntaxUID = syntax
     return syntax
 
 
-def _syntax_as_parsed(dataset: Dataset) -> UID:
-    implicit, little = dataset.original_encoding
-    if implicit:
-        return ImplicitVRLittleEndian
-    # A data set made in memory was never parsed; its byte order is that of most machines.
-    return ExplicitVRBigEndian if little is False else ExplicitVRLittleEndian
-
-
-def _decoder(syntax: UID, name: str) -> Decoder:
-    try:
-        decoder = get_decoder(syntax)
-    except NotImplementedError:
-        known = syntax.name if syntax.name != str(syntax) else "of a private or unknown kind"
-        raise UnreadableImage(
-            f"{name}: transfer syntax {known} cannot be decoded; convert the file to "
-            "Explicit VR Little Endian"
-        ) from None
-    if not decoder.is_available:
-        raise UnreadableImage(
-            f"{name}: transfer syntax {syntax.name} needs one of: "
-            f"{'; '.join(decoder.missing_dependencies)}"
-        )
-    return decoder
-
-
-def _encoded_frame(dataset: Dataset, frame: int, syntax: UID, name: str) -> bytes:
-    """Return the compressed frame if its size agrees with the header."""
+def _check_codestream(dataset: Dataset, frame: int, syntax: UID, name: str) -> None:
+    """Raise UnreadableImage unless the size of a compressed frame agrees with the header."""
     encoded = get_frame(dataset.PixelData, frame, number_of_frames=frames(dataset))
     if syntax == RLELossless:
-        return encoded  # uncompressed data fills the size of the header exactly
+        return  # uncompressed data fills the size of the header exactly
     stated = (dataset.Rows, dataset.Columns, int(dataset.get("SamplesPerPixel") or 1))
     found = codestream_size(encoded)
     if found != stated:
@@ -179,45 +134,30 @@ def _encoded_frame(dataset: Dataset, frame: int, syntax: UID, name: str) -> byte
             f"columns and samples, the picture itself {found or 'none'}; fetch or export the file "
             "again"
         )
-    return encoded
 
 
-def _decoded(decoder: Decoder, dataset: Dataset, frame: int) -> NDArray[Any]:
-    """Decode with pydicom, which clears the bits above the stored ones (older files' overlays)."""
-    shifted = _shift(dataset) > 0
-    # Raw pixels need no plug-in, which an empty name means.
-    plugins = [plugin for plugin in _PLUGINS if plugin in _available(decoder)] or [""]
-    for plugin in plugins:
+def _by_plugins(decoder: Any, plugins: list[str], dataset: Dataset, frame: int) -> NDArray[Any]:
+    """Decode with pydicom, and clear the bits above the stored ones (older files' overlays)."""
+    bits, high = bits_stored(dataset), dataset.get("HighBit")
+    # Stored values may be shifted up in their words; pydicom does not shift them down.
+    shift = int(high) + 1 - bits if high is not None and dataset.BitsAllocated > bits else 0
+    failure = ""
+    for plugin in plugins or [""]:
         try:
-            values, _ = decoder.as_array(
-                dataset,
-                index=frame,
-                decoding_plugin=plugin,
-                correct_unused_bits=not shifted,  # type: ignore[arg-type]  # pydicom's annotation
-            )
-            return _aligned(values, dataset) if shifted else values
+            values: NDArray[Any] = decoder.as_array(
+                dataset, index=frame, decoding_plugin=plugin, correct_unused_bits=shift <= 0
+            )[0]
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # panics of plug-ins in Rust are not Exceptions
             # No plug-in reads every file of its syntaxes; the next one may succeed.
             failure = type(error).__name__
+            continue
+        if shift <= 0:
+            return values
+        size = values.dtype.itemsize * 8
+        # The last shift extends the sign.
+        above = max(0, size - bits - shift)
+        aligned: NDArray[Any] = np.right_shift(np.left_shift(values, above), size - bits)
+        return aligned
     raise ValueError(f"no plug-in decodes the frame ({failure})")
-
-
-def _available(decoder: Decoder) -> tuple[str, ...]:
-    return decoder.available_plugins if decoder.UID.is_encapsulated else ()
-
-
-def _shift(dataset: Dataset) -> int:
-    """Return by how many bits stored values are shifted up in their words; 0 in modern files."""
-    bits = bits_stored(dataset)
-    high = dataset.get("HighBit")
-    return int(high) + 1 - bits if high is not None and dataset.BitsAllocated > bits else 0
-
-
-def _aligned(values: NDArray[Any], dataset: Dataset) -> NDArray[Any]:
-    """Shift the stored bits down to bit 0, extend the sign, and clear all others."""
-    size, bits = values.dtype.itemsize * 8, bits_stored(dataset)
-    above = max(0, size - bits - _shift(dataset))
-    aligned: NDArray[Any] = np.right_shift(np.left_shift(values, above), size - bits)
-    return aligned

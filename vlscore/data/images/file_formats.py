@@ -39,6 +39,20 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
+@contextlib.contextmanager
+def refusing_damage(name: str, what: str) -> Iterator[None]:
+    """Raise UnreadableImage for any error inside the block: decoders read untrusted bytes."""
+    try:
+        yield
+    except UnreadableImage:
+        raise
+    except Exception as error:
+        raise UnreadableImage(
+            f"{name}: the {what} is damaged or truncated ({type(error).__name__}); "
+            "fetch or export the file again"
+        ) from None
+
+
 def head(stream: BinaryIO, name: str) -> bytes:
     """Read the first bytes and rewind the stream. Raises: UnreadableImage if there are none."""
     try:
@@ -50,16 +64,6 @@ def head(stream: BinaryIO, name: str) -> bytes:
     if not found:
         raise UnreadableImage(f"{name}: the file is empty")
     return found
-
-
-def _is_image(path: Path) -> bool:
-    """Return True if a file begins like a DICOM, PNG, JPEG or TIFF image."""
-    try:
-        with opened(path) as stream:
-            first = head(stream, str(path))
-    except UnreadableImage:
-        return False
-    return is_dicom(first) or first.startswith((PNG, JPEG, b"II*\x00", b"MM\x00*"))
 
 
 def images_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -74,14 +78,18 @@ def images_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         entries = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     except OSError as error:
         raise UnreadableImage(f"{folder}: cannot be listed ({error.strerror})") from None
-    paths = (folder / name for name in entries if not name.startswith("."))
-    found = tuple(path for path in paths if _is_image(path))
+    found = []
+    for path in (folder / name for name in entries if not name.startswith(".")):
+        with contextlib.suppress(UnreadableImage), opened(path) as stream:
+            first = head(stream, str(path))
+            if is_dicom(first) or first.startswith((PNG, JPEG, b"II*\x00", b"MM\x00*")):
+                found.append(path)
     if not found:
         raise UnreadableImage(
             f"{folder}: is a folder with no DICOM, PNG, JPEG or TIFF image among its files "
             f"({len(entries)}); name the images"
         )
-    return found
+    return tuple(found)
 
 
 def is_dicom(head: bytes) -> bool:

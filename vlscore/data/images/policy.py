@@ -13,18 +13,16 @@ import logging
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.errors import InvalidSetting
+from vlscore.core import check_settings
+from vlscore.errors import InvalidSetting, UnreadableImage
 
 if TYPE_CHECKING:
     from pydicom import Dataset
-
-
-WINDOWS = ("auto", "header", "minmax", "percentile", "full")
 
 
 @dataclass(frozen=True)
@@ -47,25 +45,14 @@ class ImagePolicy:
             other fields then have no effect.
     """
 
-    window: str = "auto"
+    window: Literal["auto", "header", "minmax", "percentile", "full"] = "auto"
     frame: int | None = None
     max_pixels: int = 100_000_000
-    other_modalities: str = "refuse"
+    other_modalities: Literal["refuse", "accept"] = "refuse"
     as_authors: bool = False
 
     def __post_init__(self) -> None:
-        if self.window not in WINDOWS:
-            raise InvalidSetting(
-                f"an image policy's window is one of {', '.join(WINDOWS)}, not {self.window!r}"
-            )
-        if self.frame is not None and not _is_count(self.frame):
-            raise InvalidSetting(f"frame is a whole number, counted from 0, not {self.frame!r}")
-        if not _is_count(self.max_pixels) or self.max_pixels < 1:
-            raise InvalidSetting(f"max_pixels is a whole number above 0, not {self.max_pixels!r}")
-        if self.other_modalities not in ("refuse", "accept"):
-            raise InvalidSetting(
-                f'other_modalities is "refuse" or "accept", not {self.other_modalities!r}'
-            )
+        check_settings(self, frame=0, max_pixels=1)
 
     @classmethod
     def named(cls, policy: "ImagePolicy | str | None") -> "ImagePolicy":
@@ -89,20 +76,51 @@ class ImagePolicy:
         name, *rest = [part.strip() for part in policy.split(",")]
         if "=" in name:
             name, rest = "auto", [name, *rest]
-        if name == "authors":
-            if rest:
-                raise InvalidSetting(
-                    f'the image policy "authors" takes no further fields, not {rest[0]!r}: the '
-                    "authors' code has no such choices"
-                )
+        if name == "authors" and not rest:
             return cls(as_authors=True)
-        return cls(window=name, **_fields(rest))
+        if name == "authors":
+            raise InvalidSetting(
+                f'the image policy "authors" takes no further fields, not {rest[0]!r}: the '
+                "authors' code has no such choices"
+            )
+        found: dict[str, Any] = {}
+        for part in rest:
+            field, equals, value = (piece.strip() for piece in part.partition("="))
+            field = field.replace("-", "_")
+            if not equals or field not in ("frame", "max_pixels", "other_modalities"):
+                raise InvalidSetting(
+                    "an image policy is a window's name, then frame=NUMBER, max_pixels=NUMBER or "
+                    f"other_modalities=accept, separated by commas; {part!r} is none of these"
+                )
+            if field in found:
+                raise InvalidSetting(f"the image policy states {field} twice")
+            try:
+                found[field] = value if field == "other_modalities" else int(value)
+            except ValueError:
+                raise InvalidSetting(f"{field} is a whole number, not {value!r}") from None
+        return cls(**{"window": name, **found})
+
+    def frame_of(self, count: int, noun: str, name: str) -> int:
+        """Return which of `count` frames to read.
+
+        Raises: UnreadableImage if the policy must name one, or names one that is absent.
+        """
+        if count == 1:
+            return 0
+        if self.frame is None:
+            raise UnreadableImage(
+                f"{name}: holds {count} {noun}; name one, counted from 0, with "
+                + how_to_set("frame", "NUMBER")
+            )
+        if self.frame >= count:
+            raise UnreadableImage(f"{name}: has no frame {self.frame}; it holds {count}")
+        return self.frame
 
     def signature(self) -> str:
         """Return the short text for a score's signature."""
         if self.as_authors:
             return "authors"
-        parts = [self.window]
+        parts: list[str] = [self.window]
         if self.frame is not None:
             parts.append(f"frame={self.frame}")
         if self.other_modalities != "refuse":
@@ -123,41 +141,13 @@ def how_to_set(field: str, value: str) -> str:
 LEAVE_OR_ACCEPT = "leave it out, or accept it with " + how_to_set("other_modalities", "accept")
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _fields(parts: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for part in parts:
-        field, equals, value = (piece.strip() for piece in part.partition("="))
-        field = field.replace("-", "_")
-        if not equals or field not in ("frame", "max_pixels", "other_modalities"):
-            raise InvalidSetting(
-                "an image policy is a window's name, then frame=NUMBER, max_pixels=NUMBER or "
-                f"other_modalities=accept, separated by commas; {part!r} is none of these"
-            )
-        if field in found:
-            raise InvalidSetting(f"the image policy states {field} twice")
-        found[field] = value if field == "other_modalities" else _number(field, value)
-    return found
-
-
-def _number(field: str, value: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise InvalidSetting(f"{field} is a whole number, not {value!r}") from None
-
-
 def full_range(values: NDArray[Any], low: float, high: float) -> NDArray[np.float32]:
     """Map `low` to 0 and `high` to 1; values beyond are clipped."""
     # float32 holds integers of 24 bits; deeper values lose digits only after the subtraction.
     wide = values.dtype.itemsize > 2 and values.dtype != np.float32
     scaled = np.subtract(values, low, dtype=np.float64 if wide else np.float32)
     np.divide(scaled, high - low, out=scaled)
-    np.clip(scaled, 0, 1, out=scaled)
-    pixels: NDArray[np.float32] = scaled.astype(np.float32, copy=False)
+    pixels: NDArray[np.float32] = np.clip(scaled, 0, 1).astype(np.float32, copy=False)
     return pixels
 
 

@@ -126,11 +126,22 @@ def radiograph_from_array(
     if values.dtype == np.bool_:
         values = values.astype(np.uint8) * np.uint8(255)
     if np.issubdtype(values.dtype, np.floating):
-        pixels = _checked_floats(values, name)
-        return Radiograph(pixels, Provenance(format=format, bits=32, window="as given"), name)
+        if not np.isfinite(values).all():
+            raise UnreadableImage(f"{name}: holds values that are not finite")
+        low, high = float(values.min()), float(values.max())
+        if low < -_ROUNDING or high > 1 + _ROUNDING:
+            raise UnreadableImage(
+                f"{name}: floating-point values must lie in [0, 1], these reach from {low:g} to "
+                f"{high:g}; scale them, or give integers of the stored type"
+            )
+        provenance = Provenance(format=format, bits=32, window="as given")
+        return Radiograph(full_range(values, 0, 1), provenance, name)
     if not np.issubdtype(values.dtype, np.integer):
         raise UnreadableImage(f"{name}: values of type {values.dtype} are not grey levels")
-    values = _narrowed(values)
+    if values.dtype.itemsize > 2 and values.min() >= 0:
+        # Arithmetic may have widened them.
+        for narrow in (np.uint16, np.uint8):
+            values = values.astype(narrow) if values.max() <= np.iinfo(narrow).max else values
     kind = np.iinfo(values.dtype)
     low, high, window = limits(values, policy.window, stored=(kind.min, kind.max), bits=kind.bits)
     provenance = Provenance(format=format, bits=kind.bits, window=window)
@@ -141,18 +152,11 @@ def radiograph_from_array(
     return Radiograph(full_range(values, low, high), provenance, name)
 
 
-def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
-    """Convert wider integers back to 8 or 16 bits, because arithmetic may have widened them."""
-    if values.dtype.itemsize > 2:
-        low, high = int(values.min()), int(values.max())
-        for narrow in (np.uint8, np.uint16):
-            if low >= 0 and high <= np.iinfo(narrow).max:
-                return values.astype(narrow)
-    return values
-
-
 def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Convert grey or colour to (height, width); equal channels give their exact values."""
+    """Convert grey or colour to (height, width); equal channels give their exact values.
+
+    Colours of 8 and 16 bits become what Pillow makes of them.
+    """
     colours = _channels_last(values, name)
     if colours.ndim == 2:
         return colours
@@ -161,7 +165,12 @@ def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
         np.array_equal(first, colours[..., 1]) and np.array_equal(first, colours[..., 2])
     ):
         return first
-    return _luma(colours[..., :3])
+    is_exact = colours.dtype in (np.uint8, np.uint16)
+    wide: Any = np.uint32 if is_exact else np.float64
+    grey = np.full(colours.shape[:2], 32768 if is_exact else 0, wide)
+    for channel, weight in enumerate(_LUMA):
+        grey += np.multiply(colours[..., channel], weight, dtype=wide)
+    return (grey >> 16 if is_exact else grey / 65536).astype(colours.dtype)
 
 
 def _channels_last(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -208,17 +217,6 @@ def _require_one_image(values: NDArray[Any], name: str) -> None:
         )
 
 
-def _luma(colours: NDArray[Any]) -> NDArray[Any]:
-    """Convert colours to grey of the same type; integers of 8 bits exactly as Pillow does."""
-    exact = colours.dtype in (np.uint8, np.uint16)
-    grey = np.full(colours.shape[:2], 32768 if exact else 0, np.uint32 if exact else np.float64)
-    for channel, weight in enumerate(_LUMA):
-        grey += np.multiply(colours[..., channel], weight, dtype=grey.dtype)
-    if exact:
-        return (grey >> 16).astype(colours.dtype)
-    return (grey / 65536).astype(colours.dtype)
-
-
 def too_elongated(height: int, width: int) -> bool:
     """Return True if an image is so elongated that padding it to a square would need gigabytes.
 
@@ -242,15 +240,3 @@ def check_size(shape: tuple[int, ...], policy: ImagePolicy, name: str) -> None:
         raise UnreadableImage(
             f"{name}: {width} x {height} pixels are too elongated for a radiograph; crop it"
         )
-
-
-def _checked_floats(values: NDArray[Any], name: str) -> NDArray[np.float32]:
-    if not np.isfinite(values).all():
-        raise UnreadableImage(f"{name}: holds values that are not finite")
-    low, high = float(values.min()), float(values.max())
-    if low < -_ROUNDING or high > 1 + _ROUNDING:
-        raise UnreadableImage(
-            f"{name}: floating-point values must lie in [0, 1], these reach from {low:g} to "
-            f"{high:g}; scale them, or give integers of the stored type"
-        )
-    return full_range(values, 0, 1)

@@ -14,20 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from vlscore.data.images.file_formats import head, is_dataset, is_dicom, opened
+from vlscore.data.images.file_formats import head, is_dataset, is_dicom, opened, refusing_damage
 from vlscore.data.images.policy import (
     LEAVE_OR_ACCEPT,
     ImagePolicy,
     full_range,
-    how_to_set,
     hushed,
 )
 from vlscore.data.images.radiograph import Radiograph, check_size, radiograph_from_array
 from vlscore.errors import UnreadableImage
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "JPEG2000", "PPM", "WEBP", "GIF")
-_TIFF_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
-_ORIENTATION, _UPRIGHT = 274, 1
+_TIFF_PHOTOMETRIC, _ORIENTATION = 262, 274
 
 _opening = threading.Lock()
 
@@ -38,70 +36,54 @@ def read_raster(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
     The EXIF orientation is applied, transparency is laid on black, colour becomes ITU-R 601 luma.
     Raises: UnreadableImage that names the file and the reason.
     """
-    try:
-        with _open(stream) as image:
-            check_size((image.height, image.width), policy, name)
-            _choose_frame(image, policy.frame, name)
-            return radiograph_from_pil(image, policy, name=name)
-    except UnidentifiedImageError:
-        raise UnreadableImage(
-            f"{name}: is no image that can be read; expected DICOM, PNG, JPEG or TIFF"
-        ) from None
-    except UnreadableImage:
-        raise
-    except Exception as error:  # decoders of untrusted bytes may raise any error
-        raise _damaged(name, error) from None
+    with refusing_damage(name, "image data"), _open(stream, name) as image:
+        check_size((image.height, image.width), policy, name)
+        # The other pictures of an MPO are thumbnails or the other eye of a stereo camera.
+        if image.format != "MPO" and (count := getattr(image, "n_frames", 1)) > 1:
+            image.seek(policy.frame_of(count, "images", name))
+        return radiograph_from_pil(image, policy, name=name)
 
 
 def radiograph_from_pil(image: Image.Image, policy: ImagePolicy, *, name: str) -> Radiograph:
     """Make an upright radiograph from a PIL image of any mode."""
     check_size((image.height, image.width), policy, name)
-    try:
+    with refusing_damage(name, "image data"):  # an opened file is decoded only now
         values = _stored_values(image, name)
-    except UnreadableImage:
-        raise
-    except Exception as error:  # an opened file is decoded only now
-        raise _damaged(name, error) from None
     return radiograph_from_array(values, policy, name=name, format=(image.format or "pil").lower())
 
 
-def _open(stream: Any) -> Image.Image:
+def _open(stream: BinaryIO, name: str) -> Image.Image:
     """Open an image of any size: `check_size` replaces Pillow's own check."""
     Image.init()
     with _opening:
         most, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
             return Image.open(stream, formats=_FORMATS)
+        except UnidentifiedImageError:
+            raise UnreadableImage(
+                f"{name}: is no image that can be read; expected DICOM, PNG, JPEG or TIFF"
+            ) from None
         finally:
             Image.MAX_IMAGE_PIXELS = most
 
 
-def _choose_frame(image: Image.Image, frame: int | None, name: str) -> None:
-    # The other pictures of an MPO are thumbnails or the other eye of a stereo camera.
-    frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
-    if frames == 1:
-        return
-    if frame is None:
-        raise UnreadableImage(
-            f"{name}: holds {frames} images; name one, counted from 0, with "
-            + how_to_set("frame", "NUMBER")
-        )
-    if not 0 <= frame < frames:
-        raise UnreadableImage(f"{name}: has no frame {frame}; it holds {frames}")
-    image.seek(frame)
-
-
 def _stored_values(image: Image.Image, name: str) -> NDArray[Any]:
     """Return grey or RGB values as stored, dense tissue bright."""
-    white_is_zero = _is_deep_white_is_zero(image)
+    # Pillow itself inverts TIFF files of 8 bits that store dense tissue as dark.
+    tags = getattr(image, "tag_v2", None) or {}
+    white_is_zero = image.mode.startswith(("I", "F")) and tags.get(_TIFF_PHOTOMETRIC) == 0
     # Only if needed: Pillow would also copy images that are upright.
-    if image.getexif().get(_ORIENTATION, _UPRIGHT) != _UPRIGHT:
+    if image.getexif().get(_ORIENTATION, 1) != 1:
         image = ImageOps.exif_transpose(image)
     if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
         transparent = image.mode == "PA" or "transparency" in image.info
         image = image.convert("RGBA" if transparent else "RGB")
     if image.mode in ("RGBA", "LA", "La", "RGBa"):
-        image = _on_black(image)
+        colour = "RGB" if image.mode.startswith("RGB") else "L"
+        with_alpha = image.convert("RGBA" if colour == "RGB" else "LA")
+        canvas = Image.new(colour, image.size, 0)
+        canvas.paste(with_alpha.convert(colour), mask=with_alpha.getchannel("A"))
+        image = canvas
     values = np.asarray(image)
     if image.mode == "I" and values.size and values.min() >= 0 and values.max() <= 65535:
         # Pillow widens 16-bit files to 32 bits; the file's own depth decides the window.
@@ -111,13 +93,6 @@ def _stored_values(image: Image.Image, name: str) -> NDArray[Any]:
     if white_is_zero:
         values = 1 - values if values.dtype.kind == "f" else np.invert(values)
     return values
-
-
-def _is_deep_white_is_zero(image: Image.Image) -> bool:
-    """Return True if a TIFF above 8 bits stores dense as dark; Pillow itself inverts the others."""
-    tags = getattr(image, "tag_v2", None)
-    deep = image.mode.startswith(("I", "F"))
-    return deep and tags is not None and tags.get(_TIFF_PHOTOMETRIC) == _WHITE_IS_ZERO
 
 
 def _floats_to_unit_range(values: NDArray[Any], name: str) -> NDArray[Any]:
@@ -130,21 +105,6 @@ def _floats_to_unit_range(values: NDArray[Any], name: str) -> NDArray[Any]:
     if low == high:
         raise UnreadableImage(f"{name}: every pixel has the value {low:g}; it shows nothing")
     return full_range(values, low, high)
-
-
-def _on_black(image: Image.Image) -> Image.Image:
-    colour = "RGB" if image.mode.startswith("RGB") else "L"
-    with_alpha = image.convert("RGBA" if colour == "RGB" else "LA")
-    canvas = Image.new(colour, image.size, 0)
-    canvas.paste(with_alpha.convert(colour), mask=with_alpha.getchannel("A"))
-    return canvas
-
-
-def _damaged(name: str, error: Exception) -> UnreadableImage:
-    return UnreadableImage(
-        f"{name}: the image data is damaged or truncated ({type(error).__name__}); "
-        "fetch or export the file again"
-    )
 
 
 def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) -> Radiograph:
@@ -180,17 +140,20 @@ def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
     if isinstance(image, bytes | bytearray | memoryview):
         return _read(io.BytesIO(image), policy, "bytes")
     if is_dataset(image):
-        from vlscore.data.images.dicom import radiograph_from_dataset
+        from vlscore.data.images.dicom import read_dicom
 
         with hushed():
-            return _picture(radiograph_from_dataset(image, policy, "pydicom Dataset"), policy)
+            return _picture(read_dicom(image, policy, "pydicom Dataset"), policy)
     if any(base.__module__ == "PIL.Image" for base in type(image).__mro__):
         with hushed():
             return _picture(radiograph_from_pil(image, policy, name="PIL image"), policy)
     if hasattr(image, "detach") and hasattr(image, "cpu"):
-        return _from_values(_numpy(image), policy, "tensor")
+        tensor = image.detach().cpu()
+        # numpy has no bfloat16.
+        values = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+        return _picture(radiograph_from_array(values, policy, name="tensor"), policy)
     if isinstance(image, np.ndarray):
-        return _from_values(image, policy, "array")
+        return _picture(radiograph_from_array(image, policy, name="array"), policy)
     if hasattr(image, "read"):
         return _from_open_file(image, policy)
     raise UnreadableImage(
@@ -223,17 +186,6 @@ def _from_open_file(file: Any, policy: ImagePolicy) -> Radiograph:
     if not isinstance(content, bytes):
         raise UnreadableImage(f"{name}: gives no bytes; open the file in binary mode")
     return _read(io.BytesIO(content), policy, name)
-
-
-def _from_values(values: NDArray[Any], policy: ImagePolicy, name: str) -> Radiograph:
-    return _picture(radiograph_from_array(values, policy, name=name), policy)
-
-
-def _numpy(tensor: Any) -> NDArray[Any]:
-    tensor = tensor.detach().cpu()
-    # numpy has no bfloat16.
-    values: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-    return values
 
 
 def _picture(radiograph: Radiograph, policy: ImagePolicy) -> Radiograph:

@@ -3,10 +3,9 @@
 `right` states every finding of the scene, in phrasings that no reference uses. `fluent` repeats
 most words of the reference, but with errors. Both are extremes, drawn by a rule and a seed:
 
-    python -m vlscore.data.phantom.demonstration FOLDER --studies 100 --seed 2026
+    python -m vlscore.data.phantom.demonstration FOLDER --count 100 --seed 2026
 """
 
-import argparse
 import csv
 import json
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from cyclopts import run
 
 from vlscore.core import atomic_write
 from vlscore.data.phantom.phantom_pairs import PhantomStudy, scene_at, study_record, write_png
@@ -93,19 +93,5 @@ def write_demonstration(folder: str | Path, *, seed: int, count: int) -> None:
             writer.writerows((name, id, each[name].errors.total) for id, each in studies.items())
 
 
-def main() -> None:
-    """Write the demonstration into the folder that is named."""
-    parser = argparse.ArgumentParser(
-        prog="python -m vlscore.data.phantom.demonstration",
-        description="Write synthetic studies with the reports of two generators: right in other "
-        "words, and fluent but wrong.",
-    )
-    parser.add_argument("folder", help="where to write")
-    parser.add_argument("--studies", type=int, default=100, help="how many (default 100)")
-    parser.add_argument("--seed", type=int, default=2026, help="of everything random")
-    options = parser.parse_args()
-    write_demonstration(options.folder, seed=options.seed, count=options.studies)
-
-
 if __name__ == "__main__":
-    main()
+    run(write_demonstration)

@@ -4,7 +4,7 @@ Scene k of a seed is the same whatever else is drawn.
 
 `write_dataset` writes radiographs in DICOM or PNG, and a table of reports and errors:
 
-python -m vlscore.data.phantom FOLDER --studies 100 --seed 7 --format dicom
+    python -m vlscore.data.phantom FOLDER --count 100 --seed 7 --format dicom
 """
 
 import hashlib
@@ -82,7 +82,7 @@ def write_dataset(
     split: Split = "train",
     size: int = 256,
 ) -> Path:
-    """Write `count` studies; return the path of studies.jsonl.
+    """Write `count` studies with reports in phrasings of `split`; return studies.jsonl.
 
     Columns: id, image, reference, candidate, errors (one number a ReXVal category).
     The same arguments give the same bytes.

@@ -4,6 +4,7 @@ Coordinates run from -1 to 1, x to the right of the picture and y downwards. The
 viewer: the patient's right side lies on the left of the picture.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -26,7 +27,8 @@ def render(scene: Scene, size: int = 256) -> NDArray[np.uint16]:
     canvas = _Canvas(scene.acquisition, size, {f.kind: f for f in scene.findings})
     canvas.draw_body()
     for finding in scene.findings:
-        _DRAW[finding.kind](canvas, finding)
+        if (draw := _DRAW.get(finding.kind)) is not None:
+            draw(canvas, finding)
     return canvas.expose()
 
 
@@ -225,23 +227,6 @@ def _draw_fracture(canvas: _Canvas, finding: PhantomFinding) -> None:
     canvas.add(canvas.stroke([(x - 0.03, y + 0.035), (x + 0.04, y + 0.01)], 0.008), -0.2)
 
 
-def _draw_endotracheal_tube(canvas: _Canvas, finding: PhantomFinding) -> None:
-    x = canvas.shift
-    canvas.add(canvas.stroke([(x, -1.0), (x, -0.32)], 0.012), 0.25)
-
-
-def _draw_nasogastric_tube(canvas: _Canvas, finding: PhantomFinding) -> None:
-    x = canvas.shift + 0.05
-    path = [(x, -1.0), (x, 0.45), (0.25, 0.68), (0.42, 0.72)]
-    canvas.add(canvas.stroke(path, 0.009), 0.25)
-
-
-def _draw_central_line(canvas: _Canvas, finding: PhantomFinding) -> None:
-    sign = canvas.sign(str(finding.side))
-    path = [(0.5 * sign, -1.0), (0.32 * sign, -0.66), (-0.09, -0.5), (-0.1, -0.05)]
-    canvas.add(canvas.stroke(path, 0.009), 0.25)
-
-
 def _draw_pacemaker(canvas: _Canvas, finding: PhantomFinding) -> None:
     sign = canvas.sign(str(finding.side))
     x, y = 0.55 * sign, -0.5
@@ -251,16 +236,34 @@ def _draw_pacemaker(canvas: _Canvas, finding: PhantomFinding) -> None:
     canvas.add(canvas.stroke(lead, 0.009), 0.25)
 
 
-def _draw_chest_tube(canvas: _Canvas, finding: PhantomFinding) -> None:
-    sign = canvas.sign(str(finding.side))
-    path = [(0.98 * sign, 0.3), (0.6 * sign, 0.16), (0.42 * sign, -0.42)]
-    canvas.add(canvas.stroke(path, 0.018), 0.22)
+# Kind of line -> its width, its density, and its path, by the direction of its side and the shift.
+_LINES: dict[str, tuple[float, float, Callable[[int, float], list[tuple[float, float]]]]] = {
+    "endotracheal_tube": (0.012, 0.25, lambda sign, x: [(x, -1.0), (x, -0.32)]),
+    "nasogastric_tube": (
+        0.009,
+        0.25,
+        lambda sign, x: [(x + 0.05, -1.0), (x + 0.05, 0.45), (0.25, 0.68), (0.42, 0.72)],
+    ),
+    "central_line": (
+        0.009,
+        0.25,
+        lambda sign, x: [(0.5 * sign, -1.0), (0.32 * sign, -0.66), (-0.09, -0.5), (-0.1, -0.05)],
+    ),
+    "chest_tube": (
+        0.018,
+        0.22,
+        lambda sign, x: [(0.98 * sign, 0.3), (0.6 * sign, 0.16), (0.42 * sign, -0.42)],
+    ),
+}
 
 
-def _is_in_the_anatomy(canvas: _Canvas, finding: PhantomFinding) -> None:
-    """Draw nothing: cardiomegaly and hyperinflation change the heart and lungs themselves."""
+def _draw_line(canvas: _Canvas, finding: PhantomFinding) -> None:
+    width, amount, path = _LINES[finding.kind]
+    points = path(canvas.sign(finding.side), canvas.shift)
+    canvas.add(canvas.stroke(points, width), amount)
 
 
+# Cardiomegaly and hyperinflation change the heart and lungs themselves.
 _DRAW = {
     "effusion": _draw_effusion,
     "pneumothorax": _draw_pneumothorax,
@@ -268,12 +271,7 @@ _DRAW = {
     "nodule": _draw_nodule,
     "atelectasis": _draw_atelectasis,
     "edema": _draw_edema,
-    "cardiomegaly": _is_in_the_anatomy,
     "fracture": _draw_fracture,
-    "hyperinflation": _is_in_the_anatomy,
-    "endotracheal_tube": _draw_endotracheal_tube,
-    "nasogastric_tube": _draw_nasogastric_tube,
-    "central_line": _draw_central_line,
     "pacemaker": _draw_pacemaker,
-    "chest_tube": _draw_chest_tube,
+    **dict.fromkeys(_LINES, _draw_line),
 }

@@ -1,20 +1,13 @@
-"""ReXGradient-160K and ReXrank's manifests, both published by rajpurkarlab.
+"""ReXGradient-160K: 160,000 studies of 79 sites in the United States.
 
-ReXGradient-160K (160,000 studies of 79 sites in the United States) is described in Zhang et al.
-2025 (arXiv 2505.00228) and https://huggingface.co/datasets/rajpurkarlab/ReXGradient-160K:
+Described in Zhang et al. 2025 (arXiv 2505.00228) and
+https://huggingface.co/datasets/rajpurkarlab/ReXGradient-160K:
 `metadata/train_metadata_view_position.json` (and `valid_`, `test_`) is one json object, study ->
 `PatientID`, `AccessionNumber`, `StudyInstanceUid`, `Indication`, `Comparison`, `Findings`,
 `Impression`, `ImagePath` (several, as `../deid_png/...`) and `ImageViewPosition`. The images are
 published as `deid_png.part00`, ...; joined and unpacked they are the folder `deid_png`.
-
-ReXrank's manifests (the studies of the leaderboard's data sets) are described in Zhang et al. 2024
-(arXiv 2411.15122) and https://github.com/rajpurkarlab/ReXrank, folder `data`: one json object,
-study -> `image_path`, `frontal_lateral`, `section_findings`, `section_impression`, `context`,
-`split`, `subject_id`; `open_studies` reads the same files directly. The data set is the file
-itself; the images' folder is a separate argument.
 """
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +19,6 @@ from vlscore.data.datasets.dataset_files import (
     frame_of,
     read_json,
 )
-from vlscore.data.rows import read_rows
 from vlscore.errors import InvalidTable
 
 if TYPE_CHECKING:
@@ -34,7 +26,6 @@ if TYPE_CHECKING:
 
 _PARTS = ("train", "valid", "test")
 _SECTIONS = ("Indication", "Comparison", "Findings", "Impression")
-_INDICATION = re.compile(r"Indication:\s*(.*?)\s*(?:Comparison:|$)", re.DOTALL | re.IGNORECASE)
 _VIEWS = {
     "postero_anterior": "PA",
     "postero-anterior": "PA",
@@ -84,52 +75,6 @@ class ReXGradient(Dataset):
     def _metadata(self, files: DatasetFiles, part: str) -> Path | None:
         names = (f"{part}_metadata_view_position.json", f"{part}_metadata.json")
         return files.find(*(f"{folder}{name}" for name in names for folder in ("metadata/", "")))
-
-
-class ReXrankManifest(Dataset):
-    """Reads a manifest of ReXrank; see this file's docstring."""
-
-    name = "rexrank"
-    description = "ReXrank's manifests: the leaderboard's studies with reports by section"
-    source = "https://github.com/rajpurkarlab/ReXrank"
-    licence = "of the data set that the studies are of"
-    needs = "the .json file of a manifest (give the file itself), and the images by --images"
-    sections = ("indication", "findings", "impression")
-    image_folders = ("", "files", "images")
-    image_suffixes = (".jpg", ".png", ".dcm")
-
-    def studies(self, files: DatasetFiles) -> "pd.DataFrame":
-        """Read the studies in the order of the file."""
-        if files.file is None:
-            raise InvalidTable(
-                f"{files.folder}: is a folder; give ReXrank's .json file itself, and the images' "
-                "folder by --images (images=)"
-            )
-        where = files.relative(files.file)
-        rows = []
-        for number, record in read_rows(files.file):
-            if isinstance(record, str):
-                files.leave_out(where, number, None, "study", DAMAGED)
-                continue
-            images = _images(record.get("image"), record.get("view"))
-            if images is None or record.get("id") is None:
-                files.leave_out(where, number, record.get("id"), "study", INCOMPLETE)
-                continue
-            context = _INDICATION.search(present_text(record.get("context")) or "")
-            rows.append(
-                {
-                    **images,
-                    "id": record["id"],
-                    "patient": record.get("subject_id"),
-                    "split": present_text(record.get("split")),
-                    "findings": present_text(record.get("section_findings")),
-                    "impression": present_text(record.get("section_impression")),
-                    "indication": present_text(context[1]) if context else None,
-                    "in_file": where,
-                    "in_row": number,
-                }
-            )
-        return frame_of(rows)
 
 
 def _images(paths: Any, views: Any) -> dict[str, list[Any]] | None:
