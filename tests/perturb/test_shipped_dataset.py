@@ -19,8 +19,8 @@ def test_it_is_made_again_byte_for_byte(tmp_path):
     table = write_dataset(
         tmp_path / "phantom",
         seed=int(options["--seed"]),
-        count=int(options["--studies"]),
-        split=options["--phrasings"],
+        count=int(options["--count"]),
+        split=options["--split"],
         size=32,
     )
     made = perturb(table, tmp_path / "made", PerturbationSettings(kinds=BUILT_KINDS)).folder
