@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from vlscore.metrics import compute, corpus_of_sums, find_metric
+from vlscore.errors import InvalidSetting
+from vlscore.metrics import (
+    RuleJudge,
+    compute,
+    corpus_of_sums,
+    find_metric,
+    find_metrics,
+    usable_metrics,
+)
 from vlscore.metrics.batch import Batch
 from vlscore.metrics.plan import Plan
 
@@ -50,3 +58,23 @@ def test_comparisons_can_be_left_out_of_metrics_that_read_findings(name):
     value = compute([metric], [without], [with_them])[str(metric)].item()
     assert value == 1.0
     assert "comparisons:ignored" in str(Plan([metric]).signature_of(metric))
+
+
+def test_one_option_leaves_comparisons_out_of_every_metric_that_reads_findings():
+    names = "findings-f1,judge,bleu-1,mirqi(positive=1)"
+    found = find_metrics(names, comparisons="ignored")
+    assert [metric.settings.get("comparisons") for metric in found] == [
+        *("ignored", "ignored", None, "ignored")
+    ]
+    with pytest.raises(InvalidSetting, match="change-f1 cannot leave comparisons out"):
+        find_metrics("bleu-1,change-f1", comparisons="ignored")
+    usable, left_out = usable_metrics(comparisons="ignored")
+    assert all(m.settings["comparisons"] == "ignored" for m in usable if m.uses_findings)
+    assert "cannot leave comparisons out" in left_out["change-f1"]
+
+
+def test_the_judge_by_rules_states_that_it_ignores_comparisons():
+    judge = RuleJudge(comparisons="ignored")
+    assert judge.name.endswith("comparisons:ignored")
+    assert not judge.judge("Effusion.", "New effusion.").errors
+    assert RuleJudge().judge("Effusion.", "New effusion.").errors

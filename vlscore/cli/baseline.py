@@ -20,7 +20,7 @@ def baseline(
         BaselineSettings, options(without=("first", "by_section", "threshold"))
     ] = BaselineSettings(),
     table: TableOptions = TableOptions(),
-    encoding: Annotated[EncoderOptions, options(without=("C",))] = EncoderOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C", "comparisons"))] = EncoderOptions(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
     """Write candidates of a generator that every model should beat.

@@ -31,7 +31,7 @@ def calibrate(
     seed: int = 0,
     write_card: bool = False,
     table: TableOptions = TableOptions(),
-    encoding: Annotated[EncoderOptions, options(without=("C",))] = EncoderOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C", "comparisons"))] = EncoderOptions(),
     output: Annotated[OutputOptions, options(without=("overwrite", "report"))] = OutputOptions(),
 ) -> None:
     """Measure C, the area at which VLScore is 0, for an encoder.

@@ -33,7 +33,9 @@ def claims(
     rate: float = 0.1,
     settings: Annotated[EvidenceSettings, options(FITTING)] = EvidenceSettings(),
     table: TableOptions = TableOptions(),
-    encoding: Annotated[EncoderOptions, options(without=("C", "section"))] = EncoderOptions(),
+    encoding: Annotated[
+        EncoderOptions, options(without=("C", "comparisons", "section"))
+    ] = EncoderOptions(),
     output: Annotated[OutputOptions, options(without=("report",))] = OutputOptions(),
 ) -> None:
     """Judge every claim of the reports by the images.

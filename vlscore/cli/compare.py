@@ -166,7 +166,7 @@ def _every_metric(
             "an encoder is named, but no table has a column of images, or --text-only is used; "
             "name metrics of embeddings that need no image with --metrics"
         )
-    found, left_out = usable_metrics(example)
+    found, left_out = usable_metrics(example, encoding.comparisons)
     if left_out and not quiet:
         print_left_out(left_out)
     return Scorer(embedder, metrics=found, text_policy=encoding.policy(), C=C)

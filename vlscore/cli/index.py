@@ -34,7 +34,9 @@ def build(
     images: bool = False,
     approximate: str | None = None,
     source: TableOptions = TableOptions(),
-    encoding: Annotated[EncoderOptions, options(without=("C", "views"))] = EncoderOptions(),
+    encoding: Annotated[
+        EncoderOptions, options(without=("C", "comparisons", "views"))
+    ] = EncoderOptions(),
     output: Annotated[OutputOptions, options(without=("report", "as_json"))] = OutputOptions(),
 ) -> None:
     """Embed a corpus into an index; equal texts are embedded once, with all their ids.

@@ -127,18 +127,21 @@ def judge(
     """
     from vlscore.data import TextPolicy, count_rows
     from vlscore.evaluation import judge as compute_judgements
+    from vlscore.metrics import RuleJudge
 
     columns = renamed(rename, "id", "reference", "candidate", "age", "indication")
     age, indication = columns.pop("age", "age"), columns.pop("indication", "indication")
     embedder = None if evidence is None else encoding.embedder()
     judged_by, prices = language_model.judge(), language_model.token_prices()
     if judged_by is not None:
+        if encoding.comparisons is not None:
+            raise InvalidSetting("--comparisons is an option of the judge by rules: leave it out")
         echo(f"reports go to {judged_by.model}", err=True)
     with row_progress(count_rows(studies), "judging", quiet=output.is_silent) as on_progress:
         result = compute_judgements(
             studies,
             out,
-            judge=judged_by,
+            judge=judged_by or RuleJudge(comparisons=encoding.comparisons),
             evidence=evidence,
             embedder=embedder,
             trust=trust,

@@ -48,7 +48,9 @@ def oracle(
     no_check: bool = False,
     search: Annotated[OracleSettings, options(Group("Search", sort_key=1))] = OracleSettings(),
     table: TableOptions = TableOptions(),
-    encoding: IndexEncoderOptions = IndexEncoderOptions(),
+    encoding: Annotated[
+        IndexEncoderOptions, options(without=("comparisons",))
+    ] = IndexEncoderOptions(),
     out: OptionalOut = None,
     output: OutputOptions = OutputOptions(),
 ) -> None:

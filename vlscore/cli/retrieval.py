@@ -22,7 +22,7 @@ def retrieval(
     /,
     *,
     table: TableOptions = TableOptions(),
-    encoding: Annotated[EncoderOptions, options(without=("C",))] = EncoderOptions(),
+    encoding: Annotated[EncoderOptions, options(without=("C", "comparisons"))] = EncoderOptions(),
     out: OptionalOut = None,
     output: OutputOptions = OutputOptions(),
 ) -> None:

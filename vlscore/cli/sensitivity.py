@@ -75,6 +75,7 @@ def sensitivity(
             studies=opened,
             text_policy=encoding.section,
             C=encoding.C,
+            comparisons=encoding.comparisons,
             figure=figure,
             format=format,
             workers=encoding.decoders(),

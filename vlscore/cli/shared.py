@@ -12,7 +12,7 @@ import re
 import typing
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 import cyclopts
 from cyclopts import Group, Parameter
@@ -150,6 +150,7 @@ GreyLevels = Annotated[
         READING,
     ),
 ]
+Comparisons = Annotated[Literal["ignored"] | None, Parameter(group=READING)]
 Views = Annotated[
     str,
     described(
@@ -197,6 +198,7 @@ class EncoderOptions:
         C: Area that scores 0 under vlscore. Default: the encoder's.
         precision: fp32; bf16, where the hardware has units for it; fp16, on GPUs.
         batch_size: Images in one forward pass. Default: 16 on a CPU, by its memory on a GPU.
+        comparisons: ignored: leave comparisons with earlier examinations out.
         no_cache: Neither read nor write the cache; `vlscore cache info` shows it.
     """
 
@@ -207,6 +209,7 @@ class EncoderOptions:
     device: Device = None
     precision: str = "fp32"
     batch_size: PositiveInt | None = None
+    comparisons: Comparisons = None
     no_cache: bool = False
     workers: Workers = None
     image_policy: GreyLevels = "auto"
@@ -267,8 +270,10 @@ class EncoderOptions:
         return {"image_policy": self.image_policy, "views": self.views}
 
     def _scorer(self, metrics: Any, quiet: bool, **read: Any) -> "Scorer":
-        from vlscore.metrics import Scorer
+        from vlscore.metrics import Scorer, find_metrics
 
+        if self.comparisons is not None:
+            metrics = find_metrics(metrics or "vlscore", self.comparisons)
         settings = {"metrics": metrics, "C": self.C, **self._settings(), **read}
         with without_warnings():
             scorer = Scorer(self.encoder, **settings)

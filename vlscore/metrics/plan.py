@@ -29,7 +29,7 @@ from vlscore.metrics.batch import (
 from vlscore.metrics.library.embedded import constant_of
 from vlscore.metrics.memo import Memo
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.registry import METRICS, find_metric, find_metrics
+from vlscore.metrics.registry import METRICS, find_metric, find_metrics, without_comparisons
 
 if TYPE_CHECKING:
     from typing import Self
@@ -256,11 +256,13 @@ def support_of_sums(metric: Metric, sums: Values) -> dict[str, int]:
 
 
 def usable_metrics(
-    embeddings: EmbeddingTriples | None = None,
+    embeddings: EmbeddingTriples | None = None, comparisons: str | None = None
 ) -> tuple[list[Metric], dict[str, str]]:
     """Return the free metrics that can run here without settings, and why others cannot.
 
-    Args: embeddings: embeddings of any length; None if metrics of embeddings cannot run.
+    Args:
+        embeddings: embeddings of any length; None if metrics of embeddings cannot run.
+        comparisons: as of `find_metrics`.
     Returns: metrics, and name -> reason for each metric that is left out.
     """
     usable: list[Metric] = []
@@ -270,6 +272,11 @@ def usable_metrics(
             reason: str | None = f"it runs only if it is named, because {_COSTS[metric.cost]}"
         else:
             reason = metric.missing() or lacks(metric, embeddings)
+        if reason is None and comparisons is not None:
+            try:
+                metric = without_comparisons(metric)
+            except InvalidSetting as error:
+                reason = str(error)
         if reason is None:
             usable.append(metric)
         else:

@@ -154,12 +154,14 @@ def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -
     return find_metric(name)
 
 
-def find_metrics(names: Any) -> tuple[Metric, ...]:
+def find_metrics(names: Any, comparisons: str | None = None) -> tuple[Metric, ...]:
     """Return metrics from one name or Metric, or several; each once, in order.
 
     Names may be separated by commas; "text", "image" and "bleu" are groups of several metrics
     (`vlscore.metrics.registry`).
 
+    Args: comparisons: "ignored": metrics that read findings leave comparisons with earlier
+        examinations out of both reports; see `without_comparisons`.
     Raises: those of `find_metric`; InvalidSetting if there is no name.
 
     >>> [str(metric) for metric in find_metrics("cosine,bleu-4(smoothing=exp,tokens=cxr)")]
@@ -171,7 +173,25 @@ def find_metrics(names: Any) -> tuple[Metric, ...]:
     found = tuple(dict.fromkeys(metric for name in given for metric in _named(name)))
     if not found:
         raise InvalidSetting("no metric is named; `vlscore metrics` lists all names")
-    return found
+    return found if comparisons is None else tuple(map(without_comparisons, found))
+
+
+def without_comparisons(metric: Metric) -> Metric:
+    """Return the metric with comparisons left out, if it reads findings.
+
+    Raises: InvalidSetting for a metric that measures nothing else, such as change-f1.
+
+    >>> from vlscore.metrics import find_metric
+    >>> [str(without_comparisons(find_metric(name))) for name in ("bleu-4", "findings-f1")]
+    ['bleu-4', 'findings-f1(comparisons=ignored)']
+    """
+    if not metric.uses_findings:
+        return metric
+    if "comparisons" not in metric.settings:
+        raise InvalidSetting(
+            f"{metric} cannot leave comparisons out: it measures them; name other metrics"
+        )
+    return metric(comparisons="ignored")
 
 
 def paper_name(value: str) -> str:

@@ -56,6 +56,7 @@ def sensitivity(
     studies: StudyTable | None = None,
     text_policy: TextPolicy | str | None = None,
     C: float | None = None,
+    comparisons: str | None = None,
     values: str | Path | None = None,
     lower_is_better: Sequence[str] = (),
     swap_images: bool = False,
@@ -79,6 +80,8 @@ def sensitivity(
         studies: with the images of the perturbed studies, for metrics that look at them.
         text_policy: what of the reports is compared, by every metric.
         C: constant of VLScore; default: the encoder's.
+        comparisons: "ignored": metrics that read findings leave comparisons with earlier
+            examinations out of both reports.
         values: table of values computed elsewhere, with the columns study_id, kind, and
             NAME.original and NAME.perturbed of each metric; rows of one study and kind are in the
             order of the perturbations.
@@ -106,7 +109,7 @@ def sensitivity(
     if studies is not None and embedder is None:
         raise InvalidSetting("only an encoder uses the studies' images; name one (--encoder)")
     path, pairs = pairs_file(perturbations), read_pairs(perturbations)
-    chosen, left_out = _chosen(metrics, embedder, studies is not None, C)
+    chosen, left_out = _chosen(metrics, embedder, studies is not None, C, comparisons)
     scorer = Scorer(embedder, metrics=chosen, text_policy=text_policy, C=C)
     in_sample = reading_by_own_rules(scorer)
     check_names(values, lower_is_better, lower_is_better)
@@ -169,7 +172,11 @@ def sensitivity(
 
 
 def _chosen(
-    names: Any, embedder: "StudyEmbedder | None", has_images: bool, C: float | None
+    names: Any,
+    embedder: "StudyEmbedder | None",
+    has_images: bool,
+    C: float | None,
+    comparisons: str | None,
 ) -> tuple[Sequence[Metric], dict[str, str]]:
     """Return the metrics to compute, and why others of the default cannot be."""
     triples = None
@@ -181,11 +188,11 @@ def _chosen(
             none if has_images else None, none, none, embedder.signature, C or embedder.C
         )
     if names is None:
-        found, left_out = usable_metrics(triples)
+        found, left_out = usable_metrics(triples, comparisons)
         if not found:
             raise InvalidSetting("no metric can be computed here: name an encoder or the studies")
         return found, left_out
-    chosen = find_metrics(names)
+    chosen = find_metrics(names, comparisons)
     for metric in chosen:
         if (reason := lacks(metric, triples)) is not None:
             raise InvalidSetting(

@@ -236,14 +236,15 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
     Raises: InvalidLexicon naming file and entry.
     """
     lexicon = load_lexicon(further=folder / "words.toml")
-    content = b"".join((folder / name).read_bytes() for name in FILES)
     try:
         concepts, of_observation, refined = _concepts(_read(folder, "concepts.toml"), lexicon)
         relations = _read(folder, "relations.toml")
         coarser, signs, kin = _relations(relations, concepts)
         places = _read(folder, "positions.toml")
         levels = places["severity"]
+        patients = tuple(_patients(_read(folder, "patients.toml"), concepts))
         grave = _known(places["grave"]["concepts"], concepts, "positions.toml")
+        content = b"".join((folder / name).read_bytes() for name in FILES)
         return JudgeTables(
             lexicon=lexicon,
             concepts=concepts,
@@ -266,7 +267,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
                 for pair in ((one, other), (other, one))
             },
             grave_devices=dict.fromkeys(grave, int(places["grave"]["raise"])),
-            patients=tuple(_patients(_read(folder, "patients.toml"), concepts)),
+            patients=patients,
             digest=hashlib.sha256(content).hexdigest()[:12],
         )
     except (KeyError, TypeError) as error:

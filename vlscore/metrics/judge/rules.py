@@ -14,6 +14,7 @@ from vlscore.metrics.judge.judged_changes import (
     change_severity,
     compared_quote,
     lone_change_errors,
+    uncompared,
 )
 from vlscore.metrics.judge.judgement import (
     UNKNOWN,
@@ -62,20 +63,24 @@ class Grade:
 class RuleJudge:
     """Judge that compares the statements of two reports by rules, and names each difference.
 
-    Args: tables: significance, relations and words; default: the shipped ones.
+    Args:
+        tables: significance, relations and words; default: the shipped ones.
+        comparisons: "ignored": comparisons with earlier examinations are no errors.
 
     >>> judgement = RuleJudge().judge("Small left effusion.", "Large left effusion. Edema.")
     >>> [(str(e.category), e.severity, e.finding) for e in judgement.errors]
     [('wrong_severity', 4, 'pleural effusion'), ('omitted_finding', 3, 'edema')]
     """
 
-    def __init__(self, tables: JudgeTables | None = None) -> None:
+    def __init__(self, tables: JudgeTables | None = None, comparisons: str | None = None) -> None:
         self.tables = tables or load_tables()
+        self.comparisons = comparisons
 
     @property
     def name(self) -> str:
         """Return what the numbers depend on: "rules", version, extraction, digest of the tables."""
-        return f"rules@{__version__}+{extraction_name()}+{self.tables.digest}"
+        name = f"rules@{__version__}+{extraction_name()}+{self.tables.digest}"
+        return name if self.comparisons is None else f"{name}+comparisons:{self.comparisons}"
 
     def judge(self, candidate: str, reference: str, patient: Patient = UNKNOWN) -> Judgement:
         """Return the errors of a candidate report against its reference.
@@ -109,6 +114,8 @@ class RuleJudge:
         self, candidate: ReportStatements, reference: ReportStatements, patient: Patient = UNKNOWN
     ) -> Judgement:
         """Return the errors of a candidate from the statements of both reports."""
+        if self.comparisons is not None:
+            candidate, reference = uncompared(candidate), uncompared(reference)
         return _ReportComparison(candidate, reference, patient, self.tables).judgement()
 
 

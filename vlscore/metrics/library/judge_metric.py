@@ -4,7 +4,7 @@ It uses the two reports alone: neither the patient's age nor the indication.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from vlscore.metrics.judge.judgement import Judgement
     from vlscore.metrics.judge.model_judge import ModelJudge
     from vlscore.metrics.judge.rules import RuleJudge
-    from vlscore.metrics.judge.statements import ReportStatements
 
 
 class JudgeScore(Metric):
@@ -109,15 +108,10 @@ class JudgeScore(Metric):
 
     def _judged(self, batch: Batch) -> "list[Judgement | VLScoreError]":
         if not self._asks_model:
-            from vlscore.metrics.judge.judged_changes import uncompared
-
             texts = [text for pair in batch.pairs() for text in pair]
             read = batch.memo.read(_statements, texts)
-            pairs: Iterable[tuple[ReportStatements, ReportStatements]]
-            pairs = zip(read[::2], read[1::2], strict=True)
-            if self.comparisons == "ignored":
-                pairs = ((uncompared(one), uncompared(other)) for one, other in pairs)
-            return [_rules().compare(candidate, reference) for candidate, reference in pairs]
+            rules = _rules(self.comparisons)
+            return [rules.compare(*pair) for pair in zip(read[::2], read[1::2], strict=True)]
         from vlscore.metrics.judge.judgement import JudgeCase
 
         judge = self._model_judge(batch.memo.cache)
@@ -156,10 +150,10 @@ class JudgeScore(Metric):
 
 
 @cache
-def _rules() -> "RuleJudge":
+def _rules(comparisons: str | None = None) -> "RuleJudge":
     from vlscore.metrics.judge.rules import RuleJudge
 
-    return RuleJudge()
+    return RuleJudge(comparisons=comparisons)
 
 
 def _statements(texts: Sequence[str]) -> list[Any]:
