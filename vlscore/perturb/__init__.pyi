@@ -11,6 +11,7 @@ from .edits import apply_edits as apply_edits
 from .generate import default_standard_normal as default_standard_normal
 from .generate import perturb_report as perturb_report
 from .generate import perturbations_of as perturbations_of
+from .generate import standard_normal_of as standard_normal_of
 from .generate import why_nothing as why_nothing
 from .kinds.removals import remove_sentences as remove_sentences
 from .lexicons import discourse as discourse
@@ -21,4 +22,3 @@ from .registry import kinds_named as kinds_named
 from .run import PerturbedTable as PerturbedTable
 from .run import lexicons_digest as lexicons_digest
 from .run import perturb as perturb
-from .run import standard_normal_of as standard_normal_of

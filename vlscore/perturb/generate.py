@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from vlscore.core import resource_path
-from vlscore.findings import Category, Polarity, ReportFindings, Sentence, read_lexicon
+from vlscore.findings import Category, Polarity, Sentence, extract, read_lexicon
 from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
 from vlscore.perturb.effects import consistent
 from vlscore.perturb.lexicons import discourse, entry_of
@@ -51,44 +51,36 @@ def recipe() -> Recipe:
     return entry_of(Recipe, table, topics=topics)
 
 
-class NormalSentences:
-    """Counts the normal sentences of a corpus, in bounded memory."""
+def standard_normal_of(reports: Iterable[str]) -> str:
+    """Return the standard normal report of a corpus: its most common sentence on each topic.
 
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._denied: dict[str, frozenset[str]] = {}
+    A topic without such a sentence has the default of `perturbations/standard_normal.toml`.
 
-    def add(self, findings: ReportFindings) -> None:
-        """Count the sentences of one report."""
+    >>> standard_normal_of([]).split(". ")[0]
+    'The heart is normal in size'
+    """
+    counts: Counter[str] = Counter()
+    denied: dict[str, frozenset[str]] = {}
+    for report in reports:
+        findings = extract(report)
         for sentence in findings.sentences:
             said = _normal_sentence(findings.text, sentence)
-            if said is None:
-                continue
-            self._counts[said] += 1
-            self._denied[said] = frozenset(f.observation for f in sentence.findings)
-        if len(self._counts) > _REMEMBERED:
-            self._forget()
-
-    def report(self) -> str:
-        """Return the standard normal report of what was counted; the defaults where nothing was.
-
-        >>> NormalSentences().report().split(". ")[0]
-        'The heart is normal in size'
-        """
-        return " ".join(self._most_common(topic) or topic.default for topic in recipe().topics)
-
-    def _most_common(self, topic: NormalTopic) -> str | None:
+            if said is not None:
+                counts[said] += 1
+                denied[said] = frozenset(f.observation for f in sentence.findings)
+        if len(counts) > _REMEMBERED:
+            counts = Counter({said: n for said, n in counts.items() if n > 1})
+            denied = {said: denied[said] for said in counts}
+    found = []
+    for topic in recipe().topics:
         fit = [
             (-count, said)
-            for said, count in self._counts.items()
+            for said, count in counts.items()
             if count >= recipe().least_often
-            and topic.denies <= self._denied[said] <= topic.denies | topic.settles
+            and topic.denies <= denied[said] <= topic.denies | topic.settles
         ]
-        return f"{min(fit)[1]}." if fit else None
-
-    def _forget(self) -> None:
-        self._counts = Counter({said: n for said, n in self._counts.items() if n > 1})
-        self._denied = {said: self._denied[said] for said in self._counts}
+        found.append(f"{min(fit)[1]}." if fit else topic.default)
+    return " ".join(found)
 
 
 def _normal_sentence(text: str, sentence: Sentence) -> str | None:
@@ -109,7 +101,7 @@ def _normal_sentence(text: str, sentence: Sentence) -> str | None:
 @cache
 def default_standard_normal() -> str:
     """Return the sentences that replace a normal report where there is no corpus."""
-    return NormalSentences().report()
+    return standard_normal_of([])
 
 
 # After so many refusals on end a kind gives a report up, so that time stays linear in its length.

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +19,8 @@ from vlscore.core import (
 )
 from vlscore.data import BadRow, Report, ReportTable, open_reports
 from vlscore.errors import InvalidTable
-from vlscore.findings import extract
 from vlscore.perturb.edits import PerturbationSettings
-from vlscore.perturb.generate import NormalSentences, perturbations_of, why_nothing
+from vlscore.perturb.generate import perturbations_of, standard_normal_of, why_nothing
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import Kind, NeedsStandardNormal, kinds_named
 from vlscore.stats import Failure, Result, TextTable
@@ -122,14 +120,6 @@ def perturb(
     with ResultFolder(out, key, overwrite=overwrite) as results:
         record = results.record or results.finish(write)
     return PerturbedTable(results.out, record, results.unchanged, tuple(table.notes))
-
-
-def standard_normal_of(reports: Iterable[str]) -> str:
-    """Return the standard normal report of a corpus, by `perturbations/standard_normal.toml`."""
-    sentences = NormalSentences()
-    for report in reports:
-        sentences.add(extract(report))
-    return sentences.report()
 
 
 def _write(

@@ -107,7 +107,10 @@ class TextTable:
         blocks = ["\n".join(_aligned(shown, columns)) for columns in _blocks(shown, width)]
         body = "\n\n".join(blocks)
         caption = self._caption("*")
-        below = [_wrapped(printable(caption), width)] if caption else []
+        below = []
+        if caption:
+            text = printable(caption)
+            below = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
         return "\n".join([*([printable(self.title)] if self.title else []), body, *below])
 
     def markdown(self) -> str:
@@ -132,8 +135,11 @@ class TextTable:
 
         It needs the packages booktabs and graphicx.
         """
+        title, caption = self.title, self._caption("Bold")
+        if title and caption:
+            title = f"{title.rstrip('.')}."
         return float_of(
-            self._titles(),
+            f"{title} {caption}".strip(),
             self.columns,
             self.rows,
             bold=self.best,
@@ -155,15 +161,6 @@ class TextTable:
         lacking = any(NO_INTERVAL in cell for row in self.rows for cell in row)
         parts = (f"{best}: best." if self.best else "", self.caption, _WHY_NONE if lacking else "")
         return " ".join(filter(None, parts))
-
-    def _titles(self) -> str:
-        """Return title and caption in one text."""
-        caption = self._caption("Bold")
-        return (
-            f"{self.title.rstrip('.')}. {caption}"
-            if self.title and caption
-            else (self.title or caption)
-        )
 
     def _sign(self, row: int, column: int) -> str:
         return self.signs[row][column] if self.signs else ""
@@ -261,10 +258,6 @@ def _aligned(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[str]
         ).rstrip()
         for row in rows
     ]
-
-
-def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _pipes(texts: Sequence[str]) -> str:

@@ -68,11 +68,6 @@ class Question:
         return number
 
 
-def error_questions() -> list[Question]:
-    """Return a question for each category of errors and significance (Yu et al. 2023)."""
-    return [Question(name, ERRORS, name) for name in COUNTS]
-
-
 def questions_of(asks: Sequence[str], dimensions: Path | None = None) -> list[Question]:
     """Return the questions of some kinds.
 
@@ -95,7 +90,7 @@ def questions_of(asks: Sequence[str], dimensions: Path | None = None) -> list[Qu
     found: list[Question] = []
     for ask in asks:
         if ask == ERRORS:
-            found += error_questions()
+            found += [Question(name, ERRORS, name) for name in COUNTS]
         elif ask == DIMENSIONS:
             found += read_dimensions(dimensions or _DIMENSIONS_FILE)
         else:
