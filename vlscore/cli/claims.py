@@ -58,7 +58,9 @@ def claims(
     from vlscore.data import count_rows
     from vlscore.evaluation import claims as judge_claims
 
-    total = count_rows(studies)
+    read = (studies, *(() if evidence else (fit, calibrate)))
+    counts = [count_rows(path) for path in read if path is not None]
+    total = None if None in counts else sum(filter(None, counts))
     embedder = encoding.embedder()
     quiet, also = output.is_silent, cache_hits(embedder)
     with row_progress(total, "embedding", quiet=quiet, also=also) as on_progress:

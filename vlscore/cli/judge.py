@@ -137,7 +137,10 @@ def judge(
         if encoding.comparisons is not None:
             raise InvalidSetting("--comparisons is an option of the judge by rules: leave it out")
         echo(f"reports go to {judged_by.model}", err=True)
-    with row_progress(count_rows(studies), "judging", quiet=output.is_silent) as on_progress:
+    total = count_rows(studies)
+    if total is not None and evidence is not None:
+        total *= 2  # images are read first
+    with row_progress(total, "judging", quiet=output.is_silent) as on_progress:
         result = compute_judgements(
             studies,
             out,

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,6 +111,7 @@ def claims(
         evidence: evidence.npz of an earlier call in place of `fit`.
         rate: false discovery rate.
         settings: how evidence is fitted.
+        on_progress: called with (rows of all tables that are embedded, rows failed).
 
     Returns: the result with the frame "findings", one row a finding.
     Raises: InvalidTable, InvalidSetting: an input cannot be used; `out` holds another run.
@@ -145,18 +146,28 @@ def claims(
         "labels": [file_digest(Path(path)) for path in labels],
     }
 
+    rows_read = 0
+
+    def embedded(table: StudyTable) -> ImageTable:
+        """Embed the images of a table; progress counts the rows of all tables."""
+        nonlocal rows_read
+        before = rows_read
+        found = embed_images_of(
+            table, embedder, workers, lambda done, failed: on_progress(before + done, failed)
+        )
+        rows_read += len(found.studies) + len(found.failed)
+        return found
+
     def compute(path: Path) -> Content:
         if evidence is not None:
             found = read_evidence(evidence, str(embedder.signature))
             failed: list[Failure] = []
         else:
             assert fit is not None
-            found, failed = _fitted(
-                embedder, fit, calibrate, labels, settings, columns, workers, on_progress
-            )
+            found, failed = _fitted(embedder, embedded, fit, calibrate, labels, settings, columns)
         found.save(path / EVIDENCE)
         began = time.monotonic()
-        images = embed_images_of(table, embedder, workers, on_progress)
+        images = embedded(table)
         seconds = time.monotonic() - began
         rows = claim_rows(found, images, rate)
         content = _content(found, rows, images, rate)
@@ -266,13 +277,12 @@ def read_claim_labels(path: str | Path) -> dict[str, dict[str, int | None]]:
 
 def _fitted(
     embedder: StudyEmbedder,
+    embedded: Callable[[StudyTable], ImageTable],
     fit: str | Path,
     calibrate: str | Path | None,
     labels: Iterable[str | Path],
     settings: EvidenceSettings,
     columns: ColumnNames | None,
-    workers: int,
-    on_progress: OnProgress,
 ) -> tuple[ImageEvidence, list[Failure]]:
     """Return the evidence of the tables to fit and to calibrate, and their failed rows."""
     known: dict[str, dict[str, int | None]] = {}
@@ -285,7 +295,7 @@ def _fitted(
         table = open_studies(
             path, needs={"image"}, wants={"reference"}, columns=columns, also=also, unique=False
         )
-        images = embed_images_of(table, embedder, workers, on_progress)
+        images = embedded(table)
         failed.extend(Failure(str(path), row.id or "", row.reason) for row in images.failed)
         return cases_of(images, known, settings.group_column, embedder.views == WITH_PRIOR)
 

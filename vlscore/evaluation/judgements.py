@@ -142,10 +142,13 @@ def judge(
     work = _JudgeWork(judge, text_policy, (age_column, indication_column), trust)
 
     def compute(folder: Path) -> Content:
+        show, rows_read = on_progress or no_progress, 0
         if evidence is not None:
             assert embedder is not None
-            work.look(table, embedder, evidence, workers, on_progress or no_progress)
-        totals = work.write(table, folder / JUDGEMENTS, on_progress or no_progress)
+            rows_read = work.look(table, embedder, evidence, workers, show)
+        totals = work.write(
+            table, folder / JUDGEMENTS, lambda done, failed: show(rows_read + done, failed)
+        )
         if not len(totals):
             raise InvalidTable(f"{table.path}: no row could be judged")
         frames, tables = _summary(totals, work.severities)
@@ -226,8 +229,8 @@ class _JudgeWork:
         evidence: str | Path,
         workers: int,
         on_progress: OnProgress,
-    ) -> None:
-        """Read what the image of each row says about findings.
+    ) -> int:
+        """Read what the image of each row says about findings; return the number of rows.
 
         Raises: InvalidSetting for evidence of another encoder; InvalidTable without any image.
         """
@@ -238,6 +241,7 @@ class _JudgeWork:
         said = findings_seen(found, images.vectors["image"].double().numpy())
         self.seen = {each.row: one for each, one in zip(images.studies, said, strict=True)}
         self.seen |= {each.row: each.reason for each in images.failed}
+        return len(self.seen)
 
     def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
         """Write each study's errors as a line; return its scores, and errors by category."""
