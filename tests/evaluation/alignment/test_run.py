@@ -9,7 +9,7 @@ from PIL import Image
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import aligned, make_radpref, make_rexval, rated, write_csv
 from vlscore.data import open_studies
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation import read_ratings
 from vlscore.evaluation.alignment.run import columns_named, split_values
 from vlscore.metrics import Scorer, find_metric
@@ -71,16 +71,6 @@ def test_files_hold_what_was_computed(pairs, tmp_path):
         assert "n" in heads.split() or "(n)" in heads or "n in parentheses" in table.caption
 
 
-def test_a_second_call_changes_nothing_and_other_settings_are_refused(pairs, tmp_path):
-    scorer = Scorer(metrics="bleu-1")
-    first = aligned(pairs, tmp_path / "out", scorer=scorer, resamples=30)
-    again = aligned(pairs, tmp_path / "out", scorer=scorer, resamples=30)
-    assert again.unchanged
-    assert again.content == first.content
-    with pytest.raises(InvalidSetting, match="resamples"):
-        aligned(pairs, tmp_path / "out", scorer=scorer, resamples=31)
-
-
 def test_pairs_of_ones_own_need_no_file_and_are_told_apart(tmp_path):
     texts = ("Clear.", "Edema.", "Clear lungs.")
     own = rated({"errors": [[0, 2, 1]]}, texts=texts, references=("Clear.",) * 3)
@@ -110,38 +100,6 @@ def test_values_from_a_table_join_those_computed(pairs, tmp_path):
     assert list(taus) == ["bleu-1", "mine", "errors"]
     assert taus["mine"] == taus["errors"] == 1
     assert any("larger values of mine are assumed to be better" in note for note in run.notes)
-
-
-def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path):
-    mean = [*map(str, pairs.means["total errors"][:-2]), "", "much"]
-    path = _values(tmp_path / "values.csv", pairs, **{"bounding-sphere": mean, "bleu-4": mean})
-    path.write_text(path.read_text(encoding="utf-8") + "999,bleu,1,1\n", encoding="utf-8")
-    run = aligned(pairs, tmp_path / "out", values=path, resamples=30)
-    metrics = run.frame("metrics")
-    assert list(metrics["n"]) == [10, 10]
-    directions = dict(zip(metrics["name"], metrics["higher_is_better"], strict=True))
-    assert directions == {"bounding-sphere": False, "bleu-4": True}
-    assert len(run.failures) == 4
-    assert "has no value" in run.failures[0].reason
-    assert "'much'" in run.failures[-1].reason
-    assert any("1 row belongs to no rated pair" in note for note in run.notes)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("study_id,candidate_id\n500,bleu\n", "no column of values"),
-        ("study_id,m\n500,1\n", "no column candidate_id"),
-        ("study_id,candidate_id,m\n1,bleu,1\n", "none of its rows"),
-        ("study_id,candidate_id,m\n500,bleu,1\n500,bleu,2\n", "row 2: .*earlier row"),
-        ("study_id,candidate_id,m\n,bleu,1\n", 'row 1: column "study_id" is empty'),
-    ],
-)
-def test_a_table_of_values_that_fits_not_is_refused(pairs, tmp_path, content, message):
-    path = tmp_path / "values.csv"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(InvalidTable, match=message):
-        aligned(pairs, tmp_path / "out", values=path)
 
 
 def test_settings_that_cannot_be_honoured_are_refused_before_anything(pairs, tmp_path):
