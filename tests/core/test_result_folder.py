@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.core import ResultFolder, finished_run
+from vlscore.core import finished_run, output_folder
 from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
 
 NEW = {"a.txt": "one", "b.txt": "two"}
@@ -21,7 +21,7 @@ def make(out, key=None, files=NEW, **options):
             (path / name).write_text(text)
         return {"notes": []}
 
-    with ResultFolder(out, key or {"seed": 0}, **options) as folder:
+    with output_folder(out, key or {"seed": 0}, **options) as folder:
         if folder.record is None:
             folder.finish(write)
     return folder
@@ -84,7 +84,7 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path):
 
     with (
         pytest.raises(OSError, match="full"),
-        ResultFolder(out, {"seed": 0}, overwrite=True) as folder,
+        output_folder(out, {"seed": 0}, overwrite=True) as folder,
     ):
         folder.finish(fail)
     assert content(out) == before
@@ -104,7 +104,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on_later(tmp_path):
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         with (
-            ResultFolder(out, {"seed": 0}) as folder,
+            output_folder(out, {"seed": 0}) as folder,
             pytest.raises(OutputFailed, match="too large"),
         ):
             folder.finish(fill)
@@ -112,7 +112,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on_later(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
     # Another file that cannot be read is no fault of the disk.
-    with ResultFolder(out, {"seed": 0}) as folder, pytest.raises(FileNotFoundError):
+    with output_folder(out, {"seed": 0}) as folder, pytest.raises(FileNotFoundError):
         folder.finish(absent)
     make(out)
     make(tmp_path / "whole")
@@ -120,7 +120,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on_later(tmp_path):
 
 
 def test_two_runs_cannot_write_one_folder(tmp_path):
-    with ResultFolder(tmp_path / "run", {}), pytest.raises(FolderInUse, match="another run"):
+    with output_folder(tmp_path / "run", {}), pytest.raises(FolderInUse, match="another run"):
         make(tmp_path / "run")
 
 

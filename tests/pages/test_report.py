@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
-from vlscore.core import ResultFolder
+from vlscore.core import output_folder
 from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
 from vlscore.evaluation import evaluate
 from vlscore.metrics import RuleJudge, Scorer
@@ -331,7 +331,7 @@ def finished(folder: Path, command: str, content: Content, **files: str) -> Path
             (place / name.replace("_", ".")).write_text(text, encoding="utf-8")
         return content.write(place)
 
-    with ResultFolder(folder, {"command": command}) as run:
+    with output_folder(folder, {"command": command}) as run:
         run.finish(write)
     return folder
 

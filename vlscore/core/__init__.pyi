@@ -29,6 +29,7 @@ from .result_folder import as_json as as_json
 from .result_folder import differing as differing
 from .result_folder import finished_run as finished_run
 from .result_folder import key_difference as key_difference
+from .result_folder import output_folder as output_folder
 from .result_folder import sole_writer as sole_writer
 from .run_facts import OnPhase as OnPhase
 from .run_facts import OnProgress as OnProgress

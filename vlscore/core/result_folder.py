@@ -1,6 +1,6 @@
 """Folder of a command's results, which appears complete or not at all.
 
-`ResultFolder` holds the folder's lock, so that one run at a time writes it. All files of a run are
+`output_folder` holds the folder's lock, so that one run at a time writes it. All files of a run are
 written aside, into `.partial/`; then they are moved to their places, and `run.json` comes last.
 A run that is killed leaves nothing that counts: the same command computes again, what is slow from
 the cache. A kill while files are moved is completed by the next run that opens the folder.
@@ -14,8 +14,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from vlscore.core.files import atomic_write, file_digest, writing
 from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting
@@ -93,7 +92,7 @@ class FinishedRun:
         """Raise ChecksumMismatch at the first result that is missing or has changed."""
         for name, sha256 in self.digests.items():
             path = self.folder / name
-            if not has_digest(path, sha256):
+            if not path.is_file() or file_digest(path) != sha256:
                 found = "has been changed" if path.exists() else "is missing"
                 raise ChecksumMismatch(
                     f"{path} {found} since the run that {RECORD} records; restore it, or give "
@@ -124,63 +123,22 @@ def finished_run(folder: str | Path) -> FinishedRun | None:
     )
 
 
+@dataclass(eq=False)
 class ResultFolder:
-    """One run and its output folder; a context manager, which holds the folder's lock.
-
-    Args:
-        out: the folder; it is made where there is none.
-        key: what the results depend on; plain data that json can hold. A finished run with an
-            equal key is not changed; one with another key is refused.
-        overwrite: compute again, and replace what a run left. Earlier results stay until the new
-            ones are complete; files of the user's stay in any case.
-        beside: names of folders that the command keeps next to its results.
-        is_for_users: users change the results, such as sheets that they fill in: these are not
-            compared with their digests.
+    """One run and its output folder, as `output_folder` opens it.
 
     Attributes:
-        out, key: the arguments; the key as it looks after json.
+        out: the folder.
+        key: what the results depend on, as it looks after json.
         record: content of `run.json` once the run has ended. If it is set at the beginning,
             nothing is left to do.
         unchanged: the run had ended before, with the same key.
-
-    Raises (on entering):
-        FolderInUse: another run is writing the folder.
-        InvalidSetting: the folder holds a run that differs, or files that no run wrote.
-        ChecksumMismatch: results were changed or removed since they were written.
-        OutputFailed: the operating system refuses to write there.
     """
 
-    def __init__(
-        self,
-        out: str | Path,
-        key: Mapping[str, Any],
-        *,
-        overwrite: bool = False,
-        beside: Collection[str] = (),
-        is_for_users: bool = False,
-    ) -> None:
-        self.out = Path(out)
-        self.key: Key = as_json(key)
-        self.record: dict[str, Any] | None = None
-        self.unchanged = False
-        self._overwrite, self._beside = overwrite, frozenset(beside)
-        self._is_for_users = is_for_users
-        self._lock = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(sole_writer(self.out))
-            self._open()
-            self._lock = stack.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lock.close()
+    out: Path
+    key: Key
+    record: dict[str, Any] | None = None
+    unchanged: bool = False
 
     def finish(self, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
         """Write all results aside, move them to their places, and return `run.json`.
@@ -209,50 +167,73 @@ class ResultFolder:
                     raise
             raise
         # From here on the run can only be completed, by this process or by the next one.
-        content: dict[str, Any] = as_json({**record, _KEY: self.key, _RESULTS: digests})
+        self.record = as_json({**record, _KEY: self.key, _RESULTS: digests})
         with writing(self.out):
-            _write_ascii(partial / RECORD, content)
-            sync(partial)
+            # In ASCII, which can also hold undecodable bytes of a path.
+            with atomic_write(partial / RECORD) as stream:
+                stream.write(json.dumps(self.record, indent=2, allow_nan=False) + "\n")
+            _sync(partial)
             _move_results(self.out)
-        self.record = content
-        return content
+        assert self.record is not None
+        return self.record
 
-    def _open(self) -> None:
-        with writing(self.out):
-            _move_results(self.out)
-            shutil.rmtree(self.out / PARTIAL, ignore_errors=True)
-        finished = self._finished()
-        if self._overwrite:
-            return
-        if finished is None:
-            self._refuse_foreign_files()
-            return
-        if finished.key != self.key:
-            raise InvalidSetting(
-                f"{self.out} holds the results of another run, which differs: "
-                f"{key_difference(finished.key, self.key)}. Choose another output folder, or give "
-                "--overwrite to compute all again"
-            )
-        if not self._is_for_users:
-            finished.check()
-        self.record, self.unchanged = finished.record, True
 
-    def _finished(self) -> FinishedRun | None:
-        """Return the finished run; a damaged one is treated as absent if it is to be replaced."""
-        try:
-            return finished_run(self.out)
-        except ChecksumMismatch:
-            if not self._overwrite:
-                raise
-            return None
+@contextlib.contextmanager
+def output_folder(
+    out: str | Path,
+    key: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+    beside: Collection[str] = (),
+    is_for_users: bool = False,
+) -> Iterator[ResultFolder]:
+    """Open the output folder of a run, and hold its lock.
 
-    def _refuse_foreign_files(self) -> None:
-        for path in sorted(self.out.iterdir()):
-            if not path.name.startswith(".") and path.name not in self._beside:
+    Args:
+        out: the folder; it is made where there is none.
+        key: what the results depend on; plain data that json can hold. A finished run with an
+            equal key is not changed; one with another key is refused.
+        overwrite: compute again, and replace what a run left. Earlier results stay until the new
+            ones are complete; files of the user's stay in any case.
+        beside: names of folders that the command keeps next to its results.
+        is_for_users: users change the results, such as sheets that they fill in: these are not
+            compared with their digests.
+
+    Raises:
+        FolderInUse: another run is writing the folder.
+        InvalidSetting: the folder holds a run that differs, or files that no run wrote.
+        ChecksumMismatch: results were changed or removed since they were written.
+        OutputFailed: the operating system refuses to write there.
+    """
+    run = ResultFolder(Path(out), as_json(key))
+    with sole_writer(run.out):
+        with writing(run.out):
+            _move_results(run.out)
+            shutil.rmtree(run.out / PARTIAL, ignore_errors=True)
+        if not overwrite:
+            finished = finished_run(run.out)
+            if finished is None:
+                _refuse_foreign_files(run.out, beside)
+            elif finished.key != run.key:
                 raise InvalidSetting(
-                    f"{self.out} holds {path.name}, which no run of this command wrote. Choose a "
-                    "new or empty folder, or give --overwrite to replace files of equal names"
+                    f"{run.out} holds the results of another run, which differs: "
+                    f"{key_difference(finished.key, run.key)}. Choose another output folder, or "
+                    "give --overwrite to compute all again"
                 )
+            else:
+                if not is_for_users:
+                    finished.check()
+                run.record, run.unchanged = finished.record, True
+        yield run
+
+
+def _refuse_foreign_files(out: Path, beside: Collection[str]) -> None:
+    for path in sorted(out.iterdir()):
+        if not path.name.startswith(".") and path.name not in beside:
+            raise InvalidSetting(
+                f"{out} holds {path.name}, which no run of this command wrote. Choose a "
+                "new or empty folder, or give --overwrite to replace files of equal names"
+            )
 
 
 def _is_of_disk(error: OSError, partial: Path) -> bool:
@@ -276,9 +257,9 @@ def _move_results(out: Path) -> None:
     for name in new.digests:
         if (partial / name).exists():
             os.replace(partial / name, out / name)
-    sync(out)
+    _sync(out)
     os.replace(partial / RECORD, out / RECORD)
-    sync(out)
+    _sync(out)
     shutil.rmtree(partial, ignore_errors=True)
 
 
@@ -288,7 +269,7 @@ def _digests_on_disk(folder: Path) -> dict[str, str]:
     for path in sorted(folder.iterdir()):
         if not is_plain_name(path.name) or path.name == RECORD or not path.is_file():
             raise ValueError(f"no result can have the name {path.name!r}")
-        sync(path)
+        _sync(path)
         digests[path.name] = file_digest(path)
     return digests
 
@@ -345,25 +326,13 @@ def as_json(content: Any) -> Any:
     return json.loads(json.dumps(content, allow_nan=False))
 
 
-def _write_ascii(path: Path, content: Any) -> None:
-    """Write json in ASCII, which can also hold undecodable bytes of a path."""
-    with atomic_write(path) as stream:
-        json.dump(content, stream, indent=2, allow_nan=False)
-        stream.write("\n")
-
-
-def sync(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def has_digest(path: Path, sha256: str) -> bool:
-    """Return True if a file exists and has this content."""
-    return path.is_file() and file_digest(path) == sha256
 
 
 def is_plain_name(name: object) -> bool:

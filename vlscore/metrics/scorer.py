@@ -112,6 +112,12 @@ class Scorer(Plan):
         return next(iter(self.signatures.values()))
 
     @property
+    def work(self) -> dict[str, int]:
+        """Return counts of what was computed, and of what was in the cache."""
+        found = self.embedder.work.to_dict() if self.embedder is not None else {}
+        return {**found, **self.memo.to_dict()}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Return notes for the user on images and on C, one sentence each."""
         if self.embedder is None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from vlscore.core import (
     OnProgress,
-    ResultFolder,
     __version__,
     json_line,
     no_progress,
+    output_folder,
     resource_path,
     writing,
 )
@@ -117,7 +117,7 @@ def perturb(
             "standard_normal": normal,
         }
 
-    with ResultFolder(out, key, overwrite=overwrite) as results:
+    with output_folder(out, key, overwrite=overwrite) as results:
         record = results.record or results.finish(write)
     return PerturbedTable(results.out, record, results.unchanged, tuple(table.notes))
 

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from vlscore.core import (
     RECORD,
-    ResultFolder,
     cells,
     finished_run,
     frame,
     from_cell,
+    output_folder,
     plain,
     read_frame,
     reading_result,
@@ -144,14 +144,14 @@ class Result:
         """Compute what a folder lacks, and return what it holds.
 
         Args:
-            out, key, overwrite: see `ResultFolder`.
+            out, key, overwrite: see `output_folder`.
             compute: called with the folder in which further files can be written, such as figures.
                 It is not called where the run ended before.
             notes: `call_notes`.
 
-        Raises: whatever `ResultFolder` and `compute` raise.
+        Raises: whatever `output_folder` and `compute` raise.
         """
-        with ResultFolder(out, key, overwrite=overwrite) as folder:
+        with output_folder(out, key, overwrite=overwrite) as folder:
             record = folder.record
             if record is None:
                 record = folder.finish(lambda path: compute(path).write(path))

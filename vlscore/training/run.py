@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.core import ResultFolder
+from vlscore.core import ResultFolder, output_folder
 from vlscore.embedding import view_notes
 from vlscore.encoders import (
     STYLES,
@@ -185,9 +185,12 @@ class _TrainingTask:
         beside = (PAIRS_FOLDER, f"{PAIRS_FOLDER}-validation")
         with ExitStack() as stack:
             stack.enter_context(connected(self.processes, self.device))
-            folder = ResultFolder(self.out, self.key(), overwrite=self.overwrite, beside=beside)
+            folder = ResultFolder(self.out, self.key())
             if self.processes.leads:
-                stack.enter_context(folder)
+                opened = output_folder(
+                    self.out, self.key(), overwrite=self.overwrite, beside=beside
+                )
+                folder = stack.enter_context(opened)
                 if folder.record is not None:
                     States(self.out, self.key()).remove_left_over()
             record: Mapping[str, Any] | None = folder.record

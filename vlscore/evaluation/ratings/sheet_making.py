@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import (
-    ResultFolder,
     differing,
     finished_run,
+    output_folder,
     plain,
     run_record,
     write_json,
@@ -144,7 +144,7 @@ def ratings_make(
         studies_of = {item.study for item in items}
         return run_record(items=len(judged), studies=len(studies_of), notes=notes)
 
-    with ResultFolder(out, key, is_for_users=True) as folder:
+    with output_folder(out, key, is_for_users=True) as folder:
         record = folder.record or folder.finish(write)
     return Result(Path(out), record, folder.unchanged)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import FinishedRun, OnProgress, finished_run, frame, key_difference, no_progress
-from vlscore.data import BadRow, ColumnNames, Study, StudyTable, headings_note, open_studies
+from vlscore.data import ColumnNames, Study, StudyTable, headings_note, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
 from vlscore.evaluation.scoring.scored_rows import (
@@ -35,7 +35,7 @@ from vlscore.metrics import DEFAULT_METRIC, Item, Plan, Scorer
 from vlscore.stats import Content, Failure, Result, with_mark
 
 if TYPE_CHECKING:
-    from vlscore.embedding import StudyEmbedder
+    pass
 
 FORMATS = ("parquet", "csv")
 # Studies that a note names.
@@ -105,40 +105,36 @@ def evaluate(
     names = own_names(own_columns)
     own = read_own(names, studies, scorer.metrics)
     rows = list(studies)
+    items = [item_of(row, scorer) for row in rows]
     if scorer.needs_fit:
-        scorer = scorer.fit(
-            Item("", row.reference, parts=row.parts) for row in rows if isinstance(row, Study)
-        )
+        scorer = scorer.fit(item for item in items if isinstance(item, Item))
     key = {
         "command": "evaluate",
         "table_sha256": studies.sha256,
         "columns": studies.columns.to_dict(),
-        "image_root": _root(studies),
+        "image_root": str(studies.root.resolve()) if studies.root != studies.path.parent else None,
         "format": format,
         "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
         "own_columns": own_columns if names else None,
         "part": part,
     }
-    needs_images = scorer.needs.images
+    needs_images, embedder = scorer.needs.images, scorer.embedder
 
     def compute(path: Path) -> Content:
-        began, work = time.monotonic(), _work(scorer)
-        items = [item_of(row, scorer) for row in rows]
+        began, work = time.monotonic(), scorer.work
         values = score_table(
             items,
             scorer,
             workers=workers,
             on_progress=on_progress,
             keep_going=keep_going,
-            names=lambda k: _name(rows[k]),
+            names=lambda k: f"row {rows[k].row}" + (f" ({rows[k].id})" if rows[k].id else ""),
             part=(number, count),
             engine=engine,
         )
-        texts = {name: [column[row.row] for row in rows] for name, column in own.items()}
-        scored = scored_rows(rows, values, scorer, texts)
         mine = sorted(k for batch in rows_of_part(items, scorer, (number, count)) for k in batch)
         seen = [rows[k] for k in mine]
-        scored = _taken(scored, mine)
+        scored = scored_rows(rows, values, own, mine)
         files = scored.files(format)
         if needs_images:
             paths = (path for row in seen if isinstance(row, Study) for path in row.images)
@@ -146,19 +142,29 @@ def evaluate(
         facts = {
             "table": str(studies.path.resolve()),
             "image_root": str(studies.root.resolve()),
-            "language": scorer.language_notes(_texts(rows)),
-            **_encoder_facts(scorer.embedder),
-            "work": {name: n - work[name] for name, n in _work(scorer).items()} or None,
+            "language": scorer.language_notes(
+                {
+                    f"{role}s": [getattr(row, role) for row in rows if isinstance(row, Study)]
+                    for role in ("reference", "candidate")
+                }
+            ),
+            "encoder": None if embedder is None else embedder.encoder.card.to_dict(),
+            **(
+                {}
+                if embedder is None
+                else {"device": str(embedder.encoder.device), "batch_size": embedder.batch_size}
+            ),
+            "work": {name: n - work[name] for name, n in scorer.work.items()} or None,
             "seconds": round(time.monotonic() - began, 3),
         }
         return _content(scored, counts_of(seen, scored, scorer), own_columns, files, facts)
 
     notes = (*studies.notes, *scorer.notes)
-    if scorer.embedder is not None:
+    if embedder is not None:
         # Imports torch, which metrics of texts do without.
         from vlscore.embedding import training_notes
 
-        notes = (*notes, *training_notes(scorer.embedder, studies.sha256))
+        notes = (*notes, *training_notes(embedder, studies.sha256))
     result = Result.make(out, key, compute, overwrite=overwrite, notes=notes)
     if result.unchanged and needs_images:
         require_same_images(result.folder)
@@ -312,31 +318,6 @@ def _opened(
     return table
 
 
-def _texts(rows: Sequence[Study | BadRow]) -> dict[str, list[str | None]]:
-    studies = [row for row in rows if isinstance(row, Study)]
-    return {
-        "references": [study.reference for study in studies],
-        "candidates": [study.candidate for study in studies],
-    }
-
-
-def _root(studies: StudyTable) -> str | None:
-    return str(studies.root.resolve()) if studies.root != studies.path.parent else None
-
-
-def _name(row: Study | BadRow) -> str:
-    return f"row {row.row}" + (f" ({row.id})" if row.id is not None else "")
-
-
-def _taken(scored: ScoredRows, rows: Sequence[int]) -> ScoredRows:
-    """Return some of the rows."""
-    if len(rows) == len(scored.scores):
-        return scored
-    scores = scored.scores.iloc[list(rows)].reset_index(drop=True)
-    sums = {name: each[list(rows)] for name, each in scored.sums.items()}
-    return ScoredRows(scores, sums, scored.metrics)
-
-
 def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
     if GUESSED not in scored.scores:
         return ()
@@ -350,22 +331,6 @@ def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
         "frontal one. State the views in a column (--rename view=NAME), or use all images with "
         "--views mean",
     )
-
-
-def _work(scorer: Scorer) -> dict[str, int]:
-    """Return counts of what was computed and what was cached so far; empty without a network."""
-    found = scorer.embedder.work.to_dict() if scorer.embedder is not None else {}
-    return {**found, **scorer.memo.to_dict()}
-
-
-def _encoder_facts(embedder: "StudyEmbedder | None") -> dict[str, Any]:
-    if embedder is None:
-        return {"encoder": None}
-    return {
-        "encoder": embedder.encoder.card.to_dict(),
-        "device": str(embedder.encoder.device),
-        "batch_size": embedder.batch_size,
-    }
 
 
 def _part_run(folder: str | Path) -> FinishedRun:

@@ -99,14 +99,15 @@ class ScoredRows:
 def scored_rows(
     rows: Sequence[Study | BadRow],
     table: ScoreTable,
-    scorer: Scorer,
-    own: Mapping[str, Sequence[str | None]],
+    own: Mapping[str, Mapping[int, str | None]],
+    part: Sequence[int],
 ) -> ScoredRows:
     """Return the values of rows with their ids and the reasons of failures.
 
     Args:
-        table: of the same n rows.
-        own: name of a user's own column -> n texts.
+        table: values of the n rows.
+        own: name of a user's own column -> number of a row -> its text.
+        part: positions of the rows that are returned.
     """
     import pandas
 
@@ -114,6 +115,10 @@ def scored_rows(
     for values in table.values.values():
         for row, error in values.failures.items():
             reasons[row][str(error)] = None
+    texts = {
+        ID: [row.id for row in rows],
+        **{name: [column[row.row] for row in rows] for name, column in own.items()},
+    }
     numbers = {
         name: np.where(np.isfinite(column), column, np.nan) if column.dtype != bool else column
         for name, column in table.columns.items()
@@ -122,19 +127,19 @@ def scored_rows(
     scores = pandas.DataFrame(
         {
             ROW: [row.row for row in rows],
-            ID: pandas.Series([row.id for row in rows], dtype=object),
-            **{name: pandas.Series(list(texts), dtype=object) for name, texts in own.items()},
+            **{name: pandas.Series(column, dtype=object) for name, column in texts.items()},
             **numbers,
             ERROR: pandas.Series(["; ".join(each) or None for each in reasons], dtype=object),
         }
     )
-    scores.attrs = {"signatures": {str(m): str(s) for m, s in scorer.signatures.items()}}
+    scores = scores.iloc[list(part)].reset_index(drop=True)
+    scores.attrs = {"signatures": {name: str(each) for name, each in table.signatures.items()}}
     sums = {
-        str(metric): values.statistics
+        str(metric): values.statistics[list(part)]
         for metric, values in table.values.items()
         if values.statistics is not None and metric.corpus
     }
-    metrics = {metric: scorer.signatures[str(metric)] for metric in scorer.metrics}
+    metrics = {metric: table.signatures[str(metric)] for metric in table.metrics}
     return ScoredRows(scores, sums, metrics)
 
 
