@@ -95,6 +95,6 @@ def test_two_kinds_of_one_name_are_refused():
 
     with pytest.raises(InvalidSetting, match="two kinds of perturbation are called 'own'"):
         kinds_named([Own(), Other()])
-    with pytest.raises(InvalidSetting, match="registered already"):
+    with pytest.raises(InvalidSetting, match="two kinds of perturbation are called 'paraphrase'"):
         kinds_named([Usurper()])
     assert [kind.name for kind in kinds_named([Paraphrase()])] == ["paraphrase"]

@@ -52,8 +52,7 @@ AnyKind = str | Kind | type[Kind]
 
 
 def _check(kind: Any) -> None:
-    is_class = isinstance(kind, type) and issubclass(kind, Kind)
-    if not is_class and not isinstance(kind, Kind):
+    if not issubclass(kind if isinstance(kind, type) else type(kind), Kind):
         raise InvalidSetting(
             f"{kind!r} is not a kind of perturbation: its class must be derived from "
             "vlscore.perturb.Kind"
@@ -129,14 +128,9 @@ def kinds_named(kinds: Iterable[AnyKind] | AnyKind | None) -> list[Kind]:
         kinds = [kinds]
     found: dict[str, Kind] = {}
     for kind in map(KINDS.find, kinds):
-        other = found.setdefault(kind.name, kind)
-        if type(other) is not type(kind):
+        others = [found.setdefault(kind.name, kind)]
+        others += [KINDS.find(kind.name)] if kind.name in KINDS else []
+        if any(type(other) is not type(kind) for other in others):
             raise InvalidSetting(f"two kinds of perturbation are called {kind.name!r}")
-    for name, kind in found.items():
-        if name in KINDS and type(KINDS.find(name)) is not type(kind):
-            raise InvalidSetting(
-                f"the name {name!r} belongs to a kind of perturbation that is registered already"
-            )
-    order = KINDS.names()
-    rank = {name: k for k, name in enumerate(order)}
-    return sorted(found.values(), key=lambda kind: rank.get(kind.name, len(order)))
+    rank = {name: k for k, name in enumerate(KINDS.names())}
+    return sorted(found.values(), key=lambda kind: rank.get(kind.name, len(rank)))

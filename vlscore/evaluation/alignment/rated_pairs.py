@@ -90,14 +90,9 @@ class RatedPairs:
             digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
         return digest.hexdigest()
 
-    @property
-    def sign(self) -> int:
-        """Return 1 where a larger rating is a better report, else -1; see `sign_of`."""
-        return 1 if self.meaning == "quality" else -1
-
     def sign_of(self, rating: str) -> int:
         """Return 1 where a larger value of this rating is a better report, else -1."""
-        return 1 if rating in self.qualities else self.sign
+        return 1 if rating in self.qualities or self.meaning == "quality" else -1
 
     @property
     def primary(self) -> list[str]:
