@@ -1,5 +1,7 @@
 """Claims of one study with their verdicts, and where the evidence lies."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -41,6 +43,8 @@ def test_claims_and_maps(study, tmp_path):
     assert places[:4, :4].min() > 0.9
     assert max(places[4:].max(), places[:, 4:].max()) < 0.2
     assert "candidate  supported" in str(found)
+    assert "cannot tell   no evidence  stated: fracture" in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
     assert found.to_dict()["claims"][0]["finding"] == "pneumothorax"
     assert "no proof" in only["note"]
     assert found.write(tmp_path / "page.html", images=True).path.is_file()

@@ -31,7 +31,8 @@ def claims_of_study(
 ) -> list[dict[str, Any]]:
     """Return each claim of a study with its verdict, as `verdicts_of` returns them.
 
-    Verdicts are at the metric's level, each claim for itself.
+    Verdicts are at the metric's level, each claim for itself; the probability is None without
+    evidence.
 
     Returns: nothing unless the scorer's first metric has evidence (`judge-image`).
     """
@@ -44,8 +45,8 @@ def claims_of_study(
         for claim in claims_of(text)
     ]
     level = float(scorer.metrics[0].settings["level"] or 0)
-    rows = verdicts_of(evidence, vector[None], claims, rate=level)
-    found: list[dict[str, Any]] = rows.drop(columns="image").to_dict("records")
+    rows = verdicts_of(evidence, vector[None], claims, rate=level).drop(columns="image")
+    found: list[dict[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")
     return found
 
 

@@ -271,11 +271,13 @@ class ExplainedStudy:
         maps = [] if self.maps is None else ["maps: moved copies that a map beats (chance: half)"]
         if self.claims:
             maps = ["claims: the image's verdict, and the probability that the claim is true"]
-            maps += [
-                f"  {each['report']}  {each['verdict']:<12} {each['probability']:.2f}  "
-                f"{each['claim']}: {each['finding']}"
-                for each in self.claims
-            ]
+            for each in self.claims:
+                chance = each["probability"]
+                shown = "no evidence" if chance is None else f"{chance:.2f}"
+                maps.append(
+                    f"  {each['report']}  {each['verdict']:<12}  {shown:<11}  "
+                    f"{each['claim']}: {each['finding']}"
+                )
         for each in () if self.maps is None or self.claims else self.maps["sentences"]:
             maps.append(f"  {each['beaten']:4.1f} of {each['copies']}  {each['text']}")
         lines += [*maps, "errors, with severity from 1 to 5" if errors else "no error", *errors]
