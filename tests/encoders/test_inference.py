@@ -173,18 +173,6 @@ def test_bf16_without_units_for_it_is_said_to_be_slower(monkeypatch, flags, slow
     assert len(said) == slow
 
 
-def test_a_gpu_without_units_for_bf16_is_named(monkeypatch):
-    gpu = torch.device("cuda")
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
-    for supported in (True, False):
-        monkeypatch.setattr(
-            torch.cuda, "is_bf16_supported", lambda including_emulation, s=supported: s
-        )
-        reason = why_slow("bf16", gpu)
-        assert reason is None if supported else "Tesla T4 has no units for bf16" in reason
-    assert why_slow("fp16", gpu) is None
-
-
 @pytest.mark.gpu
 def test_fp16_on_a_gpu_is_near_fp32():
     encoder = load_encoder("phantom", device="cuda")

@@ -74,25 +74,26 @@ def load_state_dict(
     """
     expected = {key_of(name): (name, value) for name, value in module.state_dict().items()}
     needless = re.compile("|".join(map(fnmatch.translate, unused)) or "(?!)")
-    problems = [
-        *_problem("missing", [k for k in expected if k not in tensors and not _rebuilt(k)]),
-        *_problem(
-            "unexpected",
-            [k for k in tensors if not (k in expected or _rebuilt(k) or needless.match(k))],
-        ),
-        *_problem(
-            "mis-shaped",
-            [
-                f"{key} {tuple(tensors[key].shape)} instead of {tuple(value.shape)}"
-                for key, (_, value) in expected.items()
-                if key in tensors and tensors[key].shape != value.shape
-            ],
-        ),
-    ]
-    if problems:
+    problems = {
+        "missing": [k for k in expected if k not in tensors and not _rebuilt(k)],
+        "unexpected": [
+            k for k in tensors if not (k in expected or _rebuilt(k) or needless.match(k))
+        ],
+        "mis-shaped": [
+            f"{key} {tuple(tensors[key].shape)} instead of {tuple(value.shape)}"
+            for key, (_, value) in expected.items()
+            if key in tensors and tensors[key].shape != value.shape
+        ],
+    }
+    if any(problems.values()):
+        named = "; ".join(
+            f"{len(keys)} {kind} ({', '.join([*keys[:_SHOWN], *['...'] * (len(keys) > _SHOWN)])})"
+            for kind, keys in problems.items()
+            if keys
+        )
         raise IncompatibleCheckpoint(
-            f"{source} does not fit {what or type(module).__name__}: {'; '.join(problems)}; "
-            "is it the checkpoint of another model?"
+            f"{source} does not fit {what or type(module).__name__}: {named}; is it the checkpoint "
+            "of another model?"
         )
     module.load_state_dict(
         {
@@ -108,13 +109,6 @@ def load_state_dict(
 
 def _rebuilt(name: str) -> bool:
     return name.rsplit(".", 1)[-1] in _REBUILT
-
-
-def _problem(kind: str, names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return [f"{len(names)} {kind} ({', '.join(names[:_SHOWN])}{more})"]
 
 
 VOCABULARY = "vocab.txt"

@@ -17,11 +17,7 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "phantom"
     encoder = load_encoder(name)
     np.savez_compressed(
-        DATA
-        / {
-            "phantom": "demo.npz",
-            "phantom-judging": "demo_judging.npz",
-        }[name],
+        DATA / {"phantom": "demo.npz", "phantom-judging": "demo_judging.npz"}[name],
         checksum=np.array(encoder.checksum),
         image=encoder.encode_images([study["image"] for study in studies]).numpy(),
         reference=encoder.encode_reports([study["reference"] for study in studies]).numpy(),

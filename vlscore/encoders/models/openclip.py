@@ -84,10 +84,11 @@ class _ModelFiles(NamedTuple):
 class OpenClipEncoder(JointEncoder):
     """An open_clip model; its embeddings are scaled to unit length.
 
-    The variant names the model: a hub id ("hf-hub:org/name" or "org/name"), a folder that holds
-    open_clip_config.json and the checkpoint, or one of open_clip's architectures, with the tag of
-    its pretrained weights after a colon ("ViT-B-32:laion2b_s34b_b79k") or with weights=PATH. A hub
-    id or a tag downloads into the hub's cache, unless weights=PATH says where the files are.
+    The model is a folder with open_clip_config.json and the checkpoint (weights=FOLDER), or the
+    variant names it: a hub id ("hf-hub:org/name" or "org/name"), or one of open_clip's
+    architectures, with the tag of its pretrained weights after a colon
+    ("ViT-B-32:laion2b_s34b_b79k") or with weights=PATH. A hub id or a tag downloads into the hub's
+    cache, unless weights=PATH says where the files are.
     """
 
     card = card_of("openclip")
@@ -169,10 +170,8 @@ class OpenClipEncoder(JointEncoder):
         if variant is None:
             raise WeightsNotFound(
                 "openclip needs to know which model: openclip:ARCHITECTURE:TAG, "
-                "openclip:hf-hub:ORG/NAME, openclip:FOLDER, or weights=FOLDER"
+                "openclip:hf-hub:ORG/NAME, or weights=FOLDER"
             )
-        if Path(variant).is_dir():
-            return cls._find_local(None, Path(variant))
         if cls.default_config is not None:
             return cls._find_local(variant, find_weights(cls.card.name, None, CHECKPOINT_NAMES))
         if "/" in variant:
@@ -189,8 +188,6 @@ class OpenClipEncoder(JointEncoder):
             return _ModelFiles(cls.card.name, cls.default_config, checkpoint)
         if variant is None:
             raise WeightsNotFound(f"{described} is not there: it says which model this is")
-        if variant.removeprefix(_HUB) == BIOMEDCLIP_ID:
-            return _ModelFiles(variant, BIOMEDCLIP_CONFIG, checkpoint)
         return _ModelFiles(
             variant, {"model_cfg": _architecture(variant.partition(":")[0])}, checkpoint
         )
