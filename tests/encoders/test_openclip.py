@@ -37,7 +37,7 @@ def folder(golden: Golden, checkpoints: Path) -> Path:
 @pytest.mark.slow
 def test_parity_with_configuration(folder: Path, golden: Golden) -> None:
     (folder / CONFIG).write_text(json.dumps(BIOMEDCLIP_CONFIG))
-    encoder = load_as_authors(f"openclip:{folder}", folder, None)
+    encoder = load_as_authors("openclip", folder, None)
     assert encoder.card.dim == 512
     assert encoder.card.max_tokens == 256
     assert_same_tokens(encoder, golden)

@@ -103,7 +103,7 @@ def train(
 
     check_figure(figure)
     settings = dataclasses.replace(settings, **_rare_settings(config, further))
-
+    execution = Execution(pairs, worker_count(workers), micro_batch, device)
     policy, text = ImagePolicy.named(image_policy), TextPolicy.named(section)
 
     def prepared(path: Path) -> Preparation:
@@ -115,27 +115,20 @@ def train(
     leads = TrainingProcesses.launched().leads
     quiet = output.is_silent or not leads
     with training_progress(made.table.count(), out, quiet) as (on_progress, on_step):
+        execution = dataclasses.replace(execution, on_progress=on_progress, on_step=on_step)
         result = run(
             made,
             out,
             settings,
             starting,
             validation=held_out,
-            execution=Execution(
-                pairs,
-                worker_count(workers),
-                micro_batch,
-                device,
-                on_progress=on_progress,
-                on_step=on_step,
-            ),
+            execution=execution,
             overwrite=output.overwrite,
         )
     if leads:
         print_notes(made.table.notes)
-        record = result.record
         if not output.is_silent:
-            echo(f"{record['pairs']} pairs, {record['steps']} steps of {record['objective']}")
+            echo("{pairs} pairs, {steps} steps of {objective}".format(**result.record))
         use = f"use it with: --encoder {result.encoder} --weights {out}"
         many, one = "rows gave no pair", "row gave no pair"
         show(result, output, many, one, done="trained", last=[use], figure=figure)
