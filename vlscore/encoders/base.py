@@ -300,7 +300,12 @@ class JointEncoder(nn.Module, ABC):
         Returns: (n, d) float32, on the CPU, in the order of the reports.
         Raises: InvalidReport if an item is not a text; BrokenContract in training mode.
         """
-        if not len(check_texts(reports)):
+        if isinstance(reports, str):
+            raise InvalidReport("reports is one text; give a list of texts, even of one")
+        for position, report in enumerate(reports):
+            if not isinstance(report, str):
+                raise InvalidReport(f"report {position} is a {type(report).__name__}, not a text")
+        if not len(reports):
             return torch.empty(0, self.card.dim)
         return self.encode_tokens(
             self.tokenize(reports), batch_size=batch_size, precision=precision
@@ -322,16 +327,6 @@ class JointEncoder(nn.Module, ABC):
     ) -> Tensor:
         with inference(self.device, precision):
             return embed(batch.to(self.device)).float().cpu()
-
-
-def check_texts(reports: Sequence[str]) -> Sequence[str]:
-    """Return the reports, or raise InvalidReport at the first that is not a text."""
-    if isinstance(reports, str):
-        raise InvalidReport("reports is one text; give a list of texts, even of one")
-    for position, report in enumerate(reports):
-        if not isinstance(report, str):
-            raise InvalidReport(f"report {position} is a {type(report).__name__}, not a text")
-    return reports
 
 
 def _parts(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

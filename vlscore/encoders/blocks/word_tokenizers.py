@@ -91,18 +91,14 @@ def pretokenize(report: str) -> list[str]:
     return _WORD.findall(report.lower())
 
 
-def vocabulary_of(reports: Sequence[str], *, at_least: int = 1) -> list[str]:
-    """Return the words that occur at least so often in these reports, sorted.
+def vocabulary_of(reports: Sequence[str]) -> list[str]:
+    """Return the words of these reports, sorted.
 
     >>> vocabulary_of(["No effusion. No edema!", "[UNK] effusion"])
     ['edema', 'effusion', 'no']
     """
-    counts: dict[str, int] = {}
-    for report in reports:
-        for token in pretokenize(report):
-            counts[token] = counts.get(token, 0) + 1
-    words = counts.keys() - STOPS - {"[unk]"}
-    return sorted(word for word in words if counts[word] >= at_least)
+    tokens = {token for report in reports for token in pretokenize(report)}
+    return sorted(tokens - STOPS - {"[unk]"})
 
 
 def read_vocabulary(path: Path) -> list[str]:
