@@ -41,22 +41,6 @@ def test_build_and_info(command, corpus, tmp_path):
     assert missing.exit_code == 2
 
 
-def test_an_index_of_radiographs(command, studies, tmp_path):
-    out = tmp_path / "images"
-    done = command("index", "build", studies, "--out", out, "--images")
-    assert done.exit_code == 1
-    assert "row 2 (s2): " in done.stderr
-    assert "absent.png" in done.stderr
-    assert "2 images, 2 distinct" in done.stdout
-    assert "|img:" in done.stdout
-    (tmp_path / "elsewhere").mkdir()
-    table = write_jsonl(tmp_path / "elsewhere" / "t.jsonl", [{"id": 1, "picture": "z.png"}])
-    options = ("--images", "--image-root", tmp_path, "--rename", "image=picture")
-    done = command("index", "build", table, "--out", tmp_path / "second", *options)
-    assert done.exit_code == 0, done.output
-    assert load_index(tmp_path / "second").text(0) == str(tmp_path / "z.png")
-
-
 def test_an_image_file_whose_name_is_no_utf8_costs_its_own_row(command, tmp_path):
     rows = []
     for study, name in (("s1", b"a\xff.png"), ("s2", b"b.png")):

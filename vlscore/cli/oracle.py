@@ -98,7 +98,6 @@ def oracle(
                 image_root=table.image_root,
                 workers=encoding.decoders(),
                 overwrite=output.overwrite,
-                device=str(embedder.encoder.device) if embedder is not None else "cpu",
                 on_progress=on_progress,
             )
         print_encoder_warning(embedder)

@@ -14,7 +14,6 @@ from .datasets.dataset_tables import DATASETS as DATASETS
 from .datasets.dataset_tables import DatasetTable as DatasetTable
 from .datasets.dataset_tables import find_dataset as find_dataset
 from .datasets.dataset_tables import read_dataset as read_dataset
-from .images.dicom_header import is_lateral as is_lateral
 from .images.dicom_header import is_plain_file as is_plain_file
 from .images.dicom_header import projection as projection
 from .images.dicom_header import stored_view as stored_view

@@ -133,25 +133,28 @@ def pair(
         result.notes.append("not both files have ids, so the rows were joined by their order")
     if empty := sum(not row["candidate"] for row in pairs):
         result.notes.append(f"{empty} candidates are empty; they will be scored")
-    if out.suffix == ".json":
-        content, known = _json_of(references), {row["id"]: row["candidate"] for row in pairs}
-        if not is_manifest(content):
-            raise InvalidSetting(
-                f"{out}: .json is for ReXrank, and {references} is no manifest of it"
-            )
-        studies = {
-            study: {**entry, "model_prediction": known[study]}
-            for study, entry in content.items()
-            if study in known
-        }
-        write_json(out, studies)
-    else:
-        write_table(out, pairs, list(dict.fromkeys(name for row in pairs for name in row)))
+    _write(out, references, pairs)
     with atomic_write(result.rows_file) as stream:
         table = csv.writer(stream)
         table.writerow(["file", "row", "id", "reason"])
         table.writerows(cells(each) for each in omitted)
     return result
+
+
+def _write(out: Path, references: Path, pairs: list[dict[str, Any]]) -> None:
+    """Write the table; as .json ReXrank's manifest with `model_prediction` in each study."""
+    if out.suffix != ".json":
+        write_table(out, pairs, list(dict.fromkeys(name for row in pairs for name in row)))
+        return
+    content, known = _json_of(references), {row["id"]: row["candidate"] for row in pairs}
+    if not is_manifest(content):
+        raise InvalidSetting(f"{out}: .json is for ReXrank, and {references} is no manifest of it")
+    studies = {
+        study: {**entry, "model_prediction": known[study]}
+        for study, entry in content.items()
+        if study in known
+    }
+    write_json(out, studies)
 
 
 def _mark_unpaired(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from vlscore.data import is_lateral, projection, stored_view
+from vlscore.data import projection, stored_view
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidSetting, InvalidStudy
 
@@ -67,8 +67,9 @@ def choose_views(
         return ChosenViews(list(images), [])
     stated_views = list(views) if views is not None else [None] * len(images)
     pairs = [(i, view or view_of(i)) for i, view in zip(images, stated_views, strict=True)]
-    frontal = [(image, view) for image, view in pairs if not is_lateral(view)]
-    lateral = [image for image, view in pairs if is_lateral(view)]
+    # An unknown view counts as frontal.
+    frontal = [(image, view) for image, view in pairs if projection(view) != "lateral"]
+    lateral = [image for image, view in pairs if projection(view) == "lateral"]
     if not frontal:
         one = len(images) == 1
         raise InvalidStudy(

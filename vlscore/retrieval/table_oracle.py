@@ -75,7 +75,6 @@ def oracle(
     image_root: str | Path | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    device: str = "cpu",
     on_progress: OnProgress | None = None,
 ) -> Result:
     """Find for every study of a table the rows of an index that score highest.
@@ -91,13 +90,13 @@ def oracle(
         out: folder for the results.
         index: as `index_build` made it.
         embedder: with the encoder and policies that made the index; default: the index's encoder.
+            Exact search uses its device.
         settings: settings of the search.
         text_policy: which section of a reference is used, the same as for the index's reports.
         columns: other column names.
         image_root: folder that image paths start from; default: the table's.
         workers: processes that decode images; 0 decodes in this one.
         overwrite: search again; earlier results remain until the new ones are complete.
-        device: device of the matrix products of exact search.
         on_progress: called with (rows done, rows failed).
 
     Raises:
@@ -113,7 +112,7 @@ def oracle(
         embedder = StudyEmbedder(opened.encoder_name("embedder=StudyEmbedder(NAME)"))
     policy = TextPolicy.named(text_policy)
     used = embedder if settings.uses_embeddings else None
-    search = _Search(opened, used, settings, policy, device)
+    search = _Search(opened, used, settings, policy)
     table = open_studies(
         studies,
         needs=settings.needs,
@@ -152,9 +151,8 @@ class _Search:
         embedder: StudyEmbedder | None,
         settings: OracleSettings,
         policy: TextPolicy,
-        device: str,
     ) -> None:
-        self._index, self._embedder, self._device = index, embedder, device
+        self._index, self._embedder = index, embedder
         self._settings, self._policy = settings, policy
         if index.facts.kind != settings.rows:
             raise InvalidSetting(
@@ -287,8 +285,9 @@ class _Search:
     @cached_property
     def _oracle(self) -> Oracle:
         """The search by embeddings; made on first use, because it reads the corpus."""
-        settings, approximate = self._settings, None
-        corpus = Corpus(self._index.vectors, device=self._device)
+        settings, approximate, embedder = self._settings, None, self._embedder
+        device = embedder.encoder.device if embedder is not None else "cpu"
+        corpus = Corpus(self._index.vectors, device=device)
         if self._is_approximate:
             path = self._index.folder / FAISS
             approximate = ApproximateIndex(path, corpus, effort=settings.effort)

@@ -10,7 +10,6 @@ from tests.data.datasets.samples import (
     iu_openi,
     mimic_cxr,
     mimic_cxr_jpg,
-    mimic_reports,
     openi_reports,
     padchest,
     r2gen,
@@ -92,17 +91,6 @@ def test_mimic_without_reports_says_where_they_are(tmp_path):
     damaged.write_bytes(b"no archive")
     with pytest.raises(InvalidTable, match=r"reports.zip: is no zip archive"):
         read_dataset("mimic-cxr-jpg", sample.folder, reports=damaged)
-
-
-def test_a_report_that_is_no_text_costs_its_study_alone(tmp_path):
-    sample = mimic_cxr_jpg(tmp_path / "jpg")
-    name = "files/p10/p10000001/s50000002.txt"
-    (mimic_reports(tmp_path / "reports") / name).write_bytes(b"FINDINGS: \xff\xfe")
-    studies, left = parts(
-        read_dataset("mimic-cxr-jpg", sample.folder, reports=tmp_path / "reports")
-    )
-    assert list(studies) == ["50000001", "50000003"]
-    assert ("study", 0, "50000002", "the row or file cannot be read") in left
 
 
 def test_rows_without_ids_cost_nothing_but_themselves(tmp_path):

@@ -118,3 +118,9 @@ def test_endless_strips_are_refused(shape: tuple[int, int]) -> None:
 def test_what_is_no_image_is_refused_with_its_reason(image: object, reason: str) -> None:
     with pytest.raises(UnreadableImage, match=reason):
         as_radiograph(image)
+
+
+def test_pixels_that_are_not_finite_become_no_black_ones() -> None:
+    broken = np.full((3, 3), np.nan, np.float32)
+    with pytest.raises(UnreadableImage, match="not finite"):
+        Radiograph(broken, Provenance("array", 32)).to_uint8()

@@ -19,7 +19,7 @@ from pydicom.uid import (
 )
 
 from tests.data.images.writing import chest, lookup_table, save
-from vlscore.data import ImagePolicy, read_image
+from vlscore.data import ImagePolicy, as_radiograph, read_image
 from vlscore.errors import UnreadableImage
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
@@ -289,3 +289,23 @@ def test_pixel_spacing_prefers_the_body(tmp_path: Path) -> None:
     assert read_image(path).provenance.pixel_spacing == (0.2, 0.2)
     dataset.PixelSpacing = [0.143, 0.144]
     assert read_image(save(dataset, path)).provenance.pixel_spacing == (0.143, 0.144)
+
+
+@pytest.mark.parametrize("window", ["auto", "minmax", "percentile", "full"])
+@pytest.mark.parametrize(
+    "values", ["0 0", "nan 0", "-inf 0", "1e308 0", "1 nan", "1 inf", "1 1e308"]
+)
+def test_rescale_values_that_make_no_picture_are_refused(values: str, window: str) -> None:
+    dataset = chest(TWELVE, RescaleSlope="1", RescaleIntercept="0")
+    # pydicom refuses some of these when they are set as numbers; files hold what they hold.
+    for keyword, value in zip(("RescaleSlope", "RescaleIntercept"), values.split(), strict=True):
+        dataset[keyword]._value = float(value)
+    with pytest.raises(UnreadableImage, match=r"rescale slope and intercept.*no picture"):
+        as_radiograph(dataset, ImagePolicy(window=window, other_modalities="accept"))
+
+
+def test_a_modality_table_of_one_value_is_refused() -> None:
+    dataset = chest(TWELVE)
+    dataset.ModalityLUTSequence = lookup_table(np.full(4096, 7), first=0, bits=16)
+    with pytest.raises(UnreadableImage, match=r"modality lookup table.*no picture"):
+        as_radiograph(dataset)

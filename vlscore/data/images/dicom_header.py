@@ -206,15 +206,6 @@ def projection(view: str | None) -> Projection:
     return "unknown"
 
 
-def is_lateral(view: str | None) -> bool:
-    """Return True if a view position is a lateral view; unknown views count as frontal.
-
-    >>> is_lateral("LL"), is_lateral("PA"), is_lateral(None)
-    (True, False, False)
-    """
-    return projection(view) == "lateral"
-
-
 def stored_view(image: Any) -> str | None:
     """Read the view position in a DICOM header, without the pixels; None if absent.
 

@@ -1,6 +1,6 @@
 """One radiograph in memory with its provenance, and radiographs from arrays."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -35,9 +35,6 @@ class Provenance:
     pixel_spacing: tuple[float, float] | None = None
     window: str = "full range"
     frame: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class Radiograph:

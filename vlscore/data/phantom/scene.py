@@ -6,7 +6,7 @@ Reports are written in radiologists' words: many phrasings, any order, exact con
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -109,9 +109,6 @@ class Scene:
     findings: tuple[PhantomFinding, ...]
     acquisition: Acquisition
 
-    def with_findings(self, findings: tuple[PhantomFinding, ...]) -> "Scene":
-        return replace(self, findings=tuple(sorted(findings, key=lambda f: f.kind)))
-
 
 def sample_finding(
     rng: np.random.Generator, kind: str, *, compared: bool = False
@@ -145,7 +142,7 @@ def sample_scene(rng: np.random.Generator, *, normal: float = 0.15) -> Scene:
         noise=float(rng.uniform(0.004, 0.02)),
         seed=int(rng.integers(2**32)),
     )
-    return Scene((), acquisition).with_findings(tuple(findings))
+    return Scene(tuple(sorted(findings, key=lambda each: each.kind)), acquisition)
 
 
 def compatible(kinds: set[str]) -> bool:
