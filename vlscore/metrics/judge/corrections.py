@@ -1,7 +1,6 @@
 """Correction of a candidate report, and a check of the errors that remain."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from vlscore.findings import Span
 from vlscore.metrics.judge.judgement import UNKNOWN, ErrorItem, Judgement, Patient
@@ -10,30 +9,11 @@ from vlscore.metrics.judge.rules import RuleJudge
 _PASSES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedReport:
-    """A candidate after its corrections.
-
-    Attributes:
-        text: the corrected report.
-        applied: number of corrections made.
-        skipped: errors whose correction overlaps that of another error.
-        remaining: what the rule judge still finds different from the reference.
-    """
+class CorrectedReport(NamedTuple):
+    """A corrected candidate, and what the rule judge still finds different from the reference."""
 
     text: str
-    applied: int
-    skipped: tuple[ErrorItem, ...]
     remaining: tuple[ErrorItem, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for json."""
-        return {
-            "text": self.text,
-            "applied": self.applied,
-            "skipped": [error.to_dict() for error in self.skipped],
-            "remaining": [error.to_dict() for error in self.remaining],
-        }
 
 
 def apply_corrections(
@@ -56,40 +36,35 @@ def apply_corrections(
     'Small right effusion. Edema.'
     """
     judge = judge or RuleJudge()
-    text, applied, skipped = _applied(candidate, judgement)
+    text = _applied(candidate, judgement)
     left = judge.judge(text, reference, patient)
     for _ in range(_PASSES - 1):
         if not left.errors:
             break
-        following, more, _ = _applied(text, left)
+        following = _applied(text, left)
         after = judge.judge(following, reference, patient)
         if after.sum >= left.sum:
             break
-        text, applied, left = following, applied + more, after
-    return CorrectedReport(text, applied, tuple(skipped), left.errors)
+        text, left = following, after
+    return CorrectedReport(text, left.errors)
 
 
-def _applied(text: str, judgement: Judgement) -> tuple[str, int, list[ErrorItem]]:
-    """Return the text with the corrections of one judgement, their number, and those skipped."""
+def _applied(text: str, judgement: Judgement) -> str:
+    """Return the text with the corrections of one judgement; of two that overlap, the first."""
     edits: list[tuple[Span, str]] = []
     added: list[str] = []
-    skipped: list[ErrorItem] = []
     for error in judgement.errors:
         if error.line is None:
             if error.correction and error.correction not in added:
                 added.append(error.correction)
             continue
         edit = _smallest(text, error.line, error.correction)
-        if edit in edits:
-            continue
-        if any(edit[0].overlaps(other) or edit[0] == other for other, _ in edits):
-            skipped.append(error)
-        else:
+        if not any(edit[0].overlaps(other) or edit[0] == other for other, _ in edits):
             edits.append(edit)
     for span, words in sorted(edits, reverse=True):
         text = text[: span.start] + words + text[span.end :]
     parts = [" ".join(text.split()), *added]
-    return " ".join(part for part in parts if part), len(edits) + len(added), skipped
+    return " ".join(part for part in parts if part)
 
 
 def _smallest(text: str, line: Span, correction: str) -> tuple[Span, str]:

@@ -21,7 +21,7 @@ from vlscore.encoders import (
     load_checkpoint,
     load_state_dict,
 )
-from vlscore.metrics.memo import Memo, content_digest, loaded_once
+from vlscore.metrics.memo import Memo, loaded_once
 from vlscore.metrics.networks.categories import (
     BLANK,
     NEGATIVE,
@@ -35,7 +35,7 @@ from vlscore.metrics.networks.model_bert import (
     part_of,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import chexbert_files, device_of_annotators
+from vlscore.metrics.networks.model_files import chexbert_files, facts_of_network
 
 # "No Finding" is blank or positive.
 CLASSES = (4,) * 13 + (2,)
@@ -136,17 +136,11 @@ def annotations(
 
     The network is loaded only if a report is new.
     """
-    device = device_of_annotators()
-    facts = {
-        "holds": "CheXbert",
-        "weights": content_digest(weights),
-        "vocabulary": content_digest(vocabulary),
-        "device": device,
-    }
+    facts = facts_of_network("CheXbert", weights, vocabulary)
     return memo.annotate(
         facts,
         reports,
-        lambda new: _loaded(weights, vocabulary, device).annotate(new),
+        lambda new: _loaded(weights, vocabulary, facts["device"]).annotate(new),
         pack=_packed,
         unpack=_unpacked,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from vlscore.encoders import VOCABULARY_FILES, checkpoint_in, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
+from vlscore.metrics.memo import content_digest
 
 CONFIG, WEIGHTS = "config.json", "weights.th"
 
@@ -90,6 +91,16 @@ def device_of_annotators() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def facts_of_network(name: str, weights: Path, vocabulary: Path) -> dict[str, str]:
+    """Return what the annotation of a report by a network depends on, for the cache."""
+    return {
+        "holds": name,
+        "weights": content_digest(weights, beside=(vocabulary.name,)),
+        "vocabulary": content_digest(vocabulary),
+        "device": device_of_annotators(),
+    }
 
 
 def load_model(kind: str, folder: Path, **settings: Any) -> Any:

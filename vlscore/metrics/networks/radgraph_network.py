@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from vlscore.encoders import WordPieceTokenizer, check_device, inference
-from vlscore.metrics.memo import Memo, content_digest, loaded_once
+from vlscore.metrics.memo import Memo, loaded_once
 from vlscore.metrics.networks.model_bert import (
     groups_of_like_length,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import device_of_annotators, radgraph_files
+from vlscore.metrics.networks.model_files import facts_of_network, radgraph_files
 from vlscore.metrics.networks.radgraph_model import (
     RadGraphModel,
     RadGraphScores,
@@ -261,17 +261,11 @@ def annotations(
 
     The network is loaded only if a report is new.
     """
-    device = device_of_annotators()
-    facts = {
-        "holds": "RadGraph",
-        "weights": content_digest(weights, beside=(vocabulary.name,)),
-        "vocabulary": content_digest(vocabulary),
-        "device": device,
-    }
+    facts = facts_of_network("RadGraph", weights, vocabulary)
     return memo.annotate(
         facts,
         reports,
-        lambda new: _loaded(weights, vocabulary, device).annotate(new),
+        lambda new: _loaded(weights, vocabulary, facts["device"]).annotate(new),
         pack=lambda found: [found.words, [[*vars(each).values()] for each in found.entities]],
         unpack=_unpacked,
     )
