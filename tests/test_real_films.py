@@ -1,4 +1,4 @@
-"""The benchmarks on real films, on phantoms in the same layout."""
+"""The benchmarks on real images, on phantoms in the same layout."""
 
 import json
 import os
@@ -54,8 +54,8 @@ def data(modules, tmp_path_factory):
     (folder / "generated").mkdir()
     rows, generated = [], []
     for number, study in enumerate(sample_studies(7, STUDIES)):
-        film = cv2.resize(render(study.scene) / 16, (64, 64), interpolation=cv2.INTER_AREA)
-        cv2.imwrite(str(folder / "iu" / "images" / f"{number}.png"), film.astype(np.uint8))
+        image = cv2.resize(render(study.scene) / 16, (64, 64), interpolation=cv2.INTER_AREA)
+        cv2.imwrite(str(folder / "iu" / "images" / f"{number}.png"), image.astype(np.uint8))
         terms = {
             MESH[f.kind] + (f"/{f.side}" if f.side in ("left", "right") else "")
             for f in study.scene.findings
@@ -161,9 +161,9 @@ def test_vectors_of_an_earlier_part_are_not_used(modules, data, tmp_path):
 def test_studies_without_a_value_are_left_out_of_differences(modules, data, tmp_path):
     ids = [f"iu-{number}" for number in range(4)]
     systems = ["one"] * 4 + ["other"] * 4
-    films = [0.5, 0.25, None, 0.0, 0.25, 0.25, None, 0.0]
+    images = [0.5, 0.25, None, 0.0, 0.25, 0.25, None, 0.0]
     columns = {"id": ids * 2, "system": systems, "findings-f1": [1.0] * 4 + [0.5] * 4}
-    table = pa.table({**columns, "image-gain-distance": films})
+    table = pa.table({**columns, "image-gain-distance": images})
     pq.write_table(table, tmp_path / "values.parquet")
     found = modules[3].difference_table(tmp_path, data, ["one", "other"])
     name, *cells = found.rows[0]
@@ -206,7 +206,7 @@ def test_a_score_of_sentences_alone_is_at_one_half(modules, cases):
     weights = imperfect.weights_of(cases)
     assert (weights > 0).sum() > 10
     rows = [case.row for case in cases]
-    # It prefers the finding that is first in the alphabet, whatever the film.
+    # It prefers the finding that is first in the alphabet, whatever the image.
     values = np.array(
         [float(c.direction == min(c.direction, *c.group.split(" / "))) for c in cases]
     )
@@ -252,7 +252,7 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
     encoders.train_all(data, (0,))
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
     tables = encoders.all_tables(data)
-    (larger,) = (table for table in tables if table.title.startswith("Larger films: retrieval"))
+    (larger,) = (table for table in tables if table.title.startswith("Larger images: retrieval"))
     assert [row[0] for row in larger.rows] == ["32 pixels", "64 pixels", "chance"]
     assert [row[0] for row in tables[0].rows] == ["convirt", "chance"]
     assert [row[0] for row in tables[1].rows] == ["convirt-seed0"]
@@ -264,9 +264,9 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
     ]
     cases, found, by_seed = imperfect.measure(data, "train")
     assert imperfect.seeds_table(by_seed, cases).columns == ("score", "convirt-seed0")
-    films = found["convirt"]["image-gain-distance"]
-    assert set(films) == set(imperfect.FILMS)
-    # Cosine does not look at the film.
+    images = found["convirt"]["image-gain-distance"]
+    assert set(images) == set(imperfect.IMAGES)
+    # Cosine does not look at the image.
     cosine = found["convirt"]["cosine"]
     np.testing.assert_array_equal(cosine[imperfect.RIGHT], cosine[imperfect.BLACK])
     assert set(found["texts alone"]["rouge-l"]) == {imperfect.RIGHT}
