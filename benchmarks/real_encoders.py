@@ -7,14 +7,15 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
 "report" was measured once, at the end.
 
 - Retrieval: R@k of images among the distinct reports of the part, and of reports among images;
-  equal reports are one. Chance is k divided by the number of reports. "of 900": the reports of the part
-  and further distinct reports of the training part, 900 in all, so that the number can be compared
-  with that of a larger test part; the encoder was trained on those further reports. A part with
-  more than 900 distinct reports has all of them.
+  equal reports are one. Chance is k divided by the number of reports. "of 900": the reports of the
+  part and further distinct reports of the training part, 900 in all, so that the number can be
+  compared with that of a larger test part; the encoder was trained on those further reports. A part
+  with more than 900 distinct reports has all of them.
 - Probe: ridge regression from the vectors of the training part to the manual coding of the
   training part; area under the ROC curve on the part. Ridge from 32 x 32 pixels is the baseline.
 - Zero-shot: cosine of the image with the mean of up to 12 sentences of training reports that state
-  a finding, less that with the mean vector of all training reports without it; area under the curve.
+  a finding, less that with the mean vector of all training reports without it; area under the
+  curve.
 - "joined": several encoders as one (real_joined.py), which no training has changed.
 - "convirt-views" is "convirt" with lateral images; "convirt-findings" also reads extracted findings
   instead of words (`vlscore train --reading findings`). "convirt-imagenet" is that one with an
