@@ -534,59 +534,50 @@ def all_tables(data: RealData) -> list[TextTable]:
     )
     sides = {f"{SIDE} pixels": final["convirt"][:1], **measured_sides(data)}
     pixels = {"32 x 32 pixels": [pixel_probe(train_part, report)]}
-    probed = {n: [m.image_probe for m in each] for n, each in {**final, **joined}.items()}
-    others = {n: each for n, each in probed.items() if n in OTHERS}
-    frontal = {
-        n: each for n, each in probed.items() if not n.startswith("convirt-") and n not in others
-    }
+    probed = values_of({**final, **joined}, "image_probe")
+    both_views = [n for n in probed if n.startswith("convirt-")]
+    frontal = {n: v for n, v in probed.items() if n not in (*both_views, *OTHERS)}
+    others = {n: v for n, v in probed.items() if n in OTHERS}
+    without_others = {n: each for n, each in final.items() if n not in OTHERS}
     folders: dict[str, Sequence[Path]] = dict(trained(data.work))
     folders |= {name: [folder] for name, folder in joined_encoders(data.work).items()}
     agreement = report_agreement(data, folders)
-    return [
-        retrieval_table("Retrieval (part report)", {**final, **joined}),
+    of_images, of_report = "findings read in image vectors", "(part report)"
+    tables = [
+        retrieval_table(f"Retrieval {of_report}", {**final, **joined}),
         seeds_table(data, final, report),
         areas_table(
             "Findings read in image vectors by a linear probe: area under the curve (part report)",
             {**pixels, **frontal},
             report,
         ),
-        areas_table(
-            "The same, encoders of both views",
-            {n: each for n, each in probed.items() if n not in frontal and n not in others},
-            report,
-        ),
-        *([areas_table("The same, objectives of other papers", others, report)] if others else []),
+        areas_table("The same, encoders of both views", {n: probed[n] for n in both_views}, report),
+        areas_table("The same, objectives of other papers", others, report) if others else None,
         areas_table(
             "Findings read in report vectors by a linear probe (part report)",
-            {n: [m.report_probe for m in each] for n, each in final.items() if n not in OTHERS},
+            values_of(without_others, "report_probe"),
             report,
         ),
         areas_table(
             "Zero-shot: findings read in images by sentences that state them (part report)",
-            {n: [m.zero_shot for m in each] for n, each in final.items() if n not in OTHERS},
+            values_of(without_others, "zero_shot"),
             report,
         ),
-        retrieval_table("Learning curve: retrieval (part report)", curve),
-        areas_table(
-            "Learning curve: findings read in image vectors (part report)",
-            {name: [m.image_probe for m in each] for name, each in curve.items()},
-            report,
-        ),
-        retrieval_table("Larger images: retrieval (part report)", sides),
-        areas_table(
-            "Larger images: findings read in image vectors (part report)",
-            {name: [m.image_probe for m in each] for name, each in sides.items()},
-            report,
-        ),
-        retrieval_table("What each choice brought: retrieval (part choose)", choices),
-        areas_table(
-            "What each choice brought: findings read in image vectors (part choose)",
-            {name: [m.image_probe for m in each] for name, each in choices.items()},
-            choose,
-        ),
-        *([agreement] if agreement is not None else []),
-        settings_table(data),
     ]
+    for title, found, part, where in (
+        ("Learning curve", curve, report, of_report),
+        ("Larger images", sides, report, of_report),
+        ("What each choice brought", choices, choose, "(part choose)"),
+    ):
+        tables.append(retrieval_table(f"{title}: retrieval {where}", found))
+        probes_found = values_of(found, "image_probe")
+        tables.append(areas_table(f"{title}: {of_images} {where}", probes_found, part))
+    return [each for each in (*tables, agreement, settings_table(data)) if each is not None]
+
+
+def values_of(found: dict[str, list[Measured]], what: str) -> dict[str, list[dict[str, Array]]]:
+    """Return one attribute of every encoder's numbers."""
+    return {name: [getattr(each, what) for each in seeds] for name, seeds in found.items()}
 
 
 def settings_table(data: RealData) -> TextTable:
