@@ -184,6 +184,9 @@ def test_absent_files_unknown_metrics_and_the_bare_name(tmp_path, file):
     file.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(UnknownName):
         find_metric(f"composite:{file}")
+    content = _inputs(metric="chexbert-f1")(content)
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert find_metric(f"composite:{file}").missing().startswith("chexbert-f1: it needs")
     with pytest.raises(MissingDependency, match="composite:FILE"):
         compute("composite", CANDIDATES, REFERENCES)
     assert METRICS["composite"].cost == "model"
