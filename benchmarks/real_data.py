@@ -261,13 +261,15 @@ def image_vectors(embedder: StudyEmbedder, pairs: Pairs) -> Array:
 
     With a tower for lateral views: half the sum of both views; a missing one counts as zeros.
     """
-    frontal = _embedded(embedder, pairs, pairs.frontal, range(len(pairs)), "embed_images")
+    frontal = _embedded(embedder, pairs, pairs.image, range(len(pairs)), "embed_images")
     if embedder.views == FRONTAL:
         return frontal
     rows = np.flatnonzero(pairs.has_lateral).tolist()
     lateral = np.zeros_like(frontal)
     if rows:
-        lateral[rows] = _embedded(embedder, pairs, pairs.lateral, rows, "embed_lateral_images")
+        lateral[rows] = _embedded(
+            embedder, pairs, lambda row: pairs.image(row, 1), rows, "embed_lateral_images"
+        )
     return (frontal + lateral) / 2
 
 
