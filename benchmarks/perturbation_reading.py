@@ -14,8 +14,8 @@ on. Where several readers read an item, the worse verdict counts. Intervals are 
 Pearson), 95 %. No reader is a radiologist.
 
 What was found stands in `perturbations/reading.jsonl`, without any report's text: for each item the
-study, the kind, a digest of the changed text, the verdict, the reason where it was not right. The
-first line says of which rules (version, digest of the code and lexicons) and which drawing it is.
+study, the kind, a digest of the changed text, the verdict, the reason where it was not right. A
+line before them says which rules (version, digest of code and lexicons) and drawing they are of.
 
 Draw:   python benchmarks/perturbation_reading.py draw --reports iu_reports.jsonl
             [--candidates vlm.jsonl ...] [--half final] [--seed 1] --out FOLDER
@@ -28,7 +28,7 @@ import argparse
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,7 +188,13 @@ def record(options: argparse.Namespace) -> None:
     facts = json.loads((options.folder / "drawing.json").read_text(encoding="utf-8"))
     facts["readers"] = len(options.verdicts)
     records = [{**entry, **verdicts[entry["item"]]} for entry in key]
-    _write(READING, [facts, *records])
+    drawn_as = ("half", "seed")
+    others = [
+        reading
+        for reading in readings()
+        if any(reading[0][name] != facts[name] for name in drawn_as)
+    ]
+    _write(READING, [line for reading in [*others, [facts, *records]] for line in reading])
 
 
 def verdicts_of(files: Iterable[Path]) -> dict[int, dict[str, str]]:
@@ -204,8 +210,9 @@ def verdicts_of(files: Iterable[Path]) -> dict[int, dict[str, str]]:
                 raise SystemExit(f"{file}, row {row}: a change that is not right needs a reason")
             old = found.get(item)
             if old is None or VERDICTS.index(verdict) > VERDICTS.index(old["verdict"]):
-                told = {"reason": reason} if verdict != "right" else {}
-                found[item] = {"verdict": verdict, **told}
+                found[item] = {"verdict": verdict}
+                if verdict != "right":
+                    found[item]["reason"] = reason
     return found
 
 
@@ -240,33 +247,30 @@ def still_made(records: Iterable[dict[str, Any]], reports: Iterable[tuple[str, s
     )
 
 
-def report_of(lines: list[dict[str, Any]], reports: Iterable[tuple[str, str]] | None = None) -> str:
-    """The whole report on what was recorded; of the rules of today, where the reports are given."""
-    if not lines:
-        return "# Perturbations, read one by one\n\nNo reading of these rules is recorded.\n"
-    facts, records = lines[0], lines[1:]
-    since = ""
-    if reports is not None:
-        since = f" Of these changes the rules of today make {still_made(records, reports)} again."
-    reasons = [
-        f"- {r['verdict']}, {r['kind']}, {r['study_id']}: {r['reason']}"
-        for r in sorted(records, key=lambda r: VERDICTS.index(r["verdict"]), reverse=True)
-        if r["verdict"] != "right"
-    ]
-    return (
-        "\n\n".join(
-            [
-                "# Perturbations, read one by one",
-                f"Recorded: {facts['items']} changes of {facts['reports']} reports (half "
-                f"{facts['half']!r}, drawing {facts['seed']}), {facts['readers']} files of "
-                f"verdicts; vlscore {facts['vlscore']}, rules {facts['rules']}.{since}",
-                table(records),
-                "## What was not right",
-                "\n".join(reasons) or "Nothing.",
-            ]
-        )
-        + "\n"
-    )
+def report_of(reports: Sequence[tuple[str, str]] | None = None) -> str:
+    """Return the page on all drawings; on the rules of today, where the reports are given."""
+    parts = ["# Perturbations, read one by one", "## All drawings", table(read_changes())]
+    for facts, *records in readings():
+        since = ""
+        if reports is not None:
+            since = (
+                f" Of these changes the rules of today make {still_made(records, reports)} again."
+            )
+        reasons = [
+            f"- {r['verdict']}, {r['kind']}, {r['study_id']}: {r['reason']}"
+            for r in sorted(records, key=lambda r: VERDICTS.index(r["verdict"]), reverse=True)
+            if r["verdict"] != "right"
+        ]
+        parts += [
+            f"## Drawing {facts['seed']}",
+            f"{facts['items']} changes of {facts['reports']} reports (half {facts['half']!r}), "
+            f"files of verdicts: {facts['readers']}; vlscore {facts['vlscore']}, rules "
+            f"{facts['rules']}.{since}",
+            table(records),
+            "What was not right:",
+            "\n".join(reasons) or "Nothing.",
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
 def show(options: argparse.Namespace) -> None:
@@ -275,13 +279,29 @@ def show(options: argparse.Namespace) -> None:
 
     reports = None
     if options.reports:
-        reports = reports_of(options.reports, options.candidates, options.phantoms)
-    publish(report_of(recorded(), reports), options.out)
+        reports = list(reports_of(options.reports, options.candidates, options.phantoms))
+    publish(report_of(reports), options.out)
 
 
-def recorded() -> list[dict[str, Any]]:
-    """The drawing's facts and one record an item; nothing where no reading is recorded."""
-    return _read(READING) if READING.is_file() else []
+def readings() -> list[list[dict[str, Any]]]:
+    """Return for each drawing that was read its facts and one record an item."""
+    found: list[list[dict[str, Any]]] = []
+    for line in _read(READING):
+        if "rules" in line:
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+def read_changes() -> list[dict[str, Any]]:
+    """Return the records of all drawings; of a change that two of them have, the worse verdict."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for _, *records in readings():
+        for entry in sorted(records, key=lambda r: VERDICTS.index(r["verdict"])):
+            key = entry["study_id"], entry["kind"], entry["digest"]
+            if key not in found or entry["verdict"] != "right":
+                found[key] = entry
+    return list(found.values())
 
 
 def _write(path: Path, records: Iterable[dict[str, Any]]) -> None:
