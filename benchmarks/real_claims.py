@@ -21,7 +21,8 @@ the encoders have seen; no encoder has seen an image that calibrates or is teste
 - Power: simulated scores with an area under the curve, in a setting as NIH's: what an encoder must
   know before the procedure decides.
 - Share wrong: among the decided claims, the mean over repetitions (0 where none is decided). "worst
-  family" is the largest mean of one finding, polarity and verdict, with its standard error.
+  family" is the largest mean of one finding, polarity and verdict with ten claims or more, with its
+  standard error.
 - Imperfect references: the cases of real_imperfect.py on the part "report", scored by `judge` and
   `judge-image`, with the study's image and with another study's. Probes are fitted on the training
   part and calibrated on the part "choose". The trust in the reference, and how likelihood ratios
@@ -85,6 +86,8 @@ RATES = (0.05, 0.1, 0.2)
 TRUSTS = (0.9, 0.7, 0.5, 0.3, 0.1)
 FOLDS = 5
 REPEATS = 20
+# Claims of a finding, or of a family, in each repetition: with fewer, it is left out of a table.
+LEAST_CLAIMS = 10
 # The encoders of real_encoders.py from ImageNet weights, which read findings and words.
 ENCODERS = {"findings": "convirt-imagenet-seed0", "words": "convirt-imagenet-words-seed0"}
 NOWHERE = Span(0, 1)
@@ -153,7 +156,7 @@ class Tally:
     """Counts of repeated experiments: decided and wrong claims of each finding and family."""
 
     def __init__(self) -> None:
-        self.families: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+        self.families: dict[tuple[Any, ...], list[tuple[float, int]]] = defaultdict(list)
         self.findings: dict[tuple[float, str], list[tuple[int, int, int]]] = defaultdict(list)
         self.whole: dict[float, list[tuple[int, int, int]]] = defaultdict(list)
         self.areas: dict[str, list[float]] = defaultdict(list)
@@ -192,7 +195,7 @@ class Tally:
                 for verdict in (SUPPORTED, CONTRADICTED):
                     mine = own[own.verdict == verdict]
                     share = float(mine.wrong.mean()) if len(mine) else 0.0
-                    self.families[rate, *key, verdict].append(share)
+                    self.families[rate, *key, verdict].append((share, len(own)))
 
     def rate_rows(self, name: str) -> list[tuple[str, ...]]:
         """Return a row for each rate."""
@@ -201,12 +204,13 @@ class Tally:
             counts = np.array(self.whole[rate], float)
             claims, decided, wrong = counts.T
             shares = np.where(decided > 0, wrong / np.maximum(decided, 1), 0.0)
-            # A family of few repetitions says little.
-            means = {
-                key: (np.mean(each), np.std(each) / np.sqrt(len(each)))
-                for key, each in self.families.items()
-                if key[0] == rate and len(each) >= len(counts) / 2
-            }
+            means = {}
+            for key, each in self.families.items():
+                wrong_shares, sizes = np.array(each).T
+                # A family of few claims has the same few images in every repetition.
+                if key[0] == rate and sizes.sum() >= LEAST_CLAIMS * len(counts):
+                    error = np.std(wrong_shares) / np.sqrt(len(each))
+                    means[key] = np.mean(wrong_shares), error
             worst = max(means, key=lambda key: means[key][0])
             rows.append(
                 (
@@ -221,7 +225,7 @@ class Tally:
             )
         return rows
 
-    def finding_rows(self, least: int = 10) -> list[tuple[str, ...]]:
+    def finding_rows(self) -> list[tuple[str, ...]]:
         """Return a row for each finding with enough claims: AUC, and shares at each rate."""
         rows = []
         for finding in sorted({finding for _, finding in self.findings}):
@@ -230,7 +234,7 @@ class Tally:
                 claims, decided, wrong = np.sum(self.findings[rate, finding], axis=0)
                 share = f"{wrong / decided:.3f}" if decided else "-"
                 cells += [f"{decided / claims:.3f}", share]
-            if claims / len(self.whole[RATES[0]]) < least or finding not in self.areas:
+            if claims / len(self.whole[RATES[0]]) < LEAST_CLAIMS or finding not in self.areas:
                 continue
             area = f"{np.mean(self.areas[finding]):.3f}"
             per = f"{claims / len(self.whole[RATES[0]]):.0f}"
