@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vlscore.cli.output import check_figure, print_encoder_warning, show, without_intervals
+from vlscore.cli.output import check_figure, print_encoder_warning, show
 from vlscore.cli.progress import cache_hits, phase_progress
 from vlscore.cli.shared import (
     TABLE,
@@ -24,7 +24,6 @@ from vlscore.evaluation import AlignmentSettings
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
     from vlscore.evaluation import RatedPairs
-    from vlscore.stats import TextTable
 
 
 # --metrics also names the columns.
@@ -136,16 +135,4 @@ def align(
         )
     print_encoder_warning(embedder)
     many, one = "rows or values are missing", "row or value is missing"
-    show(run, output, many, one, tables=map(_shorter, run.tables), figure=figure)
-
-
-def _shorter(table: "TextTable") -> "TextTable":
-    """Return a table of correlations with the interval of tau_b alone; others unchanged.
-
-    The values over pairs are left out, too: they differ from those over studies in their intervals.
-    """
-    if "Pearson" not in table.columns:
-        return table
-    end = table.columns.index("Pearson") + 1
-    rows = tuple(row[:end] for row in without_intervals(table, "tau_b").rows)
-    return dataclasses.replace(table, columns=table.columns[:end], rows=rows)
+    show(run, output, many, one, figure=figure)

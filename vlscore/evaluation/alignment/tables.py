@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.stats import (
+    CORRELATIONS,
     Interval,
     TextTable,
     dot_plots,
@@ -24,7 +25,7 @@ Frames = Mapping[str, "DataFrame"]
 _AGREEMENT = (
     "Larger is more agreement with the mean of the raters. 95 % bootstrap intervals over studies. "
     "Those of tau_b over pairs, as papers publish it, are too narrow where a study has several "
-    "candidates. n: pairs with a value and a rating."
+    "candidates. n: pairs with a value and a rating. result.json has every interval."
 )
 _DIFFERENCES = (
     "tau_b of the first metric less that of the other, on the n pairs that both have; 95 % "
@@ -108,6 +109,8 @@ def _cells(rows: "DataFrame", column: str) -> dict[str, dict[str, str]]:
 def agreement_table(frames: Frames, rating: str) -> TextTable:
     """Return all correlations of every metric with the raters' mean of one rating."""
     rows = _of(frames, "agreements", rating)
+    unprinted = {f"{c}.{end}" for c in CORRELATIONS if c != "tau_b" for end in ("low", "high")}
+    rows = rows.drop(columns=list(unprinted & {*rows}))
     title = f"Agreement with raters: {rating}"
     return text_table(title, rows, _AGREEMENT, columns=_AGREEMENT_COLUMNS)
 
