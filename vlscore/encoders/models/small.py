@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from safetensors.torch import save
@@ -219,19 +219,22 @@ class SmallEncoder(JointEncoder):
         )
 
     @classmethod
-    def load(
-        cls, weights: str | Path | None = None, tokenizer: str | Path | None = None
-    ) -> "SmallEncoder":
+    def default_weights(cls) -> Path:
+        """Return the model in the folder that `vlscore weights path small` prints."""
+        return find_weights("small", None, (MODEL,))
+
+    @classmethod
+    def load(cls, weights: str | Path | None = None, tokenizer: str | Path | None = None) -> Self:
         """Read a folder that `save` wrote.
 
         Args:
-            weights: the folder, or the model.safetensors in it.
+            weights: the folder, or the model.safetensors in it; default: `default_weights`.
             tokenizer: not used; the folder has its own.
 
         Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
             where weights and vocabulary are not those that the card was written with.
         """
-        chosen = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
+        chosen = cls.default_weights() if weights is None else Path(weights)
         model = (chosen.parent if chosen.is_file() else chosen) / MODEL
         path, vocabulary = model.with_name(CARD), model.with_name(VOCABULARY)
         if absent := [each.name for each in (model, vocabulary, path) if not each.is_file()]:
@@ -335,18 +338,9 @@ class PhantomEncoder(SmallEncoder):
     card = card_of("phantom")
 
     @classmethod
-    def load(
-        cls, weights: str | Path | None = None, tokenizer: str | Path | None = None
-    ) -> "PhantomEncoder":
-        """Load the bundled weights, or the folder of another small encoder.
-
-        Raises: WeightsNotFound; ChecksumMismatch where the bundled file is not the one that was
-            published; IncompatibleCheckpoint and UnsafeCheckpoint.
-        """
-        folder = weights if weights is not None else resource_path("weights", cls.card.name)
-        found = super().load(weights=folder, tokenizer=tokenizer)
-        assert isinstance(found, cls)
-        return found
+    def default_weights(cls) -> Path:
+        """Return the bundled folder."""
+        return resource_path("weights", cls.card.name)
 
     def _card(self, facts: Mapping[str, Any]) -> EncoderCard:
         return super()._card({"title": type(self).card.title} | dict(facts))
