@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.evaluation.comparison.paper_table import SystemsNumber, chosen_numbers, numbers_in
+from vlscore.evaluation.comparison.paper_table import chosen_numbers, is_different, numbers_in
 from vlscore.stats import DEMONSTRATION, dot_plots, interval_in, is_demonstration, scatter
 
 if TYPE_CHECKING:
     from vlscore.stats import Result
 
 VALUES = "values.parquet"
-_LEVEL = 0.05
 _BARS = "bars: 95 % bootstrap intervals"
 
 
@@ -29,56 +28,44 @@ def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) 
     shown = chosen_numbers(numbers_in(result), columns)
     more = f" {DEMONSTRATION}" if is_demonstration(result.signatures.values()) else ""
     paths = [result.folder / f"systems.{format}"]
-    counts = [int(each.record["n"]) for each in shown]
-    n = f"n = {counts[0]}" if len(set(counts)) == 1 else f"n = {min(counts)} to {max(counts)}"
-    panels = {each.heading: dict(each.values) for each in shown}
-    dot_plots(panels, paths[0], title="Systems", note=f"{n} studies; {_BARS}.{more}")
+    counts = sorted({int(each.record["n"]) for each in shown})
+    n = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    panels: dict[str, Any] = {each.heading: dict(each.values) for each in shown}
+    dot_plots(panels, paths[0], title="Systems", note=f"n = {n} studies; {_BARS}.{more}")
     if result.content["frames"].get("differences"):
         paths.append(result.folder / f"differences.{format}")
-        _draw_differences(result, shown, paths[-1], more)
+        tests = result.frame("differences").to_dict("records")
+        hollow: dict[str, list[str]] = {}
+        for each in shown:
+            own = {f"{t['first']} − {t['second']}": t for t in tests if t["metric"] == each.name}
+            panels[each.heading] = {pair: interval_in(t, "difference") for pair, t in own.items()}
+            hollow[each.heading] = [
+                pair
+                for pair, t in own.items()
+                if not is_different(t, t["p"] if t["adjusted_p"] != t["adjusted_p"] else None)
+            ]
+        note = (
+            f"First less second system; {_BARS}; hollow: not "
+            "significant at 5 % (paired permutation test, p adjusted by Benjamini-Hochberg where "
+            f"the number is a metric's primary one).{more}"
+        )
+        lines = {title: {"": 0.0} for title in panels}
+        title = "Paired differences"
+        dot_plots(panels, paths[-1], title=title, lines=lines, note=note, hollow=hollow)
     if len(shown[0].values) == 2:
         paths.append(result.folder / f"studies.{format}")
-        _draw_studies(result, shown[0], paths[-1], more)
+        values, first = result.rows(VALUES), shown[0]
+        # Values of the whole corpus have none of single studies: those of the metric are drawn.
+        column = first.record["of" if first.record["of_corpus"] else "metric"]
+        names = list(first.values)
+        x, y = (values.loc[values["system"] == name, column].tolist() for name in names)
+        scatter(
+            x,
+            y,
+            paths[-1],
+            title=first.heading,
+            labels=(names[0], names[1]),
+            is_same_scale=True,
+            note=f"One dot a study; on the dashed line both systems have the same value.{more}",
+        )
     return paths
-
-
-def _draw_differences(
-    result: "Result", shown: Sequence[SystemsNumber], path: Path, more: str
-) -> None:
-    tests = result.frame("differences").to_dict("records")
-    panels: dict[str, Any] = {}
-    hollow: dict[str, list[str]] = {}
-    for each in shown:
-        own = {f"{t['first']} − {t['second']}": t for t in tests if t["metric"] == each.name}
-        panels[each.heading] = {pair: interval_in(t, "difference") for pair, t in own.items()}
-        hollow[each.heading] = [pair for pair, t in own.items() if not _is_significant(t)]
-    note = (
-        f"First less second system; {_BARS}; hollow: not "
-        "significant at 5 % (paired permutation test, p adjusted by Benjamini-Hochberg where the "
-        f"number is a metric's primary one).{more}"
-    )
-    lines = {title: {"": 0.0} for title in panels}
-    dot_plots(panels, path, title="Paired differences", lines=lines, note=note, hollow=hollow)
-
-
-def _is_significant(test: dict[Any, Any]) -> bool:
-    p = test["p"] if test["adjusted_p"] != test["adjusted_p"] else test["adjusted_p"]
-    difference = interval_in(test, "difference")
-    return bool(p < _LEVEL and not difference.low <= 0 <= difference.high)
-
-
-def _draw_studies(result: "Result", each: SystemsNumber, path: Path, more: str) -> None:
-    values = result.rows(VALUES)
-    first, second = each.values
-    # Values of the whole corpus have none of single studies: those of the metric are drawn.
-    column = each.of if each.record["of_corpus"] else each.name
-    x, y = (values.loc[values["system"] == name, column].tolist() for name in (first, second))
-    scatter(
-        x,
-        y,
-        path,
-        title=each.heading,
-        labels=(first, second),
-        is_same_scale=True,
-        note=f"One dot a study; on the dashed line both systems have the same value.{more}",
-    )

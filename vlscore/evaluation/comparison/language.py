@@ -10,7 +10,6 @@ from typing import Any
 from vlscore.data import split_sentences
 from vlscore.evaluation.comparison.statistics import same_words
 from vlscore.findings import extract, speaks_of_earlier
-from vlscore.stats import TextTable, number
 
 REFERENCES = "references"
 #: Words of the longest phrase whose repetition is counted, and its least number of repetitions.
@@ -84,28 +83,3 @@ def language_facts(
             }
         )
     return found
-
-
-def language_table(facts: Sequence[Mapping[str, Any]]) -> TextTable:
-    """Return the table of the language of the systems and of the references."""
-    rows = [
-        (
-            each["system"],
-            number(each["repeated"]),
-            str(each["vocabulary"]),
-            str(each["sentences"]),
-            number(each["most_frequent"]),
-            "-" if each["earlier_image"] is None else number(each["earlier_image"]),
-        )
-        for each in facts
-    ]
-    asked = facts[0]["n_without_earlier"]
-    return TextTable(
-        "Language of the candidates",
-        ("system", "repeated", "vocabulary", "sentences", "most frequent", "earlier image"),
-        tuple(rows),
-        "Share of reports that repeat a word three times, or a phrase twice, in a row; numbers of "
-        "different words and sentences; share of the most frequent report; share of reports that "
-        f"speak of an earlier image, of {asked} studies whose reference speaks of none and whose "
-        "row has none.",
-    )

@@ -10,14 +10,7 @@ from vlscore.core import counted
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, corpus_name, number_signature
-from vlscore.stats import (
-    TextTable,
-    benjamini_hochberg,
-    bounds,
-    interval_in,
-    number,
-    with_mark,
-)
+from vlscore.stats import TextTable, benjamini_hochberg, bounds, interval_in, number, with_mark
 
 if TYPE_CHECKING:
     from vlscore.stats import Interval, Result
@@ -33,18 +26,18 @@ class SystemsNumber:
     """One number of all systems, as the table shows it.
 
     Attributes:
-        name: of the number, as in "bleu-4 corpus".
-        of: name of the metric.
-        primary: whether it is the metric's primary number.
-        record: further facts, as in the frame "systems".
+        record: metric (name of the number), of (name of the metric) and the further facts of the
+            frame "systems".
         values: system -> value.
     """
 
-    name: str
-    of: str
-    primary: bool
     record: Mapping[str, Any]
-    values: Mapping[str, "Interval"]
+    values: dict[str, "Interval"]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the number, as in "bleu-4 corpus"."""
+        return str(self.record["metric"])
 
     @property
     def heading(self) -> str:
@@ -58,18 +51,20 @@ class SystemsNumber:
         found = [name for name in values if not math.isnan(values[name])]
         return sorted(found, key=lambda name: sign * values[name])
 
+    def best(self) -> list[str]:
+        """Return the systems with the best value, of two or more that have one."""
+        ranked = self.ranked()
+        best = self.values[ranked[0]].estimate if len(ranked) > 1 else None
+        return [name for name in ranked if self.values[name].estimate == best]
+
 
 def numbers_in(result: "Result") -> list[SystemsNumber]:
     """Return the numbers of a finished comparison."""
-    found: dict[str, dict[str, Interval]] = {}
-    records = result.frame("systems").to_dict("records")
-    for record in records:
-        found.setdefault(record["metric"], {})[record["system"]] = interval_in(record, "value")
-    first = {record["metric"]: record for record in reversed(records)}
-    return [
-        SystemsNumber(name, first[name]["of"], bool(first[name]["primary"]), first[name], values)
-        for name, values in found.items()
-    ]
+    found: dict[str, SystemsNumber] = {}
+    for record in result.frame("systems").to_dict("records"):
+        number = found.setdefault(record["metric"], SystemsNumber(record, {}))
+        number.values[record["system"]] = interval_in(record, "value")
+    return list(found.values())
 
 
 def check_table(
@@ -79,26 +74,26 @@ def check_table(
 
     Raises: InvalidSetting for an unknown column.
     """
-    expected = [SystemsNumber(name, name, True, {}, {}) for name in precomputed]
+    expected = [{"metric": name, "of": name, "primary": True} for name in precomputed]
     for metric in metrics:
         named = {name: k == 0 and not metric.primary for k, name in enumerate(metric.columns)}
         named |= {corpus_name(metric, c.name): c.name == metric.primary for c in metric.corpus}
         expected += [
-            SystemsNumber(name, str(metric), is_it, {}, {}) for name, is_it in named.items()
+            {"metric": name, "of": str(metric), "primary": is_it} for name, is_it in named.items()
         ]
-    chosen_numbers(expected, settings.columns)
+    chosen_numbers([SystemsNumber(record, {}) for record in expected], settings.columns)
 
 
 def chosen_numbers(numbers: Sequence[SystemsNumber], columns: Sequence[str]) -> list[SystemsNumber]:
     """Return the named numbers; default: the primary ones. Raises InvalidSetting."""
-    primary = [each for each in numbers if each.primary]
+    primary = [each for each in numbers if each.record["primary"]]
     if not columns:
         return primary
     by_name = {each.name: each for each in numbers}
     # A metric's name is that of its primary number, also where its first number has the same name.
-    by_name |= {each.of: each for each in primary}
+    by_name |= {each.record["of"]: each for each in primary}
     # The mean of the first number, of a metric whose primary number is of the whole corpus.
-    by_name |= {f"{each.name}.mean": each for each in numbers if each.name == each.of}
+    by_name |= {f"{each.name}.mean": each for each in numbers if each.name == each.record["of"]}
     found: list[SystemsNumber] = []
     for column in columns:
         if column == _ALL:
@@ -121,18 +116,26 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     settings = settings or TableSettings()
     shown = chosen_numbers(numbers_in(result), settings.columns)
     signs, count = _signs(result, shown)
-    ways = [_table(result, shown, signs, count, settings, by_system=way) for way in (True, False)]
+    caption = " ".join(_caption(result, shown, settings, count, set(signs.values())))
+    ways = [_table(shown, signs, caption, settings, by_system=way) for way in (True, False)]
     table = next((way for way in ways if _width(way) <= _WIDTH), min(ways, key=_width))
     signatures = result.signatures
     notes = tuple(
         dict.fromkeys(
-            number_signature(signatures[each.of], each.of, each.name)
+            number_signature(signatures[of], of, each.name)
             for each in shown
-            if signatures.get(each.of)
+            if signatures.get(of := each.record["of"])
         )
     )
-    (marked,) = with_mark([replace(table, notes=notes)], result.signatures.values())
+    (marked,) = with_mark([replace(table, notes=notes)], signatures.values())
     return marked
+
+
+def is_different(test: Mapping[Any, Any], p: float | None = None) -> bool:
+    """Return whether test and interval both tell two systems apart; default p: the adjusted one."""
+    difference = interval_in(test, "difference")
+    p = test["adjusted_p"] if p is None else p
+    return bool(p < _LEVEL and not difference.low <= 0 <= difference.high)
 
 
 def _signs(
@@ -151,77 +154,63 @@ def _signs(
     against = result.record["key"].get("against")
     found: dict[tuple[str, str], str] = {}
     for each in shown:
-        ranked = each.ranked()
+        ranked, best = each.ranked(), each.best()
         to = against if against in ranked else ranked[0] if ranked else None
         # Equal values need no test.
-        same = [to, *(_best_of(each) if to in _best_of(each) else ())]
+        same = [to, *(best if to in best else ())]
         found |= {(each.name, name): _UNTESTED for name in ranked if tests and name not in same}
         for test, p in zip(tests, adjusted, strict=True):
-            if test["metric"] != each.name or to not in (test["first"], test["second"]):
-                continue
-            cell = each.name, test["second" if test["first"] == to else "first"]
-            difference = interval_in(test, "difference")
-            # Where interval and test disagree, the difference counts as none.
-            is_different = p < _LEVEL and not difference.low <= 0 <= difference.high
-            if cell in found:
-                found[cell] = "" if is_different else _TIE
+            if test["metric"] == each.name and to in (test["first"], test["second"]):
+                cell = each.name, test["second" if test["first"] == to else "first"]
+                if cell in found:
+                    found[cell] = "" if is_different(test, p) else _TIE
     return {cell: sign for cell, sign in found.items() if sign}, len(tests)
 
 
 def _table(
-    result: "Result",
     shown: Sequence[SystemsNumber],
     marked: Mapping[tuple[str, str], str],
-    tests: int,
+    caption: str,
     settings: TableSettings,
     *,
     by_system: bool,
 ) -> TextTable:
     """Return the table with one row a system, or one row a number."""
     systems = list(shown[0].values) if shown else []
-    best = {(each.name, name) for each in shown for name in _best_of(each)}
-    counts = {int(each.record["n"]) for each in shown}
+    has_counts = len({int(each.record["n"]) for each in shown}) > 1
     keys = [[(each, name) for each in shown] for name in systems]
-    heads = ["system", *(each.heading for each in shown)]
-    names = list(systems)
+    heads, names = ["system", *(each.heading for each in shown)], list(systems)
     if not by_system:
         keys = [[(each, name) for name in systems] for each in shown]
         names, heads = [each.heading for each in shown], ["metric", *systems]
     rows = [
-        (name, *(_cell(each.values[s], settings) for each, s in row))
+        [name, *(_cell(each.values[s], settings) for each, s in row)]
         for name, row in zip(names, keys, strict=True)
     ]
-    signs = [("", *(marked.get((e.name, s), "") for e, s in row)) for row in keys]
-    if len(counts) > 1 and by_system:
-        rows.append(("n", *(str(int(each.record["n"])) for each in shown)))
-        signs.append(("",) * len(heads))
-    elif len(counts) > 1:
+    signs = [["", *(marked.get((each.name, s), "") for each, s in row)] for row in keys]
+    if has_counts and by_system:
+        rows.append(["n", *(str(int(each.record["n"])) for each in shown)])
+        signs.append([""] * len(heads))
+    elif has_counts:
         heads.append("n")
-        rows = [(*r, str(int(e.record["n"]))) for r, e in zip(rows, shown, strict=True)]
-        signs = [(*row, "") for row in signs]
+        for row, sign, each in zip(rows, signs, shown, strict=True):
+            row.append(str(int(each.record["n"])))
+            sign.append("")
     bold = [
         (r, c)
         for r, row in enumerate(keys)
         for c, (each, name) in enumerate(row, start=1)
-        if (each.name, name) in best
+        if name in each.best()
     ]
     return TextTable(
         "Systems",
         tuple(heads),
-        tuple(rows),
-        " ".join(_caption(result, shown, settings, tests, set(marked.values()))),
+        tuple(map(tuple, rows)),
+        caption,
         best=tuple(bold),
-        signs=tuple(signs) if marked else (),
+        signs=tuple(map(tuple, signs)) if marked else (),
         label="tab:systems",
     )
-
-
-def _best_of(each: SystemsNumber) -> list[str]:
-    ranked = each.ranked()
-    if len(ranked) < 2:
-        return []
-    best = each.values[ranked[0]].estimate
-    return [name for name in ranked if each.values[name].estimate == best]
 
 
 def _cell(value: "Interval", settings: TableSettings) -> str:

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore.core import OnProgress, frame, no_progress
-from vlscore.data import ColumnNames, ReportTable, Study, select
+from vlscore.data import ColumnNames, ReportTable, Study, TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import VALUES, draw_comparison
-from vlscore.evaluation.comparison.inputs import Inputs, opened_systems
-from vlscore.evaluation.comparison.language import language_facts, language_table
+from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
+from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table
 from vlscore.evaluation.comparison.statistics import (
     Quantity,
     compared,
+    precomputed_quantity,
     quantities_of,
     same_words,
     text_facts,
@@ -26,12 +27,12 @@ from vlscore.evaluation.comparison.statistics import (
 from vlscore.evaluation.comparison.system_values import (
     SystemValues,
     baseline_reports,
-    precomputed_values,
     values_of,
 )
-from vlscore.evaluation.comparison.systems import Source
+from vlscore.evaluation.comparison.systems import Source, open_sources
 from vlscore.evaluation.comparison.tables import (
     differences_tables,
+    language_table,
     subgroup_tables,
     systems_table,
     texts_table,
@@ -45,7 +46,6 @@ from vlscore.stats import (
     Result,
     adjusted_p_values,
     check_drawable,
-    mean_statistics,
     with_mark,
     write_changed,
 )
@@ -126,7 +126,8 @@ def compare(
     )
     if figure is not None:
         check_drawable(figure)
-    inputs = Inputs.read(opened_systems(systems, columns), scorer, settings, image_root)
+    sources = open_sources(systems, columns)
+    inputs = read_inputs(sources, scorer, settings, image_root)
     shown = table or TableSettings()
     precomputed = inputs.precomputed.higher_is_better if inputs.precomputed is not None else ()
     check_table(shown, inputs.signatures, precomputed)
@@ -134,7 +135,7 @@ def compare(
     def compute(path: Path) -> Content:
         return _compared(inputs, settings, workers, on_progress)
 
-    result = Result.make(out, inputs.key(settings), compute, overwrite=overwrite)
+    result = Result.make(out, key_of(inputs, settings), compute, overwrite=overwrite)
     if result.unchanged and inputs.image_table is not None:
         require_same_images(result.folder)
     paper = paper_table(result, shown)
@@ -152,9 +153,8 @@ def _compared(
     inputs: Inputs, settings: ComparisonSettings, workers: int, on_progress: OnProgress
 ) -> Content:
     """Return the values of all systems and baselines, compared."""
-    texts: dict[str, Sequence[str | None]] = dict(inputs.systems.candidates)
     baselines, notes = baseline_reports(inputs, settings, workers)
-    names = [*texts, *baselines]
+    names = [*inputs.systems.candidates, *baselines]
     if settings.against is not None and settings.against not in names:
         raise InvalidSetting(
             f"no system is called {settings.against}; there are {', '.join(names)}"
@@ -166,26 +166,21 @@ def _compared(
         for quantity in quantities_of(metric, values.columns, values.sums.get(str(metric)))
     ]
     signatures = {str(metric): str(s) for metric, s in inputs.signatures.items()}
-    for name, column in precomputed_values(inputs, names).items():
-        assert inputs.precomputed is not None
-        better = inputs.precomputed.higher_is_better[name]
-        statistics = mean_statistics(column)
-        quantities.append(Quantity(name, name, better, statistics, name, all_systems=False))
-        values.columns[name] = column
-        signatures[name] = str(inputs.precomputed.signature)
-    measured, tested = compared(
-        names,
-        quantities,
-        resamples=settings.resamples,
-        permutations=settings.permutations,
-        seed=settings.seed,
-        patients=inputs.patients,
-        against=settings.against,
-    )
+    if inputs.precomputed is not None:
+        for name, better in inputs.precomputed.higher_is_better.items():
+            quantities.append(precomputed_quantity(name, values.columns[name], better))
+            signatures[name] = str(inputs.precomputed.signature)
+    measured, tested = _compared_over(None, names, quantities, inputs, settings)
     by_group, tests_by_group = _by_group(names, quantities, inputs, settings)
-    read = _read_texts(inputs, {**texts, **baselines}, baselines)
-    facts = _facts_of_texts(inputs, read, values)
-    language = language_facts(read, *_references(inputs))
+    candidates = {
+        name: [_selected(text, inputs.policy) for text in own]
+        for name, own in inputs.systems.candidates.items()
+    }
+    candidates |= {name: [text or "" for text in own] for name, own in baselines.items()}
+    facts = _facts_of_texts(inputs, candidates, values)
+    images = (inputs.systems.images.get(study.id) for study in inputs.systems.studies)
+    has_prior = [getattr(found, "prior", None) is not None for found in images]
+    language = language_facts(candidates, [text or "" for text in inputs.references], has_prior)
     # What makes all other numbers void comes first.
     notes = [*_same_text_notes(facts), *inputs.notes, *notes]
     tables = subgroup_tables(by_group, tests_by_group)
@@ -201,10 +196,10 @@ def _compared(
     return Content(
         frames,
         with_mark(tables, signatures.values()),
-        _files(inputs, names, values),
+        _files(inputs, values),
         [
             Failure(names[k], inputs.systems.studies[row].id, reason)
-            for (k, row), reason in sorted(values.reasons.items())
+            for (k, row), reason in values.reasons.items()
         ],
         signatures,
         notes,
@@ -212,6 +207,29 @@ def _compared(
             "tables": {each.name: str(each.table.path.resolve()) for each in inputs.sources},
             "studies": len(inputs.systems.studies),
         },
+    )
+
+
+def _compared_over(
+    rows: Sequence[int] | None,
+    names: Sequence[str],
+    quantities: Sequence[Quantity],
+    inputs: Inputs,
+    settings: ComparisonSettings,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Compare the systems over some studies, or over all."""
+    patients = inputs.patients
+    if rows is not None:
+        quantities = [replace(each, statistics=each.statistics[:, rows]) for each in quantities]
+        patients = patients and [patients[k] for k in rows]
+    return compared(
+        names,
+        quantities,
+        resamples=settings.resamples,
+        permutations=settings.permutations,
+        seed=settings.seed,
+        patients=patients,
+        against=settings.against,
     )
 
 
@@ -223,25 +241,23 @@ def _by_group(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the primary numbers and their tests in each group of studies.
 
-    p values are adjusted over all tests of a column.
+    p values are adjusted over all tests of a column. The column "number" of a record has the value
+    of the number, "value" that of the group.
     """
+    primary = [each for each in quantities if each.facts["primary"]]
     measured: list[dict[str, Any]] = []
     tested: list[dict[str, Any]] = []
     for column, groups in inputs.groups.items():
         tests: list[dict[str, Any]] = []
         for value in sorted(set(groups)):
             rows = [k for k, group in enumerate(groups) if group == value]
-            found, own = compared(
-                names,
-                [replace(q, statistics=q.statistics[:, rows]) for q in quantities if q.primary],
-                resamples=settings.resamples,
-                permutations=settings.permutations,
-                seed=settings.seed,
-                patients=inputs.patients and [inputs.patients[k] for k in rows],
-                against=settings.against,
-            )
-            measured += [{"column": column, "value": value, **each} for each in _renamed(found)]
-            tests += [{"column": column, "value": value, **each} for each in own]
+            found, own = _compared_over(rows, names, primary, inputs, settings)
+            group = {"column": column, "value": value}
+            measured += [
+                group | {("number" if k == "value" else k): v for k, v in each.items()}
+                for each in found
+            ]
+            tests += [{**group, **each} for each in own]
         for test, p in zip(tests, adjusted_p_values([t["p"] for t in tests]), strict=True):
             test["adjusted_p"] = float(p)
             del test["adjusted_p_all"]
@@ -249,51 +265,34 @@ def _by_group(
     return measured, tested
 
 
-def _renamed(measured: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return records whose number is called "number": "value" is that of the group."""
-    return [{("number" if k == "value" else k): v for k, v in each.items()} for each in measured]
-
-
-def _read_texts(
-    inputs: Inputs, texts: Mapping[str, Sequence[str | None]], baselines: Mapping[str, Any]
-) -> dict[str, list[str]]:
-    """Return the section of each system's candidates that is scored; "" for none."""
-
-    def selected(text: str) -> str:
-        try:
-            return select(text, inputs.policy, "candidate")
-        except VLScoreError:
-            return text
-
-    given = {name: [text or "" for text in own] for name, own in texts.items()}
-    return {
-        name: own if name in baselines else [*map(selected, own)] for name, own in given.items()
-    }
-
-
-def _references(inputs: Inputs) -> tuple[list[str], list[bool]]:
-    """Return the references that are scored, "" for none, and whether each has an earlier image."""
-    images = (inputs.systems.images.get(study.id) for study in inputs.systems.studies)
-    has_prior = [getattr(found, "prior", None) is not None for found in images]
-    return [text or "" for text in inputs.references()], has_prior
+def _selected(text: str, policy: TextPolicy) -> str:
+    """Return the section of a candidate that is scored; all of it where it lacks the section."""
+    try:
+        return select(text, policy, "candidate")
+    except VLScoreError:
+        return text
 
 
 def _facts_of_texts(
     inputs: Inputs, texts: Mapping[str, Sequence[str]], values: SystemValues
 ) -> list[dict[str, Any]]:
     """Return facts about the candidates of every system as texts."""
-    known = {same_words(text) for text in inputs.references() if text is not None}
-    known |= {same_words(text) for text in inputs.train or ()}
+    known = {same_words(text) for text in (*inputs.references, *(inputs.train or ())) if text}
     found = []
     for k, (name, candidates) in enumerate(texts.items()):
-        facts = text_facts(candidates, known)
         lacking = {
             str(metric): int((~np.isfinite(values.columns[str(metric)][k])).sum())
             for metric in inputs.signatures
         }
-        cut = None if values.truncated is None else float(values.truncated[k].mean())
-        without = ", ".join(f"{metric} {count}" for metric, count in lacking.items() if count)
-        found.append({"system": name, **facts, "truncated": cut, "without_value": without})
+        flags = values.truncated.get(name)
+        found.append(
+            {
+                "system": name,
+                **text_facts(candidates, known),
+                "truncated": None if flags is None else float(flags.mean()),
+                "without_value": ", ".join(f"{m} {count}" for m, count in lacking.items() if count),
+            }
+        )
     return found
 
 
@@ -308,27 +307,22 @@ def _same_text_notes(facts: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _files(
-    inputs: Inputs, names: Sequence[str], values: SystemValues
-) -> dict[str, "pandas.DataFrame"]:
+def _files(inputs: Inputs, values: SystemValues) -> "dict[str, pandas.DataFrame]":
     """Return the values of single studies, one row a system and study, and the images."""
     import pandas
 
-    ids = [study.id for study in inputs.systems.studies]
+    ids, systems = [study.id for study in inputs.systems.studies], len(values.names)
+    reasons = [values.reasons.get((k, row)) for k in range(systems) for row in range(len(ids))]
     rows = pandas.DataFrame(
         {
-            "system": np.repeat(np.array(names, dtype=object), len(ids)),
-            "id": ids * len(names),
+            "system": np.repeat(np.array(values.names, dtype=object), len(ids)),
+            "id": ids * systems,
             **{name: column.ravel() for name, column in values.columns.items()},
-            "error": [
-                values.reasons.get((k, row)) for k in range(len(names)) for row in range(len(ids))
-            ],
+            "error": pandas.Series(reasons, dtype=object),
         }
     )
-    files = {VALUES: rows.astype({"error": object})}
+    files = {VALUES: rows}
     if inputs.image_table is not None:
-        images = inputs.systems.images.values()
-        files[IMAGES] = images_frame(
-            path for found in images if isinstance(found, Study) for path in found.images
-        )
+        studies = (found for found in inputs.systems.images.values() if isinstance(found, Study))
+        files[IMAGES] = images_frame(path for study in studies for path in study.images)
     return files

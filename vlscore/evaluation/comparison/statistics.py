@@ -6,7 +6,6 @@ All systems and differences are computed over the same studies.
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
-    Combine,
     Interval,
     PairedSums,
     adjusted_p_values,
@@ -40,30 +38,26 @@ class Quantity:
     """One number of k systems for n studies.
 
     Attributes:
-        name: of the number, as in "findings-f1.precision" or "bleu-4 corpus".
-        of: name of the metric.
-        higher_is_better: direction.
+        facts: metric (name of the number, as in "findings-f1.precision" or "bleu-4 corpus"), of
+            (name of the metric), title (as papers print it), primary (whether it is the one number
+            of its metric that a paper prints), of_corpus, higher_is_better.
         statistics: (k, n, s) sums; nan where a study has no value.
-        title: name of the number as papers print it.
-        primary: whether it is the one number of its metric that a paper prints.
         corpus: metric and name of its output, for a value of the whole corpus; None for a mean.
         all_systems: whether a study counts only where every system has a value; else systems
             without any value are left out.
     """
 
-    name: str
-    of: str
-    higher_is_better: bool
+    facts: Record
     statistics: Array
-    title: str
-    primary: bool = True
     corpus: tuple[Metric, str] | None = None
     all_systems: bool = True
 
-    @property
-    def combine(self) -> Combine:
-        """Return the function that makes the number of summed statistics."""
-        return mean_of_sums if self.corpus is None else partial(_corpus_value, *self.corpus)
+    def combine(self, sums: Array) -> Array:
+        """Return the (m,) numbers of (m, s) summed statistics."""
+        if self.corpus is None:
+            return mean_of_sums(sums)
+        metric, output = self.corpus
+        return corpus_of_sums(metric, sums)[output]
 
 
 def quantities_of(
@@ -76,27 +70,41 @@ def quantities_of(
         sums: (k, n, s) of the metric's corpus values.
     """
     for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
-        yield Quantity(
-            name,
-            str(metric),
-            output.higher_is_better,
-            mean_statistics(columns[name]),
-            metric.printed(output.name if k else ""),
-            k == 0 and not metric.primary,
-        )
-    for output in metric.corpus:
-        assert sums is not None
+        facts = {
+            "metric": name,
+            "of": str(metric),
+            "title": metric.printed(output.name if k else ""),
+            "primary": k == 0 and not metric.primary,
+            "of_corpus": False,
+            "higher_is_better": output.higher_is_better,
+        }
+        yield Quantity(facts, mean_statistics(columns[name]))
+    if sums is not None:
         # Statistics without a value are 0, which would count as a candidate without words.
-        there = np.isfinite(columns[str(metric)])[:, :, None]
-        yield Quantity(
-            corpus_name(metric, output.name),
-            str(metric),
-            output.higher_is_better,
-            np.where(there, sums, np.nan),
-            metric.printed(output.name, of_corpus=True),
-            output.name == metric.primary,
-            (metric, output.name),
-        )
+        sums = np.where(np.isfinite(columns[str(metric)])[:, :, None], sums, np.nan)
+        for output in metric.corpus:
+            facts = {
+                "metric": corpus_name(metric, output.name),
+                "of": str(metric),
+                "title": metric.printed(output.name, of_corpus=True),
+                "primary": output.name == metric.primary,
+                "of_corpus": True,
+                "higher_is_better": output.higher_is_better,
+            }
+            yield Quantity(facts, sums, (metric, output.name))
+
+
+def precomputed_quantity(name: str, values: Array, higher_is_better: bool) -> Quantity:
+    """Return the mean of values computed elsewhere; systems without any are left out."""
+    facts = {
+        "metric": name,
+        "of": name,
+        "title": name,
+        "primary": True,
+        "of_corpus": False,
+        "higher_is_better": higher_is_better,
+    }
+    return Quantity(facts, mean_statistics(values), all_systems=False)
 
 
 def compared(
@@ -123,13 +131,12 @@ def compared(
     """
     measured: list[Record] = []
     tested: list[Record] = []
+    drawn = _Draws(resamples, permutations, seed, patients)
     for quantity in quantities:
-        found, tests = _of_quantity(
-            quantity, systems, resamples, permutations, seed, patients, against
-        )
+        found, tests = _of_quantity(quantity, systems, drawn, against)
         measured += found
         tested += tests
-    primary = {quantity.name for quantity in quantities if quantity.primary}
+    primary = {each.facts["metric"] for each in quantities if each.facts["primary"]}
     of_primary = [test for test in tested if test["metric"] in primary]
     for family, name in ((tested, "adjusted_p_all"), (of_primary, "adjusted_p")):
         for test, p in zip(family, adjusted_p_values([t["p"] for t in family]), strict=True):
@@ -137,79 +144,79 @@ def compared(
     return measured, tested
 
 
+@dataclass
+class _Draws:
+    """How studies or patients are drawn; numbers of the same statistics share their draws."""
+
+    resamples: int
+    permutations: int
+    seed: int
+    patients: Sequence[str] | None
+    last: tuple[Array, PairedSums] | None = None
+
+    def of(self, statistics: Array, there: NDArray[np.bool_]) -> PairedSums:
+        """Return the sums of (k, n, s) statistics over the studies that count."""
+        if self.last is None or self.last[0] is not statistics:
+            counted = statistics[:, there]
+            if self.patients is not None:
+                whose = [self.patients[int(k)] for k in np.flatnonzero(there)]
+                counted = sums_by_group(counted, whose)
+            found = paired_sums(
+                counted,
+                resamples=self.resamples,
+                permutations=self.permutations,
+                seed=self.seed,
+            )
+            self.last = statistics, found
+        return self.last[1]
+
+
 def _of_quantity(
-    quantity: Quantity,
-    systems: Sequence[str],
-    resamples: int,
-    permutations: int,
-    seed: int,
-    patients: Sequence[str] | None,
-    against: str | None,
+    quantity: Quantity, systems: Sequence[str], drawn: _Draws, against: str | None
 ) -> tuple[list[Record], list[Record]]:
     statistics, names = quantity.statistics, list(systems)
     if not quantity.all_systems:
         some = [k for k in range(len(names)) if np.isfinite(statistics[k]).all(-1).any()]
         statistics, names = statistics[some], [names[k] for k in some]
     there = np.isfinite(statistics).all(axis=(0, 2)) if names else np.zeros(1, dtype=bool)
-    count = int(there.sum())
+    facts = {**quantity.facts, "n": int(there.sum())}
     values: dict[str, Record] = {}
     tests = []
-    if count:
-        counted = statistics[:, there]
-        if patients is not None:
-            counted = sums_by_group(counted, [patients[int(k)] for k in np.flatnonzero(there)])
-        sums = paired_sums(counted, resamples=resamples, permutations=permutations, seed=seed)
+    if there.any():
+        sums = drawn.of(statistics, there)
         for k, name in enumerate(names):
-            support = _support(quantity, sums, k)
-            values[name] = {
-                "value": sums.value(k, quantity.combine).supported(support),
-                "support": support,
-                "left_out": sums.left_out(k, quantity.combine) or None,
-            }
-            if quantity.corpus is None and patients is None:
+            support = None
+            if quantity.corpus is not None:
+                metric, output = quantity.corpus
+                support = support_of_sums(metric, sums.totals[k]).get(output)
+            if quantity.corpus is None and drawn.patients is None:
                 # The interval that `vlscore evaluate` prints.
-                column = counted[k, :, 0]
-                values[name]["value"] = bootstrap_mean(column, resamples=resamples, seed=seed)
+                column = statistics[k, there, 0]
+                value = bootstrap_mean(column, resamples=drawn.resamples, seed=drawn.seed)
+            else:
+                value = sums.value(k, quantity.combine).supported(support)
+            left_out = sums.left_out(k, quantity.combine) or None
+            values[name] = {"value": value, "support": support, "left_out": left_out}
         for a, b in combinations(range(len(names)), 2):
-            if _is_tested(names[a], names[b], against):
-                found = sums.difference(a, b, quantity.combine)
-                supports = [values[names[k]]["support"] for k in (a, b)]
-                tests.append(
-                    {
-                        "metric": quantity.name,
-                        "first": names[a],
-                        "second": names[b],
-                        "n": count,
-                        "difference": found.interval.supported(
-                            None if None in supports else min(supports)
-                        ),
-                        "p": found.p_value,
-                        "adjusted_p": float("nan"),
-                    }
-                )
-    facts = {
-        "metric": quantity.name,
-        "of": quantity.of,
-        "title": quantity.title,
-        "primary": quantity.primary,
-        "of_corpus": quantity.corpus is not None,
-        "higher_is_better": quantity.higher_is_better,
-        "n": count,
-    }
+            if not _is_tested(names[a], names[b], against):
+                continue
+            found = sums.difference(a, b, quantity.combine)
+            supports = [values[names[k]]["support"] for k in (a, b)]
+            support = None if None in supports else min(supports)
+            tests.append(
+                {
+                    "metric": facts["metric"],
+                    "first": names[a],
+                    "second": names[b],
+                    "n": facts["n"],
+                    "difference": found.interval.supported(support),
+                    "p": found.p_value,
+                    "adjusted_p": float("nan"),
+                }
+            )
     nothing = {"value": _NOTHING, "support": None, "left_out": None}
     measured = [{**facts, "system": name, **values.get(name, nothing)} for name in systems]
     return measured, tests
-
-
-def _support(quantity: Quantity, sums: PairedSums, system: int) -> int | None:
-    if quantity.corpus is None:
-        return None
-    metric, output = quantity.corpus
-    return support_of_sums(metric, sums.totals[system]).get(output)
-
-
-def _corpus_value(metric: Metric, output: str, sums: Array) -> Array:
-    return corpus_of_sums(metric, sums)[output]
 
 
 def _is_tested(first: str, second: str, against: str | None) -> bool:

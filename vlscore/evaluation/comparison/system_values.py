@@ -2,24 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, difference
+from vlscore.core import FinishedRun, OnProgress, difference
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting, InvalidStudy
 from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.inputs import Inputs
-from vlscore.evaluation.score_table import Row, score_table
+from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scoring.scored_rows import ERROR, ID, ScoredRows
 from vlscore.metrics import Item, Scorer
 
 _TRUNCATED = "candidate_truncated"
 
 Array = NDArray[np.float64]
+# A report is None where a baseline has none for a study.
+Reports = Mapping[str, Sequence[str | None]]
 
 
 @dataclass
@@ -27,37 +28,23 @@ class SystemValues:
     """Values of k systems for n studies.
 
     Attributes:
+        names: of the systems, those of the user first, then the baselines.
         columns: name -> (k, n), nan where a study has no value.
         sums: metric -> (k, n, s) of its corpus values.
         reasons: (system, study) -> why a value is missing.
-        truncated: (k, n) whether the encoder did not read a candidate's end; None without one.
+        truncated: system -> (n,) whether the encoder did not read a candidate's end.
     """
 
+    names: Sequence[str]
     columns: dict[str, Array]
     sums: dict[str, Array]
-    reasons: dict[tuple[int, int], str] = field(default_factory=dict)
-    truncated: NDArray[np.bool_] | None = None
-
-    @classmethod
-    def joined(cls, parts: Sequence["SystemValues"]) -> "SystemValues":
-        """Return the values of all systems, one part after the other."""
-        starts = np.cumsum([0, *(len(next(iter(p.columns.values()))) for p in parts)]).tolist()
-        flags = [part.truncated for part in parts if part.truncated is not None]
-        return cls(
-            {n: np.concatenate([p.columns[n] for p in parts]) for n in parts[0].columns},
-            {n: np.concatenate([p.sums[n] for p in parts]) for n in parts[0].sums},
-            {
-                (start + k, row): reason
-                for start, part in zip(starts, parts, strict=False)
-                for (k, row), reason in part.reasons.items()
-            },
-            np.concatenate(flags) if len(flags) == len(parts) else None,
-        )
+    reasons: dict[tuple[int, int], str]
+    truncated: dict[str, NDArray[np.bool_]]
 
 
 def baseline_reports(
     inputs: Inputs, settings: ComparisonSettings, workers: int
-) -> tuple[dict[str, Sequence[str | None]], list[str]]:
+) -> tuple[Reports, list[str]]:
     """Return name -> reports of the baselines, whose sections are selected already; and notes."""
     if not settings.baselines:
         return {}, []
@@ -73,9 +60,8 @@ def baseline_reports(
     )
     from vlscore.perturb import standard_normal_of
 
-    references = inputs.references()
+    references, count = inputs.references, len(inputs.references)
     pool = inputs.train if inputs.train is not None else [t for t in references if t is not None]
-    count = len(references)
     # First, because it raises a clear error where there are no reports.
     drawn = random_reports(references, inputs.train, settings.seed)
     report, times = constant_report(pool)
@@ -108,75 +94,73 @@ def baseline_reports(
 
 
 def values_of(
-    inputs: Inputs,
-    baselines: Mapping[str, Sequence[str | None]],
-    workers: int,
-    on_progress: OnProgress,
+    inputs: Inputs, baselines: Reports, workers: int, on_progress: OnProgress
 ) -> SystemValues:
-    """Return the values of all systems, then of the baselines: read, or computed."""
-    runs = {source.name: source.run for source in inputs.sources}
-    to_score = {
-        name: texts for name, texts in inputs.systems.candidates.items() if runs[name] is None
-    }
-    computed: dict[str, SystemValues] = {}
-    if inputs.scorer is not None and (to_score or baselines):
+    """Return the values of all systems, then of the baselines: read, or computed.
+
+    Values of the table of values are among the columns; baselines have none of them.
+    """
+    names = [*inputs.systems.candidates, *baselines]
+    shape = len(names), len(inputs.systems.studies)
+    metrics = list(inputs.signatures)
+    columns = {name: np.full(shape, np.nan) for metric in metrics for name in metric.columns}
+    sums = {str(m): np.zeros((*shape, m.statistics)) for m in metrics if m.corpus}
+    values = SystemValues(names, columns, sums, {}, {})
+    to_score: dict[str, Sequence[str | None]] = {}
+    for k, source in enumerate(inputs.sources):
+        if source.run is None:
+            to_score[source.name] = inputs.systems.candidates[source.name]
+        else:
+            _read(inputs, source.run, values, k)
+    if inputs.scorer is not None:
         # The sections of baselines are selected already.
-        policy = inputs.scorer.text_policy
-        other = copy(inputs.scorer)
+        policy, other = inputs.scorer.text_policy, copy(inputs.scorer)
         other.text_policy = replace(policy, candidate_section="all")
         groups = [(to_score, inputs.scorer), (baselines, other)]
         if policy.section_of("candidate") == "all":
             groups = [({**to_score, **baselines}, inputs.scorer)]
-        for group, scorer in groups:
-            if group:
-                computed |= _scored(inputs, group, scorer, workers, on_progress)
-    parts = []
-    for name in [*inputs.systems.candidates, *baselines]:
-        run = runs.get(name)
-        parts.append(computed[name] if run is None else _read(inputs, name))
-    return SystemValues.joined(parts)
+        for reports, scorer in groups:
+            if reports:
+                _score(inputs, reports, scorer, values, workers, on_progress)
+    if inputs.precomputed is not None:
+        for name, column in inputs.precomputed.values.items():
+            columns[name] = np.full(shape, np.nan)
+            columns[name][: len(inputs.sources)] = column.reshape(-1, shape[1])
+    values.reasons = dict(sorted(values.reasons.items()))
+    return values
 
 
-def _scored(
+def _score(
     inputs: Inputs,
-    candidates: Mapping[str, Sequence[str | None]],
+    reports: Reports,
     scorer: Scorer,
+    values: SystemValues,
     workers: int,
     on_progress: OnProgress,
-) -> dict[str, SystemValues]:
-    """Return the values of each system, computed; a study's systems are scored together."""
-    count, systems = len(inputs.systems.studies), len(candidates)
-    items: list[Row] = [
+) -> None:
+    """Compute the values of some systems; a study's systems are scored together."""
+    count, systems = len(inputs.systems.studies), [values.names.index(name) for name in reports]
+    items = [
         InvalidStudy("the baseline has no report for this study")
-        if texts[row] is None
-        else _item(inputs, row, str(texts[row]))
+        if (text := texts[row]) is None
+        else _item(inputs, row, text)
         for row in range(count)
-        for texts in candidates.values()
+        for texts in reports.values()
     ]
     table = score_table(items, scorer, workers=workers, on_progress=on_progress)
-
-    def of(column: NDArray[Any], k: int) -> NDArray[Any]:
-        return column.reshape(count, systems, *column.shape[1:])[None, :, k]
-
-    reasons: dict[int, dict[tuple[int, int], list[str]]] = {k: {} for k in range(systems)}
-    for values in table.values.values():
-        for place, error in values.failures.items():
-            row, k = divmod(place, systems)
-            reasons[k].setdefault((0, row), []).append(str(error))
-    flags = table.geometry.get(_TRUNCATED)
-    return {
-        name: SystemValues(
-            {name: of(table.columns[name], k) for m in table.metrics for name in m.columns},
-            {
-                str(metric): of(each.statistics, k)
-                for metric, each in table.values.items()
-                if each.statistics is not None and metric.corpus
-            },
-            {place: "; ".join(dict.fromkeys(found)) for place, found in reasons[k].items()},
-            None if flags is None else of(flags, k),
-        )
-        for k, name in enumerate(candidates)
-    }
+    reasons: dict[tuple[int, int], dict[str, None]] = {}
+    for metric, each in table.values.items():
+        for name, column in each.columns.items():
+            values.columns[name][systems] = column.reshape(count, -1).T
+        if each.statistics is not None and metric.corpus:
+            cut = each.statistics.reshape(count, len(systems), -1)
+            values.sums[str(metric)][systems] = cut.transpose(1, 0, 2)
+        for place, error in each.failures.items():
+            row, k = divmod(place, len(systems))
+            reasons.setdefault((systems[k], row), {})[str(error)] = None
+    values.reasons |= {place: "; ".join(each) for place, each in reasons.items()}
+    if (flags := table.geometry.get(_TRUNCATED)) is not None:
+        values.truncated |= dict(zip(reports, flags.reshape(count, -1).T, strict=True))
 
 
 def _item(inputs: Inputs, row: int, candidate: str) -> Item:
@@ -196,13 +180,11 @@ def _item(inputs: Inputs, row: int, candidate: str) -> Item:
     return item
 
 
-def _read(inputs: Inputs, name: str) -> SystemValues:
-    """Return the values of a finished evaluation.
+def _read(inputs: Inputs, run: FinishedRun, values: SystemValues, system: int) -> None:
+    """Read the values of a finished evaluation.
 
     Raises: InvalidSetting where it lacks a metric, or has it with another signature.
     """
-    run = next(source.run for source in inputs.sources if source.name == name)
-    assert run is not None
     found = ScoredRows.read(run, inputs.signatures)
     for metric, wanted in inputs.signatures.items():
         signature = found.metrics.get(metric)
@@ -217,27 +199,14 @@ def _read(inputs: Inputs, name: str) -> SystemValues:
                 f"{difference(signature, wanted)}. Values of different signatures are not compared"
             )
     # Of rows with one id only the last can be a study; the others could not be read.
-    places = {str(study): k for k, study in enumerate(found.scores[ID])}
-    rows = [places[study.id] for study in inputs.systems.studies]
+    last = {str(study): k for k, study in enumerate(found.scores[ID])}
+    rows = [last[study.id] for study in inputs.systems.studies]
     scores = found.scores.iloc[rows]
-    columns = [name for metric in inputs.signatures for name in metric.columns]
-    errors = scores[ERROR].where(scores[ERROR].notna(), None).tolist()
-    return SystemValues(
-        {name: scores[name].to_numpy(dtype=np.float64)[None] for name in columns},
-        {str(m): found.sums[str(m)][rows][None] for m in inputs.signatures if m.corpus},
-        {(0, k): str(reason) for k, reason in enumerate(errors) if reason is not None},
-        scores[_TRUNCATED].to_numpy(dtype=bool)[None] if _TRUNCATED in scores else None,
-    )
-
-
-def precomputed_values(inputs: Inputs, names: Sequence[str]) -> dict[str, Array]:
-    """Return name -> (k, n) of metrics computed elsewhere; baselines have no values of them."""
-    if inputs.precomputed is None:
-        return {}
-    count = len(inputs.systems.studies)
-    found = {}
-    for name, column in inputs.precomputed.values.items():
-        values = np.full((len(names), count), np.nan)
-        values[: len(inputs.sources)] = column.reshape(len(inputs.sources), count)
-        found[name] = values
-    return found
+    for metric in inputs.signatures:
+        for name in metric.columns:
+            values.columns[name][system] = scores[name]
+        if metric.corpus:
+            values.sums[str(metric)][system] = found.sums[str(metric)][rows]
+    values.reasons |= {(system, k): str(e) for k, e in enumerate(scores[ERROR]) if e == e and e}
+    if _TRUNCATED in scores:
+        values.truncated[values.names[system]] = scores[_TRUNCATED].to_numpy(dtype=bool)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
-from vlscore.core import FinishedRun, finished_run
+from vlscore.core import FinishedRun, counted, finished_run
 from vlscore.data import (
     BadRow,
     ColumnNames,
@@ -66,42 +67,56 @@ class Systems:
 
 
 def open_sources(
-    given: Sequence[str | Path],
+    systems: Sequence[str | Path | Source],
     columns: ColumnNames | None = None,
     own_columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Source, ...]:
     """Open the systems of a user: tables, or folders of `vlscore evaluate`; "name=path" names one.
 
     Args:
+        systems: a Source is open already.
         columns: other names of columns, in all tables.
         own_columns: name of a system -> other names of columns in its table alone.
 
     Raises: InvalidTable, InvalidSetting.
     """
-    own_columns = own_columns or {}
-    named = [split_name(each) for each in given]
-    stems = [path.stem if path.is_file() else path.name for name, path in named if name is None]
-    sources = []
-    for name, path in named:
-        stem = path.stem if path.is_file() else path.name
-        longer = f"{path.resolve().parent.name}/{stem}"
-        shown = name or (stem if stems.count(stem) == 1 else longer)
-        own = own_columns.get(shown, {})
-        sources.append(_opened(shown, path, replace(columns or ColumnNames(), **own)))
-    names = [source.name for source in sources]
+    if not systems:
+        raise InvalidSetting("no system to compare: name at least one")
+    own_columns, names = own_columns or {}, _names_of(systems)
     if unknown := [name for name in own_columns if name not in names]:
         raise InvalidSetting(
             f"columns are named of a system {unknown[0]}, but the systems are {', '.join(names)}"
         )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSetting(
-            f"two systems would be called {', '.join(twice)}; name them, as in first={named[0][1]}"
+            f"two systems would be called {', '.join(twice)}; name them, as in "
+            f"first={split_name(str(systems[0]))[1]}"
         )
     if reserved := [name for name in names if name.startswith(BASELINE)]:
         raise InvalidSetting(
             f"{reserved[0]}: names that begin with {BASELINE!r} are reserved for baselines"
         )
-    return tuple(sources)
+    return tuple(
+        each
+        if isinstance(each, Source)
+        else _opened(
+            name,
+            split_name(each)[1],
+            replace(columns or ColumnNames(), **own_columns.get(name, {})),
+        )
+        for name, each in zip(names, systems, strict=True)
+    )
+
+
+def _names_of(systems: Sequence[str | Path | Source]) -> list[str]:
+    """Return the names of systems: with its folder where two files have one name."""
+    named = [(s.name, Path()) if isinstance(s, Source) else split_name(s) for s in systems]
+    stems = [path.stem if path.is_file() else path.name for _, path in named]
+    unnamed = [stem for (name, _), stem in zip(named, stems, strict=True) if name is None]
+    return [
+        name or (stem if unnamed.count(stem) == 1 else f"{path.resolve().parent.name}/{stem}")
+        for (name, path), stem in zip(named, stems, strict=True)
+    ]
 
 
 def table_with_images(sources: Sequence[Source]) -> Source:
@@ -137,118 +152,101 @@ def join(
 
     Raises: InvalidTable where studies or references differ, saying in what.
     """
-    read = [_Read(source) for source in sources]
+    read = [_Read(source.table.path, *_rows_of(source)) for source in sources]
     first = read[0]
-    for other in read[1:]:
-        _check_same(first, other, ignores_blanks)
     notes = [note for source in sources for note in source.table.notes]
-    notes += [f"{each.source.table.path}, {bad}; left out" for each in read for bad in each.bad]
-    notes += [note for other in read[1:] if (note := _note_of_blanks(first, other))]
-    if not first.studies:
-        raise InvalidTable(f"{first.source.table.path}: no row can be used; {first.bad[0]}")
-    found: dict[str, Study | BadRow] = {}
-    for row in images if images is not None else ():
-        if isinstance(row, BadRow):
-            if row.id is not None:
-                found.setdefault(row.id, row)
-        else:
-            found[row.id] = row
-    return Systems(
-        studies=tuple(first.studies.values()),
-        candidates={
-            each.source.name: [each.studies[name].candidate or "" for name in first.studies]
-            for each in read
-        },
-        images=found,
-        notes=tuple(notes),
-    )
-
-
-class _Read:
-    """One table in memory."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.studies: dict[str, Study] = {}
-        self.bad: list[str] = []
-        self.reasons: dict[str, str] = {}
-        for row in source.table:
-            if isinstance(row, Study):
-                self.studies[row.id] = row
-                continue
-            if row.id in self.studies:
-                raise InvalidTable(f"{source.table.path}, row {row.row}: {row.reason}")
+    for path, _, bad in read:
+        for row in bad:
             name = f" ({row.id})" if row.id is not None else ""
-            self.bad.append(f"row {row.row}{name}: {row.reason}")
-            if row.id is not None:
-                self.reasons[row.id] = row.reason
-
-
-def _same_but_blanks(first: _Read, other: _Read, name: str) -> bool:
-    texts = (each.studies[name].reference or "" for each in (first, other))
-    one, two = (" ".join(text.split()) for text in texts)
-    return one == two
-
-
-def _note_of_blanks(first: _Read, other: _Read) -> str:
-    """Return a note where references differ in blanks alone; empty where they do not."""
-    differing = [
-        name
-        for name, study in other.studies.items()
-        if name in first.studies and study.reference != first.studies[name].reference
-    ]
-    if not differing:
-        return ""
-    return (
-        f"the references of {_ids(differing)} differ in blanks alone between "
-        f"{first.source.table.path} and {other.source.table.path}; those of the first are used"
+            notes.append(f"{path}, row {row.row}{name}: {row.reason}; left out")
+    for other in read[1:]:
+        if unlike := _require_same(first, other, ignores_blanks):
+            notes.append(
+                f"the references of {_ids(unlike)} differ in blanks alone between "
+                f"{first.path} and {other.path}; those of the first are used"
+            )
+    if not first.studies:
+        bad = first.bad[0]
+        raise InvalidTable(f"{first.path}: no row can be used; row {bad.row}: {bad.reason}")
+    found: dict[str, Study | BadRow] = {}
+    for image in images if images is not None else ():
+        # Of rows with one id the last can be the study; an unreadable one never replaces it.
+        if isinstance(image, Study) or (image.id is not None and image.id not in found):
+            found[str(image.id)] = image
+    return Systems(
+        tuple(first.studies.values()),
+        {
+            source.name: [own.studies[name].candidate or "" for name in first.studies]
+            for source, own in zip(sources, read, strict=True)
+        },
+        found,
+        tuple(notes),
     )
 
 
-def _check_same(first: _Read, other: _Read, ignores_blanks: bool) -> None:
-    here, there = first.source.table.path, other.source.table.path
+class _Read(NamedTuple):
+    """Rows of one table: the studies by id, and those that cannot be used."""
+
+    path: Path
+    studies: dict[str, Study]
+    bad: list[BadRow]
+
+
+def _rows_of(source: Source) -> tuple[dict[str, Study], list[BadRow]]:
+    studies: dict[str, Study] = {}
+    bad: list[BadRow] = []
+    for row in source.table:
+        if isinstance(row, Study):
+            studies[row.id] = row
+        elif row.id in studies:
+            raise InvalidTable(f"{source.table.path}, row {row.row}: {row.reason}")
+        else:
+            bad.append(row)
+    return studies, bad
+
+
+def _require_same(first: _Read, other: _Read, ignores_blanks: bool) -> list[str]:
+    """Return the studies whose references differ in blanks alone, where that is ignored.
+
+    Raises: InvalidTable where studies or references differ. It has no text of a report.
+    """
     differences = []
     for one, two in ((first, other), (other, first)):
         if lacking := [name for name in two.studies if name not in one.studies]:
-            reasons = {one.reasons[name] for name in lacking if name in one.reasons}
-            because = f" ({'; '.join(sorted(reasons))})" if reasons else ""
-            differences.append(
-                f"{one.source.table.path} lacks {_ids(lacking)} of {two.source.table.path}{because}"
-            )
-    both = [name for name in first.studies if name in other.studies]
-    wrong = [n for n in both if first.studies[n].reference != other.studies[n].reference]
-    alike = [name for name in wrong if _same_but_blanks(first, other, name)]
-    if alike and ignores_blanks:
-        wrong = [name for name in wrong if name not in set(alike)]
-        alike = []
-    if alike:
+            reasons = sorted({row.reason for row in one.bad if row.id in set(lacking)})
+            because = f" ({'; '.join(reasons)})" if reasons else ""
+            differences.append(f"{one.path} lacks {_ids(lacking)} of {two.path}{because}")
+    texts = {
+        name: (study.reference or "", other.studies[name].reference or "")
+        for name, study in first.studies.items()
+        if name in other.studies
+    }
+    unlike = {name: both for name, both in texts.items() if both[0] != both[1]}
+    blank = [name for name, (one, two) in unlike.items() if one.split() == two.split()]
+    wrong = [name for name in unlike if name not in set(blank)]
+    if blank and not ignores_blanks:
         differences.append(
-            f"the references of {_ids(alike)} differ in blanks alone; --ignore-blanks "
-            f"(ignores_blanks=True) takes those of {here} for all"
+            f"the references of {_ids(blank)} differ in blanks alone; --ignore-blanks "
+            f"(ignores_blanks=True) takes those of {first.path} for all"
         )
-        wrong = [name for name in wrong if name not in set(alike)]
     if wrong:
+        pairs = enumerate(zip_longest(*texts[wrong[0]]), start=1)
+        start = next(number for number, (one, two) in pairs if one != two)
         differences.append(
-            f"the references of {_ids(wrong)} differ between {here} and {there}: of {wrong[0]}, "
-            f"from character {_first_difference(first, other, wrong[0])} on"
+            f"the references of {_ids(wrong)} differ between {first.path} and {other.path}: of "
+            f"{wrong[0]}, from character {start} on"
         )
     if differences:
         raise InvalidTable(
             "systems are compared over the same studies with the same references; "
             + "; ".join(differences)
         )
+    return blank
 
 
 def _ids(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_SHOWN_IDS]) + (", ..." if len(names) > _SHOWN_IDS else "")
-    return f"{len(names)} {'studies' if len(names) > 1 else 'study'} ({shown})"
-
-
-def _first_difference(one: _Read, other: _Read, name: str) -> int:
-    """Return where two references begin to differ, from 1; a message has no text of a report."""
-    texts = (each.studies[name].reference or "" for each in (one, other))
-    pairs = enumerate(zip_longest(*texts), start=1)
-    return next(number for number, (first, second) in pairs if first != second)
+    return f"{counted(len(names), 'study')} ({shown})"
 
 
 def split_name(given: str | Path) -> tuple[str | None, Path]:
@@ -290,21 +288,6 @@ def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
             "the table instead of the folder"
         )
     return Source(name, opened, run)
-
-
-def patients_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:
-    """Return the patient of each study, from the first table that has the column.
-
-    A study without an entry is a patient of its own.
-
-    Args:
-        column: of the patient.
-        ids: of the n studies.
-
-    Raises: InvalidTable where no table has the column, or a study has two patients.
-    """
-    found = column_of(column, sources, ids)
-    return [found.get(name, f"\0{name}") for name in ids]
 
 
 def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dict[str, str]:

@@ -19,37 +19,29 @@ Record = Mapping[str, Any]
 
 def systems_table(measured: Sequence[Record], systems: Sequence[str]) -> TextTable:
     """Return one row a system, one column a number, with intervals; the last row is n."""
-    numbers = list({each["metric"]: each for each in measured}.values())
-    cells = {(each["metric"], each["system"]): each for each in measured}
-    columns = [
-        each["metric"] + ("" if each["higher_is_better"] else " (lower is better)")
-        for each in numbers
-    ]
-    rows = [
-        (name, *(interval(cells[each["metric"], name]["value"], _DIGITS) for each in numbers))
-        for name in systems
-    ]
-    rows.append(("n", *(str(each["n"]) for each in numbers)))
-    supports = [support_of(measured, each["metric"]) for each in numbers]
-    if any(supports):
-        rows.append(("support", *supports))
-    return TextTable(
+    rows = {name: {"system": name} for name in (*systems, "n", "support")}
+    for each in measured:
+        heading = each["metric"] + ("" if each["higher_is_better"] else " (lower is better)")
+        rows[each["system"]][heading] = interval(each["value"], _DIGITS)
+        rows["n"][heading] = str(each["n"])
+        rows["support"][heading] = support_of(measured, each["metric"])
+    has_support = any(list(rows["support"].values())[1:])
+    if not has_support:
+        del rows["support"]
+    return TextTable.of(
         "All numbers of the systems",
-        ("system", *columns),
-        tuple(rows),
+        rows.values(),
         "Means over the n studies for which every system has a value, and values of the whole "
         "corpus where the column says so, with 95 % bootstrap intervals over studies."
-        + (_SUPPORT if any(supports) else ""),
+        + _SUPPORT
+        * has_support,
     )
 
 
 def support_of(measured: Sequence[Record], name: str) -> str:
     """Return the support, equal for all systems; a range where the text policy drops pairs."""
-    found = (each["support"] for each in measured if each["metric"] == name)
-    counts = sorted({count for count in found if count is not None})
-    if len(counts) > 1:
-        return f"{counts[0]} to {counts[-1]}"
-    return str(counts[0]) if counts else ""
+    counts = {each["support"] for each in measured if each["metric"] == name} - {None}
+    return " to ".join(str(count) for count in sorted({min(counts), max(counts)} if counts else ()))
 
 
 def differences_tables(measured: Sequence[Record], tested: Sequence[Record]) -> list[TextTable]:
@@ -61,69 +53,91 @@ def differences_tables(measured: Sequence[Record], tested: Sequence[Record]) -> 
         f"test. Adjusted by Benjamini and Hochberg over {counted(primary, 'test')} of the metrics' "
         f"primary numbers, and over all tests, {len(tested)}."
     )
-    tables = []
-    for name in dict.fromkeys(test["metric"] for test in tested):
-        support = support_of(measured, name)
-        rows = [
-            (
-                f"{test['first']} - {test['second']}",
-                interval(test["difference"], _DIGITS),
-                *(p_value(test[p]) for p in ("p", "adjusted_p", "adjusted_p_all")),
-                str(test["n"]),
-                *([support] if support else []),
-            )
-            for test in tested
-            if test["metric"] == name
-        ]
-        columns = ("systems", "difference", "p", "adjusted p", "adjusted over all", "n")
-        heads = (*columns, *(["support"] if support else []))
-        tables.append(TextTable(f"Differences in {name}", heads, tuple(rows), caption))
-    return tables
+    tables: dict[str, list[dict[str, str]]] = {}
+    for test in tested:
+        support = support_of(measured, test["metric"])
+        tables.setdefault(test["metric"], []).append(
+            {
+                "systems": _pair(test),
+                "difference": interval(test["difference"], _DIGITS),
+                "p": p_value(test["p"]),
+                "adjusted p": p_value(test["adjusted_p"]),
+                "adjusted over all": p_value(test["adjusted_p_all"]),
+                "n": str(test["n"]),
+                **({"support": support} if support else {}),
+            }
+        )
+    return [TextTable.of(f"Differences in {n}", rows, caption) for n, rows in tables.items()]
 
 
 def subgroup_tables(measured: Sequence[Record], tested: Sequence[Record]) -> list[TextTable]:
     """Return a table of each column and primary number: one row a group of studies."""
-    tables = []
-    for column, name in dict.fromkeys((each["column"], each["metric"]) for each in measured):
-        rows: dict[str, dict[str, str]] = {}
-        for each in measured:
-            if (each["column"], each["metric"]) == (column, name):
-                row = rows.setdefault(each["value"], {column: each["value"], "n": str(each["n"])})
-                row[each["system"]] = interval(each["number"])
-        for test in tested:
-            if (test["column"], test["metric"]) == (column, name):
-                pair = f"{test['first']} - {test['second']}"
-                rows[test["value"]][pair] = interval(test["difference"])
-                rows[test["value"]][f"p of {pair}"] = p_value(test["adjusted_p"])
-        caption = (
-            "Over the n studies of the group: 95 % bootstrap intervals; p of the paired "
-            "permutation test, adjusted (Benjamini-Hochberg) over all groups and primary numbers. "
-            "Groups differ in n: that a difference is significant in one and not in another does "
-            "not show that the groups differ."
-        )
-        heads = tuple(dict.fromkeys(head for row in rows.values() for head in row))
-        cells = tuple(tuple(row.get(head, NOTHING) for head in heads) for row in rows.values())
-        tables.append(TextTable(f"{name} by {column}", heads, cells, caption))
-    return tables
+    caption = (
+        "Over the n studies of the group: 95 % bootstrap intervals; p of the paired "
+        "permutation test, adjusted (Benjamini-Hochberg) over all groups and primary numbers. "
+        "Groups differ in n: that a difference is significant in one and not in another does "
+        "not show that the groups differ."
+    )
+    tables: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for each in measured:
+        rows = tables.setdefault((each["metric"], each["column"]), {})
+        row = rows.setdefault(each["value"], {each["column"]: each["value"], "n": str(each["n"])})
+        row[each["system"]] = interval(each["number"])
+    for test in tested:
+        row, pair = tables[test["metric"], test["column"]][test["value"]], _pair(test)
+        row |= {pair: interval(test["difference"]), f"p of {pair}": p_value(test["adjusted_p"])}
+    found = []
+    for (name, column), groups in tables.items():
+        heads = dict.fromkeys(head for row in groups.values() for head in row)
+        records = [{head: row.get(head, NOTHING) for head in heads} for row in groups.values()]
+        found.append(TextTable.of(f"{name} by {column}", records, caption))
+    return found
+
+
+def _pair(test: Record) -> str:
+    return f"{test['first']} - {test['second']}"
 
 
 def texts_table(texts: Sequence[Record]) -> TextTable:
     """Return the table of facts about candidates as texts."""
     has_encoder = any(each["truncated"] is not None for each in texts)
     lacking = any(each["without_value"] for each in texts)
-    rows = []
-    for each in texts:
-        shares = ["distinct", "verbatim", "unfinished", *["truncated"] * has_encoder]
-        cells = [number(each["mean_words"], 1), *(number(each[share]) for share in shares)]
-        cells.append(str(each["empty"]))
-        if lacking:
-            cells.append(each["without_value"] or "0")
-        rows.append((each["system"], *cells))
-    columns = ["system", "words", "distinct", "verbatim", "unfinished"]
-    columns += ["truncated"] * has_encoder + ["empty"] + ["without a value"] * lacking
-    caption = (
+    shares = ["distinct", "verbatim", "unfinished", *["truncated"] * has_encoder]
+    return TextTable.of(
+        "Candidates as texts",
+        [
+            {
+                "system": each["system"],
+                "words": number(each["mean_words"], 1),
+                **{share: number(each[share]) for share in shares},
+                "empty": str(each["empty"]),
+                **({"without a value": each["without_value"] or "0"} if lacking else {}),
+            }
+            for each in texts
+        ],
         f"Mean words of the {texts[0]['n']} candidates, and the shares that are different; equal "
         "to some reference of the table or report of the training table; not ending a sentence"
+        + ("; cut by the encoder." if has_encoder else "."),
     )
-    caption += "; cut by the encoder." if has_encoder else "."
-    return TextTable("Candidates as texts", tuple(columns), tuple(rows), caption)
+
+
+def language_table(facts: Sequence[Record]) -> TextTable:
+    """Return the table of the language of the systems and of the references."""
+    return TextTable.of(
+        "Language of the candidates",
+        [
+            {
+                "system": each["system"],
+                "repeated": number(each["repeated"]),
+                "vocabulary": str(each["vocabulary"]),
+                "sentences": str(each["sentences"]),
+                "most frequent": number(each["most_frequent"]),
+                "earlier image": number(each["earlier_image"]),
+            }
+            for each in facts
+        ],
+        "Share of reports that repeat a word three times, or a phrase twice, in a row; numbers of "
+        "different words and sentences; share of the most frequent report; share of reports that "
+        f"speak of an earlier image, of {facts[0]['n_without_earlier']} studies whose reference "
+        "speaks of none and whose row has none.",
+    )
