@@ -15,8 +15,6 @@ from .baselines.baseline_base import BaselineSettings as BaselineSettings
 from .baselines.baseline_base import Case as Case
 from .baselines.baseline_base import TrainingReports as TrainingReports
 from .baselines.baseline_base import find_baseline as find_baseline
-from .baselines.report_templates import ReportTemplates as ReportTemplates
-from .baselines.report_templates import read_templates as read_templates
 from .baselines.run import baseline as baseline
 from .calibration import Calibration as Calibration
 from .calibration import calibrate as calibrate

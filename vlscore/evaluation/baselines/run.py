@@ -1,8 +1,7 @@
 """Candidates of a baseline for a table of studies."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from vlscore.data import (
     open_studies,
 )
 from vlscore.embedding import StudyEmbedder
-from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import (
     BASELINE,
     IMAGES,
@@ -36,12 +35,12 @@ from vlscore.evaluation.baselines.baseline_base import (
     TrainingReports,
     find_baseline,
 )
-from vlscore.retrieval import StudyBatch, embedded_batches
+from vlscore.evaluation.embedded_table import embed_table
 from vlscore.stats import Content, Failure, Result, TextTable, with_mark
 
 CANDIDATES = "candidates.jsonl"
-# Rows that are made at once, with and without images to decode.
-_WITH_IMAGES, _WITHOUT = 128, 1000
+# Candidates that are made at once.
+_AT_ONCE = 1000
 # Candidates of more words are shown in part.
 _SHOWN_WORDS = 30
 
@@ -106,22 +105,45 @@ def baseline(
     }
 
     def compute(folder: Path) -> Content:
-        work = _BaselineWork(chosen, policy, embedder, workers, on_progress or no_progress)
-        notes = work.learn(trained)
-        facts = work.write(table, folder / CANDIDATES, str(signature))
-        if not facts:
-            first = work.failures[0] if work.failures else None
-            reason = "it has no rows" if first is None else f"row {first.row}: {first.reason}"
+        report, notes, before = on_progress or no_progress, [], 0
+        learnt, ids = TrainingReports([]), set[str]()
+        if trained is not None:
+            learnt, ids, before, notes = _training_reports(
+                trained, policy, embedder, workers, report
+            )
+        notes += chosen.fit(learnt, embedder)
+
+        def on_rows(done: int, failed: int) -> None:
+            report(before + done, failed)
+
+        rows, cases, failures = _cases(table, needs, policy, embedder, workers, on_rows)
+        found: list[tuple[Study, str]] = []
+        for start in range(0, len(cases), _AT_ONCE):
+            some = cases[start : start + _AT_ONCE]
+            for case, text in zip(some, chosen.candidates(some), strict=True):
+                if isinstance(text, InvalidStudy):
+                    failures.append(Failure(case.position + 1, case.id, str(text)))
+                else:
+                    found.append((rows[case.position + 1], text))
+            on_rows(start + len(some), len(failures))
+        failures.sort(key=lambda failure: int(failure.row or 0))
+        if not found:
+            reason = "it has no rows"
+            if failures:
+                reason = f"row {failures[0].row}: {failures[0].reason}"
             raise InvalidTable(f"{table.path}: no row has a candidate; {reason}")
-        if work.shared:
+        records = (json_line(_record(study, text, str(signature))) for study, text in found)
+        (folder / CANDIDATES).write_text("".join(records), encoding="utf-8", newline="")
+        if shared := sum(case.id in ids for case in cases):
             notes.append(
-                f"{work.shared} studies have an id that the training table has as well: their own "
+                f"{shared} studies have an id that the training table has as well: their own "
                 "report may be among the training reports"
             )
+        facts = _facts(Counter(text for _, text in found))
         return Content(
             {"facts": frame([facts])},
             with_mark([_facts_table(facts)], [signature]),
-            failures=work.failures,
+            failures=failures,
             signatures={chosen.name: signature},
             notes=notes,
             facts={"table": str(table.path.resolve())},
@@ -178,118 +200,75 @@ def _signature(
     return signature.plus(v=__version__).flagged(*flags)
 
 
-class _BaselineWork:
-    """Embeds training images, fits the baseline, and writes the candidates.
+def _training_reports(
+    table: StudyTable | ReportTable,
+    policy: TextPolicy,
+    embedder: StudyEmbedder | None,
+    workers: int,
+    on_progress: OnProgress,
+) -> tuple[TrainingReports, set[str], int, list[str]]:
+    """Read what a baseline learns from; return it, its ids, the number of rows, and notes."""
+    images = None
+    if isinstance(table, StudyTable):
+        assert embedder is not None
+        found = embed_table(
+            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
+        )
+        images = found.vectors["image"].numpy()
+        reports = [Report(s.id, s.reference or "", s.row, s.parts) for s in found.studies]
+        count = len(found.studies) + len(found.failed)
+    else:
+        rows = list(table)
+        reports, count = [row for row in rows if isinstance(row, Report)], len(rows)
+    texts, good = [], []
+    for k, report in enumerate(reports):
+        try:
+            texts.append(report.selected(policy).text)
+            good.append(k)
+        except VLScoreError:
+            continue
+    if not texts:
+        raise InvalidTable(f"{table.path}: no row can be learnt from")
+    bad = count - len(texts)
+    notes = [f"{table.path}: {bad} rows cannot be used"] if bad else []
+    whole = [reports[k] for k in good]
+    learnt = TrainingReports(texts, whole, None if images is None else images[good])
+    return learnt, {report.id for report in whole}, count, notes
 
-    Attributes:
-        failures: rows of the studies that have no candidate.
-        shared: number of studies whose id the training table has as well.
-    """
 
-    def __init__(
-        self,
-        baseline: Baseline,
-        policy: TextPolicy,
-        embedder: StudyEmbedder | None,
-        workers: int,
-        on_progress: OnProgress,
-    ) -> None:
-        self._baseline, self._policy = baseline, policy
-        self._embedder, self._workers, self._on_progress = embedder, workers, on_progress
-        self._train_ids: set[str] = set()
-        # Rows of the training table whose images were embedded, for the progress.
-        self._before = 0
-        self.failures: list[Failure] = []
-        self.shared = 0
-
-    def _batches(self, table: StudyTable, embedder: StudyEmbedder | None) -> Iterator[StudyBatch]:
-        """Yield the rows of a table; images are embedded where there is an embedder."""
-        size = _WITHOUT if embedder is None else _WITH_IMAGES
-        return embedded_batches(table, embedder, self._policy, size=size, workers=self._workers)
-
-    def learn(self, table: StudyTable | ReportTable | None) -> list[str]:
-        """Fit the baseline to its training table; return what a user should know."""
-        if table is None:
-            return list(self._baseline.fit(TrainingReports([]), self._embedder))
-        images = self._train_images(table) if isinstance(table, StudyTable) else None
-        texts, whole, unusable = [], [], 0
-        for row in table:
-            try:
-                report = self._report(row)
-                selected = report.selected(self._policy).text
-            except (InvalidStudy, InvalidReport):
-                unusable += 1
-                continue
-            self._train_ids.add(report.id)
-            if images is None or report.row in images:
-                whole.append(report)
-                texts.append(selected)
-        if not texts:
-            raise InvalidTable(f"{table.path}: no row can be learnt from")
-        vectors = None if images is None else np.stack([images[each.row] for each in whole])
-        notes = [f"{table.path}: {unusable} rows cannot be used"] if unusable else []
-        if images is not None and len(texts) < len(self._train_ids):
-            notes.append(
-                f"{table.path}: {len(self._train_ids) - len(texts)} rows have no image that could "
-                "be embedded"
-            )
-        fitted = self._baseline.fit(TrainingReports(texts, whole, vectors), self._embedder)
-        return [*notes, *fitted]
-
-    @staticmethod
-    def _report(row: Study | Report | BadRow) -> Report:
+def _cases(
+    table: StudyTable,
+    needs: frozenset[str],
+    policy: TextPolicy,
+    embedder: StudyEmbedder | None,
+    workers: int,
+    on_progress: OnProgress,
+) -> tuple[dict[int, Study], list[Case], list[Failure]]:
+    """Return row number -> study, what the baseline sees of each, and the rows that fail."""
+    images: dict[int, NDArray[np.float32]] = {}
+    rows: list[Study | BadRow] = list(table)
+    if IMAGES in needs:
+        assert embedder is not None
+        found = embed_table(
+            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
+        )
+        rows = [*found.studies, *found.failed]
+        vectors = found.vectors["image"].numpy()
+        images = dict(zip((study.row for study in found.studies), vectors, strict=True))
+    cases, failures = [], []
+    for row in rows:
         if isinstance(row, BadRow):
-            raise InvalidStudy(row.reason)
-        if isinstance(row, Report):
-            return row
-        return Report(row.id, row.reference or "", row.row, row.parts)
-
-    def _train_images(self, table: StudyTable) -> dict[int, NDArray[np.float32]]:
-        """Return row -> embedding of the training images."""
-        found: dict[int, NDArray[np.float32]] = {}
-        for batch in self._batches(table, self._embedder):
-            assert batch.images is not None
-            found |= dict(zip((study.row for study in batch.studies), batch.images, strict=True))
-            self._before += batch.rows
-            self._on_progress(self._before, self._before - len(found))
-        return found
-
-    def write(self, table: StudyTable, path: Path, signature: str) -> dict[str, Any]:
-        """Write the candidates; return how many, how many differ, and how long they are."""
-        embedder = self._embedder if IMAGES in self._baseline.needs else None
-        counts: Counter[str] = Counter()
-        rows, done = iter(table), 0
-        with path.open("w", encoding="utf-8", newline="") as lines:
-            for batch in self._batches(table, embedder):
-                for study, text in self._candidates(list(islice(rows, batch.rows)), batch):
-                    lines.write(json_line(_record(study, text, signature)))
-                    counts[text] += 1
-                done += batch.rows
-                self._on_progress(self._before + done, len(self.failures))
-        return _facts(counts) if counts else {}
-
-    def _candidates(
-        self, rows: Sequence[Study | BadRow], batch: StudyBatch
-    ) -> Iterator[tuple[Study, str]]:
-        """Yield the studies of a batch with their candidates; note the rows without one."""
-        studies = {row.row: row for row in rows if isinstance(row, Study)}
-        failures = [Failure(row.row, row.id or "", row.reason) for row in batch.failed]
-        cases = [
-            Case(
-                study.row - 1,
-                study.id,
-                study.reference,
-                None if batch.images is None else batch.images[k],
-            )
-            for k, study in enumerate(batch.studies)
-        ]
-        for case, text in zip(cases, self._baseline.candidates(cases), strict=True):
-            self.shared += case.id in self._train_ids
-            if isinstance(text, InvalidStudy):
-                failures.append(Failure(case.position + 1, case.id, str(text)))
-            else:
-                yield studies[case.position + 1], text
-        self.failures += sorted(failures, key=lambda failure: int(failure.row or 0))
+            failures.append(Failure(row.row, row.id or "", row.reason))
+            continue
+        try:
+            reference = row.selected(policy).reference
+        except VLScoreError as error:
+            reference = None
+            if REFERENCE in needs:
+                failures.append(Failure(row.row, row.id, str(error)))
+                continue
+        cases.append(Case(row.row - 1, row.id, reference, images.get(row.row)))
+    return {row.row: row for row in rows if isinstance(row, Study)}, cases, failures
 
 
 def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
