@@ -139,45 +139,41 @@ def score_pairs(
             selected.append(error)
     scorer = copy(scorer)
     scorer.text_policy = TextPolicy()
-    if scorer.needs_fit:
+    if scorer.plan.needs_fit:
         # Each study counts once, however many changes were made of its report.
         rows = zip(pairs["study_id"], selected, strict=True)
         originals = {s: both["original"] for s, both in rows if not isinstance(both, VLScoreError)}
         scorer = scorer.fit(originals.values())
-    place: dict[Any, int] = {}
+    # Each pair of texts is scored once: many changes are made of one original report.
+    rows_of: dict[Any, int] = {}
     items: list[Item | VLScoreError] = []
-    rows_of: list[int] = []
+    places = []
     for column in which:
         for k, (study, texts) in enumerate(zip(pairs["study_id"], selected, strict=True)):
-            bad = isinstance(texts, VLScoreError)
-            key = k if bad else (study, texts[column], texts["original"])  # type: ignore[index]
-            if key not in place:
-                place[key] = len(items)
-                item: Item | VLScoreError = texts  # type: ignore[assignment]
-                if not isinstance(texts, VLScoreError):
-                    item = Item(texts[column], texts["original"], shown(study))
+            if isinstance(texts, VLScoreError):
+                key, item = (k,), texts
+            else:
+                key = study, texts[column], texts["original"]
+                item = Item(texts[column], texts["original"], shown(study))
+            if rows_of.setdefault(key, len(items)) == len(items):
                 items.append(item)
-            rows_of.append(place[key])
+            places.append(rows_of[key])
     table = score_table(items, scorer, workers=workers, on_progress=on_progress)
     failures: dict[tuple[int, str], str] = {}
     for metric, each in table.values.items():
-        for position, row in enumerate(rows_of):
+        for position, row in enumerate(places):
             if row in each.failures:
                 failures.setdefault((position % len(pairs), str(metric)), str(each.failures[row]))
     return ScoredPairs(
-        {str(m): v.columns[0][rows_of].reshape(len(which), -1) for m, v in table.values.items()},
+        {str(m): v.first_column[places].reshape(len(which), -1) for m, v in table.values.items()},
         {str(metric): metric.higher_is_better for metric in table.values},
         {str(metric): each.signature for metric, each in table.values.items()},
         failures,
-        _truncated(items, table.geometry),
+        len(
+            {
+                getattr(items[row], name.removesuffix("_truncated"))
+                for name in FLAGS
+                for row in np.flatnonzero(table.geometry.get(name, ())).tolist()
+            }
+        ),
     )
-
-
-def _truncated(items: Sequence[Any], flags: Mapping[str, NDArray[Any]]) -> int:
-    texts = {
-        getattr(items[row], name.removesuffix("_truncated"))
-        for name in FLAGS
-        if name in flags
-        for row in np.flatnonzero(flags[name]).tolist()
-    }
-    return len(texts)

@@ -8,13 +8,12 @@ Swapped images show whether the image counts: the same candidates with the right
 study's and a black one. A metric that never looks at the image gives the same values and ranks.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase
 from vlscore.errors import InvalidSetting
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 NORMAL_KIND = "standard-normal"
+_WILCOXON = "Wilcoxon signed-rank"
 #: Table of the paper, significant kind and its control.
 COMPARISONS = (
     ("Table 2", "remove-pathology", "remove-insignificant"),
@@ -88,130 +88,113 @@ def compare_kinds(
             nothing), significant and harmless (numbers of pairs).
         "metrics": name, higher_is_better, n (pairs with both values).
     """
-    study, kind = pairs["study_id"].to_numpy(dtype=object), pairs["kind"].to_numpy(dtype=object)
-    significant = dict(zip(kind, pairs["is_significant"].tolist(), strict=True))
+    from pandas import DataFrame, concat
+
     common = np.all([np.isfinite(v).all(0) for v in scored.values.values()], axis=0)
-    there = [name for name in dict.fromkeys([*KINDS, *kind]) if (common & (kind == name)).any()]
-    rows_of = {name: np.flatnonzero(common & (kind == name)) for name in there}
+    columns = pairs[["study_id", "kind", "is_significant"]]
     options: dict[str, Any] = {"resamples": resamples, "seed": seed}
-    kinds, contrasts, normal, strengths = [], [], [], []
+    kinds, contrasts, strengths, normal = [], [], [], [DataFrame(columns=["metric", "value"])]
     resampling = on_phase("resampling metrics", len(scored.values))
-    for number, name in enumerate(scored.values, start=1):
-        drops, values = scored.drop(name), scored.values[name][1]
-        drop_of = {k: (drops[rows], study[rows].tolist()) for k, rows in rows_of.items()}
-        for k, (drop, studies) in drop_of.items():
-            value = values[rows_of[k]]
-            kinds.append(
-                {
-                    "metric": name,
-                    "kind": k,
-                    "is_significant": significant[k],
-                    "pairs": len(studies),
-                    "studies": len(set(studies)),
-                    "value": grouped_mean(value, studies, **options),
-                    "drop": grouped_mean(drop, studies, **options),
-                }
-            )
-            if k == NORMAL_KIND:
-                normal += [{"metric": name, "value": each} for each in value.tolist()]
-        strengths += _strengths(name, drop_of, significant, options)
-        mean_of = {each["kind"]: each["value"] for each in kinds if each["metric"] == name}
+    for number, metric in enumerate(scored.values, start=1):
+        rows = columns.assign(value=scored.values[metric][1], drop=scored.drop(metric))[common]
+        found = dict(iter(rows.groupby("kind", sort=False)))
+        of = {kind: found[kind] for kind in dict.fromkeys([*KINDS, *found]) if kind in found}
+        means = {kind: _mean(own, "value", options) for kind, own in of.items()}
+        kinds += [
+            {
+                "metric": metric,
+                "kind": kind,
+                "is_significant": bool(own["is_significant"].iloc[-1]),
+                "pairs": len(own),
+                "studies": own["study_id"].nunique(),
+                "value": means[kind],
+                "drop": _mean(own, "drop", options),
+            }
+            for kind, own in of.items()
+        ]
+        if NORMAL_KIND in of:
+            normal.append(of[NORMAL_KIND][["value"]].assign(metric=metric))
+        strengths += _strengths(metric, rows[rows["kind"] != NORMAL_KIND], options)
         contrasts += [
             {
-                "metric": name,
+                "metric": metric,
                 "table": table,
-                "significant": of,
+                "significant": kind,
                 "control": control,
-                "value": mean_of[of],
-                "control_value": mean_of[control],
-                **_contrast(drop_of[of], drop_of[control], options),
+                "value": means[kind],
+                "control_value": means[control],
+                **_contrast(of[kind], of[control], options),
             }
-            for table, of, control in COMPARISONS
-            if {of, control} <= drop_of.keys()
+            for table, kind, control in COMPARISONS
+            if {kind, control} <= of.keys()
         ]
         resampling(number, 0)
-    for each, p in zip(
-        contrasts, benjamini_hochberg([each["p_value"] for each in contrasts]), strict=True
-    ):
+    adjusted = benjamini_hochberg([each["p_value"] for each in contrasts])
+    for each, p in zip(contrasts, adjusted, strict=True):
         each["adjusted_p"] = float(p)
-    found = {"kinds": kinds, "contrasts": contrasts, "normal": normal, "strengths": strengths}
-    return {"metrics": scored.metrics(), **{name: frame(rows) for name, rows in found.items()}}
-
-
-def _strengths(
-    metric: str,
-    drop_of: Mapping[str, tuple[Array, Sequence[str]]],
-    significant: Mapping[str, bool],
-    options: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """Return how well a metric tells all significant changes from all harmless ones.
-
-    A standard normal report in place of a normal one is another text, so it is neither.
-    """
-    kinds = [kind for kind in drop_of if kind != NORMAL_KIND]
-    (drop, studies), (other, other_studies) = (
-        (
-            np.concatenate(
-                [np.empty(0), *(drop_of[k][0] for k in kinds if significant[k] == is_so)]
-            ),
-            [study for k in kinds if significant[k] == is_so for study in drop_of[k][1]],
-        )
-        for is_so in (True, False)
-    )
-    if not len(drop) or not len(other):
-        return []
-    is_significant = np.arange(len(drop) + len(other)) < len(drop)
-    cost = grouped_ratio(np.abs(other), other_studies, drop, studies, **options)
-    return [
-        {
-            "metric": metric,
-            "sees": grouped_auc(
-                np.concatenate([drop, other]),
-                is_significant,
-                [*studies, *other_studies],
-                **options,
-            ),
-            "ignores": Interval(1 - cost.estimate, 1 - cost.high, 1 - cost.low),
-            "significant": len(drop),
-            "harmless": len(other),
-        }
-    ]
-
-
-def _contrast(
-    of: tuple[Array, Sequence[str]],
-    control: tuple[Array, Sequence[str]],
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Compare the drops of a kind, and their studies, with those of its control."""
-    (drop, studies), (other, other_studies) = of, control
-    mine, theirs = _by_study(studies, drop), _by_study(other_studies, other)
-    both = sorted(mine.keys() & theirs.keys())
-    # Wilcoxon's test over the studies that have both kinds, where these are at least half.
-    if 2 * len(both) >= len(mine.keys() | theirs.keys()):
-        test = "Wilcoxon signed-rank"
-        p_value = paired_p_value([mine[s] for s in both], [theirs[s] for s in both])
-    else:
-        test = "Mann-Whitney U"
-        p_value = two_sample_p_value(list(mine.values()), list(theirs.values()))
-    means = [grouped_mean(drop, studies, **options), grouped_mean(other, other_studies, **options)]
-    excludes_0 = means[1].low > 0 or means[1].high < 0
+    frames = {"kinds": kinds, "contrasts": contrasts, "strengths": strengths}
     return {
-        "delta": grouped_difference(drop, studies, other, other_studies, **options),
-        "significant_drop": means[0],
-        "control_drop": means[1],
-        "pairs": len(drop),
-        "control_pairs": len(other),
-        "ratio": means[0].estimate / means[1].estimate if excludes_0 else float("nan"),
-        "auc": auc(drop, other),
-        "test": test,
-        "p_value": p_value,
+        "metrics": scored.metrics(),
+        "normal": concat(normal, ignore_index=True)[["metric", "value"]].astype({"value": float}),
+        **{name: frame(records) for name, records in frames.items()},
     }
 
 
-def _by_study(studies: Sequence[str], values: Array) -> dict[str, float]:
-    """Return study -> mean of its values."""
-    return {s: float(values[rows].mean()) for s, rows in places_by_group(studies).items()}
+def _mean(rows: "DataFrame", column: str, options: Mapping[str, Any]) -> Interval:
+    return grouped_mean(rows[column], rows["study_id"].tolist(), **options)
+
+
+def _strengths(metric: str, rows: "DataFrame", options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return how well a metric tells all significant changes from all harmless ones.
+
+    Args: rows: of all changes but the standard normal report in place of a normal one, which is
+        another text, so neither.
+    """
+    # The draws of the bootstrap depend on the order: that of the kinds.
+    order = {kind: k for k, kind in enumerate(dict.fromkeys([*KINDS, *rows["kind"]]))}
+    rows = rows.iloc[np.argsort(rows["kind"].map(order), kind="stable")]
+    is_so = rows["is_significant"].to_numpy(dtype=bool)
+    if is_so.all() or not is_so.any():
+        return []
+    both = [
+        (own["drop"].to_numpy(), own["study_id"].tolist()) for own in (rows[is_so], rows[~is_so])
+    ]
+    (drop, studies), (other, other_studies) = both
+    cost = grouped_ratio(np.abs(other), other_studies, drop, studies, **options)
+    sees = grouped_auc(
+        np.concatenate([drop, other]),
+        np.arange(len(rows)) < len(drop),
+        [*studies, *other_studies],
+        **options,
+    )
+    ignores = Interval(1 - cost.estimate, 1 - cost.high, 1 - cost.low)
+    counts = {"significant": len(drop), "harmless": len(other)}
+    return [{"metric": metric, "sees": sees, "ignores": ignores, **counts}]
+
+
+def _contrast(of: "DataFrame", control: "DataFrame", options: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare the drops of a kind with those of its control."""
+    mine, theirs = (each.groupby("study_id")["drop"].mean() for each in (of, control))
+    both = mine.index.intersection(theirs.index)
+    # Wilcoxon's test over the studies that have both kinds, where these are at least half.
+    if 2 * len(both) >= len(mine.index.union(theirs.index)):
+        test, p_value = _WILCOXON, paired_p_value(mine[both], theirs[both])
+    else:
+        test, p_value = "Mann-Whitney U", two_sample_p_value(mine, theirs)
+    means = [_mean(of, "drop", options), _mean(control, "drop", options)]
+    excludes_0 = means[1].low > 0 or means[1].high < 0
+    drops = [(each["drop"].to_numpy(), each["study_id"].tolist()) for each in (of, control)]
+    return {
+        "delta": grouped_difference(*drops[0], *drops[1], **options),
+        "significant_drop": means[0],
+        "control_drop": means[1],
+        "pairs": len(of),
+        "control_pairs": len(control),
+        "ratio": means[0].estimate / means[1].estimate if excludes_0 else float("nan"),
+        "auc": auc(drops[0][0], drops[1][0]),
+        "test": test,
+        "p_value": p_value,
+    }
 
 
 def image_swap(
@@ -245,35 +228,33 @@ def image_swap(
     control = [m for m in scorer.metrics if m.name == "cosine"] or [find_metric("cosine")]
     scorer = scorer.of_some([*looking, *control])
 
-    def values(images: Shown) -> dict[str, Array]:
+    def values(images: Shown) -> "DataFrame":
+        from pandas import DataFrame
+
         scored = score_pairs(pairs, scorer, images, which=["perturbed"], workers=workers)
-        return {name: each[0] for name, each in scored.values.items()}
+        return DataFrame({name: each[0] for name, each in scored.values.items()})
 
     right = values(shown)
-    is_right = np.all([np.isfinite(each) for each in right.values()], axis=0)
-    donor = _donors(sorted(set(pairs["study_id"][is_right])), seed)
+    donor = _donors(sorted(set(pairs["study_id"][np.isfinite(right).all(axis=1)])), seed)
     black = embedder.embed_black()
     wrong = {
         "other study": values(lambda study: shown(donor.get(study, study))),
         "black": values(lambda study: StudyViews((), vector=black)),
     }
-    every = [each for found in wrong.values() for each in found.values()]
-    rows = np.flatnonzero(is_right & np.all([np.isfinite(each) for each in every], axis=0))
-    if not len(rows):
+    rows = np.all([np.isfinite(each).all(axis=1) for each in (right, *wrong.values())], axis=0)
+    if not rows.any():
         raise InvalidSetting("none of the pairs could be embedded")
-    study, significant = pairs["study_id"][rows].tolist(), pairs["is_significant"][rows].to_numpy()
     found = [
         {
             "metric": str(metric),
             "signature": str(scorer.signatures[str(metric)]),
             "image": image,
-            "pairs": len(rows),
+            "pairs": int(rows.sum()),
             **_swap(
-                right[str(metric)][rows],
-                values_of[str(metric)][rows],
+                right[str(metric)][rows].to_numpy(),
+                values_of[str(metric)][rows].to_numpy(),
                 metric.sign,
-                study,
-                significant,
+                pairs[rows],
                 {"resamples": resamples, "seed": seed},
             ),
         }
@@ -294,18 +275,23 @@ def _donors(studies: Sequence[str], seed: int) -> dict[str, str]:
 
 
 def _swap(
-    right: Array,
-    wrong: Array,
-    sign: int,
-    studies: Sequence[str],
-    significant: NDArray[np.bool_],
-    options: Mapping[str, Any],
+    right: Array, wrong: Array, sign: int, pairs: "DataFrame", options: Mapping[str, Any]
 ) -> dict[str, Any]:
+    studies, significant = pairs["study_id"].tolist(), pairs["is_significant"].to_numpy(dtype=bool)
     spread, moved = float(right.std()), np.abs(right - wrong)
     better = np.sign(sign * (right - wrong)) / 2 + 0.5
+    within, means = {}, []
+    for study, rows in places_by_group(studies).items():
+        means.append((right[rows].mean(), wrong[rows].mean()))
+        x, y = (np.sign(values[rows][:, None] - values[rows]) for values in (right, wrong))
+        if (untied := float(np.abs(x).sum() * np.abs(y).sum())) > 0:
+            within[study] = float((x * y).sum()) / untied**0.5
+    p_value = paired_p_value(*np.transpose(means))
     has_both = significant.any() and not significant.all()
-    means = (list(_by_study(studies, each).values()) for each in (right, wrong))
-    p_value = paired_p_value(*means)
+
+    def detection(values: Array) -> Interval | None:
+        return grouped_auc(-sign * values, significant, studies, **options) if has_both else None
+
     return {
         "right": grouped_mean(right, studies, **options),
         "wrong": grouped_mean(wrong, studies, **options),
@@ -313,26 +299,14 @@ def _swap(
         "relative_shift": float(moved.mean() / spread) if spread > 0 else float("nan"),
         "preference": grouped_mean(better, studies, **options),
         "rank_agreement": correlation_interval(right, wrong, groups=studies, **options),
-        "rank_agreement_within": _within_studies(studies, right, wrong, options),
-        **{
-            name: grouped_auc(-sign * values, significant, studies, **options) if has_both else None
-            for name, values in (("detection_right", right), ("detection_wrong", wrong))
-        },
-        "test": "Wilcoxon signed-rank",
+        "rank_agreement_within": grouped_mean(list(within.values()), list(within), **options)
+        if within
+        else None,
+        "detection_right": detection(right),
+        "detection_wrong": detection(wrong),
+        "test": _WILCOXON,
         "p_value": p_value,
     }
-
-
-def _within_studies(
-    studies: Sequence[str], right: Array, wrong: Array, options: Mapping[str, Any]
-) -> Interval | None:
-    """Return the mean tau_b within studies; None without candidates of different values."""
-    found = {}
-    for study, rows in places_by_group(studies).items():
-        x, y = (np.sign(values[rows][:, None] - values[rows]) for values in (right, wrong))
-        if (untied := float(np.abs(x).sum() * np.abs(y).sum())) > 0:
-            found[study] = float((x * y).sum()) / untied**0.5
-    return grouped_mean(list(found.values()), list(found), **options) if found else None
 
 
 _STRENGTHS = (
@@ -371,19 +345,24 @@ def sensitivity_tables(
     Args: in_sample: metrics that read reports by the rules which found what was changed; tables
         mark them.
     """
-    tables = [_strengths_table(frames["strengths"])]
-    tables += [_contrast_table(frames["contrasts"], name) for name in _COMPARED]
-    tables += [_normal_table(frames), _kinds_table(frames["kinds"])]
+    tables = [
+        text_table("What a metric sees, what it ignores", frames["strengths"], _STRENGTHS),
+        *_contrast_tables(frames["contrasts"]),
+        *_normal_table(frames["kinds"], frames["normal"]),
+        *_kinds_table(frames["kinds"]),
+    ]
     if "swaps" in frames:
-        tables.append(_swap_table(frames["swaps"]))
+        # Right image against another study's and a black one.
+        columns = {name: name for name in ("metric", "image", "pairs", "right", "wrong")}
+        columns |= {"relative_shift": "shift / sd", "preference": "prefers right"}
+        columns |= {"rank_agreement": "rank agreement", "rank_agreement_within": "within study"}
+        columns |= {"detection_right": "detection", "detection_wrong": "wrong image's detection"}
+        title = "Does the image count? Right image against a wrong one"
+        columns |= {"adjusted_p": "p"}
+        tables.append(text_table(title, frames["swaps"], _SWAP, columns=columns))
     names = {paper_name(name) for name in in_sample}
     shown = (_marked(named_as_in_papers(table), names) for table in tables if table.rows)
     return with_mark(shown, signatures.values())
-
-
-def _strengths_table(strengths: "DataFrame") -> TextTable:
-    columns = {name: name for name in ("metric", "sees", "ignores", "significant", "harmless")}
-    return text_table("What a metric sees, what it ignores", strengths, _STRENGTHS, columns=columns)
 
 
 def _marked(table: TextTable, names: Collection[str]) -> TextTable:
@@ -400,62 +379,42 @@ def _marked(table: TextTable, names: Collection[str]) -> TextTable:
     return replace(table, rows=rows, columns=columns, caption=caption)
 
 
-def _contrast_table(contrasts: "DataFrame", name: str) -> TextTable:
-    title = f"{name}. {_COMPARED[name]}"
-    if contrasts.empty:
-        return TextTable(title, (), ())
-    rows = contrasts[contrasts["table"] == name]
-    rows = rows.assign(
-        drop=rows["significant_drop"],
-        other=rows["control_drop"],
-        n=[f"{a} / {b}" for a, b in zip(rows["pairs"], rows["control_pairs"], strict=True)],
-    )
+def _contrast_tables(contrasts: "DataFrame") -> Iterator[TextTable]:
+    """Yield Tables 2 and 3 of the paper."""
     columns = {"metric": "metric", "significant": "change", "value": "mean"}
-    columns |= {"control_value": "control's mean", "drop": "drop", "other": "control's drop"}
-    columns |= {"delta": "Δ", "ratio": "ratio", "auc": "AUC", "adjusted_p": "p", "n": "n"}
-    return text_table(title, rows, _CONTRAST, columns=columns)
+    columns |= {"control_value": "control's mean", "significant_drop": "drop"}
+    columns |= {"control_drop": "control's drop", "delta": "Δ", "ratio": "ratio", "auc": "AUC"}
+    columns |= {"adjusted_p": "p", "n": "n"}
+    for name, rows in contrasts.groupby("table") if len(contrasts) else ():
+        counts = rows["pairs"].astype(str) + " / " + rows["control_pairs"].astype(str)
+        title = f"{name}. {_COMPARED[str(name)]}"
+        yield text_table(title, rows.assign(n=counts), _CONTRAST, columns=columns)
 
 
-def _normal_table(frames: "Mapping[str, DataFrame]") -> TextTable:
-    """Return the numbers of Figure 2: normal reports against the standard normal report."""
-    title, kinds = "Standard normal report for a normal one", frames["kinds"]
-    if frames["normal"].empty:
-        return TextTable(title, (), ())
-    quantiles = frames["normal"].groupby("metric")["value"].quantile([0.05, 0.5, 0.95]).unstack()
-    quantiles.columns = ["5 %", "median", "95 %"]
-    rows = kinds[kinds["kind"] == NORMAL_KIND].merge(quantiles, left_on="metric", right_index=True)
-    columns = {"metric": "metric", "pairs": "pairs", "value": "mean"}
-    return text_table(title, rows, columns=columns | {name: name for name in quantiles})
+def _normal_table(kinds: "DataFrame", normal: "DataFrame") -> Iterator[TextTable]:
+    """Yield the numbers of Figure 2: normal reports against the standard normal report."""
+    if len(normal):
+        quantiles = normal.groupby("metric")["value"].quantile([0.05, 0.5, 0.95]).unstack()
+        quantiles.columns = ["5 %", "median", "95 %"]
+        rows = kinds[kinds["kind"] == NORMAL_KIND]
+        rows = rows.merge(quantiles, left_on="metric", right_index=True)
+        columns = {"metric": "metric", "pairs": "pairs", "value": "mean"}
+        columns |= {name: name for name in quantiles}
+        yield text_table("Standard normal report for a normal one", rows, columns=columns)
 
 
-def _kinds_table(kinds: "DataFrame") -> TextTable:
-    """Return mean drop of every kind there is, one column a metric; significant kinds first."""
-    title, columns = "Mean drop by kind (above 0 is worse)", ["kind", "pairs", "studies"]
-    if kinds.empty:
-        return TextTable(title, (), ())
-    metrics = {str(name): rows for name, rows in kinds.groupby("metric", sort=False)}
-    first = next(iter(metrics.values()))
-    shown = first[columns].reset_index(drop=True)
-    meaning = first["is_significant"].map({True: "significant", False: "insignificant"})
-    shown.insert(1, "meaning", meaning.to_numpy())
-    for name, rows in metrics.items():
-        for bound in ("", ".low", ".high"):
-            shown[f"{name}{bound}"] = rows[f"drop{bound}"].to_numpy()
-    return text_table(title, shown.sort_values("meaning", ascending=False, kind="stable"))
-
-
-def _swap_table(swaps: "DataFrame") -> TextTable:
-    """Return whether the image counts: right image against another study's and a black one."""
-    columns = {name: name for name in ("metric", "image", "pairs", "right", "wrong")}
-    columns |= {"relative_shift": "shift / sd", "preference": "prefers right"}
-    columns |= {"rank_agreement": "rank agreement", "rank_agreement_within": "within study"}
-    columns |= {"detection_right": "detection", "detection_wrong": "wrong image's detection"}
-    title = "Does the image count? Right image against a wrong one"
-    return text_table(title, swaps, _SWAP, columns=columns | {"adjusted_p": "p"})
-
-
-#: Names of the figures, without suffix.
-FIGURES = ("drops", "normal_reports")
+def _kinds_table(kinds: "DataFrame") -> Iterator[TextTable]:
+    """Yield mean drop of every kind there is, one column a metric; significant kinds first."""
+    if len(kinds):
+        meaning = kinds["is_significant"].map({True: "significant", False: "insignificant"})
+        names, bounds = dict.fromkeys(kinds["metric"]), ["drop", "drop.low", "drop.high"]
+        index = ["kind", "meaning", "pairs", "studies"]
+        wide = kinds.assign(meaning=meaning).pivot(index=index, columns="metric", values=bounds)
+        wide.columns = [f"{name}{bound.removeprefix('drop')}" for bound, name in wide.columns]
+        wide = wide.loc[kinds.assign(meaning=meaning).set_index(index).index.unique()]
+        wide = wide[[f"{name}{b}" for name in names for b in ("", ".low", ".high")]].reset_index()
+        wide = wide.sort_values("meaning", ascending=False, kind="stable")
+        yield text_table("Mean drop by kind (above 0 is worse)", wide)
 
 
 def draw_sensitivity(
@@ -465,7 +424,7 @@ def draw_sensitivity(
 
     Raises: MissingDependency where matplotlib is not installed.
     """
-    drops, normal = (folder / f"{name}.{format}" for name in FIGURES)
+    drops, normal = (folder / f"{name}.{format}" for name in ("drops", "normal_reports"))
     kinds = frames["kinds"].sort_values("is_significant", ascending=False, kind="stable")
     panels = {
         str(name): {
@@ -484,18 +443,12 @@ def draw_sensitivity(
     if frames["normal"].empty:
         return [drops]
     # Metrics of which lower is better have no common scale.
-    better = set(frames["metrics"].query("higher_is_better")["name"])
+    metrics = frames["metrics"].query("higher_is_better")["name"]
+    by_metric = {str(name): rows for name, rows in frames["normal"].groupby("metric", sort=False)}
     shown = {
-        str(name): rows["value"].tolist()
-        for name, rows in frames["normal"].groupby("metric", sort=False)
-        if name in better
+        name: rows["value"].tolist() for name, rows in by_metric.items() if name in set(metrics)
     }
-    _draw_normal(shown, normal, map(str, signatures.values()))
-    return [drops, normal]
-
-
-def _draw_normal(shown: Mapping[str, list[float]], path: Path, signatures: Iterable[str]) -> None:
-    note = note_with_mark("Box: quartiles; whiskers: 5 % and 95 %.", signatures)
+    note = note_with_mark("Box: quartiles; whiskers: 5 % and 95 %.", signatures.values())
     with figure_style():
         figure = new_figure(len(shown) + 2)
         axes = figure.subplots()
@@ -510,4 +463,5 @@ def _draw_normal(shown: Mapping[str, list[float]], path: Path, signatures: Itera
             axes.set_yticks(range(1, len(shown) + 1), list(shown))
         axes.invert_yaxis()
         axes.set_xlabel("value for a standard normal report")
-        finish(figure, path, "Normal reports", note)
+        finish(figure, normal, "Normal reports", note)
+    return [drops, normal]
