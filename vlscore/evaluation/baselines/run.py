@@ -105,7 +105,8 @@ def baseline(
     }
 
     def compute(folder: Path) -> Content:
-        report, notes, before = on_progress or no_progress, [], 0
+        report, before = on_progress or no_progress, 0
+        notes: list[str] = []
         learnt, ids = TrainingReports([]), set[str]()
         if trained is not None:
             learnt, ids, before, notes = _training_reports(

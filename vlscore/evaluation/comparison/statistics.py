@@ -178,7 +178,7 @@ def _of_quantity(
     if not quantity.all_systems:
         some = [k for k in range(len(names)) if np.isfinite(statistics[k]).all(-1).any()]
         statistics, names = statistics[some], [names[k] for k in some]
-    there = np.isfinite(statistics).all(axis=(0, 2)) if names else np.zeros(1, dtype=bool)
+    there = np.asarray(np.isfinite(statistics).all(axis=(0, 2))) & bool(names)
     facts = {**quantity.facts, "n": int(there.sum())}
     values: dict[str, Record] = {}
     tests = []

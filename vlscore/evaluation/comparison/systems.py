@@ -166,8 +166,8 @@ def join(
                 f"{first.path} and {other.path}; those of the first are used"
             )
     if not first.studies:
-        bad = first.bad[0]
-        raise InvalidTable(f"{first.path}: no row can be used; row {bad.row}: {bad.reason}")
+        row = first.bad[0]
+        raise InvalidTable(f"{first.path}: no row can be used; row {row.row}: {row.reason}")
     found: dict[str, Study | BadRow] = {}
     for image in images if images is not None else ():
         # Of rows with one id the last can be the study; an unreadable one never replaces it.

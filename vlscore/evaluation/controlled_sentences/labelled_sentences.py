@@ -94,8 +94,11 @@ def label_sentences(
             text = " ".join(sentence.text.split())
             if text and text not in found:
                 found[text] = chexpert_labels(text)
-    labels = {name: _array(labels[name] for labels in found.values()) for name in chosen}
-    return LabelledSentences(tuple(found), labels, OWN_RULES)
+    return _labelled(
+        {text: [labels[name] for name in chosen] for text, labels in found.items()},
+        chosen,
+        OWN_RULES,
+    )
 
 
 def read_labelled(
@@ -130,7 +133,7 @@ def read_labelled(
                 f"{', '.join(others)}. Name the columns with --observations"
             )
     chosen = _chosen(wanted, others)
-    found: dict[str, list[int]] = {}
+    found: dict[str, list[int | None]] = {}
     bad: list[BadRow] = []
     for number, record in read_rows(path):
         try:
@@ -146,12 +149,22 @@ def read_labelled(
     if not found:
         first = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
         raise InvalidTable(f"{path}: no sentence could be read{first}")
-    columns_of_labels = zip(*found.values(), strict=True)
-    arrays = {
-        name: np.array(each, dtype=np.int8)
-        for name, each in zip(chosen, columns_of_labels, strict=True)
+    return _labelled(found, chosen, f"table {path.name}", tuple(bad))
+
+
+def _labelled(
+    found: Mapping[str, Sequence[int | None]],
+    names: Sequence[str],
+    labelled_by: str,
+    bad: tuple[BadRow, ...] = (),
+) -> LabelledSentences:
+    """Return sentences; args: sentence -> its label for each of the named observations."""
+    columns = {
+        name: [UNMENTIONED if row[k] is None else row[k] for row in found.values()]
+        for k, name in enumerate(names)
     }
-    return LabelledSentences(tuple(found), arrays, f"table {path.name}", tuple(bad))
+    labels = {name: np.array(column, dtype=np.int8) for name, column in columns.items()}
+    return LabelledSentences(tuple(found), labels, labelled_by, bad)
 
 
 def _chosen(wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -165,13 +178,9 @@ def _chosen(wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _array(labels: Iterable[int | None]) -> NDArray[np.int8]:
-    return np.array([UNMENTIONED if each is None else each for each in labels], dtype=np.int8)
-
-
-def _label(value: Any, column: str) -> int:
+def _label(value: Any, column: str) -> int | None:
     if is_missing(value):
-        return UNMENTIONED
+        return None
     try:
         number = float(value)
         if number in GROUPS:

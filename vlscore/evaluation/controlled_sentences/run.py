@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase, plain
-from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
+from vlscore.data import BadRow, ReportTable, TextPolicy
 from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE, Sampling
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
@@ -42,8 +42,9 @@ from vlscore.stats import (
     TextTable,
     grouped_auc,
     grouped_mean,
+    interval,
+    interval_in,
     number,
-    text_table,
     with_mark,
 )
 
@@ -144,10 +145,7 @@ def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterato
             bad.append(row)
             continue
         try:
-            if row.parts is not None:
-                yield select_from_parts(row.parts, policy)
-            else:
-                yield select(row.text, policy)
+            yield row.selected(policy).text
         except InvalidReport as error:
             bad.append(BadRow(row.row, row.id, str(error)))
 
@@ -170,7 +168,7 @@ def compare_sentences(
         observation has sentences to compare.
     """
     sampling = sampling or Sampling()
-    if scorer.needs.images:
+    if scorer.plan.needs.images:
         named = ", ".join(str(metric) for metric in scorer.metrics if metric.uses_image)
         raise InvalidSetting(
             f"{named or 'these metrics'} look at images, and sentences have none; name metrics of "
@@ -183,27 +181,24 @@ def compare_sentences(
         for name in sentences.labels
         if name not in used
     ]
-    scorer = scorer.fit(sentences.sentences) if scorer.needs_fit else scorer
-    distinct = dict.fromkeys(zip(pairs["candidate"], pairs["reference"], strict=True))
-    place = {pair: k for k, pair in enumerate(distinct)}
+    scorer = scorer.fit(sentences.sentences) if scorer.plan.needs_fit else scorer
+    # Each pair of sentences is scored once.
+    rows = pairs.groupby(["candidate", "reference"], sort=False).ngroup().to_numpy()
     texts = sentences.sentences
-    table = score_table(
-        [Item(texts[g], texts[r]) for g, r in distinct],
-        scorer,
-        on_progress=on_phase("pairs of sentences", len(distinct)),
-    )
-    rows = [place[pair] for pair in zip(pairs["candidate"], pairs["reference"], strict=True)]
+    distinct = pairs[["candidate", "reference"]].drop_duplicates().itertuples(index=False)
+    items = [Item(texts[candidate], texts[reference]) for candidate, reference in distinct]
+    on_pairs = on_phase("pairs of sentences", len(items))
+    table = score_table(items, scorer, on_progress=on_pairs)
     cells, separations = [], []
     options = {"resamples": sampling.resamples, "seed": sampling.seed}
     resampling = on_phase("resampling metrics", len(table.values))
     for done, (metric, values) in enumerate(table.values.items(), start=1):
-        scored = pairs.assign(value=values.columns[0][rows])
-        scored = scored[np.isfinite(scored["value"])]
-        if lacking := int((~np.isfinite(values.columns[0])).sum()):
+        if lacking := int((~np.isfinite(values.first_column)).sum()):
             notes.append(f"{lacking} pairs have no {metric}")
-        for (name, task, of, with_), group in scored.groupby(
-            ["observation", "task", "of", "with"], sort=False
-        ):
+        scored = pairs.assign(value=values.first_column[rows])
+        scored = scored[np.isfinite(scored["value"])]
+        groups = scored.groupby(["observation", "task", "of", "with"], sort=False)
+        for (name, task, of, with_), group in groups:
             references = group["reference"].astype(str).tolist()
             found = {"metric": str(metric), "observation": name}
             counts = {"n": len(group), "references": len(set(references))}
@@ -214,18 +209,17 @@ def compare_sentences(
                 signed = metric.sign * group["value"]
                 area = grouped_auc(signed, group["agrees"].astype(bool), references, **options)
                 separations.append({**found, "task": task, **counts, "auc": area})
-            elif (
-                note := f"{name}, {task} is left out: its pairs all agree, or none does"
-            ) not in notes:
-                notes.append(note)
+            else:
+                notes.append(f"{name}, {task} is left out: its pairs all agree, or none does")
         resampling(done, 0)
-    counts_of = []
-    for name in sentences.labels:
-        sizes = {label: len(sentences.places(name, group)) for group, label in GROUPS.items()}
-        counts_of.append({"observation": name, **sizes})
+    counts_of = [
+        {"observation": name}
+        | {label: len(sentences.places(name, group)) for group, label in GROUPS.items()}
+        for name in sentences.labels
+    ]
     frames = {"separations": separations, "cells": cells, "counts": counts_of}
     signatures = {str(metric): values.signature for metric, values in table.values.items()}
-    return {name: frame(each) for name, each in frames.items()}, notes, signatures
+    return {k: frame(each) for k, each in frames.items()}, list(dict.fromkeys(notes)), signatures
 
 
 def reading_by_own_rules(scorer: Scorer) -> set[str]:
@@ -296,36 +290,31 @@ def _tables(
     areas, matrices = [], []
     separations, cells = frames["separations"], frames["cells"]
     for name, rows in separations.groupby("observation", sort=False) if len(separations) else ():
-        shown = rows[["metric"]].drop_duplicates()
-        for task in TASKS:
-            bounds = {f"auc{b}": f"{task}{b}" for b in ("", ".low", ".high")}
-            own = rows[rows["task"] == task].rename(columns={**bounds, "n": f"n ({task})"})
-            shown = shown.merge(own[["metric", *bounds.values(), f"n ({task})"]], "left")
-            shown[f"n ({task})"] = shown[f"n ({task})"].fillna(0).astype(int)
-        shown["metric"] = shown["metric"].map(lambda each: _named(each, known))
-        areas.append(text_table(f"Do sentences agree? {name}", shown, _AREAS))
+        records: dict[str, dict[str, str]] = {}
+        for each in rows.to_dict("records"):
+            metric = _named(each["metric"], known)
+            empty = {h: c for task in TASKS for h, c in ((task, "-"), (f"n ({task})", "0"))}
+            record = records.setdefault(metric, {"metric": metric, **empty})
+            record[each["task"]] = interval(interval_in(each, "auc"))
+            record[f"n ({each['task']})"] = str(each["n"])
+        areas.append(TextTable.of(f"Do sentences agree? {name}", records.values(), _AREAS))
     for metric in metrics:
+        way = "Higher is better." if metric.higher_is_better else "Lower is better."
         own = cells[cells["metric"] == str(metric)]
         for name, rows in own.groupby("observation", sort=False):
-            title = f"{_named(str(metric), known)}: {name}"
-            way = "Higher is better." if metric.higher_is_better else "Lower is better."
-            matrices.append(_matrix(title, rows, list(SIDES), f"{_SIDES} {way}"))
-            matrices.append(_matrix(title, rows, list(GROUPS.values()), way))
+            for groups, more in ((list(SIDES), f"{_SIDES} {way}"), (list(GROUPS.values()), way)):
+                shown = {
+                    (each["reference"], each["candidate"]): f"{number(each['mean'])} ({each['n']})"
+                    for each in rows.to_dict("records")
+                }
+                title, caption = f"{_named(str(metric), known)}: {name}", _MATRIX.format(way=more)
+                records_of = [
+                    {"reference": of, **{to: shown.get((of, to), "-") for to in groups}}
+                    for of in groups
+                    if any((of, to) in shown for to in groups)
+                ]
+                matrices.append(TextTable.of(title, records_of, caption))
     return areas, [table for table in matrices if table.rows]
-
-
-def _matrix(title: str, cells: "DataFrame", groups: Sequence[str], way: str) -> TextTable:
-    """Return means of one metric, references by row."""
-    shown = {
-        (each["reference"], each["candidate"]): f"{number(each['mean'])} ({each['n']})"
-        for each in cells.to_dict("records")
-    }
-    rows = tuple(
-        (of, *(shown.get((of, with_), "-") for with_ in groups))
-        for of in groups
-        if any((of, with_) in shown for with_ in groups)
-    )
-    return TextTable(title, ("reference", *groups), rows, _MATRIX.format(way=way))
 
 
 def _named(metric: str, known: set[str]) -> str:

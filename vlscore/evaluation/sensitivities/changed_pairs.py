@@ -150,8 +150,10 @@ def score_pairs(
     places = []
     for column in which:
         for k, (study, texts) in enumerate(zip(pairs["study_id"], selected, strict=True)):
+            key: object = k
+            item: Item | VLScoreError
             if isinstance(texts, VLScoreError):
-                key, item = (k,), texts
+                item = texts
             else:
                 key = study, texts[column], texts["original"]
                 item = Item(texts[column], texts["original"], shown(study))
