@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tests.cli.conftest import read_jsonl, write_jsonl
-from vlscore.evaluation import BASELINES
 
 
 @pytest.fixture
@@ -46,25 +45,3 @@ def test_a_row_without_labels_fails_alone(command, tables, tmp_path):
     assert "1 row could not be given a candidate" in done.stderr
     assert "upper bound" in done.stderr
     assert len(read_jsonl(tmp_path / "o" / "candidates.jsonl")) == 2
-
-
-def test_the_help_names_every_baseline(command):
-    shown = " ".join(command("baseline", "--help").stdout.split())
-    assert all(f"{name}" in shown for name in BASELINES)
-
-
-def test_the_nearest_image_is_found(command, hash_encoder, studies, tmp_path):
-    done = command(
-        "baseline",
-        "nearest-image",
-        studies,
-        "--train",
-        studies,
-        "-o",
-        tmp_path / "o",
-        "--keep-going",
-    )
-    assert done.exit_code == 0, done.output
-    rows = read_jsonl(tmp_path / "o" / "candidates.jsonl")
-    assert [row["id"] for row in rows] == ["s1", "s3"]
-    assert "s2" in (tmp_path / "o" / "failures.csv").read_text()

@@ -3,10 +3,7 @@
 import json
 import shutil
 
-import pytest
-
 from tests.conftest import REPOSITORY
-from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError
 
 STUDIES = REPOSITORY / "weights" / "phantom" / "demo" / "studies.jsonl"
 HERE = ("--workers", "0")
@@ -52,31 +49,3 @@ def test_rows_that_failed_are_listed(command, hash_encoder, tmp_path):
     assert "1 row could not be used" in done.stderr
     assert "absent.dcm" in done.stderr
     assert command(*asked, "--keep-going").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "said"),
-    [
-        (("--write-card",), InvalidSetting, "--weights"),
-        (("--rename", "candidate=absent"), InvalidTable, "absent"),
-        (("--section", "nonsense"), VLScoreError, "nonsense"),
-    ],
-)
-def test_a_slip_is_an_error_of_ours(command, hash_encoder, arguments, error, said):
-    refused = command("calibrate", STUDIES, *arguments, *HERE)
-    assert refused.exit_code == 2
-    assert said in refused.stderr
-
-
-def test_ctrl_c_says_that_nothing_was_kept(command, monkeypatch):
-    asked = {}
-    monkeypatch.setattr("vlscore.embedding.StudyEmbedder", lambda *_, **o: asked.update(o))
-    monkeypatch.setattr("vlscore.evaluation.calibrate", _interrupt)
-    done = command("calibrate", STUDIES, "--no-cache", *HERE)
-    assert done.exit_code == 130
-    assert done.stderr.endswith("stopped; nothing was stored.\n")
-    assert (asked["batch_size"], asked["cache"]) == (None, False)
-
-
-def _interrupt(*_, **__):
-    raise KeyboardInterrupt

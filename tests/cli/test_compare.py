@@ -37,14 +37,6 @@ def test_text_metrics_of_two_systems(command, tables, tmp_path):
     assert again.stdout == done.stdout
 
 
-def test_json_and_quiet(command, tables, tmp_path):
-    arguments = ("compare", *tables, "--metrics", "bleu-1", *QUICK, "-o")
-    done = command(*arguments, tmp_path / "a", "--json")
-    found = json.loads(done.stdout)["frames"]["texts"]
-    assert [each["system"] for each in found] == ["ours", "theirs"]
-    assert command(*arguments, tmp_path / "b", "--quiet").stdout == ""
-
-
 def test_by_default_embeddings_count_where_there_are_images(
     command, tables, tmp_path, hash_encoder, studies
 ):
@@ -66,15 +58,6 @@ def test_a_missing_image_is_said_and_ends_with_1(command, tables, tmp_path, hash
     assert "and 9 more: " in done.stderr
     assert "no.png" in done.stderr
     assert command(*arguments, "--keep-going").exit_code == 0
-
-
-def test_finished_runs_need_no_metrics(command, tables, tmp_path):
-    for table in tables:
-        command("evaluate", table, "-m", "bleu-2,rouge-l", "-o", tmp_path / table.stem)
-    folders = [tmp_path / table.stem for table in tables]
-    done = command("compare", *folders, "-o", tmp_path / "out", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "BLEU-2 ↑" in done.stdout
 
 
 def test_tables_and_baselines_get_the_metrics_of_a_finished_run(command, tables, tmp_path):
@@ -102,27 +85,6 @@ def test_text_only_leaves_out_the_metrics_of_embeddings_of_a_finished_run(
     command("evaluate", shown, "-m", "cosine", "-o", tmp_path / "vectors")
     refused = command("compare", tmp_path / "vectors", *arguments)
     assert "no metric of texts alone" in refused.stderr
-
-
-def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, tables, tmp_path):
-    arguments = ("compare", *tables, "-m", "bleu-2,rouge-l", "-o", tmp_path / "out", *QUICK)
-    first = command(*arguments).stdout
-    numbers = (tmp_path / "out" / "result.json").read_bytes()
-    again = command(*arguments, "--columns", "bleu-2.mean,rouge-l", "--digits", 1, "--intervals")
-    assert again.exit_code == 0, again.output
-    assert "BLEU-2 ↑" in first
-    assert "BLEU-2 (mean) ↑" in again.stdout
-    assert "nothing was computed" in again.stderr
-    assert (tmp_path / "out" / "result.json").read_bytes() == numbers
-    for suffix in ("md", "tex"):
-        written = (tmp_path / "out" / f"table.{suffix}").read_text(encoding="utf-8")
-        assert "BLEU-2 (mean)" in written or r"BLEU-2\\(mean)" in written
-    wrong = command(*arguments, "--columns", "bleu-3")
-    assert "no number 'bleu-3'" in wrong.stderr
-    assert "bleu-2" in wrong.stderr
-    fresh = ("compare", *tables, "-m", "bleu-2", "-o", tmp_path / "fresh", *QUICK)
-    assert command(*fresh, "--columns", "rouge-l").exit_code != 0
-    assert not (tmp_path / "fresh").exists()
 
 
 @pytest.mark.parametrize(
@@ -159,15 +121,6 @@ def test_tables_with_unlike_columns(command, tables, tmp_path):
         "compare", ours, theirs, "--rename", "third.id=StudyID", "-o", tmp_path / "x", *metrics
     )
     assert "of a system third, but the systems are ours, theirs" in wrong.stderr
-
-
-def test_by_a_column_prints_a_table_of_its_groups(command, tables, tmp_path):
-    ours, theirs = tables
-    rows = [row | {"site": "ab"[k % 2]} for k, row in enumerate(ROWS)]
-    write_jsonl(ours, rows)
-    done = command("compare", ours, theirs, "-m", "rouge-l", "--by", "site", "-o", tmp_path / "o")
-    assert done.exit_code == 0, done.output
-    assert "rouge-l by site" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """`vlscore controlled` from the command line."""
 
 import json
-from types import SimpleNamespace
 
 from tests.evaluation.test_controlled import REPORTS
 
@@ -24,29 +23,3 @@ def test_areas_are_printed(command, tmp_path):
     done = command(*labelled, "-m", "bleu-1", "--resamples", 20)
     assert done.exit_code == 0, done.output
     assert "table sentences.csv" in done.stdout
-
-
-def test_ctrl_c_says_that_nothing_was_kept_and_asks_for_no_folder(command, tmp_path, monkeypatch):
-    table = tmp_path / "reports.csv"
-    table.write_text("id,report\n" + "".join(f"r{k},{t}\n" for k, t in enumerate(REPORTS)))
-    monkeypatch.setattr("vlscore.evaluation.controlled", _interrupt)
-    done = command("controlled", table, "-o", tmp_path / "out", "-m", "bleu-1")
-    assert done.exit_code == 130
-    assert done.stderr.endswith("stopped; nothing was stored.\n")
-
-
-def test_batches_and_cache_are_as_in_other_commands(command, tmp_path, monkeypatch):
-    asked = {}
-    scorer = SimpleNamespace(embedder=None)
-    monkeypatch.setattr("vlscore.metrics.Scorer", lambda *_, **o: asked.update(o) or scorer)
-    monkeypatch.setattr("vlscore.evaluation.controlled", _interrupt)
-    table = tmp_path / "reports.csv"
-    table.write_text("id,report\nr,Clear lungs.\n")
-    command("controlled", table, "-o", tmp_path / "out")
-    assert (asked["batch_size"], asked["cache"]) == (None, True)
-    command("controlled", table, "-o", tmp_path / "out", "--no-cache", "--batch-size", 3)
-    assert (asked["batch_size"], asked["cache"]) == (3, False)
-
-
-def _interrupt(*_, **__):
-    raise KeyboardInterrupt

@@ -12,7 +12,7 @@ from vlscore.evaluation import installation as examined
 
 
 def _checks(topic):
-    return [check for check in doctor().checks if check.topic == topic]
+    return [check for check in doctor() if check.topic == topic]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,6 @@ def test_everything_that_commands_need_is_found_here(command):
         assert f"{name} {metadata.version(name)}" in libraries
     assert "Every command can run." in done.stdout
     assert "bundled: phantom-judging, phantom" in done.stdout
-    assert max(len(line) for line in doctor().text(80).splitlines()) <= 80
 
 
 def test_a_missing_or_old_library_is_status_1_with_what_to_install(command, monkeypatch):
@@ -63,14 +62,14 @@ def test_a_missing_extra_is_no_failure(monkeypatch):
     monkeypatch.setattr(examined, "version", found)
     (plots,) = [check for check in _checks("Extras") if check.fact.startswith("plots")]
     assert plots.advice == "pip install 'vlscore[plots]'"
-    assert doctor().is_ready
+    assert not any(check.has_failed for check in doctor())
 
 
 def test_the_other_checks_run_without_a_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "packaging.requirements", None)
     (libraries,) = _checks("Libraries")
     assert libraries.fact.startswith("cannot be examined")
-    assert not doctor().is_ready
+    assert any(check.has_failed for check in doctor())
     assert _checks("Metrics")[0].fact.endswith("can run")
 
 
@@ -78,7 +77,7 @@ def test_what_cannot_be_imported_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     (device,) = _checks("Device")
     assert "PyTorch cannot be imported" in device.fact
-    assert not doctor().is_ready
+    assert any(check.has_failed for check in doctor())
 
 
 def test_weights_are_found_where_they_lie(tmp_path, monkeypatch):

@@ -17,10 +17,6 @@ def test_labels_are_written_and_counted(command, tmp_path):
     assert "Labels of 2 reports" in done.stdout
     assert f"wrote {out}" in done.stdout
     assert (out / "labels.csv").read_text().startswith("study_id,No Finding,")
-    again = command("findings", table, "--out", out, "--uncertain", "positive")
-    assert again.exit_code == 0
-    other = command("findings", table, "--out", out)
-    assert other.exit_code == 2
 
 
 def test_a_row_without_a_report_is_told_and_costs_no_other(command, tmp_path):

@@ -20,6 +20,8 @@ def test_report_of_a_command_and_after_it(tmp_path):
     again = run("report", tmp_path / "out", "--no-texts", "-o", tmp_path / "page.html", "-q")
     assert again.exit_code == 0, again.output
     assert "edema" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    shown = run("report", tmp_path / "out")
+    assert "This page contains 2 reports and 1 row with ids or texts." in shown.output
     judged = run("judge", table, "-o", tmp_path / "judged", "-q", "--report")
     assert judged.exit_code == 0, judged.output
     assert "2 reports" in (tmp_path / "judged" / "report.html").read_text(encoding="utf-8")
@@ -38,16 +40,6 @@ def test_a_command_with_a_page_prints_its_notes_once(tmp_path):
     assert made.output.count("baseline:constant is the most frequent report") == 1
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "baseline:constant is the most frequent report" in page
-
-
-def test_report_says_what_the_page_holds(tmp_path):
-    table = tmp_path / "s.jsonl"
-    table.write_text(json.dumps(STUDY) + "\n")
-    run("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out", "-q")
-    shown = run("report", tmp_path / "out")
-    assert (
-        "Patients' data. This page contains 2 reports and 1 row with ids or texts." in shown.output
-    )
 
 
 def test_explain_prints_errors_and_shares_and_writes_a_page(tmp_path):

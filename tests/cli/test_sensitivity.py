@@ -64,18 +64,3 @@ def test_metrics_that_cannot_run_are_named_with_the_option_that_helps(perturbed,
     assert asked.exit_code == 2
     assert "(--studies)" in asked.stderr
     assert "(--encoder)" in asked.stderr
-
-
-def test_slips_are_errors_of_ours(perturbed, studies, tmp_path):
-    out = tmp_path / "out"
-    for options, message in (
-        (("-p", perturbed, "--swap-images"), "--studies"),
-        (("-p", tmp_path / "absent"), "vlscore perturb"),
-        (("-p", perturbed, "--studies", studies, "--rename", "image=x"), "x"),
-        (("-p", perturbed, "--figure", "bmp"), "png, svg, pdf"),
-        (("-p", perturbed, "--metrics", "bleu-1", "--section", "x"), "section"),
-    ):
-        done = _run(*options, "-o", out)
-        assert done.exit_code == 2, done.output
-        assert message in done.stderr
-        assert not out.exists()

@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from vlscore.data import ColumnNames
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, InvalidTable, WeightsNotFound
 from vlscore.evaluation import calibrate, write_constant
@@ -112,12 +111,6 @@ def test_no_candidates_are_needed_where_others_stand_for_them(table, tmp_path):
         calibrate(HashEncoder(), path, image_root=root)
 
 
-def test_columns_are_found_by_their_names(table):
-    columns = ColumnNames(candidate="reference")
-    with pytest.raises(InvalidTable, match="differ from their references"):
-        calibrate(HashEncoder(), table, columns=columns)
-
-
 def test_tables_that_allow_no_measure_are_refused(table, tmp_path):
     records = [json.loads(line) for line in table.read_text().splitlines()][:3]
     alike = tmp_path / "alike.jsonl"
@@ -131,13 +124,6 @@ def test_tables_that_allow_no_measure_are_refused(table, tmp_path):
         calibrate(HashEncoder(), table, quantiles=(0.5, 1.0))
     with pytest.raises(InvalidSetting, match="others"):
         calibrate(HashEncoder(), table, others=-1)
-
-
-def test_progress_counts_rows(table):
-    seen = []
-    embedder = StudyEmbedder(HashEncoder(), batch_size=2)
-    calibrate(embedder, table, on_progress=lambda done, failed: seen.append((done, failed)))
-    assert seen == [(32, 2), (40, 2)]
 
 
 def test_a_card_gets_C_and_keeps_the_rest(table, tmp_path):

@@ -13,7 +13,6 @@ from vlscore.evaluation import (
     controlled,
     label_sentences,
     read_labelled,
-    reading_by_own_rules,
 )
 from vlscore.metrics import Scorer, text_metric
 
@@ -75,20 +74,6 @@ def test_a_metric_that_knows_the_answer_separates_all_and_a_turned_one_as_well(s
     assert ("agrees", "uncertain", "uncertain") not in cells
 
 
-def test_every_phase_has_a_name_and_a_total(sentences):
-    phases = {}
-
-    def begin(what, total):
-        phases[what] = [total]
-        return lambda done, failed: phases[what].append(done)
-
-    compared("bleu-1,rouge-l", sentences, on_phase=begin)
-    assert phases["resampling metrics"] == [2, 1, 2]
-    total, *done = phases["pairs of sentences"]
-    assert done == sorted(done)
-    assert done[-1] == total > 10
-
-
 def test_numbers_are_those_that_were_stored(tmp_path):
     run = controlled(
         open_reports(golden_inputs.reports(tmp_path)),
@@ -105,10 +90,6 @@ def test_numbers_are_those_that_were_stored(tmp_path):
     assert counts == expected["counts"]
     assert run.record["sentences"] == expected["sentences"]
     assert run.record["in_sample"] == expected["told"]
-
-
-def test_metrics_that_read_by_the_same_rules_are_marked(sentences, tmp_path):
-    assert reading_by_own_rules(Scorer(metrics="findings-f1,rouge-l")) == {"findings-f1"}
 
 
 def test_an_observation_that_nothing_states_is_left_out_with_the_reason():

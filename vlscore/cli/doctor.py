@@ -1,7 +1,12 @@
 """`vlscore doctor`: what is installed, what was found, and what to do about the rest."""
 
+import platform
+import textwrap
+from functools import partial
+
 from vlscore.cli.output import echo, print_json, terminal_width
 from vlscore.cli.shared import AsJson
+from vlscore.core import __version__
 
 _NOT_READY = 1
 
@@ -17,10 +22,29 @@ def doctor(*, as_json: AsJson = False) -> None:
     """
     from vlscore.evaluation import doctor as examine
 
-    found = examine()
+    checks = examine()
+    is_ready = not any(check.has_failed for check in checks)
+    system = {
+        "vlscore": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
     if as_json:
-        print_json(found.to_dict())
+        found = [check._asdict() for check in checks]
+        print_json({**system, "is_ready": is_ready, "checks": found})
     else:
-        echo(found.text(terminal_width()))
-    if not found.is_ready:
+        echo(f"vlscore {__version__}, Python {system['python']}, {system['system']}")
+        fill = partial(
+            textwrap.fill, width=terminal_width(), break_long_words=False, break_on_hyphens=False
+        )
+        topic, margin = "", " " * 11
+        for check in checks:
+            heading = check.topic if check.topic != topic else ""
+            topic = check.topic
+            echo(fill(check.fact, initial_indent=f"{heading:<11}", subsequent_indent=margin))
+            if check.advice:
+                indent = f"{margin}  "
+                echo(fill(check.advice, initial_indent=indent, subsequent_indent=indent))
+        echo(f"\n{'Every command can run.' if is_ready else 'Something is missing: see above.'}")
+    if not is_ready:
         raise SystemExit(_NOT_READY)

@@ -48,7 +48,6 @@ from .finished_folders import MethodsText as MethodsText
 from .finished_folders import draw as draw
 from .finished_folders import methods as methods
 from .installation import Check as Check
-from .installation import Installation as Installation
 from .installation import doctor as doctor
 from .judgements import TokenPrices as TokenPrices
 from .judgements import judge as judge

@@ -5,23 +5,21 @@ imported where it is used, so that the other checks run without it.
 """
 
 import os
-import platform
 import re
-import textwrap
+import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from vlscore.core import __version__, open_cache, usable_cores
+from vlscore.core import open_cache, usable_cores
 from vlscore.errors import VLScoreError
 
 _GIB = 1 << 30
+_TORCH_ADVICE = "pip install --force-reinstall torch torchvision"
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One fact of the installation.
 
     Attributes:
@@ -36,63 +34,34 @@ class Check:
     advice: str = ""
     is_needed: bool = False
 
-
-@dataclass(frozen=True)
-class Installation:
-    """All checks of `doctor`, in the order in which they are printed."""
-
-    checks: tuple[Check, ...]
-
     @property
-    def is_ready(self) -> bool:
-        """Return whether everything is there that every command needs."""
-        return not any(check.is_needed and check.advice for check in self.checks)
-
-    def text(self, width: int = 80) -> str:
-        """Return the checks as lines; advice is indented below its fact."""
-        lines = [f"vlscore {__version__}, Python {platform.python_version()}, {_system()}"]
-        topic = ""
-        for check in self.checks:
-            heading = check.topic if check.topic != topic else ""
-            topic = check.topic
-            lines += _filled(check.fact, f"{heading:<11}", width)
-            lines += _filled(check.advice, " " * 13, width) if check.advice else []
-        end = "Every command can run." if self.is_ready else "Something is missing: see above."
-        return "\n".join([*lines, "", end])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the checks as plain values for json."""
-        checks = [asdict(check) for check in self.checks]
-        system = {"vlscore": __version__, "python": platform.python_version(), "system": _system()}
-        return {**system, "is_ready": self.is_ready, "checks": checks}
+    def has_failed(self) -> bool:
+        """Return whether something is missing that every command needs."""
+        return self.is_needed and bool(self.advice)
 
 
-def doctor() -> Installation:
+def doctor() -> list[Check]:
     """Return what is installed, what was found, and what to do about the rest.
 
     Encoders and metrics that cannot be used, and extras that are not installed, have advice. They
     do not make an installation unready.
     """
-    topics = {
+    topics: dict[str, Callable[[], Iterator[Check]]] = {
         "Libraries": _libraries,
         "Device": _device,
         "Encoders": _encoders,
         "Metrics": _metrics,
         "Cache": _cache,
-        "Completion": _completion,
     }
-    return Installation(
-        tuple(check for topic, checks in topics.items() for check in _examined(topic, checks))
-    )
-
-
-def _examined(topic: str, checks: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """Yield the checks of a topic; a failed one where a library is missing that they need."""
-    try:
-        yield from checks()
-    except ImportError as error:
-        advice = "install the libraries that are missing"
-        yield Check(topic, f"cannot be examined: {error}", advice, is_needed=True)
+    found: list[Check] = []
+    for topic, checks in topics.items():
+        try:
+            found += checks()
+        except ImportError as error:
+            advice = "install the libraries that are missing"
+            found.append(Check(topic, f"cannot be examined: {error}", advice, is_needed=True))
+    shell = "of commands and options in your shell"
+    return [*found, Check("Completion", shell, "vlscore --install-completion")]
 
 
 def _libraries() -> Iterator[Check]:
@@ -104,26 +73,23 @@ def _libraries() -> Iterator[Check]:
         return
     from packaging.requirements import Requirement
 
-    parsed = [Requirement(text) for text in requirements]
-    needed = [each for each in parsed if _extra(each) is None]
-    problems = {each.name: problem for each in needed if (problem := _problem(each))}
-    found = [f"{each.name} {version(each.name)}" for each in needed if each.name not in problems]
+    extras: dict[str, list[str]] = {}
+    found, missing = [], []
+    for requirement in map(Requirement, requirements):
+        problem = _problem(requirement)
+        extra = re.search(r'extra == "([\w-]+)"', str(requirement.marker or ""))
+        if extra is not None:
+            extras.setdefault(extra[1], []).extend([problem] if problem else [])
+        elif problem:
+            advice = f"pip install '{requirement.name}{requirement.specifier}'"
+            missing.append(Check("Libraries", problem, advice, is_needed=True))
+        else:
+            found.append(f"{requirement.name} {version(requirement.name)}")
     yield Check("Libraries", ", ".join(found) or "none", is_needed=True)
-    for name, problem in problems.items():
-        wanted = next(each for each in needed if each.name == name)
-        advice = f"pip install '{wanted.name}{wanted.specifier}'"
-        yield Check("Libraries", problem, advice, is_needed=True)
-    for extra in sorted({each for each in map(_extra, parsed) if each} - {"dev", "docs"}):
-        its_own = [each for each in parsed if _extra(each) == extra]
-        missing = [problem for each in its_own if (problem := _problem(each))]
-        fact = f"{extra}: {', '.join(missing) or 'installed'}"
-        yield Check("Extras", fact, f"pip install 'vlscore[{extra}]'" if missing else "")
-
-
-def _extra(requirement: Any) -> str | None:
-    """Return the extra that a requirement belongs to; None for what every command needs."""
-    found = re.search(r'extra == "([\w-]+)"', str(requirement.marker or ""))
-    return found and found[1]
+    yield from missing
+    for name in sorted(extras.keys() - {"dev", "docs"}):
+        advice = f"pip install 'vlscore[{name}]'" if extras[name] else ""
+        yield Check("Extras", f"{name}: {', '.join(extras[name]) or 'installed'}", advice)
 
 
 def _problem(requirement: Any) -> str | None:
@@ -143,22 +109,16 @@ def _device() -> Iterator[Check]:
         import torch
     except (ImportError, OSError) as error:
         # A wheel for another processor, or a library of the system that is absent.
-        advice = "pip install --force-reinstall torch torchvision"
-        yield Check("Device", f"PyTorch cannot be imported: {error}", advice, is_needed=True)
+        yield Check("Device", f"PyTorch cannot be imported: {error}", _TORCH_ADVICE, True)
         return
-    if torch.cuda.is_available():
-        for number in range(torch.cuda.device_count()):
-            facts = torch.cuda.get_device_properties(number)
-            yield Check(
-                "Device", f"cuda:{number}, {facts.name}, {facts.total_memory / _GIB:.0f} GiB"
-            )
-        return
-    yield Check("Device", f"cpu, {usable_cores()} cores; PyTorch finds no GPU")
-    if Path("/dev/nvidiactl").exists() and torch.version.cuda is None:
-        advice = "pip install --force-reinstall torch torchvision, from an index with CUDA's build"
-        yield Check(
-            "Device", "this machine has an NVIDIA GPU; PyTorch was built without CUDA", advice
-        )
+    for number in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        facts = torch.cuda.get_device_properties(number)
+        yield Check("Device", f"cuda:{number}, {facts.name}, {facts.total_memory / _GIB:.0f} GiB")
+    if not torch.cuda.is_available():
+        yield Check("Device", f"cpu, {usable_cores()} cores; PyTorch finds no GPU")
+        if Path("/dev/nvidiactl").exists() and torch.version.cuda is None:
+            fact = "this machine has an NVIDIA GPU; PyTorch was built without CUDA"
+            yield Check("Device", fact, f"{_TORCH_ADVICE}, from an index with CUDA's build")
 
 
 def _encoders() -> Iterator[Check]:
@@ -218,30 +178,7 @@ def _cache() -> Iterator[Check]:
     folder = cache.folder
     existing = next(each for each in (folder, *folder.parents) if each.exists())
     if existing.is_dir() and os.access(existing, os.W_OK):
-        import shutil
-
         free = shutil.disk_usage(existing).free / _GIB
         yield Check("Cache", f"{folder}, {free:.0f} GiB free")
     else:
         yield Check("Cache", f"{folder} cannot be written", "set VLSCORE_CACHE to another folder")
-
-
-def _completion() -> Iterator[Check]:
-    yield Check(
-        "Completion", "of commands and options in your shell", "vlscore --install-completion"
-    )
-
-
-def _system() -> str:
-    return f"{platform.system()} {platform.machine()}"
-
-
-def _filled(text: str, beginning: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=beginning,
-        subsequent_indent=" " * len(beginning),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -228,30 +228,6 @@ def test_a_finished_comparison_is_not_computed_again_and_another_is_refused(
         compare(paths, out, scorer, **QUICK)
 
 
-def test_a_finished_evaluation_of_images_that_were_replaced_is_refused(write, images, tmp_path):
-    """Its numbers are of the former images; the tables next to it would be scored with the new."""
-    scorer = Scorer(HashEncoder(), metrics="vlscore")
-    good, bad = write("good", GOOD, image=images), write("bad", BAD, image=images)
-    evaluate(good, tmp_path / "scored", scorer)
-    (tmp_path / "3.png").write_bytes((tmp_path / "4.png").read_bytes())
-    with pytest.raises(InvalidSetting, match=r"3\.png has been replaced since .*scored"):
-        compare([tmp_path / "scored", bad], tmp_path / "out", scorer, **QUICK)
-
-
-def test_values_of_single_studies_and_the_printed_tables_are_files(write, tmp_path):
-    paths = [write("good", GOOD), write("bad", BAD)]
-    run = compare(paths, tmp_path / "out", Scorer(metrics=TEXT), **QUICK)
-    values = run.rows("values.parquet")
-    assert values.columns[:3].tolist() == ["system", "id", "bleu-2"]
-    expected = compute("rouge-l", GOOD, REFERENCES)["rouge-l"]
-    np.testing.assert_array_equal(values[values["system"] == "good"]["rouge-l"], expected)
-    markdown = (run.folder / "tables.md").read_text(encoding="utf-8")
-    for signature in run.signatures.values():
-        assert signature in markdown
-    for title in ("Candidates as texts", "All numbers", "Differences in rouge-l"):
-        assert title in markdown
-
-
 def test_metrics_computed_elsewhere_are_columns_of_the_systems_that_have_them(write, tmp_path):
     paths = [write("good", GOOD), write("bad", BAD)]
     values = tmp_path / "elsewhere.csv"

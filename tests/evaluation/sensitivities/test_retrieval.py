@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from vlscore.errors import InvalidSetting
 from vlscore.retrieval import evaluate_retrieval
 
 
@@ -60,8 +59,3 @@ def test_the_interval_is_that_of_queries_drawn_again():
     positions = 1 + np.array([ranks[k].tolist().index(k) for k in range(60)])
     assert to_text.median_rank.estimate == np.median(positions)
     assert to_text.median_rank.low < np.median(positions) < to_text.median_rank.high
-
-
-def test_lengths_must_agree():
-    with pytest.raises(InvalidSetting, match="as many images"):
-        evaluate_retrieval(np.eye(2), np.eye(3), ["a", "b"])

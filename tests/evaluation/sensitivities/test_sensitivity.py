@@ -1,6 +1,5 @@
 """Sensitivity against numbers computed here from the same values; its files, and what fails."""
 
-import json
 import sys
 
 import numpy as np
@@ -213,17 +212,6 @@ def test_pairs_without_the_section_are_named_and_left_out(pairs):
     assert set(frames["kinds"]["studies"]) == {7}
 
 
-def test_C_moves_vlscore_and_stands_in_its_signature(pairs, table, tmp_path):
-    drops = []
-    for C in (20.0, 40.0):
-        run = run_into(tmp_path / f"{C}", pairs, table, metrics="vlscore", C=C)
-        drops.append(run.frame("kinds")["drop"][0])
-        assert any(f"|C:{C:g}|" in each for each in run.signatures.values())
-    assert drops[0] > drops[1] > 0
-    with pytest.raises(InvalidSetting, match="C must be a positive number"):
-        run_into(tmp_path / "0", pairs, table, metrics="vlscore", C=-1.0)
-
-
 def test_every_image_is_embedded_once(pairs, table, tmp_path):
     encoder = HashEncoder()
     embedder = StudyEmbedder(encoder, batch_size=1, cache=False)
@@ -268,21 +256,6 @@ def test_the_files_and_figures_hold_what_is_printed(tmp_path, pairs, table):
     assert again.content == run.content
     with pytest.raises(InvalidSetting, match=r"seed: 0 there, 1 now.*--overwrite"):
         run_into(tmp_path / "out", pairs, table, swap_images=True, seed=1)
-
-
-def test_the_demonstration_is_marked_in_every_table(tmp_path, pairs, table):
-    run = sensitivity(
-        write_pairs(tmp_path / "pairs", pairs),
-        tmp_path / "out",
-        metrics="vlscore",
-        embedder=StudyEmbedder("phantom", device="cpu"),
-        studies=open_studies(table, needs={"image"}),
-        resamples=10,
-        figure="svg",
-    )
-    assert "DEMONSTRATION-ENCODER" in json.dumps(run.signatures)
-    assert "demonstration encoder" in (run.folder / "normal_reports.svg").read_text("utf-8")
-    assert all("no statement about real radiographs" in each.caption for each in run.tables)
 
 
 def test_without_matplotlib_everything_but_the_figure_is_there(tmp_path, pairs, monkeypatch):

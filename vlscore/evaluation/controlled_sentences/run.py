@@ -292,9 +292,9 @@ def _tables(
     for name, rows in separations.groupby("observation", sort=False) if len(separations) else ():
         records: dict[str, dict[str, str]] = {}
         for each in rows.to_dict("records"):
-            metric = _named(each["metric"], known)
+            named = _named(each["metric"], known)
             empty = {h: c for task in TASKS for h, c in ((task, "-"), (f"n ({task})", "0"))}
-            record = records.setdefault(metric, {"metric": metric, **empty})
+            record = records.setdefault(named, {"metric": named, **empty})
             record[each["task"]] = interval(interval_in(each, "auc"))
             record[f"n ({each['task']})"] = str(each["n"])
         areas.append(TextTable.of(f"Do sentences agree? {name}", records.values(), _AREAS))

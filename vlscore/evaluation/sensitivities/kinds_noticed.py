@@ -382,13 +382,16 @@ def _marked(table: TextTable, names: Collection[str]) -> TextTable:
 def _contrast_tables(contrasts: "DataFrame") -> Iterator[TextTable]:
     """Yield Tables 2 and 3 of the paper."""
     columns = {"metric": "metric", "significant": "change", "value": "mean"}
-    columns |= {"control_value": "control's mean", "significant_drop": "drop"}
-    columns |= {"control_drop": "control's drop", "delta": "Δ", "ratio": "ratio", "auc": "AUC"}
-    columns |= {"adjusted_p": "p", "n": "n"}
+    columns |= {"control_value": "control's mean", "drop": "drop", "other": "control's drop"}
+    columns |= {"delta": "Δ", "ratio": "ratio", "auc": "AUC", "adjusted_p": "p", "n": "n"}
     for name, rows in contrasts.groupby("table") if len(contrasts) else ():
-        counts = rows["pairs"].astype(str) + " / " + rows["control_pairs"].astype(str)
+        shown = rows.assign(
+            drop=rows["significant_drop"],
+            other=rows["control_drop"],
+            n=rows["pairs"].astype(str) + " / " + rows["control_pairs"].astype(str),
+        )
         title = f"{name}. {_COMPARED[str(name)]}"
-        yield text_table(title, rows.assign(n=counts), _CONTRAST, columns=columns)
+        yield text_table(title, shown, _CONTRAST, columns=columns)
 
 
 def _normal_table(kinds: "DataFrame", normal: "DataFrame") -> Iterator[TextTable]:
