@@ -79,7 +79,7 @@ def read_inputs(
         raise InvalidSetting(f"no system is called {against}; there are {', '.join(names)}")
     image_table = None
     computes = settings.baselines or any(source.run is None for source in sources)
-    if scorer is not None and computes and scorer.plan.needs.images:
+    if scorer is not None and computes and scorer.needs.images:
         table = table_with_images(sources).table
         image_table = open_studies(
             table.path, needs={"image"}, image_root=image_root, columns=table.columns
@@ -90,7 +90,7 @@ def read_inputs(
     ids = [study.id for study in studies]
     policy = scorer.text_policy if scorer is not None else TextPolicy()
     if scorer is not None:
-        if scorer.plan.needs_fit:
+        if scorer.needs_fit:
             scorer = scorer.fit(Item("", study.reference, None, study.parts) for study in studies)
         signatures = {metric: scorer.signatures[str(metric)] for metric in scorer.metrics}
     else:

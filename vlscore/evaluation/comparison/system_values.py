@@ -150,7 +150,7 @@ def _score(
     table = score_table(items, scorer, workers=workers, on_progress=on_progress)
     reasons: dict[tuple[int, int], dict[str, None]] = {}
     for metric, each in table.values.items():
-        for name, column in each.columns.items():
+        for name, column in zip(metric.columns, each.columns, strict=True):
             values.columns[name][systems] = column.reshape(count, -1).T
         if each.statistics is not None and metric.corpus:
             cut = each.statistics.reshape(count, len(systems), -1)

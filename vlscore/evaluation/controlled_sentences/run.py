@@ -168,7 +168,7 @@ def compare_sentences(
         observation has sentences to compare.
     """
     sampling = sampling or Sampling()
-    if scorer.plan.needs.images:
+    if scorer.needs.images:
         named = ", ".join(str(metric) for metric in scorer.metrics if metric.uses_image)
         raise InvalidSetting(
             f"{named or 'these metrics'} look at images, and sentences have none; name metrics of "
@@ -181,7 +181,7 @@ def compare_sentences(
         for name in sentences.labels
         if name not in used
     ]
-    scorer = scorer.fit(sentences.sentences) if scorer.plan.needs_fit else scorer
+    scorer = scorer.fit(sentences.sentences) if scorer.needs_fit else scorer
     # Each pair of sentences is scored once.
     rows = pairs.groupby(["candidate", "reference"], sort=False).ngroup().to_numpy()
     texts = sentences.sentences
@@ -193,9 +193,9 @@ def compare_sentences(
     options = {"resamples": sampling.resamples, "seed": sampling.seed}
     resampling = on_phase("resampling metrics", len(table.values))
     for done, (metric, values) in enumerate(table.values.items(), start=1):
-        if lacking := int((~np.isfinite(values.first_column)).sum()):
+        if lacking := int((~np.isfinite(values.columns[0])).sum()):
             notes.append(f"{lacking} pairs have no {metric}")
-        scored = pairs.assign(value=values.first_column[rows])
+        scored = pairs.assign(value=values.columns[0][rows])
         scored = scored[np.isfinite(scored["value"])]
         groups = scored.groupby(["observation", "task", "of", "with"], sort=False)
         for (name, task, of, with_), group in groups:

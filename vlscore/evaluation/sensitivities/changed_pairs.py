@@ -139,7 +139,7 @@ def score_pairs(
             selected.append(error)
     scorer = copy(scorer)
     scorer.text_policy = TextPolicy()
-    if scorer.plan.needs_fit:
+    if scorer.needs_fit:
         # Each study counts once, however many changes were made of its report.
         rows = zip(pairs["study_id"], selected, strict=True)
         originals = {s: both["original"] for s, both in rows if not isinstance(both, VLScoreError)}
@@ -167,7 +167,7 @@ def score_pairs(
             if row in each.failures:
                 failures.setdefault((position % len(pairs), str(metric)), str(each.failures[row]))
     return ScoredPairs(
-        {str(m): v.first_column[places].reshape(len(which), -1) for m, v in table.values.items()},
+        {str(m): v.columns[0][places].reshape(len(which), -1) for m, v in table.values.items()},
         {str(metric): metric.higher_is_better for metric in table.values},
         {str(metric): each.signature for metric, each in table.values.items()},
         failures,
