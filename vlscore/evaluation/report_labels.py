@@ -1,15 +1,11 @@
 """Labels and findings of a table of reports."""
 
-import csv
-from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from vlscore.core import OnProgress, __version__, cells, frame, json_line, no_progress
-from vlscore.data import BadRow, ReportTable, TextPolicy, open_reports
+from vlscore.core import OnProgress, __version__, frame, no_progress
+from vlscore.data import BadRow, TextPolicy, open_reports
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
 from vlscore.findings import (
     CHEXPERT_LABELS,
@@ -55,7 +51,7 @@ def findings(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Result:
-    """Label every report of a table, in constant memory.
+    """Label every report of a table; labels and findings are held in memory.
 
     Args:
         path: table of reports; see `open_reports` for the columns.
@@ -88,82 +84,49 @@ def findings(
     }
 
     def compute(folder: Path) -> Content:
-        counts, failures = _label(
-            table, folder, format, policy, text_policy, on_progress or no_progress
-        )
-        reports = sum(counts[CHEXPERT_LABELS[0]].values())
-        if not reports:
-            raise InvalidTable(f"{table.path}: holds no report")
-        found = frame(
-            {"label": label, **{name: counts[label][value] for value, name in _STATED.items()}}
-            for label in CHEXPERT_LABELS
-        )
-        shown = text_table(f"Labels of {reports} reports", found)
-        facts = {"table": str(table.path.resolve()), "reports": reports}
-        return Content({"counts": found}, [shown], failures=failures, facts=facts)
+        from pandas import DataFrame
 
-    return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
-
-
-def _label(
-    table: ReportTable,
-    folder: Path,
-    format: str,
-    policy: LabelPolicy,
-    text_policy: TextPolicy | None,
-    on_progress: OnProgress,
-) -> tuple[dict[str, Counter[int | None]], list[Failure]]:
-    """Write labels and findings; return label -> value -> number of reports, and failed rows."""
-    counts = {label: Counter[int | None]() for label in CHEXPERT_LABELS}
-    failures: list[Failure] = []
-    with ExitStack() as stack:
-        labels, findings = (
-            _writer(
-                stack.enter_context(
-                    (folder / f"{name}.{format}").open("w", encoding="utf-8", newline="")
-                ),
-                format,
-                columns,
-            )
-            for name, columns in (
-                ("labels", ("study_id", *CHEXPERT_LABELS)),
-                ("findings", _FINDING_COLUMNS),
-            )
-        )
+        labels: list[dict[str, Any]] = []
+        mentions: list[dict[str, Any]] = []
+        failures: list[Failure] = []
         for done, row in enumerate(table, start=1):
             try:
                 if isinstance(row, BadRow):
                     raise InvalidReport(row.reason)
                 text = row.text if text_policy is None else row.selected(text_policy).text
                 found = extract(text)
-                own = chexpert_labels(found)
-                written = {label: policy.written(value) for label, value in own.items()}
-                labels({"study_id": row.id, **written})
-                for finding in found:
-                    findings(_described(row.id or "", text, finding, policy))
-                for label, value in written.items():
-                    counts[label][value] += 1
+                own = chexpert_labels(found).items()
+                labels.append(
+                    {"study_id": row.id, **{label: policy.written(value) for label, value in own}}
+                )
+                mentions += [_described(row.id, text, finding, policy) for finding in found]
             except InvalidReport as error:
                 failures.append(Failure(row.row, row.id or "", str(error)))
-            on_progress(done, len(failures))
-    return counts, failures
-
-
-def _writer(
-    stream: IO[str], format: str, columns: tuple[str, ...]
-) -> Callable[[Mapping[str, Any]], None]:
-    """Return a function that writes a record as a line of a .csv or .jsonl file."""
-    if format == "jsonl":
-        return lambda record: print(json_line(record), end="", file=stream)
-    lines = csv.writer(stream, lineterminator="\n")
-    lines.writerow(columns)
-
-    def write(record: Mapping[str, Any]) -> None:
-        lines.writerow(
-            cells(";".join(each) if isinstance(each, list) else each for each in record.values())
+            (on_progress or no_progress)(done, len(failures))
+        if not labels:
+            raise InvalidTable(f"{table.path}: holds no report")
+        counts = frame(
+            {
+                "label": label,
+                **{
+                    name: sum(each[label] == value for each in labels)
+                    for value, name in _STATED.items()
+                },
+            }
+            for label in CHEXPERT_LABELS
         )
+        rows = {
+            f"labels.{format}": DataFrame(labels, dtype=object),
+            f"findings.{format}": DataFrame(mentions, columns=_FINDING_COLUMNS, dtype=object),
+        }
+        if format == "csv":
+            zones = rows["findings.csv"]["zones"]
+            rows["findings.csv"]["zones"] = zones.map(";".join).astype(object)
+        shown = text_table(f"Labels of {len(labels)} reports", counts)
+        facts = {"table": str(table.path.resolve()), "reports": len(labels)}
+        return Content({"counts": counts}, [shown], rows, failures, facts=facts)
 
-    return write
+    return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
 
 
 def _described(study: str, text: str, finding: Finding, policy: LabelPolicy) -> dict[str, Any]:

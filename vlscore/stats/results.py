@@ -27,6 +27,7 @@ from vlscore.core import (
     finished_run,
     frame,
     from_cell,
+    json_line,
     output_folder,
     plain,
     read_frame,
@@ -77,7 +78,7 @@ class Content:
     Attributes:
         frames: name -> numbers of the analysis, in full precision.
         tables: the tables as they are printed.
-        rows: file name (.parquet, .csv) -> values of single rows.
+        rows: file name (.parquet, .csv, .jsonl) -> values of single rows.
         failures: rows without a value.
         signatures: metric -> what its numbers depend on.
         notes: what a reader must know, one sentence each.
@@ -237,9 +238,13 @@ class Result:
 
 
 def write_rows(path: Path, rows: "pandas.DataFrame") -> None:
-    """Write a frame as .parquet or .csv; texts of a csv are made safe for spreadsheets."""
+    """Write a frame by the file's suffix; texts of a csv are made safe for spreadsheets."""
     if path.suffix == ".parquet":
         rows.to_parquet(path, index=False)
+        return
+    if path.suffix == ".jsonl":
+        records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+        path.write_text("".join(map(json_line, records)), encoding="utf-8", newline="")
         return
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
