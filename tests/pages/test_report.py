@@ -220,7 +220,7 @@ def test_the_differences_are_at_the_top_and_the_gravest_note_is_open(tmp_path):
 def test_of_equal_scores_the_larger_triangle_is_worse():
     cases = CaseList(
         "studies",
-        [Column("id", is_text=True), Column("vlscore", 1), Column("area")],
+        [Column("id", text=True), Column("vlscore", 1), Column("area")],
         {"id": list("abcd"), "vlscore": [0.0, 0.5, 0.0, 0.0], "area": [17.0, 3.0, 206.0, None]},
         "vlscore",
         ties="area",

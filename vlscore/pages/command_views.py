@@ -54,14 +54,14 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
         f"{'has' if whole == 1 else 'have'} every value."
     )
     view.notes += [f"{name}: {count:,}." for name, count in counts.items() if count]
-    columns = [Column("id", is_text=True)]
+    columns = [Column("id", text=True)]
     columns += [
         Column(name, better.get(name, 0), name not in better and name not in (*_GEOMETRY, *_FLAGS))
         for name in values
         if name not in ("row", "id")
     ]
     for column in columns:
-        column.is_main, column.mean = column.name in mains, means.get(column.name)
+        column.main, column.mean = column.name in mains, means.get(column.name)
     if not any(values.get("error", [])):
         columns = [column for column in columns if column.name != "error"]
     studies = studies_of(run, view, options, "reference", "candidate")
@@ -108,7 +108,7 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
         for k, (system, id) in enumerate(zip(values["system"], values["id"], strict=True))
     }
     ids = list(dict.fromkeys(values["id"]))
-    columns = [Column("id", is_text=True)]
+    columns = [Column("id", text=True)]
     shown: dict[str, list[Any]] = {"id": ids}
     for name in mains:
         if name not in values:
@@ -121,7 +121,7 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
         apart = f"{name} {'difference' if len(own) == 2 else 'spread'}"
         rows = zip(*(of[system] for system in own), strict=True)
         shown[apart] = [_apart(row, len(own) == 2) for row in rows]
-        columns.append(Column(apart, is_main=True, is_signed=True))
+        columns.append(Column(apart, main=True, signed=True))
         for system in systems:
             column = f"{name} {system}"
             shown[column] = of[system]
@@ -231,8 +231,8 @@ def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     if lines and "rating_with_image" in lines[0]:
         scores["rating_with_image"] = 1
     values |= {name: [line[name] for line in lines] for name in scores}
-    columns = [Column("study_id", is_text=True)]
-    columns += [Column(n, b, is_main=n in ("rating", "sum")) for n, b in scores.items()]
+    columns = [Column("study_id", text=True)]
+    columns += [Column(n, b, main=n in ("rating", "sum")) for n, b in scores.items()]
     view.cases = CaseList("reports", columns, values, "rating")
     view.cases.scatter = ("rating", "sum")
     rows = studies_of(run, view, options, "reference", "candidate")
@@ -250,8 +250,8 @@ def oracle_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     names = ("score", "area", "foot", "height", "distance", "distance_rank")
     values: dict[str, list[Any]] = {"id": [hits["study_id"][k] for k in best]}
     values |= {name: [hits[name][k] for k in best] for name in names}
-    columns = [Column("id", is_text=True)]
-    columns += [Column(n, 1 if n == "score" else 0, is_main=n != "height") for n in names]
+    columns = [Column("id", text=True)]
+    columns += [Column(n, 1 if n == "score" else 0, main=n != "height") for n in names]
     view.cases = CaseList("studies", columns, values, "distance_rank", True)
     view.cases.scatter = ("score", "foot")
     rows = studies_of(run, view, options, "reference")
@@ -291,8 +291,8 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     ids = [f"{s} · {c}" for s, c in zip(values["study_id"], values["candidate_id"], strict=True)]
     numbers = [name for name in values if name not in ("study_id", "candidate_id")]
     ratings = [name for name in numbers if name not in better]
-    columns = [Column("pair", is_text=True)]
-    columns += [Column(name, better.get(name, 0), is_main=True) for name in numbers]
+    columns = [Column("pair", text=True)]
+    columns += [Column(name, better.get(name, 0), main=True) for name in numbers]
     shown = {"pair": ids, **{name: values[name] for name in numbers}}
     sort = ratings[0] if ratings else numbers[0]
     view.cases = CaseList("rated reports", columns, shown, sort, record["meaning"] != "quality")
@@ -341,9 +341,9 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[S
     flags = values.pop("significant")
     values["expected"] = ["an error" if flag else "no error" for flag in flags]
     drops = [n for n in values if n.endswith(".drop")]
-    columns = [Column("study_id", is_text=True), Column("kind", is_text=True)]
-    columns += [Column("expected", is_text=True)]
-    columns += [Column(n, is_main=n.endswith(".drop")) for n in values if "." in n]
+    columns = [Column("study_id", text=True), Column("kind", text=True)]
+    columns += [Column("expected", text=True)]
+    columns += [Column(n, main=n.endswith(".drop")) for n in values if "." in n]
     values = {column.name: values[column.name] for column in columns}
     view.cases = CaseList("changes", columns, values, drops[0], True, picks=("kind", "expected"))
     if len(drops) > 1:
@@ -376,7 +376,7 @@ def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     values = columns_of(run, name)
     first = next(iter(values))
     view.lead = f"{counted(len(values[first]), 'report')} labelled."
-    columns = [Column(n, is_text=n == first, is_main=n != first, has_card=False) for n in values]
+    columns = [Column(n, text=n == first, main=n != first, card=False) for n in values]
     view.cases = CaseList("reports", columns, values, first)
     texts: dict[str, str] = {}
 

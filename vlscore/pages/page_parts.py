@@ -3,7 +3,7 @@
 import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple
@@ -103,35 +103,22 @@ class Column:
     Attributes:
         name: key of its values.
         better: 1 where larger values are better, -1 where smaller ones are, 0 for neither.
-        is_text: whether values are texts.
-        is_main: whether it is shown at first.
-        has_card: whether a card shows its distribution.
-        is_signed: whether values are differences, which are sorted by their size.
-        group: columns of one group have one unit, such as one metric of several systems; "" alone.
+        text: whether values are texts.
+        main: whether it is shown at first.
+        card: whether a card shows its distribution, if it is a main column of numbers.
         mean: mean with its interval, where the run computed one.
+        signed: whether values are differences, which are sorted by their size.
+        group: columns of one group have one unit, such as one metric of several systems; "" alone.
     """
 
     name: str
     better: int = 0
-    is_text: bool = False
-    is_main: bool = False
-    has_card: bool = True
+    text: bool = False
+    main: bool = False
+    card: bool = True
     mean: tuple[float | None, float | None, float | None] | None = None
-    is_signed: bool = False
+    signed: bool = False
     group: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "name": self.name,
-            "better": self.better,
-            "text": self.is_text,
-            "main": self.is_main,
-            "card": self.is_main and self.has_card and not self.is_text,
-            "signed": self.is_signed,
-            "group": self.group,
-            "mean": self.mean and [plain_value(value) for value in self.mean],
-        }
 
 
 @dataclass
@@ -170,24 +157,8 @@ class CaseList:
         return len(self.values[self.columns[0].name])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; numbers with six significant digits."""
-        return {
-            "what": self.what,
-            "columns": [column.to_dict() for column in self.columns],
-            "values": {
-                column.name: [plain_value(value) for value in self.values[column.name]]
-                for column in self.columns
-            },
-            "rows": self.rows,
-            "sort": [self.sort, self.descending],
-            "ties": self.ties,
-            "cases": self.cases
-            and [[block.to_dict() for block in blocks] for blocks in self.cases],
-            "picks": list(self.picks),
-            "scatter": self.scatter,
-            "diagonal": self.diagonal,
-            "images": self.images,
-        }
+        """Return what the page's program reads."""
+        return {**vars(self), "rows": self.rows, "sort": [self.sort, self.descending]}
 
 
 def worst_first(cases: CaseList) -> list[int]:
@@ -198,7 +169,7 @@ def worst_first(cases: CaseList) -> list[int]:
     """
     values = cases.values[cases.sort]
     known = [row for row, value in enumerate(values) if value is not None and value == value]
-    if any(column.name == cases.sort and column.is_signed for column in cases.columns):
+    if any(column.name == cases.sort and column.signed for column in cases.columns):
         values = [value if value is None else abs(value) for value in values]
     if cases.ties is not None:
         ties = cases.values[cases.ties]
@@ -208,15 +179,23 @@ def worst_first(cases: CaseList) -> list[int]:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a cell as json holds it: numbers rounded to six digits, None for nan.
+    """Return what json holds of a part of a page: numbers rounded to six digits, None for nan.
 
-    >>> plain_value(0.123456789), plain_value(float("nan")), plain_value(True)
-    (0.123457, None, 1)
+    >>> plain_value({"x": (0.123456789, float("nan"), True)})
+    {'x': [0.123457, None, 1]}
     """
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if isfinite(value) else None
+    if hasattr(value, "to_dict"):
+        return plain_value(value.to_dict())
+    if is_dataclass(value):
+        return plain_value(vars(value))
+    if isinstance(value, Mapping):
+        return {name: plain_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | frozenset):
+        return [plain_value(each) for each in value]
     return value
 
 
@@ -240,32 +219,19 @@ class Forest:
     hollow: frozenset[str] = frozenset()
     note: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        rows = [[*map(plain_value, row), int(row[0] in self.hollow)] for row in self.rows]
-        return {**vars(self), "rows": rows, "hollow": len(self.hollow)}
-
 
 @dataclass
 class Curves:
     """Lines over a common axis, such as the loss of every step.
 
-    Attributes: title; x: name of the axis; series: label -> (x values, y values); at: x value that
-        is marked by a line.
+    Attributes: title; x: name of the axis; series: (label, x values, y values) each; at: x value
+        that is marked by a line.
     """
 
     title: str
     x: str
-    series: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
+    series: Sequence[tuple[str, Sequence[Any], Sequence[Any]]]
     at: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        series = [
-            [name, [plain_value(x) for x in xs], [plain_value(y) for y in ys]]
-            for name, (xs, ys) in self.series.items()
-        ]
-        return {"title": self.title, "x": self.x, "series": series, "at": self.at}
 
 
 @dataclass
@@ -326,11 +292,7 @@ class RunView:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the page's program draws; the template writes the rest."""
-        return {
-            "forests": [each.to_dict() for each in self.forests],
-            "curves": [each.to_dict() for each in self.curves],
-            "list": self.cases and self.cases.to_dict(),
-        }
+        return {"forests": self.forests, "curves": self.curves, "list": self.cases}
 
 
 def add_images(view: RunView, studies: Sequence[Study | None], most_bytes: int) -> int:

@@ -15,7 +15,15 @@ from vlscore.data import Study, select
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
 from vlscore.pages.claim_views import cells_of
-from vlscore.pages.page_parts import IMAGE_BYTES, TRIANGLE, CaseList, Column, RunView, add_images
+from vlscore.pages.page_parts import (
+    IMAGE_BYTES,
+    TRIANGLE,
+    CaseList,
+    Column,
+    RunView,
+    add_images,
+    plain_value,
+)
 from vlscore.pages.run_views import view_of
 from vlscore.pages.view_parts import PageOptions, judged_block
 from vlscore.stats import Result, is_demonstration
@@ -184,7 +192,7 @@ def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
         style_digest=_digest(style),
         script=_raw(script),
         script_digest=_digest(script),
-        payload=_packed({"runs": [view.to_dict() for view in views]}),
+        payload=_packed(plain_value({"runs": views})),
     )
     encoded: bytes = page.encode("utf-8")
     return encoded
@@ -297,8 +305,8 @@ class ExplainedStudy:
         if set(TRIANGLE) <= set(score.geometry):
             block.triangle = [float(score.geometry[name]) for name in TRIANGLE]
         numbers = {name: [float(value)] for name, value in score.values.items()}
-        columns = [Column("study", is_text=True)]
-        columns += [Column(name, is_main=True) for name in numbers]
+        columns = [Column("study", text=True)]
+        columns += [Column(name, main=True) for name in numbers]
         cases = CaseList("studies", columns, {"study": [study.id], **numbers}, "study")
         cases.cases = [[block]]
         view = RunView("One study", "explain", signatures=[str(self.explanation.signature)])

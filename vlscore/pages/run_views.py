@@ -76,8 +76,8 @@ def _without_texts(cases: CaseList) -> None:
     rows = cases.rows
     cases.cases = None
     first = cases.columns[0]
-    others = [c for c in cases.columns[1:] if not c.is_text or c.name in cases.picks]
-    cases.columns = [Column("row", is_text=False), *others]
+    others = [c for c in cases.columns[1:] if not c.text or c.name in cases.picks]
+    cases.columns = [Column("row", text=False), *others]
     cases.values = {
         "row": list(range(1, rows + 1)),
         **{c.name: cases.values[c.name] for c in others},
@@ -113,16 +113,19 @@ def _train(run: Result, options: PageOptions, view: RunView) -> list[Study | Non
         f"weights are of step {record['best_step']:,}."
     )
     log, tested = columns_of(run, "log.csv"), columns_of(run, "validation.csv")
-    losses = {n.replace("_", " "): (log["step"], log[n]) for n in log if n.startswith("loss")}
+    losses = [(n.replace("_", " "), log["step"], log[n]) for n in log if n.startswith("loss")]
     view.curves.append(Curves("Loss of each step", "step", losses))
     best = record["best_step"]
-    recalls = {n: (tested["step"], tested[n]) for n in tested if n == "mean recall" or "R@" in n}
+    steps = tested["step"]
     for direction in ("image to text", "text to image"):
-        of = {n.removeprefix(direction).strip(): b for n, b in recalls.items() if direction in n}
-        of["mean of all"] = recalls["mean recall"]
-        view.curves.append(Curves(f"Validation: recall, {direction}", "step", of, best))
-    rate = {n: (log["step"], log[n]) for n in ("learning_rate", "gradient") if n in log}
-    view.curves += [Curves(n.replace("_", " "), "step", {n: both}) for n, both in rate.items()]
+        names = {n: n.removeprefix(direction).strip() for n in tested if f"{direction} R@" in n}
+        names["mean recall"] = "mean of all"
+        series = [(shown, steps, tested[name]) for name, shown in names.items()]
+        view.curves.append(Curves(f"Validation: recall, {direction}", "step", series, best))
+    for name in ("learning_rate", "gradient"):
+        if name in log:
+            shown = name.replace("_", " ")
+            view.curves.append(Curves(shown, "step", [(name, log["step"], log[name])]))
     view.facts += [
         (name, str(value))
         for name, value in record["settings"].items()
@@ -171,8 +174,8 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
         "cosine of own report": [float(scores[k, k]) for k in range(len(ids))],
         "cosine of nearest report": [float(scores[k, n]) for k, n in enumerate(nearest)],
     }
-    columns = [Column("id", is_text=True), Column("rank", -1, is_main=True)]
-    columns += [Column(name, is_main=True) for name in list(values)[2:]]
+    columns = [Column("id", text=True), Column("rank", -1, main=True)]
+    columns += [Column(name, main=True) for name in list(values)[2:]]
     view.cases = CaseList("validation images", columns, values, "rank", True)
     view.lead += (
         f" The list has {len(ids):,} of {len(rows):,} validation images: rank of a image's own "
@@ -264,12 +267,11 @@ def _generic(run: Result, options: PageOptions, view: RunView) -> list[Study | N
         view.notes.append(f"The list has the first {_MOST_LISTED:,} of {count:,} rows of {name}.")
         values = {column: cells[:_MOST_LISTED] for column, cells in values.items()}
     columns = [
-        Column(n, is_text=any(isinstance(cell, str) for cell in cells))
-        for n, cells in values.items()
+        Column(n, text=any(isinstance(cell, str) for cell in cells)) for n, cells in values.items()
     ]
-    for column in [c for c in columns if not c.is_text][:6]:
-        column.is_main = True
-        column.has_card = len(set(values[column.name])) >= _LEAST_DISTINCT
+    for column in [c for c in columns if not c.text][:6]:
+        column.main = True
+        column.card = len(set(values[column.name])) >= _LEAST_DISTINCT
     view.cases = CaseList(f"rows of {name}", columns, values, columns[0].name)
     return [None] * min(count, _MOST_LISTED)
 

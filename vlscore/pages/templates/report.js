@@ -176,7 +176,8 @@
     const values = forest.rows.map((row) => row[1]).filter(isNumber);
     const best = forest.better > 0 ? Math.max(...values) : forest.better < 0 ? Math.min(...values) : null;
     const table = el("div", { class: "forest" });
-    for (const [name, value, from, to, hollow] of forest.rows) {
+    for (const [name, value, from, to] of forest.rows) {
+      const hollow = forest.hollow.includes(name);
       const chart = svg("svg", { "aria-hidden": "true" });
       if (forest.zero && low < 0 && high > 0) chart.append(svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: 18 }));
       if (isNumber(from) && isNumber(to)) chart.append(svg("line", { x1: x(from), x2: x(to), y1: 9, y2: 9 }));
@@ -213,7 +214,7 @@
     constructor(list, section, number) {
       Object.assign(this, { list, section, number });
       this.columns = list.columns; this.values = list.values; this.rows = list.rows;
-      this.main = this.columns.filter((column) => column.card);
+      this.main = this.columns.filter((column) => column.card && column.main && !column.text);
       this.errors = this.errorsOfRows();
       this.filter = { words: "", kind: null, finding: null, picks: {}, ranges: {} };
       [this.sortName, this.descending] = list.sort;
