@@ -13,6 +13,7 @@ def test_two_files_become_a_table_that_is_scored(command, tmp_path):
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0] == "2 studies"
     assert f"wrote {table}" in done.stdout
+    assert not list(tmp_path.glob("*.rows.csv"))
     scored = command("evaluate", table, "--metrics", "rouge-l", "--out", tmp_path / "scored")
     assert scored.exit_code == 0, scored.output
 

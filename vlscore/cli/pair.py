@@ -1,13 +1,10 @@
 """`vlscore pair`: a file of references and a file of generated reports as one table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from vlscore.cli.output import echo, end_with, print_json, print_notes
 from vlscore.cli.shared import OutputOptions, Rename, options, renamed
-
-if TYPE_CHECKING:
-    from vlscore.data import PairedReports
 
 
 def pair(
@@ -44,22 +41,14 @@ def pair(
     found = run(references, candidates, out, **columns)
     print_notes(found.notes)
     if output.as_json:
-        print_json(_content(found))
+        content = {"table": str(found.out), "studies": found.pairs, "left_out": found.left_out}
+        print_json({**content, "by_id": found.by_id, "notes": found.notes})
     elif not output.quiet:
         echo(f"{found.pairs} studies")
         for reason, count in found.left_out.most_common():
             echo(f"{count} left out: {reason}")
-        echo(f"wrote {found.out}\nwrote {found.rows_file}")
+        for path in filter(None, (found.out, found.rows_file)):
+            echo(f"wrote {path}")
     if found.left_out and not output.keep_going:
         echo(f"{found.left_out.total()} rows are left out: {found.rows_file}", err=True)
     end_with(found.left_out, output.keep_going)
-
-
-def _content(found: "PairedReports") -> dict[str, object]:
-    return {
-        "table": str(found.out),
-        "studies": found.pairs,
-        "left_out": dict(found.left_out),
-        "by_id": found.by_id,
-        "notes": found.notes,
-    }

@@ -50,7 +50,8 @@ class PairedReports:
 
     Attributes:
         out: table, or file of predictions for ReXrank.
-        rows_file: table of the rows that have no partner or cannot be read.
+        rows_file: table of the rows that have no partner or cannot be read; None where there are
+            none.
         pairs: number of studies in `out`.
         left_out: reason -> number of rows that are not in `out`.
         by_id: whether rows were joined by their ids; else by their order.
@@ -58,7 +59,7 @@ class PairedReports:
     """
 
     out: Path
-    rows_file: Path
+    rows_file: Path | None
     pairs: int
     by_id: bool
     left_out: Counter[str] = field(default_factory=Counter)
@@ -121,20 +122,25 @@ def pair(
     ]
     if not pairs:
         raise InvalidTable(f"no report of {candidates} belongs to one of {references}")
-    result = PairedReports(out, out.with_name(f"{out.stem}.rows.csv"), len(pairs), by_id)
     omitted = [
         (path.name, row["number"], row["id"], row["reason"])
         for path, rows in ((references, ours), (candidates, theirs))
         for row in rows
         if row["reason"] is not None
     ]
+    rows_file = out.with_name(f"{out.stem}.rows.csv")
+    result = PairedReports(out, rows_file if omitted else None, len(pairs), by_id)
     result.left_out = Counter(reason for *_, reason in omitted)
     if not by_id:
         result.notes.append("not both files have ids, so the rows were joined by their order")
     if empty := sum(not row["candidate"] for row in pairs):
         result.notes.append(f"{empty} candidates are empty; they will be scored")
     _write(out, references, pairs)
-    with atomic_write(result.rows_file) as stream:
+    if not omitted:
+        # A list of an earlier call would be wrong now.
+        rows_file.unlink(missing_ok=True)
+        return result
+    with atomic_write(rows_file) as stream:
         table = csv.writer(stream)
         table.writerow(["file", "row", "id", "reason"])
         table.writerows(cells(each) for each in omitted)
