@@ -131,7 +131,7 @@ def compared(
     """
     measured: list[Record] = []
     tested: list[Record] = []
-    drawn = _Draws(resamples, permutations, seed, patients)
+    drawn = _StudyDraws(resamples, permutations, seed, patients)
     for quantity in quantities:
         found, tests = _of_quantity(quantity, systems, drawn, against)
         measured += found
@@ -145,7 +145,7 @@ def compared(
 
 
 @dataclass
-class _Draws:
+class _StudyDraws:
     """How studies or patients are drawn; numbers of the same statistics share their draws."""
 
     resamples: int
@@ -172,7 +172,7 @@ class _Draws:
 
 
 def _of_quantity(
-    quantity: Quantity, systems: Sequence[str], drawn: _Draws, against: str | None
+    quantity: Quantity, systems: Sequence[str], drawn: _StudyDraws, against: str | None
 ) -> tuple[list[Record], list[Record]]:
     statistics, names = quantity.statistics, list(systems)
     if not quantity.all_systems:
