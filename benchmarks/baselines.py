@@ -33,7 +33,7 @@ from machine import describe_machine, publish
 
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation import BaselineSettings, baseline, compare
+from vlscore.evaluation import BaselineSettings, ComparisonSettings, baseline, compare
 from vlscore.evaluation.baselines.baseline_base import TRAIN, find_baseline
 from vlscore.metrics import Scorer
 from vlscore.stats import TextTable, markdown
@@ -174,9 +174,7 @@ def _compared(title: str, note: str, systems: list[str], place: Path) -> TextTab
         systems,
         place / "compared",
         Scorer(metrics=METRICS),
-        against=systems[-1].partition("=")[0],
-        resamples=1000,
-        permutations=999,
+        ComparisonSettings(against=systems[-1].partition("=")[0], resamples=1000, permutations=999),
     )
     measured = run.frame("systems").set_index(["metric", "system"])
     rows = []

@@ -31,7 +31,7 @@ from scipy.stats import kendalltau
 
 from vlscore.core import atomic_write
 from vlscore.data import open_reports
-from vlscore.evaluation import compare, paper_table
+from vlscore.evaluation import ComparisonSettings, compare, paper_table
 from vlscore.metrics import Scorer
 from vlscore.stats import Result, TextTable, grouped_mean, interval, markdown
 
@@ -169,9 +169,8 @@ def main() -> None:
             paths,
             data.work / "generators" / f"compared-{group}",
             scorer,
+            ComparisonSettings(baselines=True, train=train),
             image_root=data.work,
-            baselines=True,
-            train=train,
         )
         # Differences of every two of nine systems would fill pages; the folder has them.
         tables = [paper_table(run), order_table(run, names)]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from tests.doubles import HashEncoder
+from vlscore import evaluation
 from vlscore.embedding import EmbeddingEngine
 from vlscore.stats import Result
 
@@ -72,3 +73,9 @@ def results_of(folder: Path) -> dict[str, bytes]:
         for path in folder.iterdir()
         if path.name not in (".lock", "run.json", "images.parquet")
     }
+
+
+def compare(systems, out, scorer=None, *, table=None, **settings) -> Result:
+    """`compare` with settings by their names."""
+    chosen = evaluation.ComparisonSettings(**settings)
+    return evaluation.compare(systems, out, scorer, chosen, table=table)

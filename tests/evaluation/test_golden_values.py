@@ -17,7 +17,8 @@ from tests.evaluation.golden_tables import (
     image_tables,
     text_tables,
 )
-from vlscore.evaluation import compare, evaluate
+from tests.evaluation.samples import compare
+from vlscore.evaluation import evaluate
 from vlscore.metrics import Scorer
 
 DATA = Path(__file__).parent / "data"

@@ -7,14 +7,13 @@ import pytest
 
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import rated
-from tests.evaluation.samples import BATCH, make_table
+from tests.evaluation.samples import BATCH, compare, make_table
 from vlscore.data import Study, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
 from vlscore.evaluation import (
     align,
     calibrate,
-    compare,
     evaluate,
     retrieval,
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vlscore.evaluation import compare, evaluate
+from vlscore.evaluation import ComparisonSettings, compare, evaluate
 from vlscore.findings import language_notes, sentences_read
 from vlscore.metrics import Scorer
 
@@ -51,6 +51,7 @@ def test_tables_that_are_not_english_are_noted(tmp_path):
     assert [note for note in notes if "English" in note]
     assert not evaluate(same, tmp_path / "s", scorer).notes
     assert not evaluate(other, tmp_path / "r", Scorer(metrics="rouge-l")).notes
-    run = compare([same, other], tmp_path / "c", scorer, resamples=20, permutations=99)
+    quick = ComparisonSettings(resamples=20, permutations=99)
+    run = compare([same, other], tmp_path / "c", scorer, quick)
     (note,) = [note for note in run.notes if "English" in note]
     assert "of 4 of 4 different candidates of de (" in note

@@ -192,17 +192,6 @@ def test_nothing_is_wider_than_the_window(browser, page, width):
     browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_dark_and_light(browser, page):
-    media = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    browser.open(page)
-    dark = browser.run("return getComputedStyle(document.body).backgroundColor")
-    browser.click("#theme")
-    light = browser.run("return getComputedStyle(document.body).backgroundColor")
-    assert sum(map(int, dark[4:-1].split(","))) < 200 < sum(map(int, light[4:-1].split(",")))
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
 def test_prints_the_list_and_the_tables(browser):
     browser.run("dispatchEvent(new Event('beforeprint'))")
     assert len(browser.column(1)) == COUNT

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from tests.evaluation.samples import numbers_of
+from tests.evaluation.samples import compare, numbers_of
 from vlscore.data import TextPolicy, open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import compare, evaluate, paper_table
+from vlscore.evaluation import evaluate, paper_table
 from vlscore.evaluation.baselines.training_reports import CONSTANT, NEAREST, NORMAL, RANDOM
 from vlscore.metrics import Scorer, compute
 
@@ -313,18 +313,6 @@ def test_support_and_undefined_values_of_rare_observations(write, tmp_path):
     assert "the references state the observation fewer than 10 times" in " ".join(
         systems.text().split()
     )
-
-
-def test_micro_and_macro_are_over_the_observations_that_occur(write, tmp_path):
-    """By hand: edema 1 hit, 1 extra; effusion 2 hits, 1 missed; cardiomegaly 1 extra, 1 missed."""
-    texts = ["Edema.", "Effusion. Edema.", "Cardiomegaly.", "Clear lungs.", "Effusion."]
-    references = ["Edema. Effusion.", "Effusion.", "Clear lungs.", "Cardiomegaly.", "Effusion."]
-    scorer = Scorer(metrics="findings-f1")
-    found = numbers_of(evaluate(write("t", texts, references), tmp_path / "out", scorer))
-    micro, macro = (found[f"findings-f1 {name}-5 (corpus)"] for name in ("micro", "macro"))
-    assert micro["mean"] == pytest.approx(2 * 3 / (2 * 3 + 2 + 2))
-    assert macro["mean"] == pytest.approx((2 / 3 + 4 / 5 + 0) / 3)
-    assert (micro["support"], macro["support"]) == (5, 1)
 
 
 def test_subgroups_are_compared_over_their_studies_alone(write, tmp_path):

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from tests.evaluation.samples import compare
 from vlscore.encoders import ENCODERS
 from vlscore.errors import InvalidTable
-from vlscore.evaluation import compare, draw, evaluate, methods
+from vlscore.evaluation import draw, evaluate, methods
 from vlscore.evaluation.finished_folders import _entries
 from vlscore.metrics import METRICS, Scorer
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore.core import OnProgress, frame, no_progress
-from vlscore.data import ColumnNames, ReportTable, Study, TextPolicy, select
+from vlscore.data import Study, TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
-from vlscore.evaluation.comparison.comparison_figures import VALUES, draw_comparison
+from vlscore.evaluation.comparison.comparison_figures import VALUES
 from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
 from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table
@@ -45,7 +45,6 @@ from vlscore.stats import (
     Failure,
     Result,
     adjusted_p_values,
-    check_drawable,
     with_mark,
     write_changed,
 )
@@ -61,22 +60,10 @@ def compare(
     systems: Sequence[str | Path | Source],
     out: str | Path,
     scorer: Scorer | None = None,
+    settings: ComparisonSettings | None = None,
     *,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-    baselines: bool = False,
-    train: ReportTable | None = None,
-    values: str | Path | None = None,
-    lower_is_better: Sequence[str] = (),
-    resamples: int = 2000,
-    permutations: int = 9999,
-    seed: int = 0,
-    ignore_blanks: bool = False,
-    patient_column: str | None = None,
-    against: str | None = None,
-    by: Sequence[str] = (),
     table: TableSettings | None = None,
-    figure: str | None = None,
+    image_root: str | Path | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress = no_progress,
@@ -84,7 +71,7 @@ def compare(
     """Compare systems that wrote reports for the same studies, and write tables and values.
 
     All systems' texts and numbers are held in memory. Called again when it has ended, it changes
-    no number; the one table is written as `table` says.
+    no number; the one table is written as `table` says. `draw` draws the finished folder.
 
     Args:
         systems: tables of studies with candidates, folders of finished evaluations, "name=path",
@@ -93,14 +80,9 @@ def compare(
         out: folder for the results.
         scorer: the metrics; None where all systems are finished evaluations, whose metrics are
             then those of the first.
-        columns: other names of columns in the tables.
-        image_root: folder that image paths start from; default: that of their table.
-        baselines, train, values, lower_is_better: see `ComparisonSettings`; `values` is read as by
-            `read_precomputed`, with the columns system and id.
-        resamples, permutations, seed, ignore_blanks, patient_column, against, by: see there.
+        settings: what the numbers depend on.
         table: how the one table is printed; also of a run that has ended.
-        figure: "png", "svg" or "pdf": also draw the table's numbers and their paired differences;
-            also of a run that has ended.
+        image_root: folder that image paths start from; default: that of their table.
         workers: processes that decode images.
         overwrite: compute again, and replace results when the new ones are complete.
         on_progress: called with (rows done, rows failed), a row being a study of a system.
@@ -111,22 +93,7 @@ def compare(
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
-    settings = ComparisonSettings(
-        train=train,
-        baselines=baselines,
-        values=values,
-        lower_is_better=tuple(lower_is_better),
-        resamples=resamples,
-        permutations=permutations,
-        seed=seed,
-        ignore_blanks=ignore_blanks,
-        against=against,
-        by=tuple(by),
-        patient_column=patient_column,
-    )
-    if figure is not None:
-        check_drawable(figure)
-    sources = open_sources(systems, columns)
+    settings, sources = settings or ComparisonSettings(), open_sources(systems)
     inputs = read_inputs(sources, scorer, settings, image_root)
     shown = table or TableSettings()
     precomputed = inputs.precomputed.higher_is_better if inputs.precomputed is not None else ()
@@ -144,8 +111,6 @@ def compare(
     described = methods(result.folder)
     write_changed(result.folder / METHODS, described.markdown)
     write_changed(result.folder / REFERENCES, described.bibtex)
-    if figure is not None:
-        draw_comparison(result, figure, shown.columns)
     return result
 
 
