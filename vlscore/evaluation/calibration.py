@@ -8,7 +8,6 @@ Source: Dawidowicz, Hirsch, Tal 2024: C is the largest area among the studies of
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,19 +70,11 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json."""
-        found: dict[str, Any] = plain(
-            {
-                "C": self.C,
-                "quantiles": {f"{share:g}": area for share, area in self.quantiles.items()},
-                "studies": self.studies,
-                "triangles": self.triangles,
-                "candidates": self.candidates,
-                "table": self.table,
-                "sha256": self.sha256,
-                "signature": str(self.signature),
-                "failed": len(self.failed),
-            }
-        )
+        quantiles = {f"{share:g}": area for share, area in self.quantiles.items()}
+        written = {"quantiles": quantiles, "signature": str(self.signature)}
+        facts = {**vars(self), **written, "failed": len(self.failed)}
+        del facts["notes"]
+        found: dict[str, Any] = plain(facts)
         return found
 
     def text_table(self) -> TextTable:
@@ -197,20 +188,23 @@ def calibrate_vectors(
             f"{table.path}: every candidate lies on its study's line, so no area is larger than 0; "
             "give candidates that differ from their references"
         )
+    named = f'the column "{table.columns.candidate}"'
+    if others:
+        count = "a reference" if others == 1 else f"{others} references"
+        named = f"{count} of other studies for each, at random (seed {seed})"
+
+    def quantile(share: float) -> Interval:
+        def of(rows: NDArray[np.float64]) -> float:
+            return float(np.quantile(areas[rows.astype(np.int64)], share))
+
+        return bootstrap(of, np.arange(len(areas)), resamples=resamples, seed=seed)
+
     return Calibration(
         C=float(areas.max()),
-        quantiles={
-            share: bootstrap(
-                partial(_quantile, areas, share),
-                np.arange(len(areas)),
-                resamples=resamples,
-                seed=seed,
-            )
-            for share in sorted(quantiles)
-        },
+        quantiles={share: quantile(share) for share in sorted(quantiles)},
         studies=len(areas),
         triangles=areas.size,
-        candidates=_named(table, others, seed),
+        candidates=named,
         table=table.path.name,
         sha256=table.sha256,
         signature=signature,
@@ -249,18 +243,6 @@ def _of_others(
     counts = np.bincount(own)[own[studies]]
     drawn = rng.integers(len(own) - counts)
     return np.asarray(order[drawn + counts * (drawn >= begins)])
-
-
-def _quantile(areas: NDArray[np.float64], share: float, rows: NDArray[np.float64]) -> float:
-    """Return the quantile of the areas of all triangles of some studies."""
-    return float(np.quantile(areas[rows.astype(np.int64)], share))
-
-
-def _named(table: StudyTable, others: int, seed: int) -> str:
-    if not others:
-        return f'the column "{table.columns.candidate}"'
-    count = "a reference" if others == 1 else f"{others} references"
-    return f"{count} of other studies for each, at random (seed {seed})"
 
 
 CARD = "card.json"
