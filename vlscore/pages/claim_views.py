@@ -23,8 +23,8 @@ def claims_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     ids = list(dict.fromkeys(rows["id"]))
     counts = counts.reindex(index=ids, columns=list(better), fill_value=0)
     view.lead = f"{counted(len(rows), 'claim')} of {counted(len(ids), 'study')}."
-    columns = [Column("id", is_text=True)]
-    columns += [Column(name, sign, is_main=True) for name, sign in better.items()]
+    columns = [Column("id", text=True)]
+    columns += [Column(name, sign, main=True) for name, sign in better.items()]
     values = {"id": ids, **{name: counts[name].tolist() for name in better}}
     view.cases = CaseList("studies", columns, values, CONTRADICTED, True)
     by_id = {study.id: study for study in studies_of(run, view, options, str(role)).values()}
