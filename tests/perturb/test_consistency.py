@@ -23,39 +23,8 @@ ALONG = [
     ),
     (
         "affirm-finding",
-        "No pleural effusion. Unremarkable views of the chest.",
-        "There is a pleural effusion. Otherwise unremarkable views of the chest.",
-    ),
-    (
-        "affirm-finding",
-        "No pleural effusion. No acute or active cardiac, pulmonary or pleural disease.",
-        "There is a pleural effusion. No other acute or active cardiac, pulmonary or pleural "
-        "disease.",
-    ),
-    (
-        "affirm-finding",
         "No focal consolidation. No acute cardiopulmonary abnormality.",
         "There is focal consolidation. No other acute cardiopulmonary abnormality.",
-    ),
-    (
-        "affirm-finding",
-        "No pneumothorax. No evidence of active disease.",
-        "There is a pneumothorax. No evidence of other active disease.",
-    ),
-    (
-        "affirm-finding",
-        "No pleural effusion. The pleural spaces show no acute abnormality.",
-        "There is a pleural effusion. The pleural spaces show no other acute abnormality.",
-    ),
-    (
-        "affirm-finding",
-        "No pleural effusion. Cardiomegaly without an acute abnormality.",
-        "There is a pleural effusion. Cardiomegaly without another acute abnormality.",
-    ),
-    (
-        "affirm-finding",
-        "No pneumothorax. The lungs are hypoinflated but clear.",
-        "There is a pneumothorax. The lungs are hypoinflated but otherwise clear.",
     ),
     (
         "affirm-finding",
