@@ -383,7 +383,7 @@ def render(reports: list[Report], seconds: float, path: Path) -> str:
         "says what that means and why).",
     ]
     for title, part in (
-        (f"Held out ({len(kept_aside)} reports, not looked at)", kept_aside),
+        (f"Held out ({len(kept_aside)} reports, which no rule was corrected on)", kept_aside),
         (f"Development ({len(development)} reports)", development),
         (f"All ({len(reports)} reports)", reports),
     ):
