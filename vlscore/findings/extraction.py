@@ -244,7 +244,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     anchor: int | None = None
     end = 0
     # A question mark before a word doubts it, and ends no sentence.
-    read = _DOUBTS.sub(HEDGE, report)
+    read = _DOUBTS.sub(HEDGE, report) if "?" in report else report
     for index, found in enumerate(split_sentences(read)):
         between = report[end : found.start]
         span = Span(found.start, found.end)

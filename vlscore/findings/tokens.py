@@ -36,6 +36,7 @@ class Spellings(NamedTuple):
         american: British spelling or misspelling -> the lexicons' spelling.
         short: first form of an abbreviation -> (its further forms, the forms it stands for),
             longest first.
+        opening: abbreviations of one form, and the first two forms of the others.
         no_unit: forms that are a unit behind a number, and an abbreviation elsewhere.
         glue: function words that may stick to another word.
         whole: words that are never cut.
@@ -44,6 +45,7 @@ class Spellings(NamedTuple):
     singular: Mapping[str, str]
     american: Mapping[str, str]
     short: Mapping[str, Sequence[tuple[tuple[str, ...], tuple[str, ...]]]]
+    opening: frozenset[str | tuple[str, str]]
     no_unit: frozenset[str]
     glue: frozenset[str]
     whole: frozenset[str]
@@ -66,6 +68,11 @@ def spellings() -> Spellings:
         data["singular"],
         data["american"],
         short,
+        frozenset(
+            (first, rest[0]) if rest else first
+            for first, entries in short.items()
+            for rest, _ in entries
+        ),
         frozenset(data["no_unit"]),
         frozenset(glue["words"]),
         frozenset(glue["whole"]),
@@ -110,7 +117,8 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens = []
     is_short = False
-    short, known, new = spellings().short, _KNOWN, tuple.__new__
+    opening, known, new = spellings().opening, _KNOWN, tuple.__new__
+    before = ""
     for match in _TOKEN.finditer(text):
         first, last = match.span()
         word = text[first:last]
@@ -127,8 +135,9 @@ def tokenize(text: str) -> list[Token]:
             and (text[last].isalnum() or text[first - 1 : last] == "w/")
         ):
             continue
-        if form in short:
+        if form in opening or (before, form) in opening:
             is_short = True
+        before = form
         tokens.append(new(Token, (form, first, last)))
     return _in_full(tokens) if is_short else tokens
 
@@ -424,7 +433,9 @@ def find_modifiers(tokens: Sequence[Token], found: dict[str, list[Match]]) -> li
 
 
 def _sizes(tokens: Sequence[Token]) -> list[Modifier]:
-    sizes = []
+    sizes: list[Modifier] = []
+    if _MILLIMETRES.keys().isdisjoint([token[0] for token in tokens]):
+        return sizes
     for i in range(1, len(tokens)):
         factor = _MILLIMETRES.get(tokens[i].form)
         if factor is None:
