@@ -97,8 +97,8 @@ def rating_with_image(
     wrong = 0.0
     for error, each in zip(judgement.errors, heard, strict=True):
         share = each.reference_is_right / trust
-        wrong += WEIGHTS[error.severity] * share
-        right += WEIGHTS[error.severity] * max(1 - share, 0.0)
+        wrong += error.weight * share
+        right += error.weight * max(1 - share, 0.0)
     return right / (right + wrong)
 
 

@@ -148,6 +148,11 @@ class ErrorItem:
         """Return whether a clinician would act on the error: severity 3 or more."""
         return self.severity >= SIGNIFICANT
 
+    @property
+    def weight(self) -> float:
+        """Weight in the rating: WEIGHTS of the severity, half of it for a comparison."""
+        return WEIGHTS[self.severity] * (0.5 if self.category in _COMPARISONS else 1.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for json."""
         return {
@@ -276,15 +281,11 @@ BASE = 0.75
 def rating(judgement: Judgement) -> float:
     """Return the weighted share of correct statements among correct ones and errors, in (0, 1].
 
-    It is (b + R) / (b + R + W): W sums WEIGHTS over the errors, half of it for an error about a
-    comparison, R over the correct findings of the candidate, and b is 0.75. It is 1 without an
-    error.
+    It is (b + R) / (b + R + W): W sums the weights of the errors, R the WEIGHTS of the correct
+    findings of the candidate, and b is 0.75. It is 1 without an error.
     """
     right = BASE + sum(WEIGHTS[severity] for severity in judgement.found)
-    wrong = sum(
-        WEIGHTS[error.severity] * (0.5 if error.category in _COMPARISONS else 1.0)
-        for error in judgement.errors
-    )
+    wrong = sum(error.weight for error in judgement.errors)
     return right / (right + wrong)
 
 
