@@ -8,16 +8,15 @@ neither report states, and sentences that say nothing. Slope: of log value on lo
 longer report, with a level for each study; 0 where length does not count, 1 where the value grows
 in proportion. Interval: bootstrap over studies; range over encoders behind it. tau as in
 phantom_image_use.py; padded: every study gets one of the four lengths at random, both its reports
-alike or (one-sided) its candidate alone. Variants of the report vector, computed from the same
-sums: the mean over words (times 97 by the words), and unit length, images too. Values without a
-logarithm, which may be negative, have tau alone.
+alike or (one-sided) its candidate alone. Values without a logarithm, which may be negative, have
+tau alone.
 
 Run: python benchmarks/length_dependence.py --encoders FOLDER [--out FILE]
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,6 @@ from vlscore.metrics import EmbeddingTriples, compute, find_metric, triangle_are
 from vlscore.stats import Interval, TextTable, kendall_tau_b, largest_tau_b, markdown, percentiles
 
 SEEDS, PADDINGS, STYLES = (101, 102, 103), (0, 2, 4, 8), ("limitr", "gloria")
-POSITIONS = 97
 PAD, STOP = 0, 1
 METRICS = ("vlscore", "height", "segment-distance", "image-gain-distance")
 METRICS += ("image-gain-cosine", "cosine")
@@ -43,7 +41,7 @@ GROWING = ("vlscore", "height", "segment-distance")
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """One variant of all vectors: of images, and of both reports by padding."""
+    """All vectors: of images, and of both reports by padding."""
 
     images: torch.Tensor
     references: dict[int, torch.Tensor]
@@ -81,8 +79,8 @@ def words_of(embedder: StudyEmbedder, texts: Sequence[str]) -> NDArray[np.float6
 
 def embed(
     embedder: StudyEmbedder, scenes: Scenes, pictures: Sequence[NDArray[np.float32]]
-) -> tuple[dict[str, Vectors], dict[int, NDArray[np.float64]]]:
-    """Every variant of the vectors, and by padding the words of the longer report."""
+) -> tuple[Vectors, dict[int, NDArray[np.float64]]]:
+    """All vectors, and by padding the words of the longer report."""
     padding = padding_of(scenes)
     images = embedder.encoder.encode_images(pictures).double()
     sums: dict[str, dict[int, torch.Tensor]] = {"references": {}, "candidates": {}}
@@ -96,24 +94,8 @@ def embed(
             longer = padded(texts, padding, count)
             sums[role][count] = embedder.embed_texts(longer).vectors.double()
             words[role][count] = words_of(embedder, longer)
-    plain = Vectors(images, sums["references"], sums["candidates"])
-
-    def changed(change: Callable[[torch.Tensor, NDArray[np.float64]], torch.Tensor]) -> Vectors:
-        parts = {
-            role: {count: change(sums[role][count], words[role][count]) for count in PADDINGS}
-            for role in sums
-        }
-        return replace(plain, **parts)
-
-    means = changed(lambda x, n: x * (POSITIONS / torch.from_numpy(n))[:, None])
-    unit = replace(changed(lambda x, n: _unit(x)), images=_unit(images))
     longest = {k: np.maximum(words["references"][k], words["candidates"][k]) for k in PADDINGS}
-    variants = {"sum / 97": plain, "word mean": means, "unit length": unit}
-    return variants, longest
-
-
-def _unit(x: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.normalize(x, dim=1)
+    return Vectors(images, sums["references"], sums["candidates"]), longest
 
 
 def values(
@@ -151,7 +133,7 @@ def tau(scores: NDArray[np.float64], errors: NDArray[np.int64], sign: int) -> fl
 
 @dataclass(frozen=True)
 class Row:
-    """One variant and metric under one encoder.
+    """One metric under one encoder.
 
     Attributes:
         alike, one_sided: (1 + b,) slopes; None where the value has no logarithm.
@@ -194,21 +176,21 @@ def measure(
     )
 
 
-def table_of(style: str, encoders: Sequence[dict[tuple[str, str], Row]]) -> TextTable:
-    """One row a variant and metric."""
+def table_of(style: str, encoders: Sequence[dict[str, Row]]) -> TextTable:
+    """One row a metric."""
     rows = []
     for key in encoders[0]:
         found = [each[key] for each in encoders]
         taus = np.array([each.taus for each in found])
         rows.append(
             (
-                f"{'area' if key[1] == 'vlscore' else key[1]}, {key[0]}",
+                "area" if key == "vlscore" else key,
                 _slope_cell([each.alike for each in found]),
                 _slope_cell([each.one_sided for each in found]),
                 *(f"{x:.2f}" for x in taus.mean(axis=0)),
             )
         )
-    columns = ("value, report vector", "slope, both padded", "slope, candidate padded")
+    columns = ("value", "slope, both padded", "slope, candidate padded")
     columns += ("tau", "tau, both padded", "tau, candidate padded")
     return TextTable(f"{style}, {len(encoders)} encoders", columns, tuple(rows))
 
@@ -245,15 +227,11 @@ def main() -> None:
     n = len(scenes.studies)
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=options.resamples)
     weights = np.concatenate([np.ones((1, n), drawn.dtype), drawn])
-    found: dict[str, list[dict[tuple[str, str], Row]]] = {}
+    found: dict[str, list[dict[str, Row]]] = {}
     for style, folder in trained(options.encoders):
-        variants, words = embed(StudyEmbedder("small", weights=str(folder)), scenes, pictures)
+        vectors, words = embed(StudyEmbedder("small", weights=str(folder)), scenes, pictures)
         found.setdefault(style, []).append(
-            {
-                (name, metric): measure(vectors, words, metric, scenes.errors, weights)
-                for name, vectors in variants.items()
-                for metric in METRICS
-            }
+            {metric: measure(vectors, words, metric, scenes.errors, weights) for metric in METRICS}
         )
     report = "\n\n".join(
         [
