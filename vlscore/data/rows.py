@@ -129,8 +129,8 @@ def count_rows(path: str | Path) -> int | None:
     if path.name.lower().endswith(".gz"):
         return None
     if format == ".jsonl":
-        with _opened(path, "rb") as stream:
-            return sum(1 for line in stream if line.strip())
+        with _open_text(path) as stream:
+            return sum(1 for line in _lines(stream, path) if line.strip())
     return sum(1 for _ in read_rows(path))
 
 
@@ -147,17 +147,13 @@ def format_of(path: Path) -> str:
     return suffix
 
 
-def _opened(path: Path, mode: str, **options: Any) -> IO[Any]:
+def _open_text(path: Path) -> IO[str]:
     opener: Callable[..., IO[Any]] = gzip.open if path.name.lower().endswith(".gz") else open
     try:
-        return opener(path, mode, **options)
+        # Undecodable bytes become lone surrogates, so that they spoil their own row alone.
+        return opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
     except OSError as error:
         raise InvalidTable(f"{path}: cannot be opened ({error.strerror or error})") from None
-
-
-def _open_text(path: Path) -> IO[str]:
-    # Undecodable bytes become lone surrogates, so that they spoil their own row alone.
-    return _opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def _lines(stream: IO[str], path: Path) -> Iterator[str]:

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vlscore.data.cells import looks_missing
 from vlscore.data.datasets.dataset_files import DatasetFiles
 from vlscore.data.reports import split_sections
 
@@ -112,11 +111,6 @@ def split_named(text: str | None) -> str | None:
     """
     word = (text or "").strip()
     return _SPLIT_NAMES.get(word.casefold(), word) or None
-
-
-def present_text(value: Any) -> str | None:
-    """Return a cell's text; None if it is no text, or a word for a missing value such as "None"."""
-    return value if isinstance(value, str) and not looks_missing(value) else None
 
 
 def sections_of(report: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ published as `deid_png.part00`, ...; joined and unpacked they are the folder `de
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.data.datasets.dataset_base import Dataset, present_text
+from vlscore.data.cells import looks_missing
+from vlscore.data.datasets.dataset_base import Dataset
 from vlscore.data.datasets.dataset_files import (
     DAMAGED,
     INCOMPLETE,
@@ -65,7 +66,7 @@ class ReXGradient(Dataset):
                 if not isinstance(entry, dict):
                     files.leave_out(where, number, id, "study", DAMAGED)
                 elif images := _images(entry.get("ImagePath"), entry.get("ImageViewPosition")):
-                    texts = {name.lower(): present_text(entry.get(name)) for name in _SECTIONS}
+                    texts = {name.lower(): _text(entry.get(name)) for name in _SECTIONS}
                     facts = {"id": id, "patient": entry.get("PatientID"), "split": part}
                     rows.append({**facts, **images, **texts, "in_file": where, "in_row": number})
                 else:
@@ -88,9 +89,10 @@ def _images(paths: Any, views: Any) -> dict[str, list[Any]] | None:
     if len(views) != len(paths):
         views = [None] * len(paths)
     names = [str(path).removeprefix("../").removeprefix("deid_png/") for path in paths]
-    return {"image": names, "view": [_view(view) for view in views]}
+    texts = [(_text(view) or "").strip() for view in views]
+    return {"image": names, "view": [_VIEWS.get(text.lower(), text) or None for text in texts]}
 
 
-def _view(view: Any) -> str | None:
-    text = (present_text(view) or "").strip()
-    return _VIEWS.get(text.lower(), text) or None
+def _text(value: Any) -> str | None:
+    """Return a text; None for other values, and for a word for a missing one such as "None"."""
+    return value if isinstance(value, str) and not looks_missing(value) else None
