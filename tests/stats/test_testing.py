@@ -44,6 +44,7 @@ def test_benjamini_hochberg_by_hand():
         benjamini_hochberg([0.01, 0.04, 0.03, 0.5]), [0.04, 0.16 / 3, 0.16 / 3, 0.5]
     )
     assert len(benjamini_hochberg([])) == 0
+    assert benjamini_hochberg([1.0, 0.0]).tolist() == [1.0, 0.0]
     p = np.round(np.random.default_rng(0).random(50) ** 3, 2)
     expected = stats.false_discovery_control(p, method="bh")
     assert benjamini_hochberg(p).tolist() == expected.tolist()
