@@ -105,8 +105,8 @@ def test_the_signature_is_a_value_that_parses_back():
         ({"batch_size": 0}, InvalidSetting, "from 1 on, not 0"),
         ({"device": "gpu"}, InvalidSetting, "no device is called 'gpu'"),
         ({"device": "cuda:99"}, InvalidSetting, "there is no device"),
-        ({"weights": "/no/such"}, InvalidSetting, "given as an object"),
-        ({"tokenizer": "/no/such"}, InvalidSetting, "given as an object"),
+        ({"weights": "/no/such"}, InvalidSetting, "is an object that has both"),
+        ({"tokenizer": "/no/such"}, InvalidSetting, "is an object that has both"),
     ],
 )
 def test_settings_that_cannot_be_honoured_are_refused(options, error, message):

@@ -9,16 +9,6 @@ from vlscore.encoders import ImagePipeline, JointEncoder, Precision
 _OURS = "vlscore."
 
 
-def has_known_weights(encoder: JointEncoder) -> bool:
-    """Return True for the weights that `load_encoder` read, while they are frozen.
-
-    A weight that is trained has `requires_grad`. Code that changes frozen weights by other means
-    sets `is_as_loaded` to False, or works without the cache.
-    """
-    is_frozen = not any(weight.requires_grad for weight in encoder.parameters())
-    return encoder.is_as_loaded and is_frozen
-
-
 def embedding_facts(
     encoder: JointEncoder, policy: ImagePolicy, precision: Precision, holds: str
 ) -> dict[str, Any] | None:

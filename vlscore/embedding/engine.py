@@ -14,7 +14,7 @@ from torch import Tensor
 from vlscore.core import Cache, Namespace, file_digest
 from vlscore.data import ImagePolicy
 from vlscore.embedding.batches import Forward, Work, default_batch_size, in_batches, stacked
-from vlscore.embedding.cache_facts import embedding_facts, has_known_weights
+from vlscore.embedding.cache_facts import embedding_facts
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready
 from vlscore.errors import VLScoreError
@@ -90,10 +90,12 @@ class EmbeddingEngine:
         self._namespaces: dict[tuple[str, str], Namespace | None] = {}
         self._in_flight: WeakValueDictionary[tuple[str, str], PendingPixels]
         self._in_flight = WeakValueDictionary()
+        # The list is remembered, because a walk through all modules takes longer than a look-up.
+        self._weights = list(self.encoder.parameters())
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the encoder and the settings, without what belongs to this process."""
-        own = ("_namespaces", "_in_flight")
+        own = ("_namespaces", "_in_flight", "_weights")
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -124,7 +126,8 @@ class EmbeddingEngine:
     ) -> EmbeddedRows:
         """Embed images (paths, arrays, ...), decoded by `decoder` or in this process."""
         decoder = decoder or self.decoder()
-        return self.embed_pending([self.pending(image, decoder) for image in images])
+        found = self.embed_pending([self.pending(image, decoder) for image in images])
+        return self._checked(found.vectors, found.failures)
 
     def embed_texts(self, texts: Sequence[str]) -> EmbeddedRows:
         """Embed each whole text to one vector; equal texts are embedded once.
@@ -176,7 +179,6 @@ class EmbeddingEngine:
 
         Raises: BrokenContract if the encoder is in training mode.
         """
-        check_ready(self.encoder)
         vectors = torch.full((len(pending), self.dim), torch.nan)
         failures: dict[int, VLScoreError] = {}
         missing: dict[str | int, list[int]] = {}
@@ -186,11 +188,13 @@ class EmbeddingEngine:
             else:
                 missing.setdefault(item.digest or position, []).append(position)
         # Another call may have computed some meanwhile.
-        known = self._known([key for key in missing if isinstance(key, str)], tower)
-        for digest, vector in known.items():
+        digests = [key for key in missing if isinstance(key, str)]
+        for digest, vector in self._known(digests, tower).items() if digests else ():
             positions = missing.pop(digest)
             self.work.add(images_from_cache=len(positions))
             vectors[positions] = vector
+        if missing:
+            check_ready(self.encoder)
         decoded = _decoded(pending, missing, failures)
         for group in in_batches(decoded, lambda: self._forward.images):
             pixels = stacked([stored for _, stored in group], self.encoder.device)
@@ -208,7 +212,7 @@ class EmbeddingEngine:
                 stored = stored_rows.get(pending[positions[0]].digest or "")
                 if stored is not None:
                     vectors[positions] = torch.from_numpy(stored)
-        return self._checked(vectors, failures)
+        return EmbeddedRows(vectors, failures, torch.zeros(len(pending), dtype=torch.bool))
 
     def _embedded(self, stored: Tensor, tower: Tower) -> Tensor:
         if tower == "images with prior":
@@ -268,7 +272,11 @@ class EmbeddingEngine:
 
     def _namespace(self, holds: str) -> Namespace | None:
         """Return where embeddings are cached; None if there is no cache, or they may not be."""
-        if self.cache is None or not has_known_weights(self.encoder):
+        if self.cache is None or not self.encoder.is_as_loaded:
+            return None
+        # A weight that is trained changes. Code that changes frozen weights sets `is_as_loaded` to
+        # False, or works without the cache.
+        if any(weight.requires_grad for weight in self._weights):
             return None
         # The device may have changed, too.
         name = (holds, self.encoder.device.type)
