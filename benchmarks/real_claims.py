@@ -49,6 +49,7 @@ import torch
 from machine import describe_machine, publish
 from real_data import BOTH_VIEWS, CHOOSE, REPORT, TRAIN, WORK, Array, RealData, parser_of
 from real_imperfect import (
+    BLACK,
     FORMS,
     OTHER,
     RIGHT,
@@ -446,7 +447,7 @@ class JudgedCases:
                 for row in [case.row if film == RIGHT else other[case.row]]
             ]
             found[film] = np.array([np.sign(a - b) / 2 + 0.5 for a, b in values])
-        return found | {"black film": np.full(len(self.cases), np.nan)}
+        return found | {BLACK: np.full(len(self.cases), np.nan)}
 
     def _heard(self, reference: str, text: str, said: Any, trust: float) -> float:
         judged = self.judged[text, reference]
