@@ -78,3 +78,14 @@ def test_a_run_reads_the_words_of_copies(table, tmp_path):
     reports = [json.loads(line)["reference"] for line in table.read_text().splitlines()]
     words = set(load_encoder(done.encoder, weights=tmp_path).tokenizer.words)
     assert words > set(vocabulary_of(reports))
+
+
+def test_each_report_is_followed_by_its_copies(pairs):
+    encoder, settings = ToyEncoder(), TrainingSettings(batch_size=6)
+    copies = find_copies(pairs.texts)
+    source = BatchSource(pairs, np.arange(6), encoder, settings, copies=copies)
+    batch = next(source.training(0, 1))
+    found = Towers(encoder, local=False, precision="fp32")(batch, slice(2, 5))
+    expected = encoder.embed_reports(batch.tokens).unflatten(0, (6, -1))[2:5]
+    torch.testing.assert_close(found["reports"], expected[:, 0])
+    torch.testing.assert_close(found["copies"], expected[:, 1:])
