@@ -261,6 +261,10 @@ def test_what_cannot_be_used_is_refused(place, tmp_path, embedder):
         ("[[label]]\nname = 'Heart'\npresent = 'a'\nabsent = 'b'", "no label Heart"),
         ("[[label]]\nname = 'Edema'", "are texts"),
         ("[[group]]\nsentence = 'a'", r"no \[\[label\]\]"),
+        (
+            "[[label]]\nname='Edema'\npresent='a'\nabsent='b'\n[[group]]\npresent=['Edema']",
+            "sentence is a text",
+        ),
         ("label = [", "broken.toml"),
     ):
         broken.write_text(text)
