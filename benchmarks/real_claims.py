@@ -25,9 +25,9 @@ the encoders have seen; no encoder has seen an image that calibrates or is teste
   standard error.
 - Imperfect references: the cases of real_imperfect.py on the part "report", scored by `judge` and
   `judge-image`, with the study's image and with another study's. Probes are fitted on the training
-  part and calibrated on the part "choose". The trust in the reference, and how likelihood ratios
-  are computed, were chosen on the part "choose" (table "Trust"), where each fifth is judged by
-  evidence that the other four calibrated; then "report" was measured.
+  part and calibrated on the part "choose". How likelihood ratios are computed was chosen on the
+  part "choose", and the default trust was set with its table ("Trust") in view: each fifth is
+  judged by evidence that the other four calibrated. On "report" nothing was chosen.
 - Retrieval: images of both development parts among all their distinct reports, none of which is a
   training report; chance is k divided by their number.
 - Speed: claims of cached vectors, extraction included, one core.
