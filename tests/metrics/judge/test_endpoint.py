@@ -1,8 +1,10 @@
 """The judge by a language model, against a real HTTP server on this machine that misbehaves."""
 
+import gzip
 import json
 import logging
 import sys
+import tracemalloc
 
 import pytest
 
@@ -211,6 +213,26 @@ def test_a_lasting_fault_fails_its_pair_without_repeating_the_server(bad, reason
     assert isinstance(outcome.error, QuestionFailed)
     with pytest.raises(QuestionFailed, match=reason):
         raise outcome.error
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_an_answer_without_end_only_the_beginning_is_read(status, packed):
+    """64 MiB, as they are or in 64 KiB of gzip; the test's own bytes are made before."""
+    body = b" " * (64 << 20)
+    headers = {"retry-after-ms": "10"}
+    if packed:
+        body, headers = gzip.compress(body, 1), {**headers, "Content-Encoding": "gzip"}
+    with running(always(Answer(body=body, status=status, headers=headers))) as endpoint:
+        judge = judge_of(endpoint.url)
+        judge_of(endpoint.url, retries=0).judge_all([CASE])
+        tracemalloc.start()
+        (outcome,) = judge.judge_all([CASE])
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert isinstance(outcome.error, QuestionFailed)
+    assert status == 400 or "larger than 2 MiB" in str(outcome.error)
+    assert peak < 24 << 20
 
 
 @pytest.mark.parametrize("count", [10**400, -1, True, 1.5, "many", 2**60])

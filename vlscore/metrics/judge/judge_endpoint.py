@@ -10,7 +10,7 @@ import ipaddress
 import logging
 import os
 import re
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -30,6 +30,9 @@ DEFAULT_IN_FLIGHT = 8
 _OPENAI_KEY, _OPENAI = "OPENAI_API_KEY", "api.openai.com"
 # Retries wait 0.5, 1, 2, 4, 8, 8, ... seconds, or as long as the server's Retry-After asks.
 RETRIES, TIMEOUT = 8, 120.0
+# Bytes of one answer that are read: an answer of 4096 tokens has some ten thousand. The rest of a
+# longer one is not read, so that it costs its own question and no memory.
+_MOST_BYTES = 2 * 1024 * 1024
 # Beyond this a count of tokens is no count.
 _MOST_TOKENS = 2**53
 # Questions in a row without any answer, after which the endpoint is taken for broken.
@@ -161,12 +164,18 @@ class EndpointModel:
             request.headers.pop("Authorization", None)
             if key:
                 request.headers["Authorization"] = f"Bearer {key}"
+            request.headers["Accept-Encoding"] = "identity"
+
+        async def limit(response: Any) -> None:
+            # A packed answer stays packed: a small one can unpack to gigabytes.
+            response.headers.pop("Content-Encoding", None)
+            response.stream = _beginning_of(response.stream)
 
         transport = openai.DefaultAsyncHttpxClient(
             follow_redirects=False,
             trust_env=not self.is_here,
             timeout=self._timeout,
-            event_hooks={"request": [set_headers]},
+            event_hooks={"request": [set_headers], "response": [limit]},
         )
         return openai.AsyncOpenAI(
             api_key=key or "none",
@@ -204,7 +213,10 @@ class EndpointModel:
                 f"{self.url} closed the connection, also after {self._retries} retries"
             ) from None
         except (openai.OpenAIError, ValueError, RecursionError):
-            raise QuestionFailed(f"{self.url} returned an answer that is not json") from None
+            raise QuestionFailed(
+                f"{self.url} returned an answer that is not json: it has another form, is packed, "
+                f"nested too deeply, or larger than {_MOST_BYTES >> 20} MiB"
+            ) from None
         return self._read(completion)
 
     def _read(self, completion: Any) -> Reply:
@@ -296,6 +308,27 @@ def _fields(prompt: JudgePrompt) -> dict[str, Any]:
     elif prompt.schema == "json":
         fields["response_format"] = {"type": "json_object"}
     return fields
+
+
+def _beginning_of(stream: Any) -> Any:
+    """Return a stream of the first bytes of an answer, of the class that the client expects."""
+
+    class _Beginning(type(stream)):  # type: ignore[misc]
+        def __init__(self) -> None:
+            """Read from `stream` itself."""
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = _MOST_BYTES
+            async for part in stream:
+                yield part[:left]
+                left -= len(part)
+                if left <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return _Beginning()
 
 
 def _key(host: str) -> str:
