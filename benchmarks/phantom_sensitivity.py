@@ -24,7 +24,13 @@ from machine import describe_machine, publish
 from vlscore.data import Scene, Study, render, write_report
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.embedding import StudyViews
-from vlscore.evaluation import compare_kinds, image_swap, score_pairs, sensitivity_tables
+from vlscore.evaluation import (
+    compare_kinds,
+    image_swap,
+    reading_by_own_rules,
+    score_pairs,
+    sensitivity_tables,
+)
 from vlscore.metrics import Scorer
 from vlscore.perturb import Expected, perturb_report, standard_normal_of
 from vlscore.stats import markdown
@@ -82,7 +88,7 @@ def noticed(pairs: pd.DataFrame, scorer: Scorer, images: dict[str, Study]) -> st
     if scored.reasons:
         raise SystemExit(f"pairs without a value: {scored.reasons}")
     frames = {**compare_kinds(pairs, scored), "swaps": image_swap(pairs, scorer, shown)}
-    tables = sensitivity_tables(frames, scored.signatures)
+    tables = sensitivity_tables(frames, scored.signatures, reading_by_own_rules(scorer))
     return markdown(tables, map(str, scored.signatures.values()))
 
 
