@@ -18,7 +18,7 @@ _FEW, _NOTED = 0.5, 0.1
 def sentences_read(report: str) -> tuple[int, int]:
     """Return in how many sentences the rules recognise anything, and how many there are.
 
-    >>> sentences_read("Small effusion. Gran derrame pleural izquierdo.")
+    >>> sentences_read("Small effusion. Derrame pleural izquierdo.")
     (1, 2)
     """
     sentences = extract(report).sentences
