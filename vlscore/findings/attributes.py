@@ -18,6 +18,9 @@ _PAIRED = re.compile(
     re.IGNORECASE,
 )
 
+#: "The middle and lower lobes" are two lobes of one lung.
+_TWO = re.compile(r"\b(?:upper|middle|mid|lower),? (?:and|&) $", re.IGNORECASE)
+
 
 def attach(
     text: str,
@@ -54,7 +57,7 @@ def _implied_side(text: str, mention: Span, attributes: Sequence[Attribute]) -> 
     if any(a.axis is Axis.SIDE for a in attributes):
         return []
     for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
-        if _PAIRED.search(text, words.start, words.end):
+        if _PAIRED.search(text, words.start, words.end) and not _TWO.search(text[: words.start]):
             return [Attribute(Axis.SIDE, str(Side.BILATERAL), words, inherited=True)]
     return []
 

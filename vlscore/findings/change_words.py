@@ -3,7 +3,9 @@
 "larger" alone may compare two sides; "larger than on the previous image" compares two examinations.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import ChangeWords
@@ -11,6 +13,7 @@ from vlscore.findings.tokens import Match, Token, number_before
 from vlscore.findings.types import TemporalChange
 
 _STOPS = frozenset((".", ";", ":"))
+_THEN = frozenset(("then", "before", "previously", "formerly", "earlier"))
 _HAVE = frozenset(("has", "have", "had", "having"))
 #: Verbs that are also the state of a finding: "the enlarged heart", "spread through both lungs".
 _STATES = frozenset(
@@ -25,9 +28,12 @@ _PARTLY = frozenset(("nearly", "almost", "partially", "partly", "mostly", "incom
 _DEGREES = frozenset(("slight", "mild", "moderate", "marked", "somewhat", "much"))
 _CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
 _UNITS = frozenset(("mm", "cm", "millimeter", "centimeter"))
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _VERBS = frozenset(("is", "are", "appear", "appears", "seem", "seems", "look", "looks"))
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
+#: "Has gone down the bronchus" says where a tube is, not that it has gone.
+_INTO = frozenset(("down", "into", "in", "through", "past", "beyond", "to", "up"))
 _BECOME = frozenset(("become", "becoming", "became", "grown", "now", "further", "interval"))
 #: Words that may stand between "has" and the verb, besides adverbs in -ly.
 _BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never", "there", "again"))
@@ -116,6 +122,8 @@ def _composed(
         ):
             yield _made(word.first, word.last, word.entry)
     for word in found.get("event", ()):
+        if tokens[word.last - 1].form == "gone" and _follows(tokens, word, _INTO):
+            continue
         time = _after(tokens, word, earlier, simple, _REACH_OF_EVENT)
         last = word.last if time is None else time.last
         have = _perfect(tokens, word)
@@ -131,6 +139,7 @@ def _composed(
     yield from _of_diseases(tokens, found, words)
     yield from _now_normal(tokens, found, earlier)
     yield from _measured(tokens, earlier)
+    yield from _then_and_now(tokens)
 
 
 def _of_diseases(
@@ -191,7 +200,9 @@ def earlier_times(
         if words.denials.isdisjoint(t.form for t in tokens[max(0, m.first - 2) : m.first])
     ]
     for position in range(1, len(tokens)):
-        if tokens[position].form in words.earlier and tokens[position - 1].form in words.before:
+        if tokens[position - 1].form in words.before and (
+            tokens[position].form in words.earlier or _YEAR.fullmatch(tokens[position].form)
+        ):
             ranges.append((position - 1, position + 1))
     merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
@@ -270,6 +281,10 @@ def _denied(tokens: Sequence[Token], match: Match, words: ChangeWords) -> Match:
     return _made(position, match.last, TemporalChange.UNCHANGED)
 
 
+def _follows(tokens: Sequence[Token], word: Match, forms: frozenset[str]) -> bool:
+    return word.last < len(tokens) and tokens[word.last].form in forms
+
+
 def _begins_before(tokens: Sequence[Token], word: Match, openers: frozenset[str]) -> bool:
     return any(t.form in openers for t in tokens[max(0, word.first - 4) : word.first])
 
@@ -319,6 +334,20 @@ def _measured(tokens: Sequence[Token], earlier: Sequence[tuple[int, int]]) -> It
         value = TemporalChange.WORSE if own > before else TemporalChange.IMPROVED
         end = behind[0] + 1 + unit
         yield _made(first, end, TemporalChange.UNCHANGED if own == before else value)
+
+
+def _then_and_now(tokens: Sequence[Token]) -> Iterator[Match]:
+    """Find "4 mm then, 9 mm now" and "from 4 mm to 9 mm"."""
+    units = [p for p in range(1, len(tokens)) if tokens[p].form in _UNITS and _is_digit(tokens[p - 1])]
+    for one, other in pairwise(units):
+        (begin, before), (middle, now) = number_before(tokens, one), number_before(tokens, other)
+        then = tokens[one + 1].form in _THEN
+        grown = begin > 0 and tokens[begin - 1].form == "from" and tokens[one + 1].form == "to"
+        if tokens[one].form != tokens[other].form or middle - one > _REACH_OF_UNSEEN:
+            continue
+        if (then or grown) and before and now and before != now:
+            value = TemporalChange.WORSE if now > before else TemporalChange.IMPROVED
+            yield _made(begin, other + 1, value)
 
 
 def _is_digit(token: Token) -> bool:

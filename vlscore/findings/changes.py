@@ -57,6 +57,7 @@ OTHER = "other"
 _JOINTS = frozenset(("and", ",", "the", "a", "an", "adjacent", "associated", "adjoining", "also"))
 _SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
 _BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "finding", "the finding", "not ")
+_CONCESSIONS = frozenset(("although", "though", "but", "however", "yet"))
 _LONGEST_BACK, _LONGEST_AROUND = 6, 3
 
 
@@ -133,7 +134,9 @@ def _of_sentence(
             continue
         for attribute in finding.on(Axis.CHANGE):
             free.pop(attribute._replace(inherited=False), None)
-        if finding.status is not Status.CURRENT or _is_denied(finding, change):
+        if finding.status is not Status.CURRENT or (
+            _is_denied(finding, change) and not _is_granted(text, finding, own[-1].span)
+        ):
             continue
         if finding.polarity is Polarity.UNCERTAIN and own[0].span.end <= finding.span.start:
             continue  # "could be developing pneumonia" compares nothing
@@ -173,6 +176,12 @@ def _is_denied(finding: Finding, change: TemporalChange) -> bool:
     if finding.normal:
         return change is TemporalChange.NEW
     return finding.polarity is Polarity.NEGATIVE and change is not TemporalChange.RESOLVED
+
+
+def _is_granted(text: str, finding: Finding, change: Span) -> bool:
+    """Return whether a change is conceded behind a denial: "not enlarged, although it has grown"."""
+    between = text[finding.span.end : change.start].lower().split()
+    return not _CONCESSIONS.isdisjoint(between)
 
 
 def _is_of_part(

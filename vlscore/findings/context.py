@@ -56,9 +56,17 @@ class Scope(NamedTuple):
 
 
 def find_triggers(found: dict[str, list[Match]]) -> list[Match]:
-    """Triggers and boundaries of a sentence in text order; a boundary hides no trigger."""
-    both = (*found.get("trigger", ()), *found.get("boundary", ()))
-    return sorted(both, key=lambda match: (match.first, match.last))
+    """Triggers and boundaries of a sentence in text order; a boundary hides no trigger.
+
+    A pseudo-trigger hides the boundaries that it contains.
+    """
+    triggers, boundaries = found.get("trigger", []), found.get("boundary", [])
+    pseudo = [t for t in triggers if t.entry.effect == "pseudo"]
+    if pseudo:
+        boundaries = [
+            b for b in boundaries if not any(p.first <= b.first and b.last <= p.last for p in pseudo)
+        ]
+    return sorted((*triggers, *boundaries), key=lambda match: (match.first, match.last))
 
 
 def scopes(

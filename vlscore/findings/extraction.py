@@ -258,21 +258,48 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         else:
             anchor = index if sentence.findings else None
         if sentences:
+            sentences[-1] = _with_more(found.text, span, sentence, sentences[-1], lexicon)
             sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
         sentences.append(sentence)
         end = found.end
     return ReportFindings(report, tuple(sentences))
 
 
+def _with_more(
+    words: str, span: Span, sentence: Sentence, before: Sentence, lexicon: Lexicon
+) -> Sentence:
+    """Return the sentence before with what "It measures 9 mm." adds to its last finding."""
+    if sentence.findings or not before.findings or not _refers_back(words, lexicon):
+        return before
+    *others, last = before.findings
+    tokens = tokenize(words)
+    known = {a.axis for a in last.attributes} | {Axis.CHANGE}
+    new = tuple(
+        attribute.moved(span.start)._replace(inherited=True)
+        for modifier in find_modifiers(tokens, lexicon.trie.find(tokens))
+        for attribute in modifier.attributes(tokens)
+        if attribute.axis not in known
+    )
+    if not new or last.polarity is Polarity.NEGATIVE:
+        return before
+    last = replace(last, attributes=last.attributes + new)
+    return replace(before, findings=(*others, last))
+
+
+def _refers_back(words: str, lexicon: Lexicon) -> bool:
+    """Return whether a sentence opens with a word for the finding of the sentence before."""
+    opening = words[:_OPENING].lower().split()[:2]
+    if not opening:
+        return False
+    names = {" ".join(opening), opening[0], opening[0].removesuffix("s")}
+    return not names.isdisjoint(lexicon.grammar["anaphors"])
+
+
 def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
     """Return the sentence with findings at the place of the finding to which "this" refers."""
     if not sentence.findings or not before.findings:
         return sentence
-    start, end = sentence.span
-    words = text[start : min(end, start + _OPENING)].lower().split()[:2]
-    if not words or {" ".join(words), words[0], words[0].removesuffix("s")}.isdisjoint(
-        lexicon.grammar["anaphors"]
-    ):
+    if not _refers_back(sentence.span.of(text), lexicon):
         return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
     inherited = tuple(a._replace(inherited=True) for a in places)

@@ -283,6 +283,7 @@ def _load_observations(
         _add(trie, "subject", phrases, name)
     _add(trie, "normal", data["normal_states"], "normal")
     _add(trie, "normal", data["centred_states"], "centred")
+    _add(trie, "mention", data["no_findings"], None)
     for entry in data["observation"]:
         name, label = entry["name"], entry.get("chexpert")
         if name in observations:

@@ -202,6 +202,11 @@ class _Frames:
 
     def _parted(self, last: int, first: int) -> bool:
         between = self._forms[last:first]
+        if between[:1] == [","] and "," in between[1:]:
+            # "The heart, likewise unaltered, is enlarged."
+            behind = between[between.index(",", 1) + 1 :]
+            if behind and behind[0] in self._grammar["copulas"]:
+                between = behind
         if len(between) > _LONGEST_GAP:
             return True
         if len(between) > 1 and self._grammar["said_before_comma"].issuperset(between):

@@ -292,6 +292,8 @@ class PhraseTrie:
             for layer, (last, entries) in longest.items():
                 if first >= taken.get(layer, 0):
                     taken[layer] = last
+                    if layer == "mention" and entries[0] is None:
+                        continue
                     matches = found.setdefault(layer, [])
                     for entry in entries:
                         matches.append(new(Match, (first, last, layer, entry)))

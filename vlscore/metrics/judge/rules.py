@@ -44,6 +44,8 @@ _MILD, _SEVERE = 2, 6
 _SAME_GRADE, _FAR_GRADE = 1, 4
 #: Credit from which a more exact name elsewhere in the candidate covers a finding.
 _COVERS = 0.6
+#: Credit from which another name means the same for the patient: no error.
+_MEANS_THE_SAME = 0.7
 #: Rank of "single" among the words of number, and of "old" among those of age.
 _LEAST = 1
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
@@ -146,7 +148,7 @@ class _ReportComparison:
             errors += own
             full = self._grade(pair.reference).severity
             lost = max((e.severity for e in own), default=0)
-            if lost < full or pair.naming is Naming.SAME:
+            if lost < full or pair.credit >= _MEANS_THE_SAME:
                 found.append(max(full - lost, 1))
         errors += self._false(matching)
         false = [e.candidate for e in errors if e.category is ErrorCategory.FALSE_FINDING]
@@ -169,7 +171,7 @@ class _ReportComparison:
         candidate, reference = pair.candidate, pair.reference
         grade = self._grade(reference)
         exact = pair.naming is Naming.MORE_EXACT
-        if pair.naming is not Naming.SAME and not (exact and candidate.doubtful):
+        if pair.credit < _MEANS_THE_SAME and not (exact and candidate.doubtful):
             yield self._named(pair, grade)
         if (conflict := place_conflict(candidate, reference)) is not None:
             yield self._place(pair, grade, conflict)
@@ -271,8 +273,9 @@ class _ReportComparison:
         for statement in matching.false:
             grade = self._grade(statement)
             near = [r for r in self._reference.statements if _agree(statement, r)]
-            named = [n[0] for r in near if (n := naming_of(statement, r, tables)) is not None]
-            if Naming.SAME in named or Naming.COARSER in named:
+            names = [n for r in near if (n := naming_of(statement, r, tables)) is not None]
+            named = [naming for naming, _ in names]
+            if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
                 continue
             if _is_sign_of(statement, self._reference, tables):
                 continue
@@ -303,7 +306,9 @@ class _ReportComparison:
             near = [c for c in self._candidate.statements if _agree(c, statement)]
             names = [n for c in near if (n := naming_of(c, statement, tables)) is not None]
             named = [naming for naming, _ in names]
-            if any(n is Naming.SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names):
+            if any(
+                c >= _MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names
+            ):
                 covered.append(grade.severity)
                 continue
             if statement.concept in named_already:

@@ -27,6 +27,16 @@ _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
 _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
 )
+#: Ribs by number: "7th rib", "fourth through seventh ribs", "ribs 5-9".
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
+    *("tenth", "eleventh", "twelfth"),
+)
+_WORD_OF_RIB = rf"(?:{'|'.join(_ORDINALS)}|(?:1[0-2]|[1-9])(?:st|nd|rd|th)?)\b"
+_SEVERAL = rf"{_WORD_OF_RIB}(?:\s?(?:,|-|and|&|to|through|,\s?and)\s?{_WORD_OF_RIB})*"
+_RIBS = re.compile(rf"\b{_SEVERAL}(?:\s\w+){{0,2}}?\sribs?\b|\bribs?\s{_SEVERAL}", re.IGNORECASE)
+_RIB = re.compile(rf"\b({'|'.join(_ORDINALS)}|1[0-2]|[1-9])", re.IGNORECASE)
+_TO = re.compile(r"-|\bto\b|\bthrough\b", re.IGNORECASE)
 _BOTH = frozenset(("left", "right"))
 #: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
 _LINK = re.compile(
@@ -166,13 +176,15 @@ def _statement(
     concept = _concept_of(finding.span.of(text), finding.observation, tables)
     grade, number, age = _grades(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
+    placed = _position(text, found, sentence, tables) if device else None
     return Statement(
         concept=concept,
         span=finding.span,
         line=sentence.span,
         last_line=sentence.span,
         sides=_sides(finding),
-        levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ())),
+        levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
+        | _ribs(text, sentence.span, finding),
         rank=None if grade is None else grade.rank,
         grade=None if grade is None else grade.value,
         number=number,
@@ -180,12 +192,13 @@ def _statement(
         sizes=() if device else _sizes(text, finding),
         change=change,
         doubtful=not finding.is_likely and finding.status is Status.CURRENT,
-        position=_position(text, found, sentence, tables) if device else None,
+        position=None if placed is None else placed[0],
         old=old is not None and bool(old.search(text, *sentence.span)),
         finding=finding,
         observations=frozenset((finding.observation,)),
         marks=(
             finding.span,
+            *(() if placed is None else placed[1:]),
             *(
                 a.span
                 for a in finding.attributes
@@ -265,16 +278,41 @@ def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
 
 def _position(
     text: str, found: ReportFindings, sentence: Sentence, tables: JudgeTables
-) -> Position | None:
-    """Return the first position named in the sentence, or in the next one about a tip."""
-    end = sentence.span.end
+) -> tuple[Position, Span] | None:
+    """Return the first position named in the sentence, or in the next one about a tip.
+
+    Returns: the position and its words; None without one.
+    """
+    start, end = sentence.span
     if sentence.index + 1 < len(found.sentences):
         following = found.sentences[sentence.index + 1].span
         opening = text[following.start : following.start + 24].lower()
         if "tip" in opening or opening.startswith(("it ", "this ", "withdraw", "recommend")):
             end = following.end
-    found_positions = tables.positions.find(tokenize(text[sentence.span.start : end]))
-    return min((m.entry for m in found_positions.get("position", ())), default=None)
+    tokens = tokenize(text[start:end])
+    matches = tables.positions.find(tokens).get("position", ())
+    first = min(matches, key=lambda m: m.entry, default=None)
+    if first is None:
+        return None
+    words = Span(start + tokens[first.first].start, start + tokens[first.last - 1].end)
+    return first.entry, words
+
+
+def _ribs(text: str, line: Span, finding: Finding) -> frozenset[str]:
+    """Return "ribs 7" for each rib that is named by its number next to the finding."""
+    if "rib" not in finding.zones:
+        return frozenset()
+    named: set[int] = set()
+    for match in _RIBS.finditer(text, *line):
+        numbers = [_rib_number(word) for word in _RIB.findall(match[0])]
+        if _TO.search(match[0]) and len(numbers) == 2:
+            numbers = list(range(numbers[0], numbers[1] + 1))
+        named.update(numbers)
+    return frozenset(f"ribs {number}" for number in named)
+
+
+def _rib_number(word: str) -> int:
+    return int(word) if word.isdecimal() else 1 + _ORDINALS.index(word.lower())
 
 
 def _sides(finding: Finding) -> frozenset[str]:
@@ -404,7 +442,8 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
             stated[position] = replace(_merged(old, new), levels=levels)
             return
     for position, old in enumerate(stated):
-        if not _one_and_the_same(old, new):
+        treated = all(tables.concepts[s.concept].after_treatment and not s.sides for s in (old, new))
+        if not treated and not _one_and_the_same(old, new):
             continue
         if (old.concept, new.concept) in tables.repeated:
             stated[position] = replace(_merged(old, new), concept=new.concept)
