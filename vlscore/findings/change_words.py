@@ -338,7 +338,9 @@ def _measured(tokens: Sequence[Token], earlier: Sequence[tuple[int, int]]) -> It
 
 def _then_and_now(tokens: Sequence[Token]) -> Iterator[Match]:
     """Find "4 mm then, 9 mm now" and "from 4 mm to 9 mm"."""
-    units = [p for p in range(1, len(tokens)) if tokens[p].form in _UNITS and _is_digit(tokens[p - 1])]
+    units = [
+        p for p in range(1, len(tokens)) if tokens[p].form in _UNITS and _is_digit(tokens[p - 1])
+    ]
     for one, other in pairwise(units):
         (begin, before), (middle, now) = number_before(tokens, one), number_before(tokens, other)
         then = tokens[one + 1].form in _THEN

@@ -179,7 +179,7 @@ def _is_denied(finding: Finding, change: TemporalChange) -> bool:
 
 
 def _is_granted(text: str, finding: Finding, change: Span) -> bool:
-    """Return whether a change is conceded behind a denial: "not enlarged, although it has grown"."""
+    """Return whether a change follows a denial: "not enlarged, although it has grown"."""
     between = text[finding.span.end : change.start].lower().split()
     return not _CONCESSIONS.isdisjoint(between)
 

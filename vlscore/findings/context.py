@@ -61,11 +61,9 @@ def find_triggers(found: dict[str, list[Match]]) -> list[Match]:
     A pseudo-trigger hides the boundaries that it contains.
     """
     triggers, boundaries = found.get("trigger", []), found.get("boundary", [])
-    pseudo = [t for t in triggers if t.entry.effect == "pseudo"]
-    if pseudo:
-        boundaries = [
-            b for b in boundaries if not any(p.first <= b.first and b.last <= p.last for p in pseudo)
-        ]
+    hidden = {p for t in triggers if t.entry.effect == "pseudo" for p in range(t.first, t.last)}
+    if hidden:
+        boundaries = [b for b in boundaries if not hidden.issuperset(range(b.first, b.last))]
     return sorted((*triggers, *boundaries), key=lambda match: (match.first, match.last))
 
 

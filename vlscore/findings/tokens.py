@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from vlscore.core import resource_path
 from vlscore.findings.types import Attribute, Axis, Span
 
-_TOKEN = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
+_TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
 
 _UNCHANGED_ENDINGS = ("ss", "us", "is", "'s")
 
@@ -87,7 +87,7 @@ _SEPARATORS = frozenset("-/")
 
 def _form(word: str) -> str:
     """Return the matching form of a word."""
-    form = _singular(word.lower())
+    form = _singular(word.lower().replace("’", "'"))
     return spellings().american.get(form, form)
 
 

@@ -182,8 +182,9 @@ def _relations(
         for exact in _known(entry["of"], concepts, "relations.toml"):
             coarser[name, exact] = float(entry["credit"])
     signs = {
-        (entry["name"], exact)
+        (name, exact)
         for entry in data["sign"]
+        for name in _known([entry["name"]], concepts, "relations.toml")
         for exact in _known(entry["of"], concepts, "relations.toml")
     }
     kin = {

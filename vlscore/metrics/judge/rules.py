@@ -234,6 +234,8 @@ class _ReportComparison:
         candidate, reference = pair.candidate, pair.reference
         if candidate.sizes and reference.sizes:
             reason = f"{candidate.sizes[0]:g} mm for {reference.sizes[0]:g} mm"
+        elif candidate.grade is None or reference.grade is None:
+            reason = "another number or age than in the reference"
         else:
             reason = f"{candidate.grade} for {reference.grade}"
         return self._paired(ErrorCategory.WRONG_SEVERITY, severity, pair, "severity", reason)
@@ -286,7 +288,9 @@ class _ReportComparison:
                 grade = milder(grade, 2, "the reference names it less exactly")
             line, correction = self._lines.without(statement)
             yield ErrorItem(
-                ErrorCategory.FALSE_FINDING,
+                ErrorCategory.FALSE_COMPARISON
+                if _states_change_alone(statement)
+                else ErrorCategory.FALSE_FINDING,
                 grade.severity,
                 self._title(statement),
                 _quote(self._candidate.text, statement),
@@ -362,6 +366,12 @@ class _ReportComparison:
             for denial in self._candidate.findings.denying(name):
                 return Quote(denial.span.of(self._candidate.text), denial.span)
         return None
+
+
+def _states_change_alone(statement: Statement) -> bool:
+    """Return whether a finding is stated by a change alone: "the mediastinum has widened"."""
+    change = statement.change
+    return change is not None and change.is_real and change.span.covers(statement.finding.cue)
 
 
 def _speaks(report: ReportStatements) -> bool:

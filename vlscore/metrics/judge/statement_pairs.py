@@ -56,7 +56,7 @@ def naming_of(
     if candidate.concept == reference.concept:
         return Naming.SAME, 1.0
     if not candidate.concepts.isdisjoint(reference.concepts):
-        return Naming.SAME, 0.95
+        return Naming.SAME, 0.8
     pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
     coarser = [tables.coarser[pair] for pair in pairs if pair in tables.coarser]
     if coarser:

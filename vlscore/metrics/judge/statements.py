@@ -42,7 +42,7 @@ _BOTH = frozenset(("left", "right"))
 _LINK = re.compile(
     r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
     r"|favour\w*|likely|probabl\w*|possibl\w*|due to|related|from|concern\w*|worrisome|suspicious"
-    r"|diagnostic|may be|could be|causing|with|w)\b|\?",
+    r"|diagnostic|may be|could be|causing|contain\w*|with|w)\b|\?",
     re.IGNORECASE,
 )
 #: Reports whose statements are remembered: several candidates share a reference.
