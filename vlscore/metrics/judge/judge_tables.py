@@ -90,6 +90,7 @@ class JudgeTables:
         coarser: (coarser concept, exact concept) -> credit in (0, 1).
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
         repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
+        anywhere: those that are one finding even where the sentences name no place.
         levels: zone -> places of families that exclude each other ("level upper").
         kin: pairs of concepts that are taken for each other, in both orders.
         positions: phrases of positions, in the layer "position".
@@ -106,6 +107,7 @@ class JudgeTables:
     coarser: Mapping[tuple[str, str], float]
     signs: frozenset[tuple[str, str]]
     repeated: frozenset[tuple[str, str]]
+    anywhere: frozenset[tuple[str, str]]
     levels: Mapping[str, tuple[str, ...]]
     kin: frozenset[tuple[str, str]]
     positions: PhraseTrie
@@ -257,6 +259,12 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
                 (entry["name"], exact)
                 for entry in relations["coarser"]
                 if entry.get("across", True)
+                for exact in entry["of"]
+            ),
+            anywhere=frozenset(
+                (entry["name"], exact)
+                for entry in relations["coarser"]
+                if entry.get("anywhere", False)
                 for exact in entry["of"]
             ),
             levels=_levels(places["levels"]),

@@ -1,5 +1,6 @@
 """Rule judge: errors of a candidate report, finding by finding, without a model."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -50,6 +51,8 @@ _MEANS_THE_SAME = 0.7
 _LEAST = 1
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
+#: Words of a size that is still normal.
+_UPPER = re.compile(r"\b(?:upper|top|high)\b", re.IGNORECASE)
 #: Severity of an answer without any content: it would have to be written anew.
 _SILENCE = 3
 
@@ -283,6 +286,8 @@ class _ReportComparison:
                 continue
             if statement.concept in named_already or (statement.doubtful and named):
                 continue
+            if _is_borderline(statement, self._reference):
+                continue
             named_already.add(statement.concept)
             if Naming.MORE_EXACT in named:
                 grade = milder(grade, 2, "the reference names it less exactly")
@@ -318,7 +323,9 @@ class _ReportComparison:
             if statement.concept in named_already:
                 continue
             named_already.add(statement.concept)
-            if _is_sign_of(statement, self._candidate, tables):
+            if _is_sign_of(statement, self._candidate, tables) or _is_borderline(
+                statement, self._candidate
+            ):
                 continue
             if Naming.COARSER in named:
                 grade = milder(grade, 1, "named less exactly")
@@ -368,10 +375,18 @@ class _ReportComparison:
         return None
 
 
+def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
+    """Return whether "borderline" stands for the other report's "upper limit of normal"."""
+    return statement.grade == "borderline" and any(
+        f.normal and f.observation in statement.observations and _UPPER.search(other.text, *f.cue)
+        for f in other.findings
+    )
+
+
 def _states_change_alone(statement: Statement) -> bool:
     """Return whether a finding is stated by a change alone: "the mediastinum has widened"."""
     change = statement.change
-    return change is not None and change.is_real and change.span.covers(statement.finding.cue)
+    return change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
 
 
 def _speaks(report: ReportStatements) -> bool:

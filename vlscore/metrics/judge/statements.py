@@ -36,13 +36,20 @@ _WORD_OF_RIB = rf"(?:{'|'.join(_ORDINALS)}|(?:1[0-2]|[1-9])(?:st|nd|rd|th)?)\b"
 _SEVERAL = rf"{_WORD_OF_RIB}(?:\s?(?:,|-|and|&|to|through|,\s?and)\s?{_WORD_OF_RIB})*"
 _RIBS = re.compile(rf"\b{_SEVERAL}(?:\s\w+){{0,2}}?\sribs?\b|\bribs?\s{_SEVERAL}", re.IGNORECASE)
 _RIB = re.compile(rf"\b({'|'.join(_ORDINALS)}|1[0-2]|[1-9])", re.IGNORECASE)
+#: "Right greater than left", "R>L", "worse on the left".
+_MORE = r"(?:greater|more|larger|worse|bigger|denser|heavier|(?:more|most) \w+|predominantly|mainly)"
+_GREATER = re.compile(
+    rf"\b(?P<more>left|right|l|r|lt|rt)(?:[ -]side\w*)?\s?(?:>|{_MORE}\s(?:than|>))"
+    rf"|\b{_MORE}\s(?:so\s)?(?:on|at|in)\sthe\s(?P<on>left|right)\b",
+    re.IGNORECASE,
+)
 _TO = re.compile(r"-|\bto\b|\bthrough\b", re.IGNORECASE)
 _BOTH = frozenset(("left", "right"))
 #: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
 _LINK = re.compile(
     r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
     r"|favour\w*|likely|probabl\w*|possibl\w*|due to|related|from|concern\w*|worrisome|suspicious"
-    r"|diagnostic|may be|could be|causing|contain\w*|with|w)\b|\?",
+    r"|diagnostic|consider\w*|may be|could be|causing|contain\w*|with|w)\b|\?",
     re.IGNORECASE,
 )
 #: Reports whose statements are remembered: several candidates share a reference.
@@ -53,7 +60,7 @@ _NO_GRADES = frozenset(("number", "age"))
 _ONE = ("granuloma", "nodule", "mass")
 _SINGLE = 1
 #: Words between two findings of which one is there; "c/w" and "w/" are none.
-_OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|(?<!\b\w)/|\?", re.IGNORECASE)
+_OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
 _END = re.compile(r"[.;]\s")
 _LONGEST_BETWEEN = 60
@@ -184,7 +191,8 @@ def _statement(
         last_line=sentence.span,
         sides=_sides(finding),
         levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
-        | _ribs(text, sentence.span, finding),
+        | _ribs(text, sentence.span, finding)
+        | _greater_side(text, sentence.span, finding),
         rank=None if grade is None else grade.rank,
         grade=None if grade is None else grade.value,
         number=number,
@@ -311,6 +319,17 @@ def _ribs(text: str, line: Span, finding: Finding) -> frozenset[str]:
     return frozenset(f"ribs {number}" for number in named)
 
 
+def _greater_side(text: str, line: Span, finding: Finding) -> frozenset[str]:
+    """Return "greater left" or "greater right" for a finding of both sides, where one has more."""
+    if finding.side is None or str(finding.side) != "bilateral":
+        return frozenset()
+    match = _GREATER.search(text, *line)
+    if match is None:
+        return frozenset()
+    side = (match["more"] or match["on"]).lower()
+    return frozenset(("greater left" if side.startswith("l") else "greater right",))
+
+
 def _rib_number(word: str) -> int:
     return int(word) if word.isdecimal() else 1 + _ORDINALS.index(word.lower())
 
@@ -388,7 +407,8 @@ def _explains(
     "Opacity in the left base. This may represent atelectasis." states one finding. Returns whether
     it was merged.
     """
-    if not new.doubtful or new.sides or new.levels or new.sizes:
+    places = [level for level in new.levels if not level.startswith(("bone", "ribs"))]
+    if not new.doubtful or new.sides or places or new.sizes:
         return False
     for position in reversed(range(len(stated))):
         sign = stated[position]
@@ -442,13 +462,13 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
             stated[position] = replace(_merged(old, new), levels=levels)
             return
     for position, old in enumerate(stated):
-        treated = all(tables.concepts[s.concept].after_treatment and not s.sides for s in (old, new))
-        if not treated and not _one_and_the_same(old, new):
+        known = tables.repeated if _one_and_the_same(old, new) else tables.anywhere
+        if known is tables.anywhere and (old.sides or new.sides):
             continue
-        if (old.concept, new.concept) in tables.repeated:
+        if (old.concept, new.concept) in known:
             stated[position] = replace(_merged(old, new), concept=new.concept)
             return
-        if (new.concept, old.concept) in tables.repeated:
+        if (new.concept, old.concept) in known:
             stated[position] = _merged(old, new)
             return
     stated.append(new)
