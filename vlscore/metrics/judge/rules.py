@@ -403,7 +403,7 @@ def _agree(candidate: Statement, reference: Statement) -> bool:
 def _is_sign_of(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
     """Return whether a finding of the report includes it as a sign: "effusion with shift"."""
     observation = statement.finding.observation
-    return any(
+    return not tables.concepts[statement.concept].device and any(
         observation in other.observations
         and other.concept != statement.concept
         and (observation in tables.lexicon.midline or _agree(statement, other))

@@ -183,7 +183,7 @@ def _statement(
     concept = _concept_of(finding.span.of(text), finding.observation, tables)
     grade, number, age = _grades(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
-    placed = _position(text, found, sentence, tables) if device else None
+    placed = _position(text, found, sentence, finding, tables) if device else None
     return Statement(
         concept=concept,
         span=finding.span,
@@ -285,25 +285,38 @@ def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
 
 
 def _position(
-    text: str, found: ReportFindings, sentence: Sentence, tables: JudgeTables
+    text: str, found: ReportFindings, sentence: Sentence, finding: Finding, tables: JudgeTables
 ) -> tuple[Position, Span] | None:
-    """Return the first position named in the sentence, or in the next one about a tip.
+    """Return the first position that is said of a device, and its words; None without one.
 
-    Returns: the position and its words; None without one.
+    It is named between the device and the next one, or, for the last, in a next sentence about its
+    tip; else in the sentence of several devices that share it.
     """
     start, end = sentence.span
-    if sentence.index + 1 < len(found.sentences):
-        following = found.sentences[sentence.index + 1].span
-        opening = text[following.start : following.start + 24].lower()
-        if "tip" in opening or opening.startswith(("it ", "this ", "withdraw", "recommend")):
-            end = following.end
-    tokens = tokenize(text[start:end])
+    later = [f.span.start for f in sentence.findings if f.span.start > finding.span.end]
+    devices = [f for f in sentence.findings if _is_device(f, tables)]
+    following = next(iter(found.sentences[sentence.index + 1 : sentence.index + 2]), None)
+    if finding is devices[-1] and following is not None:
+        opening = following.span.of(text)[:24].lower()
+        tells = "tip" in opening or opening.startswith(("it ", "this ", "withdraw", "recommend"))
+        if tells and not any(_is_device(f, tables) for f in following.findings):
+            end = following.span.end
+    own = Span(finding.span.start, min(later, default=end) if finding is not devices[-1] else end)
+    return _first_position(text, own, tables) or _first_position(text, Span(start, end), tables)
+
+
+def _is_device(finding: Finding, tables: JudgeTables) -> bool:
+    return tables.concepts[tables.of_observation[finding.observation]].device
+
+
+def _first_position(text: str, span: Span, tables: JudgeTables) -> tuple[Position, Span] | None:
+    tokens = tokenize(span.of(text))
     matches = tables.positions.find(tokens).get("position", ())
     first = min(matches, key=lambda m: m.entry, default=None)
     if first is None:
         return None
-    words = Span(start + tokens[first.first].start, start + tokens[first.last - 1].end)
-    return first.entry, words
+    begin, end = tokens[first.first].start, tokens[first.last - 1].end
+    return first.entry, Span(span.start + begin, span.start + end)
 
 
 def _ribs(text: str, line: Span, finding: Finding) -> frozenset[str]:
