@@ -54,13 +54,15 @@ _LINK = re.compile(
 )
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
+#: Concept of shadows that are no finding of the patient.
+_HARMLESS = "shadow"
 #: Scales of words.toml that do not grade a finding.
 _NO_GRADES = frozenset(("number", "age"))
 #: Words whose singular states that there is one, and the rank of "single".
 _ONE = ("granuloma", "nodule", "mass")
 _SINGLE = 1
 #: Words between two findings of which one is there; "c/w" and "w/" are none.
-_OR = re.compile(r"\b(?:or|versus|vs|and/or)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$", re.IGNORECASE)
+_OR = re.compile(r"\b(?:or|versus|vs|and/or|andor)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$|^$", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
 _END = re.compile(r"[.;]\s")
 _LONGEST_BETWEEN = 60
@@ -147,7 +149,9 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         own = [
             each
             for finding in sentence.findings
-            if _is_stated(finding, tables) and not _has_resolved(changed.get(finding))
+            if _is_stated(finding, tables)
+            and not _has_resolved(changed.get(finding))
+            and not _explains_away(report, sentence, finding, tables)
             for each in _sided(
                 _statement(report, found, sentence, finding, changed.get(finding), tables), tables
             )
@@ -157,6 +161,13 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
             if not _explains(stated, before, statement, tables):
                 _add(stated, statement, tables)
     return ReportStatements(report, tuple(stated), found, changes)
+
+
+def _explains_away(text: str, sentence: Sentence, finding: Finding, tables: JudgeTables) -> bool:
+    """Return whether a harmless shadow explains a density: "it represents a skin fold"."""
+    return tables.of_observation[finding.observation] == _HARMLESS and bool(
+        _LINK.search(text, sentence.span.start, finding.span.start)
+    )
 
 
 def _has_resolved(change: FindingChange | None) -> bool:
