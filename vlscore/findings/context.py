@@ -85,7 +85,9 @@ def scopes(
                     end = min(end, _clause_end(tokens, trigger.last))
                 else:
                     end = min(end, _predicate_end(tokens, trigger.last, end))
-            result.append(Scope(trigger.last, end, trigger))
+            # "No significant finding": the trigger itself may hold what it denies.
+            first = trigger.first if rule.effect == "negated" else trigger.last
+            result.append(Scope(first, end, trigger))
         else:
             start = _backward_start(triggers, position)
             if rule.scope:

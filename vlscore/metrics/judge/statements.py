@@ -54,6 +54,7 @@ _LINK = re.compile(
 )
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
+_SUMS_UP = re.compile(r"(?:the |these )?(?:findings?|appearances?)\b", re.IGNORECASE)
 #: Concept of shadows that are no finding of the patient.
 _HARMLESS = "shadow"
 #: Scales of words.toml that do not grade a finding.
@@ -158,7 +159,7 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         ]
         before = found.sentences[sentence.index - 1].span if sentence.index else None
         for statement in _exact_ones(report, own, tables):
-            if not _explains(stated, before, statement, tables):
+            if not _explains(report, stated, before, statement, tables):
                 _add(stated, statement, tables)
     return ReportStatements(report, tuple(stated), found, changes)
 
@@ -424,21 +425,22 @@ def _between(text: str, one: Statement, other: Statement) -> str:
 
 
 def _explains(
-    stated: list[Statement], before: Span | None, new: Statement, tables: JudgeTables
+    text: str, stated: list[Statement], before: Span | None, new: Statement, tables: JudgeTables
 ) -> bool:
     """Merge a doubted statement without a place into a sign of it in the sentence before.
 
-    "Opacity in the left base. This may represent atelectasis." states one finding. Returns whether
-    it was merged.
+    "Opacity in the left base. This may represent atelectasis." states one finding. "Findings are
+    concerning for ..." explains any sentence before. Returns whether it was merged.
     """
     places = [level for level in new.levels if not level.startswith(("bone", "ribs"))]
     if not new.doubtful or new.sides or places or new.sizes:
         return False
+    sums_up = _SUMS_UP.match(text, new.line.start) is not None
     for position in reversed(range(len(stated))):
         sign = stated[position]
         pair = sign.concept, new.concept
         explains = sign.concept == new.concept or pair in tables.signs or pair in tables.kin
-        if sign.last_line == before and explains:
+        if (sums_up or sign.last_line == before) and explains:
             also = (sign.also | new.concepts) - {sign.concept}
             observations = sign.observations | new.observations
             stated[position] = replace(sign, also=also, observations=observations)
