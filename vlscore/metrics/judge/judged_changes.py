@@ -32,9 +32,10 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
 def change_severity(change: FindingChange, grade: int, is_omitted: bool = False) -> int:
     """Return the severity of an error about a change of a finding whose omission has `grade`.
 
-    A change that is left out has 1: RadPref's radiologists hardly rate a report lower for it.
+    A change that is left out has 2 at most, as a change for the better: RadPref's radiologists
+    hardly rate a report lower for it.
     """
-    return 1 if is_omitted else min(grade, _MOST[change.change in _GROWING])
+    return min(grade, _MOST[not is_omitted and change.change in _GROWING])
 
 
 def change_reason(stated: FindingChange | None, true: FindingChange | None) -> str:

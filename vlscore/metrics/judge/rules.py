@@ -332,7 +332,7 @@ class _ReportComparison:
             if statement.doubtful:
                 if grade.severity == 1:
                     continue
-                grade = milder(grade, 2, "the reference doubts it")
+                grade = milder(grade, 1, "the reference doubts it")
             errors.append(
                 ErrorItem(
                     ErrorCategory.OMITTED_FINDING,

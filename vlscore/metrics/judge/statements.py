@@ -37,7 +37,9 @@ _SEVERAL = rf"{_WORD_OF_RIB}(?:\s?(?:,|-|and|&|to|through|,\s?and)\s?{_WORD_OF_R
 _RIBS = re.compile(rf"\b{_SEVERAL}(?:\s\w+){{0,2}}?\sribs?\b|\bribs?\s{_SEVERAL}", re.IGNORECASE)
 _RIB = re.compile(rf"\b({'|'.join(_ORDINALS)}|1[0-2]|[1-9])", re.IGNORECASE)
 #: "Right greater than left", "R>L", "worse on the left".
-_MORE = r"(?:greater|more|larger|worse|bigger|denser|heavier|(?:more|most) \w+|predominantly|mainly)"
+_MORE = (
+    r"(?:greater|more|larger|worse|bigger|denser|heavier|(?:more|most) \w+|predominantly|mainly)"
+)
 _GREATER = re.compile(
     rf"\b(?P<more>left|right|l|r|lt|rt)(?:[ -]side\w*)?\s?(?:>|{_MORE}\s(?:than|>))"
     rf"|\b{_MORE}\s(?:so\s)?(?:on|at|in)\sthe\s(?P<on>left|right)\b",
