@@ -42,7 +42,7 @@ def said(report: str) -> list[tuple[str, str]]:
         # A finding that is gone.
         ("The left effusion has resolved.", [("pleural_effusion", "resolved")]),
         ("Interval removal of the right catheter.", [("catheter", "resolved")]),
-        ("The heart, previously enlarged, is now normal.", [("heart", "resolved")]),
+        ("The heart, previously enlarged, is now normal.", [("cardiomegaly", "resolved")]),
         # Of one finding in several, of several in one.
         (
             "Cardiomegaly and edema have improved.",

@@ -85,9 +85,7 @@ def scopes(
                     end = min(end, _clause_end(tokens, trigger.last))
                 else:
                     end = min(end, _predicate_end(tokens, trigger.last, end))
-            # "No significant finding": the trigger itself may hold what it denies.
-            first = trigger.first if rule.effect == "negated" else trigger.last
-            result.append(Scope(first, end, trigger))
+            result.append(Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
             if rule.scope:
@@ -221,9 +219,16 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
     return 0
 
 
+def _reaches(scope: Scope, first: int, last: int) -> bool:
+    """Return whether a scope holds tokens; a denial also denies its own: "no significant finding"."""
+    rule = scope.trigger.entry
+    begin = scope.trigger.first if rule.effect == "negated" and rule.forward else scope.first
+    return begin <= first and last <= scope.last
+
+
 def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:
     """Polarity and status of the mention at tokens [first, last)."""
-    reaching = [s.trigger for s in scope_list if s.first <= first and last <= s.last]
+    reaching = [s.trigger for s in scope_list if _reaches(s, first, last)]
     if not reaching:
         return Assertion(Polarity.POSITIVE, Status.CURRENT, ())
     effects = {trigger.entry.effect for trigger in reaching}

@@ -18,7 +18,7 @@ def errors(candidate: str, reference: str) -> list[tuple[str, int]]:
         ("The effusion is larger than before.", "Pleural effusion.", [(FALSE, 3)]),
         ("The effusion is larger than before.", "Stable effusion.", [(FALSE, 3)]),
         ("The effusion has decreased.", "The effusion has increased.", [(FALSE, 2)]),
-        ("Pleural effusion.", "New pleural effusion.", [(OMITTED, 1)]),
+        ("Pleural effusion.", "New pleural effusion.", [(OMITTED, 2)]),
         ("Effusion, unchanged.", "The effusion has increased.", [(OMITTED, 3)]),
         # Resolved is the end of improved; new and worse are both more than before.
         ("Worsening effusion.", "New effusion.", []),
@@ -29,7 +29,7 @@ def errors(candidate: str, reference: str) -> list[tuple[str, int]]:
         ("Degenerative changes have progressed.", "Degenerative changes.", [(FALSE, 1)]),
         # A finding that is gone, and a part without a finding.
         ("The effusion has resolved.", "Clear lungs.", [(FALSE, 2)]),
-        ("Clear lungs.", "The effusion has resolved.", [(OMITTED, 1)]),
+        ("Clear lungs.", "The effusion has resolved.", [(OMITTED, 2)]),
         ("Aeration has improved.", "Clear lungs.", [(FALSE, 2)]),
         ("Aeration has improved.", "Improved aeration of the lungs.", []),
         # One statement about two findings is one error.
