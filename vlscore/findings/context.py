@@ -220,7 +220,7 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
 
 
 def _reaches(scope: Scope, first: int, last: int) -> bool:
-    """Return whether a scope holds tokens; a denial also denies its own: "no significant finding"."""
+    """Return whether a scope holds tokens; a denial holds its own ("no significant finding")."""
     rule = scope.trigger.entry
     begin = scope.trigger.first if rule.effect == "negated" and rule.forward else scope.first
     return begin <= first and last <= scope.last

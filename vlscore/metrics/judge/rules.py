@@ -153,9 +153,10 @@ class _ReportComparison:
             lost = max((e.severity for e in own), default=0)
             if lost < full or pair.credit >= _MEANS_THE_SAME:
                 found.append(max(full - lost, 1))
-        errors += self._false(matching)
-        false = [e.candidate for e in errors if e.category is ErrorCategory.FALSE_FINDING]
-        named = [s for s in matching.false if _quote(self._candidate.text, s) not in false]
+        false = list(self._false(matching))
+        errors += false
+        quoted = [e.candidate for e in false]
+        named = [s for s in matching.false if _quote(self._candidate.text, s) not in quoted]
         errors += lone_change_errors(
             self._candidate, self._reference, named, tables, self._lines.restated
         )

@@ -57,6 +57,7 @@ _LINK = re.compile(
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
 _SUMS_UP = re.compile(r"(?:the |these )?(?:findings?|appearances?)\b", re.IGNORECASE)
+_DIFFERENTIAL = re.compile(r"\b(?:differential|considerations? include|ddx)\b", re.IGNORECASE)
 #: Concept of shadows that are no finding of the patient.
 _HARMLESS = "shadow"
 #: Scales of words.toml that do not grade a finding.
@@ -166,6 +167,11 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     return ReportStatements(report, tuple(stated), found, changes)
 
 
+def _is_of_differential(text: str, sentence: Sentence, finding: Finding) -> bool:
+    """Return whether a finding is one of several that are considered."""
+    return bool(_DIFFERENTIAL.search(text, sentence.span.start, finding.span.start))
+
+
 def _explains_away(text: str, sentence: Sentence, finding: Finding, tables: JudgeTables) -> bool:
     """Return whether a harmless shadow explains a density: "it represents a skin fold"."""
     return tables.of_observation[finding.observation] == _HARMLESS and bool(
@@ -213,7 +219,8 @@ def _statement(
         age=age,
         sizes=() if device else _sizes(text, finding),
         change=change,
-        doubtful=not finding.is_likely and finding.status is Status.CURRENT,
+        doubtful=finding.status is Status.CURRENT
+        and (not finding.is_likely or _is_of_differential(text, sentence, finding)),
         position=None if placed is None else placed[0],
         old=old is not None and bool(old.search(text, *sentence.span)),
         finding=finding,
