@@ -54,6 +54,22 @@ def said(report: str) -> list[tuple[str, str]]:
         ("Aeration has decreased since the prior study.", [("aeration", "worse")]),
         ("Heart size is normal, unchanged.", [("cardiomegaly", "unchanged")]),
         ("No interval change.", [("examination", "unchanged")]),
+        # An earlier time in other words: a month, a year, a visit, "used to be".
+        ("Both hila have become bulkier since March.", [("hilum", "worse")]),
+        ("COPD, worse than in 2016.", [("copd", "worse")]),
+        ("Spondylosis, further along than last time.", [("spondylosis", "worse")]),
+        ("Osteophytes, less marked than they used to be.", [("osteophyte", "improved")]),
+        ("Small nodule, which wasn't there on the prior CXR.", [("nodule", "new")]),
+        ("The effusion has drained away.", [("pleural_effusion", "resolved")]),
+        ("The consolidation has cleared somewhat.", [("consolidation", "improved")]),
+        # Two measurements.
+        ("Left nodule, 4 mm then, 9 mm now.", [("nodule", "worse")]),
+        ("The nodule has gone from 12 mm to 9 mm.", [("nodule", "improved")]),
+        # A change behind a denial.
+        ("The heart is not enlarged, although it has grown.", [("cardiomegaly", "worse")]),
+        ("The heart is enlarged, as it was before.", [("cardiomegaly", "unchanged")]),
+        ("The tube has gone down the right main bronchus.", []),
+        ("Pneumonia, with a further film to prove clearing.", []),
         # States that look like changes.
         ("Increased interstitial markings.", []),
         ("Increased right basilar atelectasis.", [("atelectasis", "worse")]),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.findings import Polarity, Side, extract, extraction_name, load_lexicon, tokenize
+from vlscore.findings import Axis, Polarity, Side, extract, extraction_name, load_lexicon, tokenize
 
 LINES = (Path(__file__).parent / "data" / "wordings.jsonl").read_text(encoding="utf-8")
 WORDINGS = [json.loads(line) for line in LINES.splitlines()]
@@ -89,6 +89,15 @@ def test_a_removed_device_does_not_deny_the_finding_beside_it() -> None:
         ("The right lower lobe is collapsed.", {"atelectasis"}, set()),
         ("Surgical emphysema. Heart dilated.", {"subcutaneous_emphysema", "cardiomegaly"}, set()),
         ("T9 mildly compressed.", {"vertebral_deformity"}, set()),
+        ("The heart, likewise unaltered, is grossly enlarged.", {"cardiomegaly"}, set()),
+        ("CM outline nl. Ø PTX.", set(), {"cardiomegaly", "mediastinal_widening", "pneumothorax"}),
+        ("I don’t see any consolidation.", set(), {"consolidation"}),
+        ("No opacity that would suggest pneumonia.", set(), {"opacity", "pneumonia"}),
+        ("No significant abnormality.", set(), {"acute_abnormality"}),
+        # Words of a finding that mention none.
+        ("Fluid in the pleural cavity.", {"pleural_effusion"}, set()),
+        ("Rib fracture in the axillary line.", {"fracture"}, set()),
+        ("Limited by motion artifact.", set(), set()),
     ],
 )
 def test_styles_of_other_readers(text: str, stated: set[str], denied: set[str]) -> None:
@@ -133,3 +142,24 @@ def test_a_place_before_there_is_belongs_to_the_finding() -> None:
     text = "In the upper zone of the left lung there is a medium-sized rounded opacity today"
     (finding,) = extract(text).present
     assert (finding.side, finding.zones) == (Side.LEFT, ("upper zone",))
+
+
+def test_a_following_sentence_adds_size_and_place_to_a_finding() -> None:
+    found = extract("There is a nodule. It measures 9 mm and lies in the left upper lobe.")
+    (finding,) = found.present
+    assert (finding.side, finding.zones) == (Side.LEFT, ("upper lobe",))
+    assert [a.value for a in finding.on(Axis.SIZE)] == ["9"]
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [
+        # Two lobes of one lung are not both lungs.
+        ("Atelectasis of the middle and lower lobes.", None),
+        ("Atelectasis of the lower lobes.", Side.BILATERAL),
+        # The other side is only compared with.
+        ("The right dome of the diaphragm is raised compared with the left.", Side.RIGHT),
+    ],
+)
+def test_sides(text: str, side: Side | None) -> None:
+    assert extract(text).findings[0].side == side

@@ -24,7 +24,9 @@ _STATES = frozenset(
     )
 )
 #: What has only so resolved has improved.
-_PARTLY = frozenset(("nearly", "almost", "partially", "partly", "mostly", "incompletely"))
+_PARTLY = frozenset(
+    ("nearly", "almost", "partially", "partly", "mostly", "incompletely", "somewhat")
+)
 _DEGREES = frozenset(("slight", "mild", "moderate", "marked", "somewhat", "much"))
 _CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
 _UNITS = frozenset(("mm", "cm", "millimeter", "centimeter"))
@@ -33,7 +35,7 @@ _VERBS = frozenset(("is", "are", "appear", "appears", "seem", "seems", "look", "
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
 #: "Has gone down the bronchus" says where a tube is, not that it has gone.
-_INTO = frozenset(("down", "into", "in", "through", "past", "beyond", "to", "up"))
+_INTO = frozenset(("from", "down", "into", "in", "through", "past", "beyond", "to", "up"))
 _BECOME = frozenset(("become", "becoming", "became", "grown", "now", "further", "interval"))
 #: Words that may stand between "has" and the verb, besides adverbs in -ly.
 _BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never", "there", "again"))
@@ -63,9 +65,11 @@ def find_changes(
         removed from it.
     """
     simple = found.get("change", [])
-    if not simple and not _LAYERS & found.keys():
+    composed = list(_then_and_now(tokens))
+    if _LAYERS & found.keys():
+        composed += _composed(tokens, found, words)
+    if not simple and not composed:
         return []
-    composed = list(_composed(tokens, found, words)) if _LAYERS & found.keys() else []
     known = {(s.first, s.entry) for s in simple}
     composed = [c for c in composed if (c.first, c.entry) not in known]
     composed.sort(key=lambda m: (m.first, -m.last))
@@ -145,7 +149,9 @@ def _composed(
         have = _perfect(tokens, word)
         if have is not None:
             denied = any(tokens[p].form in ("not", "never") for p in range(have, word.first))
-            partly = any(tokens[p].form in _PARTLY for p in range(have, word.first))
+            partly = _follows(tokens, word, _PARTLY) or any(
+                tokens[p].form in _PARTLY for p in range(have, word.first)
+            )
             value = TemporalChange.IMPROVED if partly else word.entry
             yield _made(have, last, TemporalChange.UNCHANGED if denied else value)
         elif time is not None or (
@@ -155,7 +161,6 @@ def _composed(
     yield from _of_diseases(tokens, found, words)
     yield from _now_normal(tokens, found, earlier)
     yield from _measured(tokens, earlier)
-    yield from _then_and_now(tokens)
 
 
 def _of_diseases(

@@ -43,6 +43,27 @@ def severity(candidate, reference, patient=None):
         ("Normal.", "Hyperinflated lungs.", ("omitted_finding", "hyperinflation")),
         ("Normal.", "Scoliosis.", ("omitted_finding", "scoliosis")),
         ("Normal.", "Calcified granuloma.", ("omitted_finding", "granuloma")),
+        (
+            "The mediastinum has widened.",
+            "Clear lungs.",
+            ("false_comparison", "mediastinal widening"),
+        ),
+        (
+            "Healed fracture of the right 4th rib.",
+            "Healed fracture of the right seventh rib.",
+            ("wrong_location", "fracture"),
+        ),
+        (
+            "Compression of the sixth thoracic vertebra.",
+            "Compression of T12.",
+            ("wrong_location", "vertebral fracture"),
+        ),
+        (
+            "Effusions, right greater than left.",
+            "Bilateral effusions, larger on the left.",
+            ("wrong_location", "pleural effusion"),
+        ),
+        ("ET tube in place.", "ET tube and NG tube.", ("omitted_finding", "gastric tube")),
     ],
 )
 def test_each_category_is_named(candidate, reference, expected):
@@ -65,6 +86,17 @@ def test_each_category_is_named(candidate, reference, expected):
         ("Rule out pneumonia.", "Clear lungs."),
         ("Evaluate for effusion. Clear lungs.", "Clear lungs."),
         ("Perihilar opacities, suggestive of pulmonary edema.", "Pulmonary edema."),
+        ("Heart at the upper limit of normal.", "Borderline heart size."),
+        ("Calcified 8 mm nodule.", "Calcified granuloma of 8 mm."),
+        ("Fractures of ribs 5-7.", "Fractures of the fifth through seventh ribs."),
+        ("Pulmonary metastases.", "Pulmonary nodules."),
+        ("Sternal wires.", "Status post CABG."),
+        # Each device has the position that is said of it.
+        (
+            "Catheter tip at the brachiocephalic confluence and NG tube in the stomach.",
+            "NG tube in the stomach. Catheter tip at the brachiocephalic confluence.",
+        ),
+        ("The density represents a skin fold.", "Clear lungs."),
     ],
 )
 def test_the_same_in_other_words_is_no_error(candidate, reference):
@@ -214,3 +246,11 @@ def test_a_finding_at_two_places_is_two_findings():
 def test_a_finding_in_other_words_or_twice_is_one(candidate, reference, errors):
     judged = RuleJudge().judge(candidate, reference)
     assert sorted((str(e.category), e.finding) for e in judged.errors) == sorted(errors)
+
+
+def test_a_position_is_quoted_with_its_device():
+    (error,) = JUDGE.judge(
+        "Right port. Its tip lies in the right ventricle.", "Right port, tip in the SVC."
+    ).errors
+    assert error.category == "wrong_location"
+    assert error.candidate.words.endswith("in the right ventricle")
