@@ -94,6 +94,14 @@ def test_a_removed_device_does_not_deny_the_finding_beside_it() -> None:
         ("I don’t see any consolidation.", set(), {"consolidation"}),
         ("No opacity that would suggest pneumonia.", set(), {"opacity", "pneumonia"}),
         ("No significant abnormality.", set(), {"acute_abnormality"}),
+        # Reports that were translated into English.
+        (
+            "Focal darkening is determined. Effusion is not determined.",
+            {"opacity"},
+            {"pleural_effusion"},
+        ),
+        ("Pneumothorax, consolidation no.", set(), {"pneumothorax", "consolidation"}),
+        ("The volume of the lungs is reduced.", {"hypoinflation"}, set()),
         # Words of a finding that mention none.
         ("Fluid in the pleural cavity.", {"pleural_effusion"}, set()),
         ("Rib fracture in the axillary line.", {"fracture"}, set()),

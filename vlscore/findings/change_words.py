@@ -218,7 +218,10 @@ def earlier_times(
     ranges = [
         (m.first, m.last)
         for m in named
-        if words.denials.isdisjoint(t.form for t in tokens[max(0, m.first - 2) : m.first])
+        if not any(
+            t.form in words.denials and t.form != "not"
+            for t in tokens[max(0, m.first - 2) : m.first]
+        )
     ]
     for position in range(1, len(tokens)):
         if tokens[position - 1].form in words.before and (
