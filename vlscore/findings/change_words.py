@@ -41,8 +41,6 @@ _BECOME = frozenset(("become", "becoming", "became", "grown", "now", "further", 
 _BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never", "there", "again"))
 #: Tokens between a word of change and the earlier examination after it, or before it.
 _REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
-_REACH_OF_TIME = 3
-_NO_TIME = frozenset((".", ";", ":", ",", "and", "but", "with"))
 _WISHED, _REACH_OF_DISEASE = 4, 5
 _NEW_CLAUSE = frozenset(
     (*_STOPS, "and", "with", "no", "without", "is", "are", "but", "heart", "lung")
@@ -77,12 +75,7 @@ def find_changes(
     for match in composed:
         if not kept or match.first >= kept[-1].last:
             kept.append(match)
-    earlier = earlier_times(tokens, found.get("earlier", ()), words)
-    kept += [
-        _with_time(tokens, s, earlier)
-        for s in simple
-        if not any(s.first < c.last and c.first < s.last for c in kept)
-    ]
+    kept += [s for s in simple if not any(s.first < c.last and c.first < s.last for c in kept)]
     kept = [_denied(tokens, m, words) for m in kept if not _is_wished(tokens, m, words)]
     kept.sort(key=lambda m: m.first)
     unseen = [c for c in composed if c.entry == TemporalChange.NEW]
@@ -91,15 +84,6 @@ def find_changes(
     if "severity" in found:
         found["severity"] = [s for s in found["severity"] if not _moves(tokens, s, kept, words)]
     return kept
-
-
-def _with_time(tokens: Sequence[Token], change: Match, earlier: Sequence[tuple[int, int]]) -> Match:
-    """Return a change with the earlier time right behind it: "decreased in size since June"."""
-    for first, last in earlier:
-        between = (tokens[p].form for p in range(change.last, first))
-        if 0 <= first - change.last <= _REACH_OF_TIME and _NO_TIME.isdisjoint(between):
-            return change._replace(last=last)
-    return change
 
 
 def _uncover(found: dict[str, list[Match]], layer: str, changes: Sequence[Match]) -> None:
