@@ -18,7 +18,7 @@ from vlscore.encoders.models.chexzero import CanvasPipeline
 from vlscore.encoders.models.convirt import StretchPipeline
 from vlscore.encoders.models.medclip import SquareCanvasPipeline
 from vlscore.encoders.models.openclip_parts import OpenClipPipeline
-from vlscore.encoders.models.small import SquarePipeline
+from vlscore.encoders.models.small import EqualisedPipeline, SquarePipeline
 from vlscore.errors import UnreadableImage
 
 PIPELINES: list[ImagePipeline] = [
@@ -75,6 +75,23 @@ def test_a_strip_is_refused_before_a_square_of_gigabytes(
     strip = Radiograph(np.zeros(size, np.float32), Provenance("array", 8), name="image")
     with pytest.raises(UnreadableImage, match=f"image: {width}×{height} pixels are too elongated"):
         pipeline(strip)
+
+
+@pytest.mark.parametrize("size", [(300, 500), (64, 64)])
+def test_equalised_pixels_do_not_depend_on_exposure(size: tuple[int, int]) -> None:
+    """A square is shrunk alike whatever its shape, and a rising curve changes no order of greys."""
+    height, width = size
+    rows, columns = np.mgrid[0 : 1 : height * 1j, 0 : 1 : width * 1j].astype(np.float32)
+    pipeline = EqualisedPipeline(64)
+    shown = rows**2 * 0.6 + columns * 0.4
+    found, darker = (
+        pipeline(Radiograph(pixels, Provenance("array", 8), name="image"))
+        for pixels in (shown, shown**2)
+    )
+    assert found.shape == (1, 64, 64)
+    assert abs(found - darker).max() < 0.1
+    ranks = found.flatten().argsort().argsort() / 64**2
+    assert np.corrcoef(ranks, found.flatten())[0, 1] > 0.999
 
 
 def test_the_authors_way_logs_nothing_of_a_header(

@@ -39,9 +39,11 @@ def test_the_contract_holds_where_vectors_have_any_length(style: str) -> None:
     check_encoder(ready(make(style)))
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_a_round_trip_changes_nothing(style: str, tmp_path: Path) -> None:
-    encoder = ready(make(style))
+@pytest.mark.parametrize(
+    ("style", "pixels"), [*((style, "padded") for style in STYLES), ("convirt", "equalised")]
+)
+def test_a_round_trip_changes_nothing(style: str, pixels: str, tmp_path: Path) -> None:
+    encoder = ready(make(style, pixels=pixels))
     encoder.save(tmp_path / "encoder", {"C": 1.5, "C_source": "a test", "objective": style})
     again = load_encoder("small", weights=tmp_path / "encoder")
     assert (again.card.C, again.card.C_source) == (1.5, "a test")
@@ -133,6 +135,7 @@ def test_words_that_training_never_showed_say_nothing_of_their_own() -> None:
         ('{"settings": {"dim": -3}}', "sizes are whole numbers"),
         ('{"settings": {"channels": [1, 2, "a"]}}', "is no card of a small encoder"),
         ('{"settings": {"side": 100}}', "multiple of 32"),
+        ('{"settings": {"pixels": "sharp"}}', "pixels is one of padded"),
         ('{"settings": {}, "C": "large"}', "C is 'large'"),
         ('{"settings": {}, "notes": "none"}', "notes is 'none'"),
         ('{"settings": {"dim": 32}}', "does not fit SmallEncoder"),

@@ -127,5 +127,6 @@ def config_of(
         "style": start.style,
         "side": start.side,
         "reading": start.reading,
+        "pixels": start.pixels,
         **asdict(settings),
     }

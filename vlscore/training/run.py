@@ -190,7 +190,7 @@ class _TrainingTask:
             "encoder": start.name,
             "weights_digest": None if self.loaded is None else self.loaded.weights_digest,
             "image_weights": None if images is None else tensors_digest(image_tensors(str(images))),
-            **{name: getattr(start, name) for name in ("style", "side", "reading")},
+            **{name: getattr(start, name) for name in ("style", "side", "reading", "pixels")},
         }
 
     def result(self) -> TrainingRun:

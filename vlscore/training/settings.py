@@ -40,6 +40,8 @@ class Start:
             --image-weights. Default: 128.
         reading: What the report tower of a new small encoder reads: words, or findings. Default:
             words.
+        pixels: Images of a new small encoder: padded to squares; or equalised: stretched, with
+            equalised grey levels. Default: padded.
 
     Raises: InvalidSetting if settings contradict each other.
     """
@@ -51,9 +53,10 @@ class Start:
     style: str | None = None
     side: int | None = None
     reading: str | None = None
+    pixels: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("style", "side", "reading", "image_weights"):
+        for name in ("style", "side", "reading", "pixels", "image_weights"):
             if getattr(self, name) is not None and not self.is_small:
                 raise InvalidSetting(
                     f"{name} (--{name.replace('_', '-')}) is of a new small encoder; {self.name} "
@@ -77,7 +80,8 @@ class Start:
     def small_settings(self) -> dict[str, Any]:
         """Return the fields of SmallSettings that are set for a new small encoder."""
         trunk = None if self.image_weights is None else "efficientnet-lite0"
-        options = {"side": self.side, "trunk": trunk, "reading": self.reading}
+        options = {"side": self.side, "trunk": trunk}
+        options |= {"reading": self.reading, "pixels": self.pixels}
         return {name: value for name, value in options.items() if value is not None}
 
     @property
@@ -110,11 +114,11 @@ class TrainingSettings:
         frozen_norms: Do not change the statistics of batch norms: for small batches, and where the
             training starts from a checkpoint. If they change, a pair's vector depends on its
             micro-batch, as in the authors' code of the published layouts.
-        augmentation: Augmentation of images: none, light, or the name of a paper. Nothing mirrors
-            an image, so left stays left.
+        augmentation: Augmentation of images: none, light, hospitals, or a paper's name. No image
+            is mirrored.
         sentences: Sentences that are read: all, in random order (shuffled), or one in each epoch.
         findings_weight: Weight of the findings extracted from the reports, as a second aim of both
-            towers, for a few thousand pairs; see `vlscore.training.objectives.finding_labels`.
+            towers, for a few thousand pairs.
         validation_share: Share of the studies held out, without --validation.
         validate_every: Epochs between validations.
         select: Weights that are the result: best by recall of the validation pairs (mean of R@1, 5,

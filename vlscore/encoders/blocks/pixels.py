@@ -152,6 +152,19 @@ def padded_square(radiograph: Radiograph, side: int) -> "Tensor":
     return torch.from_numpy(cv2.resize(square, (side, side), interpolation=cv2.INTER_AREA))
 
 
+def equalised_square(radiograph: Radiograph, side: int) -> "Tensor":
+    """Stretch to a square, shrink by area, and equalise the histogram: (side, side) float32.
+
+    All grey levels are then equally frequent, so that exposure and window of a machine matter less.
+    Levels are from 0 to 255.
+    """
+    import cv2
+    import torch
+
+    grey = cv2.resize(radiograph.to_uint8(), (side, side), interpolation=cv2.INTER_AREA)
+    return torch.from_numpy(cv2.equalizeHist(grey).astype(np.float32))
+
+
 def standardise(pixels: "Tensor") -> "Tensor":
     """Scale each (..., height, width) to mean 0 and standard deviation 1; constant images to 0."""
     mean = pixels.mean(dim=(-2, -1), keepdim=True)

@@ -21,7 +21,7 @@ from vlscore.core import atomic_write, from_plain, resource_path, write_json
 from vlscore.data import Radiograph
 from vlscore.encoders.base import ImageFeatures, JointEncoder, ReportFeatures, Tokens
 from vlscore.encoders.blocks.convolutional import CHANNELS, STRIDE, EfficientNetLite
-from vlscore.encoders.blocks.pixels import padded_square, standardise
+from vlscore.encoders.blocks.pixels import equalised_square, padded_square, standardise
 from vlscore.encoders.blocks.small_towers import (
     ImageHead,
     ImageTrunk,
@@ -101,6 +101,8 @@ class SmallSettings:
         trunk: network of the image tower: one of TRUNKS.
         lateral: whether lateral views have a head of their own, after the same trunk.
         reading: what the report tower reads, a key of READINGS: words, or extracted findings.
+        pixels: a key of PIXELS: padded to a square; or stretched to one, with grey levels
+            equalised, which makes images of different machines more alike.
 
     Raises: InvalidSetting.
     """
@@ -114,6 +116,7 @@ class SmallSettings:
     trunk: str = "plain"
     lateral: bool = False
     reading: str = "words"
+    pixels: str = "padded"
 
     def __post_init__(self) -> None:
         if not isinstance(self.style, str) or self.style not in STYLES:
@@ -127,6 +130,8 @@ class SmallSettings:
             raise InvalidSetting(f"trunk is one of {', '.join(TRUNKS)}, not {self.trunk!r}")
         if self.reading not in READINGS:
             raise InvalidSetting(f"reading is one of {', '.join(READINGS)}, not {self.reading!r}")
+        if self.pixels not in PIXELS:
+            raise InvalidSetting(f"pixels is one of {', '.join(PIXELS)}, not {self.pixels!r}")
         least = 2 * TRUNKS[self.trunk]
         if self.side % least or self.width % 4:
             raise InvalidSetting(
@@ -145,6 +150,17 @@ class SquarePipeline(ImagePipeline):
         return standardise(padded_square(radiograph, self.side))[None]
 
 
+class EqualisedPipeline(SquarePipeline):
+    """Stretch to a square, shrink by area, equalise grey levels, standardise."""
+
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        return standardise(equalised_square(radiograph, self.side))[None]
+
+
+# How an image becomes a square.
+PIXELS = {"padded": SquarePipeline, "equalised": EqualisedPipeline}
+
+
 class SmallEncoder(JointEncoder):
     """A plain convolutional network, and a transformer layer that reads sentence by sentence.
 
@@ -161,7 +177,7 @@ class SmallEncoder(JointEncoder):
         self.settings = settings
         self.style = STYLES[settings.style]
         self.tokenizer = READINGS[settings.reading](words)
-        self.image_pipeline = SquarePipeline(settings.side)
+        self.image_pipeline = PIXELS[settings.pixels](settings.side)
         self.has_lateral_tower = settings.lateral
         places, channels = settings.side // TRUNKS[settings.trunk], settings.channels[-1]
         if settings.trunk == "plain":
