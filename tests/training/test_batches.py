@@ -1,16 +1,20 @@
 """Batches: an order that the seed decides, shared by processes, each image changed by chance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.training import TrainingSettings
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.minibatches import BatchSource, reworded
 from vlscore.training.processes import TrainingProcesses
+from vlscore.training.training_pairs import prepare
 
 ROWS = np.arange(20)
 
@@ -50,6 +54,17 @@ def test_plain_batches_are_not_changed(pairs):
     assert torch.equal(found.pixels, without.plain(np.array([3, 1])).pixels)
     changed = next(_source(pairs).training(0, 1))
     assert not torch.equal(changed.pixels, without.plain(changed.rows).pixels)
+
+
+def test_some_lateral_images_are_left_out_in_training_alone(lateral_table, tmp_path):
+    pairs = prepare(opened(lateral_table, views="frontal+lateral"), tmp_path)
+    source = replace(_source(pairs, augmentation="hospitals"), lateral=True)
+    assert source.plain(ROWS).has_lateral.tolist() == pairs.has_lateral[ROWS].tolist()
+    batches = list(source.training(0, 60))
+    there = np.concatenate([pairs.has_lateral[batch.rows] for batch in batches])
+    drawn = np.concatenate([batch.has_lateral.numpy() for batch in batches])
+    assert not drawn[~there].any()
+    assert abs(drawn[there].mean() - 0.7) < 0.15
 
 
 def test_an_error_of_a_batch_comes_out(pairs, monkeypatch):

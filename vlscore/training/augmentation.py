@@ -27,6 +27,9 @@ class Augmentation:
         zoom: smallest and largest change of scale.
         brightness, contrast: largest change of the factor, as 0.4 for 0.6 to 1.4.
         blur: largest deviation of a Gaussian blur in pixels; the least is 0.1.
+        stretch: largest change of the ratio of width and height, as 0.2 for 1 / 1.2 to 1.2.
+        shading: largest change of brightness from the middle to an edge, as 0.3 for 0.7 to 1.3.
+        frontal_alone: share of the studies of both views whose lateral image is left out.
     """
 
     name: str
@@ -38,13 +41,16 @@ class Augmentation:
     brightness: float = 0.0
     contrast: float = 0.0
     blur: float = 0.0
+    stretch: float = 0.0
+    shading: float = 0.0
+    frontal_alone: float = 0.0
 
     def __call__(self, grey: Grey, generator: np.random.Generator) -> Grey:
         """Change (height, width) grey levels; the result has the same shape."""
         import cv2
 
-        drawn = generator.uniform(-1, 1, 8)
-        if self.crop < 1 or self.rotation or self.shift or self.zoom != (1, 1):
+        drawn = generator.uniform(-1, 1, 11)
+        if self.crop < 1 or self.rotation or self.shift or self.stretch or self.zoom != (1, 1):
             matrix = self._map(grey.shape[0], grey.shape[1], drawn)
             grey = cv2.warpAffine(grey, matrix, grey.shape[::-1], flags=cv2.INTER_LINEAR)  # type: ignore[assignment]
         if self.brightness or self.contrast:
@@ -53,6 +59,10 @@ class Augmentation:
             mean = (1 + self.brightness * drawn[5]) * float(grey.mean())
             changed = grey * factor + mean * (-self.contrast * drawn[6])
             grey = np.clip(np.rint(changed), 0, 255).astype(np.uint8)
+        if self.shading:
+            rows, columns = (np.linspace(-1, 1, length, dtype=np.float32) for length in grey.shape)
+            factor = 1 + self.shading * (drawn[9] * rows[:, None] + drawn[10] * columns) / 2
+            grey = np.clip(np.rint(grey * factor), 0, 255).astype(np.uint8)
         if self.blur:
             deviation = 0.1 + (self.blur - 0.1) * (drawn[7] + 1) / 2
             grey = cv2.GaussianBlur(grey, (0, 0), deviation)  # type: ignore[assignment]
@@ -66,6 +76,7 @@ class Augmentation:
         scale = share**-0.5 * (smallest + (largest - smallest) * (drawn[4] + 1) / 2)
         angle = np.deg2rad(self.rotation * drawn[3])
         turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        turn *= (1 + self.stretch) ** (drawn[8] * np.array([[0.5], [-0.5]]))
         # From the middle of the first pixel to the middle of the last.
         length = np.array([width, height]) - 1
         centre = length / 2
@@ -86,6 +97,20 @@ AUGMENTATIONS.register(
         rotation=5,
         brightness=0.1,
         contrast=0.1,
+    )
+)
+AUGMENTATIONS.register(
+    Augmentation(
+        "hospitals",
+        "ours: as much as other machines and positions change images, for images from elsewhere",
+        crop=0.7,
+        rotation=10,
+        brightness=0.2,
+        contrast=0.2,
+        blur=1.0,
+        stretch=0.2,
+        shading=0.3,
+        frontal_alone=0.3,
     )
 )
 AUGMENTATIONS.register(
