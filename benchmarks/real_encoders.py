@@ -30,6 +30,9 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
 - Learning curve: the same settings with 1/8, 1/4 and 1/2 of the training pairs, the same number
   of steps per pair.
 
+HOSPITALS are encoders for images of other hospitals, which real_claims.py trains and measures.
+Their settings were chosen on "choose" and on the NIH images of that script.
+
 The manual coding is used for probes and as the truth, never in training. `findings` means the
 setting findings_weight: findings that `vlscore.findings` extracts from the training reports.
 Intervals: 95 %, bootstrap over studies.
@@ -112,7 +115,8 @@ SETTINGS: dict[str, Any] = {
 class Recipe:
     """One training: what differs from SETTINGS, and the share of the training pairs.
 
-    `views`, `reading` and `side` are those of `vlscore train`; `imagenet`: whether the image tower
+    `views`, `reading`, `side` and `pixels` are those of `vlscore train`; `stored`: the shorter side
+    of the stored images, where it is not that of `RealData`; `imagenet`: whether the image tower
     starts from the weights that `IMAGENET` has.
     """
 
@@ -123,6 +127,8 @@ class Recipe:
     views: str = FRONTAL
     reading: str = "words"
     side: int = SIDE
+    pixels: str | None = None
+    stored: int | None = None
     imagenet: bool = False
     seeds: int = len(SEEDS)
 
@@ -158,6 +164,19 @@ FINAL = {
 }
 # The images for these are stored with more pixels.
 SIDES = {224: (256, Recipe("convirt", "convirt", side=224))}
+# For images of other hospitals, two seeds each; real_claims.py trains them into WORK/hospitals.
+_HOSPITALS = replace(
+    _FROM_IMAGENET,
+    changes={**_FROM_IMAGENET.changes, "augmentation": "hospitals", "findings_weight": 1.0},
+    side=192,
+    pixels="equalised",
+    stored=256,
+    seeds=2,
+)
+HOSPITALS = {
+    "findings": replace(_HOSPITALS, reading="findings"),
+    "words": replace(_HOSPITALS, changes={**_HOSPITALS.changes, "loaded_rate": 0.3, "epochs": 10}),
+}
 CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
 
 
@@ -166,6 +185,7 @@ CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0
 
 def fit(data: RealData, recipe: Recipe, out: Path, seed: int) -> Path:
     """Train one encoder into `out` unless it is there; return `out`."""
+    data = replace(data, side=recipe.stored or data.side)
     table = data.table(TRAIN) if recipe.share == 1 else _subset(data, recipe.share)
     return fit_table(data, recipe, out, seed, table, data.table(CHOOSE))
 
@@ -192,6 +212,7 @@ def fit_table(
             side=recipe.side,
             image_weights=imagenet_weights() if recipe.imagenet else None,
             reading=None if recipe.reading == "words" else recipe.reading,
+            pixels=recipe.pixels,
         ),
         validation=data.preparation(CHOOSE, held, recipe.views),
         execution=Execution(data.work / name, device="cpu", keep_seconds=60),
