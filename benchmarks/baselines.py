@@ -23,6 +23,7 @@ with FOLDER/iu/studies.jsonl, FOLDER/iu/images and FOLDER/generated/*.jsonl
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -183,10 +184,11 @@ def _compared(title: str, note: str, systems: list[str], place: Path) -> TextTab
         for name in COLUMNS.values():
             value = measured.loc[name, system]
             low, high = value["value.low"], value["value.high"]
-            cells.append(f"{value['value']:.3f} [{low:.3f}, {high:.3f}]")
+            interval = "-" if math.isnan(low) else f"{low:.3f}, {high:.3f}"
+            cells.append(f"{value['value']:.3f} [{interval}]")
         rows.append((system, *cells))
     caption = (
-        "In brackets: 95 % bootstrap intervals over studies. Higher is better in every column."
+        "In brackets: 95 % bootstrap intervals over studies, where there is one. Higher is better."
     )
     return TextTable(f"{title}: {note}", ("system", *COLUMNS), tuple(rows), caption)
 

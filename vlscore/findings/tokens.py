@@ -292,6 +292,7 @@ class PhraseTrie:
             for layer, (last, entries) in longest.items():
                 if first >= taken.get(layer, 0):
                     taken[layer] = last
+                    # A phrase without an entry names no finding, and hides the names in it.
                     if layer == "mention" and entries[0] is None:
                         continue
                     matches = found.setdefault(layer, [])

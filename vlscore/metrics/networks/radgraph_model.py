@@ -11,6 +11,7 @@
 """
 
 import re
+import shutil
 import tarfile
 import tempfile
 import zlib
@@ -73,14 +74,22 @@ def read_radgraph(path: Path) -> RadGraphFiles:
 
 def _unpack(archive: Path, folder: Path) -> None:
     """Copy the files that are read, and only ordinary ones, out of an archive."""
+    (folder / "vocabulary").mkdir()
     try:
         with tarfile.open(archive, "r:gz") as tar:
-            for member in filter(tarfile.TarInfo.isreg, tar):
+            for member in tar:
                 name = PurePosixPath(member.name).name
                 if name.endswith((_ENTITIES, _RELATIONS)):
-                    tar.extract(member.replace(name=f"vocabulary/{name}"), folder, filter="data")
+                    target = folder / "vocabulary" / name
                 elif name in (CONFIG, WEIGHTS):
-                    tar.extract(member.replace(name=name), folder, filter="data")
+                    target = folder / name
+                else:
+                    continue
+                # The bytes alone are copied: Python before 3.11.4 has no safe way to unpack.
+                source = tar.extractfile(member) if member.isreg() else None
+                if source is not None:
+                    with source, target.open("wb") as copy:
+                        shutil.copyfileobj(source, copy)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise UnsafeCheckpoint(f"{archive} is damaged: {error}; download it again") from None
     if missing := [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]:
