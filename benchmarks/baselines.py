@@ -23,7 +23,6 @@ with FOLDER/iu/studies.jsonl, FOLDER/iu/images and FOLDER/generated/*.jsonl
 
 import argparse
 import json
-import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +36,7 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import BaselineSettings, ComparisonSettings, baseline, compare
 from vlscore.evaluation.baselines.baseline_base import TRAIN, find_baseline
 from vlscore.metrics import Scorer
-from vlscore.stats import TextTable, markdown
+from vlscore.stats import TextTable, interval, interval_in, markdown
 
 METRICS = "bleu-1,bleu-4,rouge-l,cider-d,findings-f1,mirqi,judge"
 # Column of the result -> the number of `vlscore compare`.
@@ -182,10 +181,7 @@ def _compared(title: str, note: str, systems: list[str], place: Path) -> TextTab
     for system in run.frame("texts")["system"]:
         cells = []
         for name in COLUMNS.values():
-            value = measured.loc[name, system]
-            low, high = value["value.low"], value["value.high"]
-            interval = "-" if math.isnan(low) else f"{low:.3f}, {high:.3f}"
-            cells.append(f"{value['value']:.3f} [{interval}]")
+            cells.append(interval(interval_in(measured.loc[name, system], "value")))
         rows.append((system, *cells))
     caption = (
         "In brackets: 95 % bootstrap intervals over studies, where there is one. Higher is better."

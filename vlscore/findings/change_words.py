@@ -41,6 +41,8 @@ _BECOME = frozenset(("become", "becoming", "became", "grown", "now", "further", 
 _BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never", "there", "again"))
 #: Tokens between a word of change and the earlier examination after it, or before it.
 _REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
+#: Tokens from one measurement to the next.
+_REACH_OF_SIZE = 5
 _WISHED, _REACH_OF_DISEASE = 4, 5
 _NEW_CLAUSE = frozenset(
     (*_STOPS, "and", "with", "no", "without", "is", "are", "but", "heart", "lung")
@@ -199,13 +201,12 @@ def earlier_times(
     tokens: Sequence[Token], named: Sequence[Match], words: ChangeWords
 ) -> list[tuple[int, int]]:
     """Return the token ranges that name an earlier examination or time."""
+    # "No prior study" names none; "not on the prior study" does.
+    denials = words.denials - {"not"}
     ranges = [
         (m.first, m.last)
         for m in named
-        if not any(
-            t.form in words.denials and t.form != "not"
-            for t in tokens[max(0, m.first - 2) : m.first]
-        )
+        if denials.isdisjoint(t.form for t in tokens[max(0, m.first - 2) : m.first])
     ]
     for position in range(1, len(tokens)):
         if tokens[position - 1].form in words.before and (
@@ -353,7 +354,7 @@ def _then_and_now(tokens: Sequence[Token]) -> Iterator[Match]:
         (begin, before), (middle, now) = number_before(tokens, one), number_before(tokens, other)
         then = tokens[one + 1].form in _THEN
         grown = begin > 0 and tokens[begin - 1].form == "from" and tokens[one + 1].form == "to"
-        if tokens[one].form != tokens[other].form or middle - one > _REACH_OF_UNSEEN:
+        if tokens[one].form != tokens[other].form or middle - one > _REACH_OF_SIZE:
             continue
         if (then or grown) and before and now and before != now:
             value = TemporalChange.WORSE if now > before else TemporalChange.IMPROVED

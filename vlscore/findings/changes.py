@@ -135,7 +135,7 @@ def _of_sentence(
         for attribute in finding.on(Axis.CHANGE):
             free.pop(attribute._replace(inherited=False), None)
         if finding.status is not Status.CURRENT or (
-            _is_denied(finding, change) and not _is_granted(text, finding, own[-1].span)
+            _is_denied(finding, change) and not _is_conceded(text, finding, own[-1].span)
         ):
             continue
         if finding.polarity is Polarity.UNCERTAIN and own[0].span.end <= finding.span.start:
@@ -178,8 +178,11 @@ def _is_denied(finding: Finding, change: TemporalChange) -> bool:
     return finding.polarity is Polarity.NEGATIVE and change is not TemporalChange.RESOLVED
 
 
-def _is_granted(text: str, finding: Finding, change: Span) -> bool:
-    """Return whether a change follows a denial: "not enlarged, although it has grown"."""
+def _is_conceded(text: str, finding: Finding, change: Span) -> bool:
+    """Return whether a word such as "although" separates a change from the finding before it.
+
+    "The heart is not enlarged, although it has grown": the denial does not reach the change.
+    """
     between = text[finding.span.end : change.start].lower().split()
     return not _CONCESSIONS.isdisjoint(between)
 

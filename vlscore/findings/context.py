@@ -220,7 +220,11 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
 
 
 def _reaches(scope: Scope, first: int, last: int) -> bool:
-    """Return whether a scope holds tokens; a denial holds its own ("no significant finding")."""
+    """Return whether a scope contains the tokens [first, last).
+
+    A denial before a finding also denies a finding that is named by its own last words, as in "no
+    significant abnormality".
+    """
     rule = scope.trigger.entry
     begin = scope.trigger.first if rule.effect == "negated" and rule.forward else scope.first
     return begin <= first and last <= scope.last

@@ -123,8 +123,10 @@ class BatchSource:
         lateral, has_lateral = pixels[:0], None
         if self.lateral:
             there = self.pairs.has_lateral[own]
-            if epoch is not None:
-                there = there & [self._reads_lateral(int(pair), epoch) for pair in own]
+            alone = AUGMENTATIONS.find(self.settings.augmentation).frontal_alone
+            if epoch is not None and alone:
+                drawn = [self._chance(epoch, int(pair), 4).random() for pair in own]
+                there = there & (np.array(drawn) >= alone)
             has_lateral = torch.from_numpy(there)
             found = [self._pixels(pair, epoch, 1) for pair in own[has_lateral.numpy()]]
             lateral = torch.stack(found) if found else lateral
@@ -156,10 +158,6 @@ class BatchSource:
             change = AUGMENTATIONS.find(self.settings.augmentation)
             grey = change(grey, self._chance(epoch, pair, view))
         return self.encoder.preprocess(as_radiograph(grey, self.pairs.ids[pair]))
-
-    def _reads_lateral(self, pair: int, epoch: int) -> bool:
-        alone = AUGMENTATIONS.find(self.settings.augmentation).frontal_alone
-        return bool(self._chance(epoch, pair, 4).random() >= alone)
 
     def _copies_of(self, pair: int, epoch: int | None) -> list[Copy]:
         if self.copies is None:

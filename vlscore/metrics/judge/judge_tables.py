@@ -90,7 +90,7 @@ class JudgeTables:
         coarser: (coarser concept, exact concept) -> credit in (0, 1).
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
         repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
-        anywhere: those that are one finding even where the sentences name no place.
+        anywhere: those that are one finding wherever it is, unless a sentence names a side.
         levels: zone -> places of families that exclude each other ("level upper").
         kin: pairs of concepts that are taken for each other, in both orders.
         positions: phrases of positions, in the layer "position".
@@ -199,6 +199,10 @@ def _relations(
     return coarser, signs, frozenset(kin)
 
 
+def _pairs(entries: Iterable[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
+    return frozenset((entry["name"], exact) for entry in entries for exact in entry["of"])
+
+
 def _levels(families: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
     """Return the places of each zone: its family and its level."""
     levels: dict[str, tuple[str, ...]] = {}
@@ -255,18 +259,8 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             refined={name: tuple(each) for name, each in refined.items()},
             coarser=coarser,
             signs=frozenset(signs | coarser.keys()),
-            repeated=frozenset(
-                (entry["name"], exact)
-                for entry in relations["coarser"]
-                if entry.get("across", True)
-                for exact in entry["of"]
-            ),
-            anywhere=frozenset(
-                (entry["name"], exact)
-                for entry in relations["coarser"]
-                if entry.get("anywhere", False)
-                for exact in entry["of"]
-            ),
+            repeated=_pairs(e for e in relations["coarser"] if e.get("across", True)),
+            anywhere=_pairs(e for e in relations["coarser"] if e.get("anywhere", False)),
             levels=_levels(places["levels"]),
             kin=kin,
             positions=_positions(places["position"]),

@@ -283,11 +283,9 @@ class _ReportComparison:
             named = [naming for naming, _ in names]
             if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
                 continue
-            if _is_sign_of(statement, self._reference, tables):
-                continue
             if statement.concept in named_already or (statement.doubtful and named):
                 continue
-            if _is_borderline(statement, self._reference):
+            if _is_implied(statement, self._reference, tables):
                 continue
             named_already.add(statement.concept)
             if Naming.MORE_EXACT in named:
@@ -324,9 +322,7 @@ class _ReportComparison:
             if statement.concept in named_already:
                 continue
             named_already.add(statement.concept)
-            if _is_sign_of(statement, self._candidate, tables) or _is_borderline(
-                statement, self._candidate
-            ):
+            if _is_implied(statement, self._candidate, tables):
                 continue
             if Naming.COARSER in named:
                 grade = milder(grade, 1, "named less exactly")
@@ -374,6 +370,11 @@ class _ReportComparison:
             for denial in self._candidate.findings.denying(name):
                 return Quote(denial.span.of(self._candidate.text), denial.span)
         return None
+
+
+def _is_implied(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
+    """Return whether a report says the same without naming the finding."""
+    return _is_sign_of(statement, report, tables) or _is_borderline(statement, report)
 
 
 def _is_borderline(statement: Statement, other: ReportStatements) -> bool:

@@ -13,6 +13,7 @@ from vlscore.findings import (
     ReportFindings,
     Sentence,
     SeverityLevel,
+    Side,
     Span,
     Status,
     TemporalChange,
@@ -45,6 +46,7 @@ _GREATER = re.compile(
     rf"|\b{_MORE}\s(?:so\s)?(?:on|at|in)\sthe\s(?P<on>left|right)\b",
     re.IGNORECASE,
 )
+#: Between the first and the last rib of a range.
 _TO = re.compile(r"-|\bto\b|\bthrough\b", re.IGNORECASE)
 _BOTH = frozenset(("left", "right"))
 #: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
@@ -56,7 +58,9 @@ _LINK = re.compile(
 )
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
+#: Beginning of a sentence about all findings before it.
 _SUMS_UP = re.compile(r"(?:the |these )?(?:findings?|appearances?)\b", re.IGNORECASE)
+#: Words before several findings of which any may be there.
 _DIFFERENTIAL = re.compile(r"\b(?:differential|considerations? include|ddx)\b", re.IGNORECASE)
 #: Concept of shadows that are no finding of the patient.
 _HARMLESS = "shadow"
@@ -65,7 +69,8 @@ _NO_GRADES = frozenset(("number", "age"))
 #: Words whose singular states that there is one, and the rank of "single".
 _ONE = ("granuloma", "nodule", "mass")
 _SINGLE = 1
-#: Words between two findings of which one is there; "c/w" and "w/" are none.
+#: What stands between two findings of which one is there: a word, a mask (XXXX) for it, or nothing
+#: where words are stuck together. "c/w" and "w/" are no such words.
 _OR = re.compile(r"\b(?:or|versus|vs|and/or|andor)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$|^$", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
 _END = re.compile(r"[.;]\s")
@@ -310,8 +315,9 @@ def _position(
 ) -> tuple[Position, Span] | None:
     """Return the first position that is said of a device, and its words; None without one.
 
-    It is named between the device and the next one, or, for the last, in a next sentence about its
-    tip; else in the sentence of several devices that share it.
+    The words from the device to the next finding are searched first, for the last device with the
+    next sentence, if that is about its tip. Without a position there, it is the first one of the
+    sentence, which several devices then share.
     """
     start, end = sentence.span
     later = [f.span.start for f in sentence.findings if f.span.start > finding.span.end]
@@ -355,7 +361,7 @@ def _ribs(text: str, line: Span, finding: Finding) -> frozenset[str]:
 
 def _greater_side(text: str, line: Span, finding: Finding) -> frozenset[str]:
     """Return "greater left" or "greater right" for a finding of both sides, where one has more."""
-    if finding.side is None or str(finding.side) != "bilateral":
+    if finding.side is not Side.BILATERAL:
         return frozenset()
     match = _GREATER.search(text, *line)
     if match is None:
