@@ -3,6 +3,7 @@
 import pytest
 
 from vlscore.claims import claims_of, finding_of_label, labels_of
+from vlscore.claims.claim import group_of
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,11 @@ def test_claims(report, claims):
     ]
     assert " / ".join(found) == claims
     assert [c.needs_prior for c in claims_of(report)] == ["worse" in c for c in found]
+
+
+def test_groups_are_chexperts_labels_of_another_name():
+    assert group_of("infiltrate") == "lung opacity"
+    assert {group_of(name) for name in ("lung opacity", "edema", "nodule, left", "rash")} == {None}
 
 
 def test_spans_are_the_words():

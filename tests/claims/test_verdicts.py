@@ -193,6 +193,31 @@ def test_words_alone_are_evidence_for_a_finding_too_rare_to_fit():
     assert 1 - test.labels["clear"][supported].mean() <= 0.2
 
 
+def test_a_finding_of_a_group_is_drawn_to_the_groups_weights():
+    """Three infiltrates, and two hundred lung opacities that look alike."""
+    rng = np.random.default_rng(0)
+    opacity = (rng.random(1000) < 0.2).astype(float)
+    vectors = rng.normal(size=(1000, 8))
+    vectors[:, 0] += 2 * opacity
+    infiltrate = np.zeros(1000)
+    infiltrate[np.flatnonzero(opacity)[:3]] = 1
+    labels = np.column_stack([infiltrate, opacity])
+
+    def correlation(**groups):
+        scores = fit_probes(vectors, labels, None, 0.3, 3, **groups)(vectors)
+        return np.corrcoef(scores[:, 0], vectors[:, 0])[0, 1]
+
+    assert correlation(groups={0: 1}) > 0.95 > correlation()
+    # Other opacities are no counter-examples of an infiltrate: they do not count.
+    labels[opacity == 1, 0] = np.nan
+    labels[np.flatnonzero(infiltrate), 0] = 1
+    unknown, counted = (
+        fit_probes(vectors, each, None, 0.3, 3, {0: 1})
+        for each in (labels, np.column_stack([infiltrate, opacity]))
+    )
+    assert np.allclose(unknown.weights, counted.weights, atol=1e-6)
+
+
 def test_the_regression_minimises_its_loss():
     """PyTorch's own loss and gradient at the solution, where the gradient is 0."""
     cases = images(3, 300)

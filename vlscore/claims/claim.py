@@ -18,6 +18,7 @@ from vlscore.findings import (
     TemporalChange,
     chexpert_labels,
     extract,
+    load_lexicon,
 )
 
 #: Changes that an image can show with an earlier one.
@@ -84,6 +85,17 @@ def _claims(finding: Finding) -> Iterator[Claim]:
 def plain_name(observation: str) -> str:
     """Return an observation in plain words."""
     return observation.replace("_", " ")
+
+
+def group_of(finding: str) -> str | None:
+    """Return the group of a finding: its CheXpert label, in lower case, where that differs.
+
+    >>> group_of("nodule"), group_of("lung lesion"), group_of("nodule, left")
+    ('lung lesion', None, None)
+    """
+    known = load_lexicon().observations.get(finding.replace(" ", "_"))
+    label = None if known is None or known.chexpert is None else known.chexpert.lower()
+    return None if label == finding else label
 
 
 def sides_of(finding: Finding) -> tuple[str, ...]:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from vlscore.claims.claim import group_of
 from vlscore.claims.conformal import conformal_p_values
 from vlscore.claims.probes import Probes, Values, fit_probes, likelihood_ratios
 from vlscore.core import atomic_write, file_digest
 from vlscore.errors import InvalidSetting
 
-FORMAT = "vlscore evidence 1"
+FORMAT = "vlscore evidence 2"
 #: Cases of either kind that a finding needs: for a regression, and to be calibrated.
 LEAST_FITTED, LEAST_CALIBRATED = 10, 5
 #: Chosen on the part "choose" of docs/real.md, by the mean area under the curve.
@@ -212,7 +213,9 @@ def fit_evidence(
     if directions is not None:
         nothing = np.zeros(fitting.vectors.shape[1])
         ways = np.column_stack([directions.get(name, nothing) for name in names])
-    probes = fit_probes(fitting.vectors, labels, ways, penalty, LEAST_FITTED)
+    column = {name: k for k, name in enumerate(names)}
+    groups = {k: column[g] for name, k in column.items() if (g := group_of(name)) in column}
+    probes = fit_probes(fitting.vectors, labels, ways, penalty, LEAST_FITTED, groups)
     return ImageEvidence(
         tuple(names),
         probes,

@@ -17,6 +17,7 @@ from .judge.image_testimony import REFERENCE as REFERENCE
 from .judge.image_testimony import TRUST as TRUST
 from .judge.image_testimony import Seen as Seen
 from .judge.image_testimony import Testimony as Testimony
+from .judge.image_testimony import candidate_is_right as candidate_is_right
 from .judge.image_testimony import findings_seen as findings_seen
 from .judge.image_testimony import hear as hear
 from .judge.image_testimony import rating_with_image as rating_with_image

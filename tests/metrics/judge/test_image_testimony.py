@@ -7,7 +7,7 @@ from vlscore.claims import Cases, claims_of, fit_evidence
 from vlscore.core import Signature
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import EmbeddingTriples, RuleJudge, compute, find_metric, rating
-from vlscore.metrics.judge.image_testimony import hear, rating_with_image
+from vlscore.metrics.judge.image_testimony import candidate_is_right, hear, rating_with_image
 
 CERTAIN = {"pneumothorax": (np.log(81), 0.01, 1.0)}
 DENIED = {"pneumothorax": (-np.log(81), 1.0, 0.01)}
@@ -69,6 +69,29 @@ def test_an_error_of_severity_is_not_the_images():
     assert {each.sides_with for each in found} == {"cannot tell"}
 
 
+def test_the_image_alone_multiplies_the_evidence_for_all_that_differs():
+    seen = {
+        "pneumothorax": (np.log(8), 0.01, 1.0),
+        "cardiomegaly": (-np.log(2), 0.6, 0.2),
+        "pleural effusion": (9.0, 0.01, 1.0),
+        "pleural effusion, left": (np.log(3), 0.1, 0.9),
+    }
+
+    def odds(candidate, reference, trust=0.5):
+        share = candidate_is_right(claims_of(candidate), claims_of(reference), seen, trust)
+        return share / (1 - share)
+
+    # Both state the effusion; the candidate a pneumothorax as well, the reference cardiomegaly.
+    candidate = "Pneumothorax. Pleural effusion."
+    reference = "Pleural effusion. Cardiomegaly."
+    assert odds(candidate, reference) == pytest.approx(8 * 2)
+    assert odds(reference, candidate) == pytest.approx(1 / 16)
+    assert odds(candidate, reference, 0.8) == pytest.approx(16 / 4)
+    # A side alone; and what one denies and the other leaves out is no difference.
+    assert odds("Left pleural effusion.", "Pleural effusion.") == pytest.approx(3)
+    assert odds("No pneumothorax. Fracture.", "Fracture. No pleural effusion.") == 1
+
+
 @pytest.fixture
 def evidence(tmp_path):
     """Evidence of images whose first number shows pneumothorax."""
@@ -96,6 +119,11 @@ def test_the_metric_prefers_what_the_image_shows(evidence):
     plain, heard = found["judge"], found[name]
     assert plain[0] == plain[1]
     assert heard[0] > plain[0] > heard[1]
+    image = str(find_metric(f"judge-image(evidence={evidence},score=image)"))
+    alone = compute(
+        [image], ["Large right pneumothorax."] * 2, ["No acute disease."] * 2, embeddings=triples
+    )[image]
+    assert alone[0] > 0.9 > 0.1 > alone[1]
     assert found[f"{name}.candidate"].tolist() == [1, 0]
     assert found[f"{name}.reference"].tolist() == [0, 1]
 

@@ -85,6 +85,18 @@ def hear(
     ]
 
 
+def candidate_is_right(
+    candidate: Sequence[Claim], reference: Sequence[Claim], seen: Seen, trust: float = TRUST
+) -> float:
+    """Return the probability that the candidate, and not the reference, is right.
+
+    The image is heard about every finding, or side, that one of the reports states and the other
+    does not; their likelihood ratios are multiplied, as if they did not depend on each other. Where
+    the reports state the same, it is 1 - trust.
+    """
+    return 1 - _testimony(candidate, reference, seen, trust, LEVEL).reference_is_right
+
+
 def rating_with_image(
     judgement: Judgement, heard: Sequence[Testimony], trust: float = TRUST
 ) -> float:

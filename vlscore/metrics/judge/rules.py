@@ -362,13 +362,14 @@ class _ReportComparison:
         ]
 
     def _denial(self, statement: Statement) -> Quote | None:
-        """Return the words of the candidate that deny the finding, or None."""
+        """Return the words of the candidate that deny the finding, or None.
+
+        A normal statement about the organ is not quoted: it speaks of much else.
+        """
         for finding in self._candidate.findings:
-            if finding.observation in statement.observations and not finding.is_likely:
+            denied = finding.observation in statement.observations and not finding.is_likely
+            if denied and not finding.normal:
                 return Quote(finding.span.of(self._candidate.text), finding.span)
-        for name in sorted(statement.observations):
-            for denial in self._candidate.findings.denying(name):
-                return Quote(denial.span.of(self._candidate.text), denial.span)
         return None
 
 

@@ -41,6 +41,13 @@ class ImageJudge(JudgeScore):
     uses_image = True
     uses_embeddings = True
 
+    score: str = parameter(
+        "rating",
+        "rating (the judge's, with errors weighed by the image), or image: the probability that "
+        "the candidate, and not the reference, is right where one states a finding and the other "
+        "does not; 1 - trust where they state the same",
+        choices=("rating", "image"),
+    )
     evidence: str | None = path_parameter("evidence.npz that `vlscore claims --fit` wrote")
     trust: float = parameter(
         0.5, "probability that the reference is right before the image is looked at", above=0.0
@@ -51,8 +58,6 @@ class ImageJudge(JudgeScore):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.score != "rating":
-            raise InvalidSetting("judge-image weighs the rating alone: leave out score")
         if not self.trust < 1:
             raise InvalidSetting(f"trust is a probability below 1, not {self.trust:g}")
 
@@ -60,6 +65,7 @@ class ImageJudge(JudgeScore):
         from vlscore.metrics.judge.image_testimony import (
             CANDIDATE,
             REFERENCE,
+            candidate_is_right,
             findings_seen,
             hear,
             rating_with_image,
@@ -87,8 +93,13 @@ class ImageJudge(JudgeScore):
                     level=self.level,
                 )
                 sides = [each.sides_with for each in heard]
-                rating = rating_with_image(judged, heard, self.trust)
-                rows[row] = rating, sides.count(CANDIDATE), sides.count(REFERENCE)
+                if self.score == "image":
+                    first = candidate_is_right(
+                        claims[2 * row], claims[2 * row + 1], seen[row], self.trust
+                    )
+                else:
+                    first = rating_with_image(judged, heard, self.trust)
+                rows[row] = first, sides.count(CANDIDATE), sides.count(REFERENCE)
         return Computed(list(rows.T), failures=failures)
 
     def missing(self) -> str | None:
