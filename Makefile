@@ -53,6 +53,8 @@ perturbations: $(VENV)/.installed-dev
 
 # All tables on real films and reports (docs/real.md); what exists in WORK is not made again.
 WORK ?= out/real
+# One core, as docs/real.md says: on small matrices, more threads wait for each other.
+real: export OMP_NUM_THREADS = 1
 real: $(VENV)/.installed
 	@test -d "$(DATA)/iu" || { echo "name the folder of docs/real.md: make real DATA=FOLDER"; exit 1; }
 	$(BIN)/python benchmarks/real_encoders.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_encoders.md

@@ -265,6 +265,19 @@ def test_history_makes_no_current_finding() -> None:
     assert not found.present
 
 
+@pytest.mark.parametrize(
+    ("sentence", "observation"),
+    [
+        ("Consolidation, which fits the clinical history of fever.", "consolidation"),
+        ("Film of a 60-year-old man, which shows an effusion.", "pleural_effusion"),
+        ("In this 60-year-old with cough, the opacity is new.", "opacity"),
+        ("Based on the clinical information, the nodule is benign.", "nodule"),
+    ],
+)
+def test_words_of_history_do_not_hide_what_the_image_shows(sentence, observation) -> None:
+    assert observation in {f.observation for f in extract(sentence).present}
+
+
 def test_capital_headings_govern_the_sentences_below() -> None:
     report = (
         "INDICATION: Cough. Evaluate for pneumonia.\nCOMPARISON: Chest radiograph.\n"

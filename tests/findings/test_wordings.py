@@ -50,6 +50,15 @@ def test_a_removed_device_does_not_deny_the_finding_beside_it() -> None:
 @pytest.mark.parametrize(
     ("text", "stated", "denied"),
     [
+        # A size that is the effusion's, and not the heart's.
+        ("The heart is obscured by a large left effusion.", {"pleural_effusion"}, set()),
+        ("Cardiac size cannot be assessed due to a large effusion.", {"pleural_effusion"}, set()),
+        ("Heart not assessed owing to large effusion.", {"pleural_effusion"}, set()),
+        ("Heart size large, left effusion.", {"cardiomegaly", "pleural_effusion"}, set()),
+        # Names of the field.
+        ("Screw in the right shoulder.", {"joint_prosthesis"}, set()),
+        ("Cephalad retraction of the left hilum.", {"volume_loss"}, set()),
+        ("Concern for active mycobacterial infection.", set(), set()),
         # Abbreviations, as terse reports and dictation have them.
         ("Lg R PTX w/ shift. No eff.", {"pneumothorax"}, {"pleural_effusion"}),
         ("LLL PNA, sm L eff, mild CHF.", {"pneumonia", "pleural_effusion", "heart_failure"}, set()),
@@ -171,3 +180,15 @@ def test_a_following_sentence_adds_size_and_place_to_a_finding() -> None:
 )
 def test_sides(text: str, side: Side | None) -> None:
     assert extract(text).findings[0].side == side
+
+
+def test_the_degree_of_a_change_is_not_that_of_the_finding() -> None:
+    (effusion,) = extract("Substantial decrease in the right pleural effusion, now small.")
+    assert [a.value for a in effusion.on(Axis.SEVERITY)] == ["small"]
+    (edema,) = extract("Marked interval improvement in pulmonary edema.")
+    assert not edema.on(Axis.SEVERITY)
+
+
+def test_what_is_left_is_not_on_the_left() -> None:
+    (effusion,) = extract("Only a trace of pleural fluid is left on the right.")
+    assert effusion.side is Side.RIGHT

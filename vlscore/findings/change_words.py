@@ -56,6 +56,9 @@ _PARTING = frozenset(
 )
 
 
+_CHANGE_NOUNS = frozenset(("increase", "decrease", "improvement", "progression", "reduction"))
+
+
 def find_changes(
     tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
 ) -> list[Match]:
@@ -173,9 +176,11 @@ def _of_diseases(
 
 
 def _said_behind(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]) -> bool:
-    """Return whether a word is said of a mention before it: "effusion, right larger, increased"."""
+    """Return whether a word is said of a mention before it: "effusion is slightly increased"."""
     start = word.first
     while start > 0 and _is_degree(tokens[start - 1].form):
+        start -= 1
+    if start > 0 and tokens[start - 1].form in ("is", "are"):
         start -= 1
     apart = start > 0 and tokens[start - 1].form == ","
     return any(
@@ -374,7 +379,11 @@ def _is_wished(tokens: Sequence[Token], match: Match, words: ChangeWords) -> boo
 def _moves(
     tokens: Sequence[Token], degree: Match, changes: Sequence[Match], words: ChangeWords
 ) -> bool:
-    """Return whether a degree belongs to a change: "slightly larger", "increased slightly"."""
+    """Return whether a degree belongs to a change: "slightly larger", "marked decrease in"."""
+    behind = [t.form for t in tokens[degree.last : degree.last + 2]]
+    noun = degree.last + (behind[:1] == ["interval"])
+    if any(c.first <= noun < c.last and tokens[noun].form in _CHANGE_NOUNS for c in changes):
+        return True
     if tokens[degree.first].form not in words.moving:
         return False
     is_adverb = (

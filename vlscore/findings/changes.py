@@ -193,7 +193,10 @@ def _is_of_part(
     """Return whether the change is of a part named before it: "aeration has improved, no edema"."""
     if finding.polarity is not Polarity.NEGATIVE or finding.normal or change.value == "unchanged":
         return False
-    denial = [r.span.start for r in finding.rules if r.name == "context:negated"]
+    denials = [r.span for r in finding.rules if r.name == "context:negated"]
+    if any(span.overlaps(change.span) for span in denials):
+        return False  # "Interval resolution of the left lower lobe pneumonia"
+    denial = [span.start for span in denials]
     if not denial or change.span.start > min(denial) or finding.span.start < change.span.start:
         return False
     return _part_of(text, sentence, change, lexicon) is not None

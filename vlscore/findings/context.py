@@ -320,6 +320,7 @@ def _subject_scopes(found: dict[str, list[Match]], before: int, lexicon: Lexicon
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
 _PATTERN_LAYERS = ("opening", "pattern")
+_CLAUSE_OPENINGS = frozenset(("the", "there", "these", "this", "findings"))
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
 
@@ -375,9 +376,15 @@ class Sections:
 
 
 def pattern_category(
-    tokens: Sequence[Token], found: dict[str, list[Match]], states_finding: bool, lexicon: Lexicon
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    stated: Sequence[int],
+    lexicon: Lexicon,
 ) -> tuple[Category, Rule] | None:
-    """Return the non-clinical category whose pattern matches, and the rule with its words."""
+    """Return the non-clinical category whose pattern matches, and the rule with its words.
+
+    Args: stated: where each current finding of the sentence starts.
+    """
     opening = _first_word(tokens)
     speaks_of_chest = "subject" in found and (bool(found.get("change")) or "reporting" in found)
     applicable: list[Match] = []
@@ -386,8 +393,10 @@ def pattern_category(
             pattern: SentencePattern = match.entry
             if pattern.at_start and match.first > opening:
                 continue
+            if pattern.category is Category.HISTORY and _reports(tokens, match, found, stated):
+                continue
             if not pattern.always and (
-                states_finding or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
+                stated or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
             ):
                 continue
             applicable.append(match)
@@ -396,6 +405,31 @@ def pattern_category(
     match = min(applicable, key=lambda m: (lexicon.priority[m.entry.category], m.first))
     span = Span(tokens[match.first].start, tokens[match.last - 1].end)
     return match.entry.category, Rule(f"{match.layer}:{match.entry.category}", span)
+
+
+def _reports(
+    tokens: Sequence[Token],
+    history: Match,
+    found: dict[str, list[Match]],
+    stated: Sequence[int],
+) -> bool:
+    """Return whether a sentence with words of history says what the image shows.
+
+    A finding stands before them ("Consolidation, which fits the clinical history of fever"), or
+    behind a verb of reporting ("film of a 60-year-old man, which shows an effusion") or a new
+    clause ("in this 60-year-old, the opacity suggests pneumonia").
+    """
+    if not stated or history.entry.at_start:
+        return False
+    behind = [m.last for m in found.get("reporting", ()) if m.first >= history.last]
+    behind += [
+        k + 1
+        for k in range(history.last, len(tokens) - 1)
+        if tokens[k].form == "," and tokens[k + 1].form in _CLAUSE_OPENINGS
+    ]
+    begins = min((tokens[k].start for k in behind if k < len(tokens)), default=None)
+    told = begins is not None and begins <= max(stated)
+    return min(stated) < tokens[history.first].start or told
 
 
 def _first_word(tokens: Sequence[Token]) -> int:

@@ -150,9 +150,9 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
 def _category(
     pieces: list[_Piece], findings: tuple[Finding, ...], lexicon: Lexicon
 ) -> tuple[Category, Rule | None]:
-    states_finding = any(f.status is Status.CURRENT for f in findings)
+    stated = [f.span.start for f in findings if f.status is Status.CURRENT]
     for piece in pieces:
-        pattern = context.pattern_category(piece.tokens, piece.found, states_finding, lexicon)
+        pattern = context.pattern_category(piece.tokens, piece.found, stated, lexicon)
         if pattern is not None:
             return pattern
     clinical = findings or any("subject" in p.found or "normal" in p.found for p in pieces)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 
+_SIDES = frozenset(("left", "right", "bilateral", "l", "r", "lt", "rt", "sided"))
 _LONGEST_GAP = 9
 _LONGEST_JOINT = 5
 
@@ -126,7 +127,7 @@ class _Frames:
                 continue
             predicative = self._follows_copula(first)
             subject = None if predicative else self._after(last, wanted, in_state)
-            if subject is None and last not in starts:
+            if subject is None and self._behind_sides(last) not in starts:
                 subject = self._before(first, wanted)
             if subject is None and predicative:
                 subject = self._after(last, wanted, in_state)
@@ -179,6 +180,12 @@ class _Frames:
                     break
             end = subject.last
         return best
+
+    def _behind_sides(self, position: int) -> int:
+        """Return the position behind words of a side: "large left effusion"."""
+        while position < len(self._forms) and self._forms[position] in _SIDES:
+            position += 1
+        return position
 
     def _fills_gap(self, form: str, joined: bool) -> bool:
         return (

@@ -150,4 +150,5 @@ def _concepts_of(change: FindingChange, tables: JudgeTables) -> frozenset[str]:
         return frozenset((known[change.topic],))
     part = "lungs" if change.topic == "aeration" else change.topic
     denied = tables.lexicon.normal_of["normal"].get(part, ())
-    return frozenset(known[name] for name in denied) | {part}
+    unaired = {"atelectasis"} if change.topic == "aeration" else frozenset[str]()
+    return frozenset(known[name] for name in denied) | unaired | {part}

@@ -25,6 +25,8 @@ from vlscore.findings import (
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
+# A size behind it is that of an earlier image: "12 mm, previously 20 mm".
+_EARLIER = re.compile(r"\b(?:previously|formerly|from|prior)(?: \w+)? $", re.IGNORECASE)
 _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
 )
@@ -236,7 +238,8 @@ def _statement(
             *(
                 a.span
                 for a in finding.attributes
-                if not a.inherited and sentence.span.covers(a.span)
+                # Words of change are quoted by the errors of comparison.
+                if a.axis is not Axis.CHANGE and not a.inherited and sentence.span.covers(a.span)
             ),
         ),
     )
@@ -300,6 +303,8 @@ def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
     """Return sizes in millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
     sizes = []
     for attribute in finding.on(Axis.SIZE):
+        if _EARLIER.search(text[: attribute.span.start]):
+            continue
         size = float(attribute.value)
         sizes.append(size)
         last = _NUMBER.match(text, attribute.span.start)
