@@ -27,6 +27,7 @@ _STATES = frozenset(
 _PARTLY = frozenset(
     ("nearly", "almost", "partially", "partly", "mostly", "incompletely", "somewhat")
 )
+_ADVERBS = frozenset(("somewhat", "little", "bit"))
 _DEGREES = frozenset(("slight", "mild", "moderate", "marked", "somewhat", "much"))
 _CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
 _UNITS = frozenset(("mm", "cm", "millimeter", "centimeter"))
@@ -133,6 +134,8 @@ def _composed(
     for word in found.get("event", ()):
         if tokens[word.last - 1].form == "gone" and _follows(tokens, word, _INTO):
             continue
+        if any(s.entry is None and s.first <= word.first < s.last for s in simple):
+            continue  # "The tube has been advanced" is no progression.
         time = _after(tokens, word, earlier, simple, _REACH_OF_EVENT)
         last = word.last if time is None else time.last
         have = _perfect(tokens, word)
@@ -282,7 +285,8 @@ def _is_predicate(tokens: Sequence[Token], word: Match, named: Sequence[Match]) 
 
 def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:
     after = [token.form for token in tokens[word.last : word.last + 2]]
-    return not after or after[0] in _CLAUSE_ENDS or after == ["and", "now"]
+    is_size = after[:1] == ["at"] and after[-1][0].isdecimal()
+    return not after or after[0] in _CLAUSE_ENDS or after == ["and", "now"] or is_size
 
 
 def _denied(tokens: Sequence[Token], match: Match, words: ChangeWords) -> Match:
@@ -386,9 +390,7 @@ def _moves(
         return True
     if tokens[degree.first].form not in words.moving:
         return False
-    is_adverb = (
-        tokens[degree.last - 1].form.endswith("ly") or tokens[degree.first].form == "somewhat"
-    )
+    is_adverb = tokens[degree.last - 1].form.endswith("ly") or tokens[degree.first].form in _ADVERBS
     return any(
         (c.first <= degree.first and degree.last <= c.last)
         or (

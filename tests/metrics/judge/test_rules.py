@@ -88,6 +88,18 @@ def test_each_category_is_named(candidate, reference, expected):
         ("Perihilar opacities, suggestive of pulmonary edema.", "Pulmonary edema."),
         ("Heart at the upper limit of normal.", "Borderline heart size."),
         ("Calcified 8 mm nodule.", "Calcified granuloma of 8 mm."),
+        ("Pneumothorax of 12 mm, previously 20 mm.", "12 mm pneumothorax, smaller than before."),
+        # A tip is no part of "multiple"; a lead in the heart is where it belongs.
+        (
+            "Port in the SVC. Multiple nodules, one in the left main bronchus.",
+            "Port tip in the SVC. Many nodules, one in the left main bronchus.",
+        ),
+        ("ICD with a lead in the right ventricle.", "ICD, leads in place."),
+        ("PICC in the mid SVC, previously in the left jugular vein.", "PICC in the mid SVC."),
+        (
+            "Improved aeration of the left base with less atelectasis.",
+            "Left basilar atelectasis has decreased.",
+        ),
         ("Fractures of ribs 5-7.", "Fractures of the fifth through seventh ribs."),
         ("Pulmonary metastases.", "Pulmonary nodules."),
         ("Sternal wires.", "Status post CABG."),

@@ -25,8 +25,10 @@ from vlscore.findings import (
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
-# A size behind it is that of an earlier image: "12 mm, previously 20 mm".
-_EARLIER = re.compile(r"\b(?:previously|formerly|from|prior)(?: \w+)? $", re.IGNORECASE)
+_TIP = re.compile(r"\btip\b")
+_OF_LEADS = re.compile(r"atri|ventric|sinus|\b(?:ra|rv)\b", re.IGNORECASE)
+# A size or position behind it is that of an earlier image: "12 mm, previously 20 mm".
+_EARLIER = re.compile(r"\b(?:(?:previously|formerly)(?: \w+){0,3}|from) $", re.IGNORECASE)
 _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
 )
@@ -211,6 +213,8 @@ def _statement(
     grade, number, age = _grades(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
     placed = _position(text, found, sentence, finding, tables) if device else None
+    if finding.observation == "pacemaker" and placed and _OF_LEADS.search(placed[1].of(text)):
+        placed = None  # a lead in the heart is where it belongs
     return Statement(
         concept=concept,
         span=finding.span,
@@ -330,7 +334,9 @@ def _position(
     following = next(iter(found.sentences[sentence.index + 1 : sentence.index + 2]), None)
     if finding is devices[-1] and following is not None:
         opening = following.span.of(text)[:24].lower()
-        tells = "tip" in opening or opening.startswith(("it ", "this ", "withdraw", "recommend"))
+        tells = _TIP.search(opening) is not None or opening.startswith(
+            ("it ", "this ", "withdraw", "recommend")
+        )
         if tells and not any(_is_device(f, tables) for f in following.findings):
             end = following.span.end
     own = Span(finding.span.start, min(later, default=end) if finding is not devices[-1] else end)
@@ -344,7 +350,9 @@ def _is_device(finding: Finding, tables: JudgeTables) -> bool:
 def _first_position(text: str, span: Span, tables: JudgeTables) -> tuple[Position, Span] | None:
     tokens = tokenize(span.of(text))
     matches = tables.positions.find(tokens).get("position", ())
-    first = min(matches, key=lambda m: m.entry, default=None)
+    words = span.of(text)
+    now = [m for m in matches if not _EARLIER.search(words[: tokens[m.first].start])]
+    first = min(now, key=lambda m: m.entry, default=None)
     if first is None:
         return None
     begin, end = tokens[first.first].start, tokens[first.last - 1].end
