@@ -150,5 +150,6 @@ def _concepts_of(change: FindingChange, tables: JudgeTables) -> frozenset[str]:
         return frozenset((known[change.topic],))
     part = "lungs" if change.topic == "aeration" else change.topic
     denied = tables.lexicon.normal_of["normal"].get(part, ())
-    unaired = {"atelectasis"} if change.topic == "aeration" else frozenset[str]()
-    return frozenset(known[name] for name in denied) | unaired | {part}
+    # A lung is better aerated where its atelectasis improves.
+    airless = {"atelectasis"} if change.topic == "aeration" else frozenset[str]()
+    return frozenset(known[name] for name in denied) | airless | {part}

@@ -43,9 +43,9 @@ class ImageJudge(JudgeScore):
 
     score: str = parameter(
         "rating",
-        "rating (the judge's, with errors weighed by the image), or image: the probability that "
-        "the candidate, and not the reference, is right where one states a finding and the other "
-        "does not; 1 - trust where they state the same",
+        "rating (the judge's, with errors weighed by the image), or image: the probability by the "
+        "image that the candidate, and not the reference, is right about the findings that only "
+        "one of them states; 1 - trust where they state the same",
         choices=("rating", "image"),
     )
     evidence: str | None = path_parameter("evidence.npz that `vlscore claims --fit` wrote")
