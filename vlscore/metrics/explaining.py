@@ -55,7 +55,7 @@ class Explanation:
         lines = [f"{self.metric} {self.score:.4f}, of the reference {self.best:.4f}"]
         for title, sentences in (("candidate", self.candidate), ("reference", self.reference)):
             lines.append(f"{title:<12}share")
-            lines += [f"  {s.share:+14.4f}  {s.text}" for s in sentences]
+            lines += [f"  {s.share:+z14.4f}  {s.text}" for s in sentences]
         return "\n".join([*lines, self.signature])
 
     def to_dict(self) -> dict[str, Any]:

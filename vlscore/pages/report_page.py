@@ -275,7 +275,7 @@ class ExplainedStudy:
             "it, or with the reference's sentence added",
         ]
         for side, sentences in (("candidate", found.candidate), ("reference", found.reference)):
-            lines += [f"  {side}  {each.share:+.4f}  {each.text}" for each in sentences]
+            lines += [f"  {side}  {each.share:+z.4f}  {each.text}" for each in sentences]
         maps = [] if self.maps is None else ["maps: moved copies that a map beats (chance: half)"]
         if self.claims:
             maps = ["claims: the image's verdict, and the probability that the claim is true"]
