@@ -101,6 +101,7 @@ TRUSTS = (0.9, 0.7, 0.5, 0.3, 0.1)
 IMAGE = "image"
 FOLDS = 5
 REPEATS = 20
+# Drawings of another study's image for each case.
 OTHERS = 50
 # Claims of a finding, or of a family, in each repetition: with fewer, it is left out of a table.
 LEAST_CLAIMS = 10

@@ -163,7 +163,7 @@ FINAL = {
     **{name: Recipe(name, name, seeds=1) for name in OTHERS},
 }
 # The images for these are stored with more pixels.
-SIDES = {224: (256, Recipe("convirt", "convirt", side=224))}
+SIDES = {224: Recipe("convirt", "convirt", side=224, stored=256)}
 # For images of other hospitals, two seeds each; real_claims.py trains them into WORK/hospitals.
 _HOSPITALS = replace(
     _FROM_IMAGENET,
@@ -185,9 +185,14 @@ CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0
 
 def fit(data: RealData, recipe: Recipe, out: Path, seed: int) -> Path:
     """Train one encoder into `out` unless it is there; return `out`."""
-    data = replace(data, side=recipe.stored or data.side)
+    data = _stored_for(data, recipe)
     table = data.table(TRAIN) if recipe.share == 1 else _subset(data, recipe.share)
     return fit_table(data, recipe, out, seed, table, data.table(CHOOSE))
+
+
+def _stored_for(data: RealData, recipe: Recipe) -> RealData:
+    """Return the data with images stored in the size that a recipe wants."""
+    return replace(data, side=recipe.stored or data.side)
 
 
 def fit_table(
@@ -257,8 +262,8 @@ def train_all(data: RealData, seeds: Sequence[int]) -> None:
         fit(data, recipe, data.work / "choices" / name.replace(" ", "-"), 0)
     for share, recipe in CURVE.items():
         fit(data, recipe, data.work / "curve" / f"{share:g}", 0)
-    for side, (stored, recipe) in SIDES.items():
-        fit(replace(data, side=stored), recipe, data.work / "sides" / str(side), 0)
+    for side, recipe in SIDES.items():
+        fit(data, recipe, data.work / "sides" / str(side), 0)
 
 
 # ---------------------------------------------------------------- measures
@@ -473,8 +478,8 @@ def measured_joined(data: RealData, train_part: Part, part: Part) -> dict[str, l
 def measured_sides(data: RealData) -> dict[str, list[Measured]]:
     """Return the numbers of the encoders of larger images, on images stored for them."""
     found = {}
-    for side, (stored, _) in SIDES.items():
-        folder, larger = data.work / "sides" / str(side), replace(data, side=stored)
+    for side, recipe in SIDES.items():
+        folder, larger = data.work / "sides" / str(side), _stored_for(data, recipe)
         if (folder / "card.json").is_file():
             parts = larger.part(TRAIN), larger.part(REPORT)
             found[f"{side} pixels"] = measured_in([folder], *parts, REPORT)
@@ -608,7 +613,7 @@ def settings_table(data: RealData) -> TextTable:
         **{f"encoders/{name}-seed0": recipe for name, recipe in FINAL.items()},
         **{f"choices/{name.replace(' ', '-')}": recipe for name, recipe in CHOICES.items()},
         **{f"curve/{share:g}": recipe for share, recipe in CURVE.items()},
-        **{f"sides/{side}": recipe for side, (_, recipe) in SIDES.items()},
+        **{f"sides/{side}": recipe for side, recipe in SIDES.items()},
     }
     for name, recipe in recipes.items():
         folder, took = data.work / name, data.work / f"{name}-took.json"

@@ -241,7 +241,7 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
         ("FINAL", recipe),
         ("CHOICES", recipe),
         ("CURVE", {0.5: recipe["convirt"]}),
-        ("SIDES", {64: (72, encoders.Recipe("convirt", "convirt", side=64))}),
+        ("SIDES", {64: encoders.Recipe("convirt", "convirt", side=64, stored=72)}),
     ):
         monkeypatch.setattr(encoders, name, recipes)
     # The others are slower, and tested elsewhere.

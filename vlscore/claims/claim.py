@@ -34,7 +34,7 @@ class Claim:
         finding: its name.
         stated: False where the report denies it.
         span: characters of the mention in the report.
-        group: CheXpert label of the finding, in lower case; None without one.
+        group: the finding's group (`group_of`), if it has one.
         needs_prior: whether only two images can show it.
         of_group: whether the claim is about the group, which follows from another claim.
     """
@@ -68,13 +68,13 @@ def claims_of(report: str | ReportFindings) -> list[Claim]:
 
 def _claims(finding: Finding) -> Iterator[Claim]:
     name = plain_name(finding.observation)
-    group = None if finding.chexpert is None else finding.chexpert.lower()
+    group = group_of(name)
     if finding.polarity is Polarity.NEGATIVE and finding.status is Status.CURRENT:
         yield Claim(name, False, finding.span, group)
     if not finding.is_likely:
         return
     yield Claim(name, True, finding.span, group)
-    if group is not None and group != name:
+    if group is not None:
         yield Claim(group, True, finding.span, of_group=True)
     for side in sides_of(finding):
         yield Claim(f"{name}, {side}", True, finding.span)

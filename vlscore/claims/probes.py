@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +50,7 @@ def fit_probes(
     directions: Values | None,
     penalty: float,
     least: int,
-    groups: Mapping[int, int] = MappingProxyType({}),
+    groups: Mapping[int, int] | None = None,
 ) -> Probes:
     """Fit a logistic regression with an L2 penalty for each finding.
 
@@ -67,7 +66,7 @@ def fit_probes(
         least: a finding with fewer cases of either kind has no regression.
         groups: column of a finding -> column of its group, which has no group itself.
     """
-    (_, d), k = vectors.shape, labels.shape[1]
+    (_, d), k, groups = vectors.shape, labels.shape[1], groups or {}
     mean, spread = vectors.mean(0), vectors.std(0) + 1e-9
     inputs = (vectors - mean) / spread
     ways = np.zeros((d, k)) if directions is None else directions

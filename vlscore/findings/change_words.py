@@ -27,6 +27,7 @@ _STATES = frozenset(
 _PARTLY = frozenset(
     ("nearly", "almost", "partially", "partly", "mostly", "incompletely", "somewhat")
 )
+#: Adverbs of degree, besides those in -ly.
 _ADVERBS = frozenset(("somewhat", "little", "bit"))
 _DEGREES = frozenset(("slight", "mild", "moderate", "marked", "somewhat", "much"))
 _CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
@@ -55,8 +56,7 @@ _PARTING = frozenset(
         *("are", "no", "but", "which", "may", "suggesting", "from", "due", "size", "marking"),
     )
 )
-
-
+#: A degree before one of these is that of the change: "marked interval decrease in".
 _CHANGE_NOUNS = frozenset(("increase", "decrease", "improvement", "progression", "reduction"))
 
 

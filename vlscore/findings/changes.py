@@ -194,10 +194,10 @@ def _is_of_part(
     if finding.polarity is not Polarity.NEGATIVE or finding.normal or change.value == "unchanged":
         return False
     denials = [r.span for r in finding.rules if r.name == "context:negated"]
-    if any(span.overlaps(change.span) for span in denials):
-        return False  # "Interval resolution of the left lower lobe pneumonia"
-    denial = [span.start for span in denials]
-    if not denial or change.span.start > min(denial) or finding.span.start < change.span.start:
+    # In "interval resolution of the left lower lobe pneumonia", the change is the denial.
+    if not denials or any(span.overlaps(change.span) for span in denials):
+        return False
+    if change.span.start > min(finding.span.start, *(span.start for span in denials)):
         return False
     return _part_of(text, sentence, change, lexicon) is not None
 

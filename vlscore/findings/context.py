@@ -421,15 +421,15 @@ def _reports(
     """
     if not stated or history.entry.at_start:
         return False
-    behind = [m.last for m in found.get("reporting", ()) if m.first >= history.last]
-    behind += [
-        k + 1
-        for k in range(history.last, len(tokens) - 1)
-        if tokens[k].form == "," and tokens[k + 1].form in _CLAUSE_OPENINGS
-    ]
-    begins = min((tokens[k].start for k in behind if k < len(tokens)), default=None)
-    told = begins is not None and begins <= max(stated)
-    return min(stated) < tokens[history.first].start or told
+    verbs = (tokens[m.last - 1] for m in found.get("reporting", ()) if m.first >= history.last)
+    commas = (
+        one
+        for one, other in pairwise(tokens[history.last :])
+        if one.form == "," and other.form in _CLAUSE_OPENINGS
+    )
+    return min(stated) < tokens[history.first].start or any(
+        token.end <= max(stated) for token in (*verbs, *commas)
+    )
 
 
 def _first_word(tokens: Sequence[Token]) -> int:

@@ -26,8 +26,9 @@ from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
 _TIP = re.compile(r"\btip\b")
+#: Where the leads of a pacemaker end.
 _OF_LEADS = re.compile(r"atri|ventric|sinus|\b(?:ra|rv)\b", re.IGNORECASE)
-# A size or position behind it is that of an earlier image: "12 mm, previously 20 mm".
+#: A size or position behind it is that of an earlier image: "12 mm, previously 20 mm".
 _EARLIER = re.compile(r"\b(?:(?:previously|formerly)(?: \w+){0,3}|from) $", re.IGNORECASE)
 _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
@@ -348,11 +349,11 @@ def _is_device(finding: Finding, tables: JudgeTables) -> bool:
 
 
 def _first_position(text: str, span: Span, tables: JudgeTables) -> tuple[Position, Span] | None:
-    tokens = tokenize(span.of(text))
-    matches = tables.positions.find(tokens).get("position", ())
     words = span.of(text)
-    now = [m for m in matches if not _EARLIER.search(words[: tokens[m.first].start])]
-    first = min(now, key=lambda m: m.entry, default=None)
+    tokens = tokenize(words)
+    matches = tables.positions.find(tokens).get("position", ())
+    current = [m for m in matches if not _EARLIER.search(words[: tokens[m.first].start])]
+    first = min(current, key=lambda m: m.entry, default=None)
     if first is None:
         return None
     begin, end = tokens[first.first].start, tokens[first.last - 1].end
