@@ -18,7 +18,7 @@ import argparse
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,13 +162,16 @@ def _share(part: int, whole: int) -> str:
 
 
 def agreement_row(
-    name: str, pairs: Sequence[dict[str, Any]], judgements: Sequence[Judgement]
+    name: str,
+    pairs: Sequence[dict[str, Any]],
+    judgements: Sequence[Judgement],
+    score: Callable[[Judgement], float] = rating,
 ) -> tuple[str, ...]:
-    """Return tau_b of a judge's ratings and numbers of errors with those that were read."""
+    """Return tau_b of a judge's scores and numbers of errors with those that were read."""
     studies = [pair["id"] for pair in pairs]
     read = np.array([pair["rating"] for pair in pairs], dtype=float)
     counted = np.array([len(pair["errors"]) for pair in pairs], dtype=float)
-    ratings = np.array([rating(judgement) for judgement in judgements])
+    ratings = np.array([score(judgement) for judgement in judgements])
     errors = np.array([judgement.count for judgement in judgements], dtype=float)
     found = [
         correlation_interval(one, other, groups=studies, resamples=RESAMPLES, seed=0)

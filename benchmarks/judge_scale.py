@@ -35,6 +35,7 @@ from vlscore.stats import TextTable, figure_style, finish, new_figure
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- scale: begin -->", "<!-- scale: end -->"
 NUMBER = "judge"
+GRADE = f"{NUMBER}.grade"
 METRICS = (NUMBER, "findings-f1", "rouge-l")
 #: Anchor -> kind of perturbation, and the start of its rule where only some changes count.
 CHANGED = {
@@ -120,13 +121,17 @@ def main() -> None:
     order = sorted(values, key=lambda name: -float(np.median(values[name][NUMBER])))
     table = TextTable(
         "",
-        ("candidate", "n", "judge: median", "middle half", *(f"{m}: median" for m in METRICS[1:])),
+        (
+            *("candidate", "n", "judge: median", "middle half", "grade: median"),
+            *(f"{m}: median" for m in METRICS[1:]),
+        ),
         tuple(
             (
                 name,
                 str(len(values[name][NUMBER])),
                 f"{np.median(values[name][NUMBER]):.2f}",
                 "{:.2f} to {:.2f}".format(*np.percentile(values[name][NUMBER], [25, 75])),
+                f"{np.median(values[name][GRADE]):.0f}",
                 *(f"{np.median(values[name][m]):.2f}" for m in METRICS[1:]),
             )
             for name in order

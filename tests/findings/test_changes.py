@@ -83,6 +83,33 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The heart is enlarged, as it was before.", [("cardiomegaly", "unchanged")]),
         ("The tube has gone down the right main bronchus.", []),
         ("Pneumonia, with a further film to prove clearing.", []),
+        # Partly, of late, and at the end of a clause.
+        ("Left base atelectasis has cleared to some degree.", [("atelectasis", "improved")]),
+        ("The effusion has almost completely resolved.", [("pleural_effusion", "improved")]),
+        ("The effusion is slightly smaller than on Friday.", [("pleural_effusion", "improved")]),
+        (
+            "Compared with the prior study, the effusion appears decreased.",
+            [("pleural_effusion", "improved")],
+        ),
+        ("Nodule, not present on the film of 2021.", [("nodule", "new")]),
+        # One change of several findings, and of those beside a denied one.
+        (
+            "Pulmonary edema with small effusions, worsened since this morning.",
+            [("edema", "worse"), ("pleural_effusion", "worse")],
+        ),
+        (
+            "The endotracheal tube and the Swan-Ganz catheter have been removed.",
+            [("tube", "resolved"), ("catheter", "resolved")],
+        ),
+        ("Left nodule, 9 mm, not calcified, smaller than before.", [("nodule", "improved")]),
+        # What words of change say themselves, and what is only advised.
+        ("Status post mitral valve repair, now extubated.", [("tube", "resolved")]),
+        (
+            "Improved right basal aeration with mild residual atelectasis.",
+            [("aeration", "improved"), ("atelectasis", "unchanged")],
+        ),
+        ("New left lower lobe and lingular consolidation.", [("consolidation", "new")]),
+        ("The nasogastric tube should be removed.", []),
         # States that look like changes.
         ("Increased interstitial markings.", []),
         ("Increased right basilar atelectasis.", [("atelectasis", "worse")]),

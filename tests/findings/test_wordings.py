@@ -111,7 +111,23 @@ def test_a_removed_device_does_not_deny_the_finding_beside_it() -> None:
         ),
         ("Pneumothorax, consolidation no.", set(), {"pneumothorax", "consolidation"}),
         ("The volume of the lungs is reduced.", {"hypoinflation"}, set()),
+        # Reports of other hospitals.
+        ("The cardiothoracic ratio is 0.58.", {"cardiomegaly"}, set()),
+        ("CTR 0.48. Pneumocystis infection.", {"pneumonia"}, set()),
+        ("The right base is hazy.", {"opacity"}, set()),
+        ("A mass displaces the trachea.", {"mass", "mediastinal_shift"}, set()),
+        ("Air is seen within the soft tissues of the neck.", {"subcutaneous_emphysema"}, set()),
+        ("Coarse bibasal markings.", {"interstitial_markings"}, set()),
+        ("Moderate haemopneumothorax.", {"hemothorax", "pneumothorax"}, set()),
+        ("The pigtail drain has backed out; no effusion.", {"tube"}, {"pleural_effusion"}),
+        (
+            "No effusion heart size and vascularity are within normal limits minimal scoliosis.",
+            {"scoliosis"},
+            {"pleural_effusion", "cardiomegaly", "vascular_congestion"},
+        ),
         # Words of a finding that mention none.
+        ("The lung bases are hazy from overlying soft tissue.", set(), {"opacity"}),
+        ("The trachea is narrowed. Kyphotic projection.", set(), set()),
         ("Fluid in the pleural cavity.", {"pleural_effusion"}, set()),
         ("Rib fracture in the axillary line.", {"fracture"}, set()),
         ("Limited by motion artifact.", set(), set()),

@@ -16,7 +16,7 @@ def test_columns_are_the_judges_scores():
     judged = [RuleJudge().judge(g, r) for g, r in zip(CANDIDATES, REFERENCES, strict=True)]
     values = compute("judge", CANDIDATES, REFERENCES)
     assert list(values["judge"]) == [SCORES["rating"](j) for j in judged]
-    for name in ("sum", "maximum", "count", "significant"):
+    for name in ("grade", "sum", "maximum", "count", "significant"):
         assert list(values[f"judge.{name}"]) == [getattr(j, name) for j in judged]
 
 
@@ -28,7 +28,7 @@ def test_each_score_can_be_the_first_number():
         chosen = METRICS["judge"](score=name)
         values = compute([chosen], CANDIDATES, REFERENCES)
         assert list(values[str(chosen)]) == [score(j) for j in judged]
-    with pytest.raises(InvalidSetting, match="rating, sum"):
+    with pytest.raises(InvalidSetting, match="rating, grade"):
         compute("judge(score=best)", CANDIDATES, REFERENCES)
 
 

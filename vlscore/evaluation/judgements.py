@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
-_SCORES = ("rating", "sum", "maximum", "count", "significant")
+_SCORES = ("rating", "grade", "sum", "maximum", "count", "significant")
 #: Score of a study with evidence of its image.
 IMAGE_RATING = "rating_with_image"
 # Rows of which a model gets all questions at once.

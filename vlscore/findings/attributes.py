@@ -83,7 +83,13 @@ class _Linker:
             if t.entry.effect != "terminate"
             for position in range(t.first, t.last)
         }
-        self._subjects = subjects
+        # A lobe is a place: "new left lower lobe and lingular consolidation".
+        places = [(m.first, m.last) for m in modifiers if m.is_place]
+        self._subjects = [
+            s
+            for s in subjects
+            if s.entry != "lungs" or not any(p <= s.first and s.last <= q for p, q in places)
+        ]
         self._lexicon = lexicon
         self._groups = self._overlapping()
         self._ends = [max(mentions[i].last for i in group) for group in self._groups]
@@ -119,7 +125,8 @@ class _Linker:
             while position < len(splits) and modifier.first >= splits[position]:
                 position += 1
             behind = position > 0 and self._is_aside(modifier, self._ends[position - 1])
-            own[position - behind].append(modifier)
+            ahead = position < len(splits) and self._has_object(modifier, self._ends[position])
+            own[position - behind + ahead].append(modifier)
         return own
 
     def _is_aside(self, modifier: Modifier, end: int) -> bool:
@@ -132,6 +139,11 @@ class _Linker:
             and last < len(self._tokens)
             and self._tokens[last].form in (",", ";")
         )
+
+    def _has_object(self, modifier: Modifier, end: int) -> bool:
+        """Return whether a change behind a finding is of the next: "no leak after removal of"."""
+        of = self._tokens[modifier.last - 1].form == "of"
+        return modifier.is_change and of and modifier.first >= end
 
     def _states_finding(self, modifier: Modifier) -> bool:
         """Return whether a change is the finding: "heart size is mildly increased"."""

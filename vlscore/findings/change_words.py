@@ -23,6 +23,8 @@ _STATES = frozenset(
         *("reduced", "diminished"),
     )
 )
+#: States of an amount, never of a finding's kind.
+_AMOUNTS = frozenset(("increased", "decreased", "reduced", "diminished"))
 #: What has only so resolved has improved.
 _PARTLY = frozenset(
     ("nearly", "almost", "partially", "partly", "mostly", "incompletely", "somewhat")
@@ -134,8 +136,12 @@ def _composed(
     for word in found.get("event", ()):
         if tokens[word.last - 1].form == "gone" and _follows(tokens, word, _INTO):
             continue
-        if any(s.entry is None and s.first <= word.first < s.last for s in simple):
-            continue  # "The tube has been advanced" is no progression.
+        if any(
+            s.first <= word.first < s.last
+            and (s.entry is None or (s.first < word.first and s.entry != word.entry))
+            for s in simple
+        ):
+            continue  # "The tube has been advanced", "has cleared to some degree"
         time = _after(tokens, word, earlier, simple, _REACH_OF_EVENT)
         last = word.last if time is None else time.last
         have = _perfect(tokens, word)
@@ -147,7 +153,8 @@ def _composed(
             value = TemporalChange.IMPROVED if partly else word.entry
             yield _made(have, last, TemporalChange.UNCHANGED if denied else value)
         elif time is not None or (
-            tokens[word.first].form not in _STATES and _before(tokens, word, earlier, simple)
+            (tokens[word.first].form not in _STATES or _is_amount(tokens, word))
+            and _before(tokens, word, earlier, simple)
         ):
             yield _made(word.first, last, word.entry)
     yield from _of_diseases(tokens, found, words)
@@ -281,6 +288,12 @@ def _is_predicate(tokens: Sequence[Token], word: Match, named: Sequence[Match]) 
     return _ends_clause(tokens, word) and (
         apart or any(m.last == word.first for m in named) or _begins_before(tokens, word, _VERBS)
     )
+
+
+def _is_amount(tokens: Sequence[Token], word: Match) -> bool:
+    """Return whether an amount is said at the end of a clause: "the effusion appears decreased"."""
+    amount = tokens[word.first].form in _AMOUNTS
+    return amount and _ends_clause(tokens, word) and _begins_before(tokens, word, _VERBS)
 
 
 def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:

@@ -54,7 +54,9 @@ class FindingChange(NamedTuple):
 EXAMINATION = "examination"
 #: The topic of a finding that the lexicon does not have.
 OTHER = "other"
-_JOINTS = frozenset(("and", ",", "the", "a", "an", "adjacent", "associated", "adjoining", "also"))
+_JOINTS = frozenset(
+    ("and", "with", ",", "the", "a", "an", "adjacent", "associated", "adjoining", "also")
+)
 _SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
 _BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "finding", "the finding", "not ")
 _CONCESSIONS = frozenset(("although", "though", "but", "however", "yet"))
@@ -134,9 +136,12 @@ def _of_sentence(
             continue
         for attribute in finding.on(Axis.CHANGE):
             free.pop(attribute._replace(inherited=False), None)
-        if finding.status is not Status.CURRENT or (
-            _is_denied(finding, change) and not _is_conceded(text, finding, own[-1].span)
-        ):
+        if finding.status is not Status.CURRENT:
+            continue
+        if _is_denied(finding, change) and not _is_conceded(text, finding, own[-1].span):
+            stated = _stated_before(text, sentence, finding, own[-1].span)
+            if stated is not None:
+                yield FindingChange(stated.observation, change, own[-1].span, index, stated)
             continue
         if finding.polarity is Polarity.UNCERTAIN and own[0].span.end <= finding.span.start:
             continue  # "could be developing pneumonia" compares nothing
@@ -145,6 +150,7 @@ def _of_sentence(
             change = _turned(change, span.of(text), lexicon.changes)
         yield FindingChange(finding.observation, change, span, index, finding)
     yield from _shared(text, sentence, lexicon)
+    yield from _resolved_together(sentence)
     for attribute in free:
         stating = [f for f in sentence.findings if attribute.span.overlaps(f.cue)]
         if not stating:
@@ -167,8 +173,24 @@ def _shared(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[Finding
             for t in tokenize(text[one.span.end : other.span.start])
             if not any(s.start <= one.span.end + t.start < s.end for s in qualified)
         ]
-        if "and" in between and _JOINTS.issuperset(between):
+        behind = text[other.span.end : stated[0].span.start].rstrip()
+        joined = "and" in between or ("with" in between and behind.endswith(","))
+        if joined and _JOINTS.issuperset(between):
             yield FindingChange(one.observation, change, stated[0].span, sentence.index, one)
+
+
+def _resolved_together(sentence: Sentence) -> Iterator[FindingChange]:
+    """Find what else has resolved by the same words: "removal of the tube and the catheter"."""
+    for attribute in sentence.changes:
+        if attribute.value != TemporalChange.RESOLVED:
+            continue
+        for finding in sentence.findings:
+            denials = [r.span for r in finding.rules if r.name == "context:negated"]
+            if finding.change is None and denials == [attribute.span]:
+                change = TemporalChange.RESOLVED
+                yield FindingChange(
+                    finding.observation, change, attribute.span, sentence.index, finding
+                )
 
 
 def _is_denied(finding: Finding, change: TemporalChange) -> bool:
@@ -176,6 +198,15 @@ def _is_denied(finding: Finding, change: TemporalChange) -> bool:
     if finding.normal:
         return change is TemporalChange.NEW
     return finding.polarity is Polarity.NEGATIVE and change is not TemporalChange.RESOLVED
+
+
+def _stated_before(text: str, sentence: Sentence, denied: Finding, change: Span) -> Finding | None:
+    """Return whose change it is behind a denied finding: "nodule, not calcified, smaller"."""
+    if change.start < denied.span.end or not text[: change.start].rstrip().endswith(","):
+        return None
+    before = [f for f in sentence.findings if f.span.end <= denied.span.start]
+    stated = before[-1] if before else None
+    return stated if stated and stated.is_likely and stated.change is None else None
 
 
 def _is_conceded(text: str, finding: Finding, change: Span) -> bool:

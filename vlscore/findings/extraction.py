@@ -174,8 +174,16 @@ def _findings(
 ) -> tuple[Finding, ...]:
     if not mentions:
         return ()
+    # "Extubated" says itself of what it speaks.
+    topics = found.get("topic", [])
+    tubes = [p for p in topics if p.entry == "tube"]
+    of_findings = [
+        m
+        for m in modifiers
+        if not (m.is_change and any(p.first < m.last and m.first < p.last for p in tubes))
+    ]
     attributes = attach(
-        text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
+        text, tokens, mentions, of_findings, triggers, [*found.get("subject", ()), *topics], lexicon
     )
     if any(token.form in ("or", "nor") for token in tokens):
         stated = [m for m in mentions if not m.normal]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 
-_SIDES = frozenset(("left", "right", "bilateral", "l", "r", "lt", "rt", "sided"))
 _LONGEST_GAP = 9
 _LONGEST_JOINT = 5
 
@@ -183,7 +182,7 @@ class _Frames:
 
     def _behind_sides(self, position: int) -> int:
         """Return the position behind words of a side: "large left effusion"."""
-        while position < len(self._forms) and self._forms[position] in _SIDES:
+        while position < len(self._forms) and self._forms[position] in self._grammar["sides"]:
             position += 1
         return position
 

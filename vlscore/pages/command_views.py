@@ -226,7 +226,7 @@ def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     """Fill the view of judgements, with the errors as they were judged."""
     lines = list(run.rows("judgements.jsonl").to_dict("records"))
     view.lead = f"{counted(run.record['reports'], 'report')} judged."
-    scores = {"rating": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
+    scores = {"rating": 1, "grade": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
     values: dict[str, list[Any]] = {"study_id": [line["study_id"] for line in lines]}
     if lines and "rating_with_image" in lines[0]:
         scores["rating_with_image"] = 1

@@ -25,7 +25,7 @@ def severity(candidate, reference, patient=None):
         ("Rib fracture.", "Clear lungs.", ("false_finding", "fracture")),
         ("Left effusion.", "Right effusion.", ("wrong_location", "pleural effusion")),
         ("Mild edema.", "Severe edema.", ("wrong_severity", "edema")),
-        ("8 mm nodule.", "2.0 cm nodule.", ("wrong_severity", "nodule")),
+        ("8 mm nodule.", "2.0 cm nodule.", ("wrong_severity", "nodule or mass")),
         ("New edema.", "Edema.", ("false_comparison", "edema")),
         ("Edema.", "Worsening edema.", ("omitted_comparison", "edema")),
         (
@@ -109,6 +109,17 @@ def test_each_category_is_named(candidate, reference, expected):
             "NG tube in the stomach. Catheter tip at the brachiocephalic confluence.",
         ),
         ("The density represents a skin fold.", "Clear lungs."),
+        # A change in one sentence may be of each finding in it.
+        (
+            "Left lower lobe consolidation and a small effusion have increased.",
+            "Increasing left lower lobe consolidation with a small effusion.",
+        ),
+        # An interpretation of findings that both state.
+        (
+            "Bilateral hilar lymphadenopathy.",
+            "Bilateral hilar lymphadenopathy. Appearances are typical of sarcoidosis.",
+        ),
+        ("ET tube sits high, should be advanced.", "ETT tip high; advancement advised."),
     ],
 )
 def test_the_same_in_other_words_is_no_error(candidate, reference):
@@ -190,6 +201,24 @@ def test_scores_by_hand():
     assert rating(half) == pytest.approx((0.75 + 1.0) / (0.75 + 1.0 + 1.0))
 
 
+@pytest.mark.parametrize(
+    ("candidate", "reference", "grade"),
+    [
+        ("Left effusion.", "Left effusion.", 5),
+        ("Scoliosis.", "Granuloma. Osteophytes.", 4),
+        ("Mild atelectasis.", "Clear lungs.", 4),
+        ("Mild atelectasis. Hiatal hernia.", "Clear lungs.", 3),
+        ("Edema. Nodule. Left effusion.", "Edema. Nodule. Left effusion. Fracture.", 3),
+        ("Left effusion.", "Right effusion. Cardiomegaly.", 2),
+        ("Clear lungs.", "Large pneumothorax. Edema. Left effusion.", 1),
+    ],
+)
+def test_grades_of_a_whole_report(candidate, reference, grade):
+    judged = JUDGE.judge(candidate, reference)
+    assert judged.grade == grade
+    assert SCORES["grade"](judged) == grade / 5
+
+
 def test_silence_is_an_error():
     assert errors("", "Clear lungs.") == [("omitted_finding", "report")]
     assert errors("", "") == []
@@ -212,7 +241,7 @@ def test_a_finding_at_two_places_is_two_findings():
         (
             "The lungs are clear.",
             "Right basilar opacity. Low volumes with right basilar atelectasis.",
-            [("omitted_finding", "atelectasis"), ("omitted_finding", "hypoinflation")],
+            [("omitted_finding", "atelectasis"), ("omitted_finding", "low lung volumes")],
         ),
         (
             "Right base atelectasis or pneumonia.",
@@ -229,6 +258,35 @@ def test_a_finding_at_two_places_is_two_findings():
             "Clear lungs.",
             [("false_finding", "pneumothorax")],
         ),
+        # The cause in both reports: the consequence is an error of its own.
+        (
+            "Large right pneumothorax with shift of the mediastinum.",
+            "Large right pneumothorax. No mediastinal shift.",
+            [("false_finding", "mediastinal shift")],
+        ),
+        # A name that is denied stands for no other.
+        (
+            "Tortuous aorta. No mediastinal widening.",
+            "The mediastinum is widened.",
+            [("false_finding", "aortic tortuosity"), ("omitted_finding", "mediastinal widening")],
+        ),
+        # Fractures of two bones are two; other findings of two bones are one.
+        (
+            "Right clavicle fracture.",
+            "Left rib fractures.",
+            [("false_finding", "fracture"), ("omitted_finding", "fracture")],
+        ),
+        (
+            "Clear.",
+            "Left rib fractures. Left scapular fracture.",
+            [("omitted_finding", "fracture")] * 2,
+        ),
+        # Both sides for one, and one for both.
+        ("Bilateral effusions.", "Left effusion.", [("false_finding", "pleural effusion")]),
+        ("Left effusion.", "Bilateral effusions.", [("wrong_location", "pleural effusion")]),
+        # The omission of something new is one error.
+        ("Clear lungs.", "New right nodule.", [("omitted_finding", "nodule or mass")]),
+        ("Hazy opacity, likely edema.", "Moderate pulmonary edema.", []),
         # Each side with its grade.
         (
             "Large effusion on the left, small on the right.",

@@ -23,6 +23,7 @@ class Concept:
         name: name of the concept.
         severity: severities of an error about it: mild, ungraded or moderate, severe.
         device: whether it is a device, which has a position.
+        title: the name in words.
         old: words that mark the finding as old; None if that makes no difference.
         after_treatment: whether it is still present if the report describes it as past.
     """
@@ -31,12 +32,8 @@ class Concept:
     severity: tuple[int, int, int]
     device: bool
     after_treatment: bool
+    title: str
     old: re.Pattern[str] | None = None
-
-    @property
-    def title(self) -> str:
-        """Return the name in words."""
-        return self.name.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +88,7 @@ class JudgeTables:
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
         repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
         anywhere: those that are one finding wherever it is, unless a sentence names a side.
+        consequences: (concept, concept that causes it).
         levels: zone -> places of families that exclude each other ("level upper").
         kin: pairs of concepts that are taken for each other, in both orders.
         positions: phrases of positions, in the layer "position".
@@ -108,6 +106,7 @@ class JudgeTables:
     signs: frozenset[tuple[str, str]]
     repeated: frozenset[tuple[str, str]]
     anywhere: frozenset[tuple[str, str]]
+    consequences: frozenset[tuple[str, str]]
     levels: Mapping[str, tuple[str, ...]]
     kin: frozenset[tuple[str, str]]
     positions: PhraseTrie
@@ -138,6 +137,7 @@ def _concept(entry: Mapping[str, Any]) -> Concept:
         (mild, plain, severe),
         entry.get("device", False),
         entry.get("after_treatment", False),
+        entry.get("title", entry["name"].replace("_", " ")),
         words_pattern(entry["old"]) if "old" in entry else None,
     )
 
@@ -261,6 +261,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             signs=frozenset(signs | coarser.keys()),
             repeated=_pairs(e for e in relations["coarser"] if e.get("across", True)),
             anywhere=_pairs(e for e in relations["coarser"] if e.get("anywhere", False)),
+            consequences=_pairs(relations["consequence"]),
             levels=_levels(places["levels"]),
             kin=kin,
             positions=_positions(places["position"]),

@@ -5,6 +5,7 @@ an omitted one leaves out, or contradicts, a change that the reference states. "
 change: a report that says so where the other is silent has no error.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -27,6 +28,21 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
     if true is not None and true.is_real:
         return ErrorCategory.OMITTED_COMPARISON
     return None
+
+
+def states_beside(
+    report: ReportStatements, statement: Statement, change: FindingChange | None
+) -> bool:
+    """Return whether a report states a like change of another finding in the same sentence.
+
+    "Consolidation with a small effusion, both larger": which of them a change is said of, one
+    report may leave open.
+    """
+    return change is not None and any(
+        _agree(each, change) and statement.line.covers(each.span)
+        for each in report.changes
+        if each.is_real
+    )
 
 
 def change_severity(change: FindingChange, grade: int, is_omitted: bool = False) -> int:
@@ -52,6 +68,15 @@ def _agree(one: FindingChange, other: FindingChange) -> bool:
     return one.is_real and other.is_real and growing
 
 
+#: A lung is better aerated where one of these improves.
+_AIRLESS = frozenset(("atelectasis", "lung_collapse", "pleural_effusion", "pneumothorax"))
+#: An earlier examination behind words of change: "new compared to the prior study".
+_EARLIER = re.compile(
+    r"\s+(?:(?:as|when)\s+)?(?:(?:compared|in comparison) (?:to|with)|since|from|than|relative to)"
+    r"(?:\s+[\w'/-]+){1,6}?(?=\s*(?:[.,;:]|\b(?:and|with|which)\b|$))"
+)
+
+
 def uncompared(report: ReportStatements) -> ReportStatements:
     """Return the statements of a report without changes since an earlier examination."""
     statements = tuple(replace(s, change=None) for s in report.statements)
@@ -61,10 +86,14 @@ def uncompared(report: ReportStatements) -> ReportStatements:
 def compared_quote(text: str, statement: Statement) -> Quote:
     """Return the words of a finding with those of its change, or these where they stand apart."""
     span = statement.quote(text)
-    if statement.change is not None:
-        own = statement.change.span
-        apart = not statement.line.covers(own)
-        span = own if apart else Span(min(span.start, own.start), max(span.end, own.end))
+    if (change := statement.change) is not None:
+        earlier = _EARLIER.match(text, change.span.end)
+        own = Span(change.span.start, earlier.end() if earlier else change.span.end)
+        if not statement.line.covers(own):
+            finding = change.finding
+            named_there = finding is not None and finding.sentence == change.sentence
+            span = finding.span if finding is not None and named_there else own
+        span = Span(min(span.start, own.start), max(span.end, own.end))
     return Quote(span.of(text), span)
 
 
@@ -84,6 +113,9 @@ def lone_change_errors(
             the reference.
     """
     own = [s.change for s in alone if s.change is not None and s.change.is_real]
+    if restated is None:
+        # The omission of a new finding is one error.
+        own = [change for change in own if change.change is not TemporalChange.NEW]
     lone = _without_partner([*_lone(report.changes), *own], other.changes, tables)
     for change in {c.span: c for c in lone}.values():
         line = report.findings.sentences[change.sentence].span
@@ -150,6 +182,5 @@ def _concepts_of(change: FindingChange, tables: JudgeTables) -> frozenset[str]:
         return frozenset((known[change.topic],))
     part = "lungs" if change.topic == "aeration" else change.topic
     denied = tables.lexicon.normal_of["normal"].get(part, ())
-    # A lung is better aerated where its atelectasis improves.
-    airless = {"atelectasis"} if change.topic == "aeration" else frozenset[str]()
+    airless = _AIRLESS if change.topic == "aeration" else frozenset[str]()
     return frozenset(known[name] for name in denied) | airless | {part}

@@ -87,6 +87,16 @@ SEVERITIES: Mapping[int, str] = {
     4: "urgent",
     5: "emergent",
 }
+#: Grades of a whole report by name, as a reader would give them.
+GRADES: Mapping[int, str] = {
+    5: "no error",
+    4: "minor errors: none worse than one of severity 2",
+    3: "errors that nobody acts on, or much more that is right",
+    2: "as much wrong as right, or more",
+    1: "little is right",
+}
+#: The least rating of grades 3 and 2 where a clinician would act on an error.
+_GRADE_3, _GRADE_2 = 0.65, 0.3
 #: Errors about a comparison with an earlier examination; they count half in the rating.
 _COMPARISONS = (ErrorCategory.FALSE_COMPARISON, ErrorCategory.OMITTED_COMPARISON)
 #: The least severity of an error that a clinician would act on.
@@ -195,6 +205,20 @@ class Judgement:
         return Judgement(errors, self.found)
 
     @property
+    def grade(self) -> int:
+        """Grade of the whole report, a key of GRADES.
+
+        Many reports have one grade: it says what a reader would say, and `rating` orders them. The
+        least ratings of grades 3 and 2 were chosen on read pairs.
+        """
+        if not self.errors:
+            return 5
+        if self.significant == 0:
+            return 4 if self.sum <= self.count + 1 else 3
+        value = rating(self)
+        return 3 if value >= _GRADE_3 else 2 if value >= _GRADE_2 else 1
+
+    @property
     def count(self) -> int:
         """Number of errors."""
         return len(self.errors)
@@ -219,6 +243,7 @@ class Judgement:
         return {
             "errors": [error.to_dict() for error in self.errors],
             "totals": self.totals,
+            "grade": self.grade,
             "count": self.count,
             "significant": self.significant,
             "sum": self.sum,
@@ -296,6 +321,7 @@ def _falling(total: float) -> float:
 #: Score by name, each in (0, 1] and 1 without an error.
 SCORES: Mapping[str, Callable[[Judgement], float]] = {
     "rating": rating,
+    "grade": lambda judgement: judgement.grade / 5,
     "sum": lambda judgement: _falling(judgement.sum),
     "maximum": lambda judgement: _falling(judgement.maximum),
     "count": lambda judgement: _falling(judgement.count),

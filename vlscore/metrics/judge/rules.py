@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
 from vlscore.findings import Span, extraction_name
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
+from vlscore.metrics.judge.grades import Grade, extent_severity, grade_of, milder, place_severity
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
 from vlscore.metrics.judge.judged_changes import (
     change_error,
@@ -15,6 +16,7 @@ from vlscore.metrics.judge.judged_changes import (
     change_severity,
     compared_quote,
     lone_change_errors,
+    states_beside,
     uncompared,
 )
 from vlscore.metrics.judge.judgement import (
@@ -28,6 +30,7 @@ from vlscore.metrics.judge.judgement import (
     nothing_done,
 )
 from vlscore.metrics.judge.statement_pairs import (
+    FRACTURE,
     Matching,
     Naming,
     PlaceConflict,
@@ -39,30 +42,14 @@ from vlscore.metrics.judge.statement_pairs import (
 from vlscore.metrics.judge.statements import ReportStatements, Statement, statements_of
 from vlscore.perturb import ErrorCategory
 
-#: Ranks of severity words up to "small" or "mild", and from "severe" or "large".
-_MILD, _SEVERE = 2, 6
-#: Ranks apart: "minimal" and "mild" by one, "mild" and "severe" by four.
-_SAME_GRADE, _FAR_GRADE = 1, 4
 #: Credit from which a more exact name elsewhere in the candidate covers a finding.
 _COVERS = 0.6
 #: Credit from which another name means the same for the patient: no error.
 _MEANS_THE_SAME = 0.7
-#: Rank of "single" among the words of number, and of "old" among those of age.
-_LEAST = 1
-#: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
-_SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 #: Words of a size that is still normal.
 _UPPER = re.compile(r"\b(?:upper|top|high)\b", re.IGNORECASE)
 #: Severity of an answer without any content: it would have to be written anew.
 _SILENCE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Grade:
-    """Severity 1 to 5, with its reasons."""
-
-    severity: int
-    reason: str
 
 
 class RuleJudge:
@@ -143,7 +130,7 @@ class _ReportComparison:
     def judgement(self) -> Judgement:
         """Return errors in the order of the candidate, then omissions, and correct findings."""
         tables = self._tables
-        matching = match(self._candidate.statements, self._reference.statements, tables)
+        matching = match(self._candidate, self._reference, tables)
         errors: list[ErrorItem] = []
         found: list[int] = []
         for pair in matching.pairs:
@@ -175,8 +162,12 @@ class _ReportComparison:
         candidate, reference = pair.candidate, pair.reference
         grade = self._grade(reference)
         exact = pair.naming is Naming.MORE_EXACT
-        if pair.credit < _MEANS_THE_SAME and not (exact and candidate.doubtful):
-            yield self._named(pair, grade)
+        doubted = candidate.doubtful or not candidate.finding.is_likely
+        if pair.credit < _MEANS_THE_SAME and not (exact and doubted):
+            named = self._named(pair, grade)
+            # What is more exact than the reference is an error only where it would matter.
+            if not exact or named.severity > 1:
+                yield named
         if (conflict := place_conflict(candidate, reference)) is not None:
             yield self._place(pair, grade, conflict)
         elif pair.naming is Naming.SAME:
@@ -222,7 +213,12 @@ class _ReportComparison:
     def _place(self, pair: StatementPair, grade: Grade, conflict: PlaceConflict) -> ErrorItem:
         severity = place_severity(grade, conflict)
         reason = f"another {conflict} than in the reference ({grade.reason})"
-        return self._paired(ErrorCategory.WRONG_LOCATION, severity, pair, "place", reason)
+        category = ErrorCategory.WRONG_LOCATION
+        if pair.candidate.sides > pair.reference.sides:
+            (side,) = pair.candidate.sides - pair.reference.sides
+            reason = f"the reference does not state it on the {side} ({grade.reason})"
+            category = ErrorCategory.FALSE_FINDING
+        return self._paired(category, severity, pair, "place", reason)
 
     def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
         stated, true = pair.candidate.position, pair.reference.position
@@ -248,6 +244,10 @@ class _ReportComparison:
         stated, true = pair.candidate.change, pair.reference.change
         category = change_error(stated, true)
         if category is None or self._is_counted(pair):
+            return
+        if stated is None and states_beside(self._candidate, pair.candidate, true):
+            return
+        if true is None and states_beside(self._reference, pair.reference, stated):
             return
         wrong = stated if stated is not None and stated.is_real else true
         assert wrong is not None
@@ -275,7 +275,7 @@ class _ReportComparison:
 
     def _false(self, matching: Matching) -> Iterable[ErrorItem]:
         tables = self._tables
-        named_already: set[str] = set()
+        named_already: set[tuple[str, frozenset[str]]] = set()
         for statement in matching.false:
             grade = self._grade(statement)
             near = [r for r in self._reference.statements if _agree(statement, r)]
@@ -283,11 +283,13 @@ class _ReportComparison:
             named = [naming for naming, _ in names]
             if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
                 continue
-            if statement.concept in named_already or (statement.doubtful and named):
+            if _what_one_error_names(statement) in named_already or (statement.doubtful and named):
                 continue
             if _is_implied(statement, self._reference, tables):
                 continue
-            named_already.add(statement.concept)
+            if _is_caused(statement, matching.false, tables):
+                continue
+            named_already.add(_what_one_error_names(statement))
             if Naming.MORE_EXACT in named:
                 grade = milder(grade, 2, "the reference names it less exactly")
             line, correction = self._lines.without(statement)
@@ -308,7 +310,7 @@ class _ReportComparison:
         tables = self._tables
         errors: list[ErrorItem] = []
         covered: list[int] = []
-        named_already: set[str] = set()
+        named_already: set[tuple[str, frozenset[str]]] = set()
         for statement in matching.omitted:
             grade = self._grade(statement)
             near = [c for c in self._candidate.statements if _agree(c, statement)]
@@ -319,10 +321,12 @@ class _ReportComparison:
             ):
                 covered.append(grade.severity)
                 continue
-            if statement.concept in named_already:
+            if _what_one_error_names(statement) in named_already:
                 continue
-            named_already.add(statement.concept)
+            named_already.add(_what_one_error_names(statement))
             if _is_implied(statement, self._candidate, tables):
+                continue
+            if _is_caused(statement, matching.omitted, tables):
                 continue
             if Naming.COARSER in named:
                 grade = milder(grade, 1, "named less exactly")
@@ -373,9 +377,22 @@ class _ReportComparison:
         return None
 
 
+def _what_one_error_names(statement: Statement) -> tuple[str, frozenset[str]]:
+    """Return what one error names: a finding wherever it is; a fracture in each bone."""
+    return statement.concept, statement.bones if statement.concept == FRACTURE else frozenset()
+
+
 def _is_implied(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
     """Return whether a report says the same without naming the finding."""
     return _is_sign_of(statement, report, tables) or _is_borderline(statement, report)
+
+
+def _is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTables) -> bool:
+    """Return whether a statement of the same sentence, without a partner too, is its cause."""
+    return any(
+        (statement.concept, other.concept) in tables.consequences and statement.line == other.line
+        for other in alone
+    )
 
 
 def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
@@ -407,8 +424,11 @@ def _is_sign_of(statement: Statement, report: ReportStatements, tables: JudgeTab
     """Return whether a finding of the report includes it as a sign: "effusion with shift"."""
     observation = statement.finding.observation
     return not tables.concepts[statement.concept].device and any(
-        observation in other.observations
-        and other.concept != statement.concept
+        other.concept != statement.concept
+        and (
+            observation in other.observations
+            or statement.concept in {tables.of_observation[each] for each in other.observations}
+        )
         and (observation in tables.lexicon.midline or _agree(statement, other))
         for other in report.statements
     )
@@ -417,70 +437,3 @@ def _is_sign_of(statement: Statement, report: ReportStatements, tables: JudgeTab
 def _quote(text: str, statement: Statement) -> Quote:
     span = statement.quote(text)
     return Quote(span.of(text), span)
-
-
-def grade_of(statement: Statement, patient: Patient, tables: JudgeTables) -> Grade:
-    """Return the severity of missing or inventing a finding."""
-    concept = tables.concepts[statement.concept]
-    mild, plain, severe = concept.severity
-    severity, how = plain, ""
-    if statement.rank is not None and statement.rank <= _MILD:
-        severity, how = mild, f"{statement.grade} "
-    elif statement.rank is not None and statement.rank >= _SEVERE:
-        severity, how = severe, f"{statement.grade} "
-    if statement.position is not None and statement.position.level == "bad":
-        severity = tables.position_severity["bad", "good"]
-        how = "malpositioned "
-    reasons = [f"{how}{concept.title}"]
-    if statement.old:
-        severity -= 1
-        reasons.append("said to be old")
-    for rule in tables.patients:
-        if rule.applies(statement.concept, patient.age, patient.indication):
-            severity += rule.raised
-            reasons.append(rule.because)
-    return Grade(_bounded(severity), ", ".join(reasons))
-
-
-def _bounded(severity: int) -> int:
-    return max(1, min(5, severity))
-
-
-def milder(grade: Grade, steps: int, because: str) -> Grade:
-    """Return the grade some steps lower, with the reason added."""
-    return Grade(_bounded(grade.severity - steps), f"{grade.reason}, {because}")
-
-
-def place_severity(grade: Grade, conflict: PlaceConflict) -> int:
-    """Return the severity of a wrong place, from that of the finding."""
-    less = {
-        PlaceConflict.SIDE: 0,
-        PlaceConflict.PART_OF_SIDES: 1,
-        PlaceConflict.LEVEL: 1,
-        PlaceConflict.NEXT_LEVEL: 2,
-    }
-    return _bounded(grade.severity - less[conflict])
-
-
-def extent_severity(candidate: Statement, reference: Statement, worst: int) -> int | None:
-    """Return the severity of a wrong grade or size; None where they agree.
-
-    Args: worst: severity of missing the finding in its graver form.
-    """
-    if candidate.sizes and reference.sizes:
-        larger, smaller = sorted((candidate.sizes[0], reference.sizes[0]), reverse=True)
-        ratio = larger / smaller if smaller > 0 else float("inf")
-        if ratio <= _SAME_SIZE:
-            return None
-        if ratio <= _OTHER_SIZE:
-            return 1
-        return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
-    for one, other in ((candidate.number, reference.number), (candidate.age, reference.age)):
-        if one is not None and other is not None and (one == _LEAST) != (other == _LEAST):
-            return _bounded(worst - 1)
-    if candidate.rank is None or reference.rank is None:
-        return None
-    apart = abs(candidate.rank - reference.rank)
-    if apart <= _SAME_GRADE:
-        return None
-    return _bounded(worst if apart >= _FAR_GRADE else worst - 1)

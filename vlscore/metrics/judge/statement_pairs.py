@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.statements import Statement, levels_conflict
+from vlscore.metrics.judge.statements import ReportStatements, Statement, levels_conflict
+
+#: Concept that is another finding in another bone.
+FRACTURE = "fracture"
 
 
 class Naming(StrEnum):
@@ -97,17 +100,29 @@ def _closeness(candidate: Statement, reference: Statement, credit: float) -> flo
     return closeness + 0.02 * (not candidate.observations.isdisjoint(reference.observations))
 
 
+def _of_other_bones(one: Statement, other: Statement) -> bool:
+    """Return whether two fractures are of different bones."""
+    if {one.concept, other.concept} != {FRACTURE} or not one.bones or not other.bones:
+        return False
+    return one.bones.isdisjoint(other.bones)
+
+
 def match(
-    candidate: tuple[Statement, ...], reference: tuple[Statement, ...], tables: JudgeTables
+    candidate: ReportStatements, reference: ReportStatements, tables: JudgeTables
 ) -> Matching:
     """Return the pairs of statements that agree best, taken greedily, best first.
 
-    Ties go to the statement that is first in the candidate, then in the reference.
+    Ties go to the statement that is first in the candidate, then in the reference. A finding that
+    the other report denies is not in one of its statements by another name.
     """
     possible = []
-    for i, one in enumerate(candidate):
-        for j, other in enumerate(reference):
-            if (named := naming_of(one, other, tables)) is not None:
+    denied = candidate.denied, reference.denied
+    for i, one in enumerate(candidate.statements):
+        for j, other in enumerate(reference.statements):
+            if (named := naming_of(one, other, tables)) is None or _of_other_bones(one, other):
+                continue
+            is_denied = other.observations & denied[0] or one.observations & denied[1]
+            if named[0] is Naming.SAME or not is_denied:
                 possible.append((-_closeness(one, other, named[1]), i, j, named))
     possible.sort(key=lambda p: p[:3])
     pairs: list[tuple[int, StatementPair]] = []
@@ -117,10 +132,11 @@ def match(
         if i not in used and j not in met:
             used.add(i)
             met.add(j)
-            pairs.append((i, StatementPair(candidate[i], reference[j], naming, credit)))
+            pair = candidate.statements[i], reference.statements[j]
+            pairs.append((i, StatementPair(*pair, naming, credit)))
     pairs.sort(key=lambda p: p[0])
     return Matching(
         tuple(pair for _, pair in pairs),
-        tuple(s for i, s in enumerate(candidate) if i not in used),
-        tuple(s for j, s in enumerate(reference) if j not in met),
+        tuple(s for i, s in enumerate(candidate.statements) if i not in used),
+        tuple(s for j, s in enumerate(reference.statements) if j not in met),
     )

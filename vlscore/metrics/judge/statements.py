@@ -5,55 +5,31 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from vlscore.findings import (
-    Attribute,
     Axis,
     Finding,
     FindingChange,
     Polarity,
     ReportFindings,
     Sentence,
-    SeverityLevel,
-    Side,
     Span,
     Status,
     TemporalChange,
     changes_of,
     extract,
-    severity_level,
-    tokenize,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
+from vlscore.metrics.judge.statement_words import (
+    grades_of,
+    greater_side,
+    level_of,
+    position_of,
+    ribs_of,
+    sides_of,
+    sizes_of,
+)
 
-_NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
-_TIP = re.compile(r"\btip\b")
 #: Where the leads of a pacemaker end.
 _OF_LEADS = re.compile(r"atri|ventric|sinus|\b(?:ra|rv)\b", re.IGNORECASE)
-#: A size or position behind it is that of an earlier image: "12 mm, previously 20 mm".
-_EARLIER = re.compile(r"\b(?:(?:previously|formerly)(?: \w+){0,3}|from) $", re.IGNORECASE)
-_DIMENSIONS = re.compile(
-    r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
-)
-#: Ribs by number: "7th rib", "fourth through seventh ribs", "ribs 5-9".
-_ORDINALS = (
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
-    *("tenth", "eleventh", "twelfth"),
-)
-_WORD_OF_RIB = rf"(?:{'|'.join(_ORDINALS)}|(?:1[0-2]|[1-9])(?:st|nd|rd|th)?)\b"
-_SEVERAL = rf"{_WORD_OF_RIB}(?:\s?(?:,|-|and|&|to|through|,\s?and)\s?{_WORD_OF_RIB})*"
-_RIBS = re.compile(rf"\b{_SEVERAL}(?:\s\w+){{0,2}}?\sribs?\b|\bribs?\s{_SEVERAL}", re.IGNORECASE)
-_RIB = re.compile(rf"\b({'|'.join(_ORDINALS)}|1[0-2]|[1-9])", re.IGNORECASE)
-#: "Right greater than left", "R>L", "worse on the left".
-_MORE = (
-    r"(?:greater|more|larger|worse|bigger|denser|heavier|(?:more|most) \w+|predominantly|mainly)"
-)
-_GREATER = re.compile(
-    rf"\b(?P<more>left|right|l|r|lt|rt)(?:[ -]side\w*)?\s?(?:>|{_MORE}\s(?:than|>))"
-    rf"|\b{_MORE}\s(?:so\s)?(?:on|at|in)\sthe\s(?P<on>left|right)\b",
-    re.IGNORECASE,
-)
-#: Between the first and the last rib of a range.
-_TO = re.compile(r"-|\bto\b|\bthrough\b", re.IGNORECASE)
-_BOTH = frozenset(("left", "right"))
 #: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
 _LINK = re.compile(
     r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
@@ -61,19 +37,18 @@ _LINK = re.compile(
     r"|diagnostic|consider\w*|may be|could be|causing|contain\w*|with|w)\b|\?",
     re.IGNORECASE,
 )
+#: Between the words of one noun phrase: "sclerotic osseous metastases".
+_ONE_WORD = re.compile(r"\s*(?!and\b|or\b|no\b)\w*\s*", re.IGNORECASE)
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
 #: Beginning of a sentence about all findings before it.
-_SUMS_UP = re.compile(r"(?:the |these )?(?:findings?|appearances?)\b", re.IGNORECASE)
+_SUMS_UP = re.compile(
+    r"(?:the |these |this )?(?:findings?|appearances?|features?|pattern)\b", re.IGNORECASE
+)
 #: Words before several findings of which any may be there.
 _DIFFERENTIAL = re.compile(r"\b(?:differential|considerations? include|ddx)\b", re.IGNORECASE)
 #: Concept of shadows that are no finding of the patient.
 _HARMLESS = "shadow"
-#: Scales of words.toml that do not grade a finding.
-_NO_GRADES = frozenset(("number", "age"))
-#: Words whose singular states that there is one, and the rank of "single".
-_ONE = ("granuloma", "nodule", "mass")
-_SINGLE = 1
 #: What stands between two findings of which one is there: a word, a mask (XXXX) for it, or nothing
 #: where words are stuck together. "c/w" and "w/" are no such words.
 _OR = re.compile(r"\b(?:or|versus|vs|and/or|andor)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$|^$", re.IGNORECASE)
@@ -129,6 +104,11 @@ class Statement:
     marks: tuple[Span, ...] = ()
 
     @property
+    def bones(self) -> frozenset[str]:
+        """Return the bones that it names."""
+        return frozenset(level for level in self.levels if level.startswith("bone"))
+
+    @property
     def concepts(self) -> frozenset[str]:
         """Return every concept that it may be."""
         return self.also | {self.concept}
@@ -150,6 +130,15 @@ class ReportStatements:
     statements: tuple[Statement, ...]
     findings: ReportFindings
     changes: tuple[FindingChange, ...]
+
+    @property
+    def denied(self) -> frozenset[str]:
+        """Return the observations that the report denies by name, and not of one side alone."""
+        return frozenset(
+            f.observation
+            for f in self.findings
+            if f.polarity is Polarity.NEGATIVE and not f.normal and f.side is None
+        )
 
 
 @lru_cache(_REMEMBERED)
@@ -211,9 +200,9 @@ def _statement(
     tables: JudgeTables,
 ) -> Statement:
     concept = _concept_of(finding.span.of(text), finding.observation, tables)
-    grade, number, age = _grades(text, finding, tables)
+    grade, number, age = grades_of(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
-    placed = _position(text, found, sentence, finding, tables) if device else None
+    placed = position_of(text, found, sentence, finding, tables) if device else None
     if finding.observation == "pacemaker" and placed and _OF_LEADS.search(placed[1].of(text)):
         placed = None  # a lead in the heart is where it belongs
     return Statement(
@@ -221,15 +210,15 @@ def _statement(
         span=finding.span,
         line=sentence.span,
         last_line=sentence.span,
-        sides=_sides(finding),
+        sides=sides_of(finding),
         levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
-        | _ribs(text, sentence.span, finding)
-        | _greater_side(text, sentence.span, finding),
+        | ribs_of(text, sentence.span, finding)
+        | greater_side(text, sentence.span, finding),
         rank=None if grade is None else grade.rank,
         grade=None if grade is None else grade.value,
         number=number,
         age=age,
-        sizes=() if device else _sizes(text, finding),
+        sizes=() if device else sizes_of(text, finding),
         change=change,
         doubtful=finding.status is Status.CURRENT
         and (not finding.is_likely or _is_of_differential(text, sentence, finding)),
@@ -258,7 +247,7 @@ def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
         if a.axis in (Axis.SIDE, Axis.SEVERITY) and not a.inherited and a.value != "bilateral"
     ]
     sides = [a for a in own if a.axis is Axis.SIDE]
-    grades = [level for a in own if a.axis is Axis.SEVERITY and (level := _level(a, tables))]
+    grades = [level for a in own if a.axis is Axis.SEVERITY and (level := level_of(a, tables))]
     if (
         [a.value for a in sides] not in (["left", "right"], ["right", "left"])
         or len(grades) != 2
@@ -271,30 +260,6 @@ def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
     ]
 
 
-def _level(attribute: Attribute, tables: JudgeTables) -> SeverityLevel | None:
-    level = severity_level(attribute.value, tables.lexicon)
-    return None if level is None or level.scale in _NO_GRADES else level
-
-
-def _grades(
-    text: str, finding: Finding, tables: JudgeTables
-) -> tuple[SeverityLevel | None, int | None, int | None]:
-    """Return the first grade, and the ranks of the first number and of the first age."""
-    grade = None
-    ranks: dict[str, int] = {}
-    for attribute in finding.attributes:
-        if attribute.axis is Axis.SEVERITY:
-            level = severity_level(attribute.value, tables.lexicon)
-            if level is not None and level.scale in _NO_GRADES:
-                ranks.setdefault(level.scale, level.rank)
-            else:
-                grade = grade or level
-    number = ranks.get("number")
-    if number is None and finding.span.of(text).lower().endswith(_ONE):
-        number = _SINGLE
-    return grade, number, ranks.get("age")
-
-
 @lru_cache(_REMEMBERED)
 def _concept_of(words: str, observation: str, tables: JudgeTables) -> str:
     """Return the concept of a mention."""
@@ -302,97 +267,6 @@ def _concept_of(words: str, observation: str, tables: JudgeTables) -> str:
         if refinement.pattern.search(words):
             return refinement.concept
     return tables.of_observation[observation]
-
-
-def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
-    """Return sizes in millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
-    sizes = []
-    for attribute in finding.on(Axis.SIZE):
-        if _EARLIER.search(text[: attribute.span.start]):
-            continue
-        size = float(attribute.value)
-        sizes.append(size)
-        last = _NUMBER.match(text, attribute.span.start)
-        before = _DIMENSIONS.search(text[: attribute.span.start])
-        if last is not None and before is not None and float(last[0]) > 0:
-            factor = size / float(last[0])
-            sizes += [float(number) * factor for number in _NUMBER.findall(before[0])]
-    return tuple(sorted(sizes, reverse=True))
-
-
-def _position(
-    text: str, found: ReportFindings, sentence: Sentence, finding: Finding, tables: JudgeTables
-) -> tuple[Position, Span] | None:
-    """Return the first position that is said of a device, and its words; None without one.
-
-    The words from the device to the next finding are searched first, for the last device with the
-    next sentence, if that is about its tip. Without a position there, it is the first one of the
-    sentence, which several devices then share.
-    """
-    start, end = sentence.span
-    later = [f.span.start for f in sentence.findings if f.span.start > finding.span.end]
-    devices = [f for f in sentence.findings if _is_device(f, tables)]
-    following = next(iter(found.sentences[sentence.index + 1 : sentence.index + 2]), None)
-    if finding is devices[-1] and following is not None:
-        opening = following.span.of(text)[:24].lower()
-        tells = _TIP.search(opening) is not None or opening.startswith(
-            ("it ", "this ", "withdraw", "recommend")
-        )
-        if tells and not any(_is_device(f, tables) for f in following.findings):
-            end = following.span.end
-    own = Span(finding.span.start, min(later, default=end) if finding is not devices[-1] else end)
-    return _first_position(text, own, tables) or _first_position(text, Span(start, end), tables)
-
-
-def _is_device(finding: Finding, tables: JudgeTables) -> bool:
-    return tables.concepts[tables.of_observation[finding.observation]].device
-
-
-def _first_position(text: str, span: Span, tables: JudgeTables) -> tuple[Position, Span] | None:
-    words = span.of(text)
-    tokens = tokenize(words)
-    matches = tables.positions.find(tokens).get("position", ())
-    current = [m for m in matches if not _EARLIER.search(words[: tokens[m.first].start])]
-    first = min(current, key=lambda m: m.entry, default=None)
-    if first is None:
-        return None
-    begin, end = tokens[first.first].start, tokens[first.last - 1].end
-    return first.entry, Span(span.start + begin, span.start + end)
-
-
-def _ribs(text: str, line: Span, finding: Finding) -> frozenset[str]:
-    """Return "ribs 7" for each rib that is named by its number next to the finding."""
-    if "rib" not in finding.zones:
-        return frozenset()
-    named: set[int] = set()
-    for match in _RIBS.finditer(text, *line):
-        numbers = [_rib_number(word) for word in _RIB.findall(match[0])]
-        if _TO.search(match[0]) and len(numbers) == 2:
-            numbers = list(range(numbers[0], numbers[1] + 1))
-        named.update(numbers)
-    return frozenset(f"ribs {number}" for number in named)
-
-
-def _greater_side(text: str, line: Span, finding: Finding) -> frozenset[str]:
-    """Return "greater left" or "greater right" for a finding of both sides, where one has more."""
-    if finding.side is not Side.BILATERAL:
-        return frozenset()
-    match = _GREATER.search(text, *line)
-    if match is None:
-        return frozenset()
-    side = (match["more"] or match["on"]).lower()
-    return frozenset(("greater left" if side.startswith("l") else "greater right",))
-
-
-def _rib_number(word: str) -> int:
-    return int(word) if word.isdecimal() else 1 + _ORDINALS.index(word.lower())
-
-
-def _sides(finding: Finding) -> frozenset[str]:
-    side = finding.side
-    if side is None:
-        return frozenset()
-    return _BOTH if str(side) == "bilateral" else frozenset((str(side),))
 
 
 def _exact_ones(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
@@ -415,6 +289,7 @@ def _exact_ones(text: str, own: list[Statement], tables: JudgeTables) -> list[St
                 and (
                     (one.concept, other.concept) in tables.coarser
                     or _LINK.search(_between(text, one, other))
+                    or (one.span != other.span and _ONE_WORD.fullmatch(_between(text, one, other)))
                 )
             ):
                 kept[position] = _merged(other, kept.pop(number))
@@ -430,6 +305,7 @@ def _either_one(text: str, own: list[Statement], tables: JudgeTables) -> list[St
         between = _between(text, old, new)
         if (
             old.concept != new.concept
+            and (old.span != new.span or _OR.search(new.span.of(text)))
             and len(between) <= _LONGEST_BETWEEN
             and (_OR.search(between) or (old.doubtful and new.doubtful and _ITEM.match(between)))
             and not _END.search(between)
@@ -462,9 +338,9 @@ def _explains(
     concerning for ..." explains any sentence before. Returns whether it was merged.
     """
     places = [level for level in new.levels if not level.startswith(("bone", "ribs"))]
-    if not new.doubtful or new.sides or places or new.sizes:
-        return False
     sums_up = _SUMS_UP.match(text, new.line.start) is not None
+    if not (new.doubtful or sums_up) or new.sides or places or new.sizes:
+        return False
     for position in reversed(range(len(stated))):
         sign = stated[position]
         pair = sign.concept, new.concept

@@ -39,6 +39,7 @@ class JudgeScore(Metric):
     )
     bounds = (0.0, 1.0)
     further: ClassVar[tuple[Output, ...]] = (
+        Output("grade", "grade of the whole report, 1 (little is right) to 5", True, (1.0, 5.0)),
         Output("sum", "sum of the severities, 1 to 5 each", False, (0.0, None)),
         Output("maximum", "largest severity; 0 without an error", False, (0.0, 5.0)),
         Output("count", "number of errors", False, (0.0, None)),
@@ -50,9 +51,9 @@ class JudgeScore(Metric):
 
     score: str = parameter(
         "rating",
-        "what the first number is: rating (the weighed share), or 1 / (1 + x) with x the sum "
-        "of the severities, the largest severity, the number of errors, or the number of "
-        "significant ones",
+        "what the first number is: rating (the weighed share), a fifth of the grade, or "
+        "1 / (1 + x) with x the sum of the severities, the largest severity, the number of errors, "
+        "or the number of significant ones",
         choices=("rating", *(output.name for output in further)),
     )
     model: str | None = parameter(
@@ -80,7 +81,7 @@ class JudgeScore(Metric):
         from vlscore.metrics.judge.judgement import SCORES
 
         failures: dict[int, VLScoreError] = {}
-        rows = np.full((len(batch), 5), np.nan)
+        rows = np.full((len(batch), 1 + len(self.further)), np.nan)
         for row, judged in enumerate(self._judged(batch)):
             if isinstance(judged, VLScoreError):
                 failures[row] = judged

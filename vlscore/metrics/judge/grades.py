@@ -1,0 +1,96 @@
+"""Severity of an error about a finding: by its grade, its place, its extent and the patient."""
+
+from dataclasses import dataclass
+
+from vlscore.metrics.judge.judge_tables import JudgeTables
+from vlscore.metrics.judge.judgement import Patient
+from vlscore.metrics.judge.statement_pairs import PlaceConflict
+from vlscore.metrics.judge.statements import Statement
+
+#: Grades that compare with each other only.
+_DENSITIES = frozenset(("faint", "dense"))
+#: Ranks of severity words up to "small" or "mild", and from "severe" or "large".
+_MILD, _SEVERE = 2, 6
+#: Ranks apart: "minimal" and "mild" by one, "mild" and "severe" by four.
+_SAME_GRADE, _FAR_GRADE = 1, 4
+#: Rank of "single" among the words of number, and of "old" among those of age.
+_LEAST = 1
+#: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
+_SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Severity 1 to 5, with its reasons."""
+
+    severity: int
+    reason: str
+
+
+def grade_of(statement: Statement, patient: Patient, tables: JudgeTables) -> Grade:
+    """Return the severity of missing or inventing a finding."""
+    concept = tables.concepts[statement.concept]
+    mild, plain, severe = concept.severity
+    severity, how = plain, ""
+    if statement.rank is not None and statement.rank <= _MILD:
+        severity, how = mild, f"{statement.grade} "
+    elif statement.rank is not None and statement.rank >= _SEVERE:
+        severity, how = severe, f"{statement.grade} "
+    if statement.position is not None and statement.position.level == "bad":
+        severity = tables.position_severity["bad", "good"]
+        how = "malpositioned "
+    reasons = [f"{how}{concept.title}"]
+    if statement.old:
+        severity -= 1
+        reasons.append("said to be old")
+    for rule in tables.patients:
+        if rule.applies(statement.concept, patient.age, patient.indication):
+            severity += rule.raised
+            reasons.append(rule.because)
+    return Grade(_bounded(severity), ", ".join(reasons))
+
+
+def _bounded(severity: int) -> int:
+    return max(1, min(5, severity))
+
+
+def milder(grade: Grade, steps: int, because: str) -> Grade:
+    """Return the grade some steps lower, with the reason added."""
+    return Grade(_bounded(grade.severity - steps), f"{grade.reason}, {because}")
+
+
+def place_severity(grade: Grade, conflict: PlaceConflict) -> int:
+    """Return the severity of a wrong place, from that of the finding."""
+    less = {
+        PlaceConflict.SIDE: 0,
+        PlaceConflict.PART_OF_SIDES: 1,
+        PlaceConflict.LEVEL: 1,
+        PlaceConflict.NEXT_LEVEL: 2,
+    }
+    return _bounded(grade.severity - less[conflict])
+
+
+def extent_severity(candidate: Statement, reference: Statement, worst: int) -> int | None:
+    """Return the severity of a wrong grade or size; None where they agree.
+
+    Args: worst: severity of missing the finding in its graver form.
+    """
+    if candidate.sizes and reference.sizes:
+        larger, smaller = sorted((candidate.sizes[0], reference.sizes[0]), reverse=True)
+        ratio = larger / smaller if smaller > 0 else float("inf")
+        if ratio <= _SAME_SIZE:
+            return None
+        if ratio <= _OTHER_SIZE:
+            return 1
+        return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
+    for one, other in ((candidate.number, reference.number), (candidate.age, reference.age)):
+        if one is not None and other is not None and (one == _LEAST) != (other == _LEAST):
+            return _bounded(worst - 1)
+    if candidate.rank is None or reference.rank is None:
+        return None
+    if (candidate.grade in _DENSITIES) != (reference.grade in _DENSITIES):
+        return None  # "hazy" is no degree
+    apart = abs(candidate.rank - reference.rank)
+    if apart <= _SAME_GRADE:
+        return None
+    return _bounded(worst if apart >= _FAR_GRADE else worst - 1)

@@ -1,0 +1,169 @@
+"""What the words of a report say of one finding: sides, places, grade, sizes, position."""
+
+import re
+
+from vlscore.findings import (
+    Attribute,
+    Axis,
+    Finding,
+    ReportFindings,
+    Sentence,
+    SeverityLevel,
+    Side,
+    Span,
+    severity_level,
+    tokenize,
+)
+from vlscore.metrics.judge.judge_tables import JudgeTables, Position
+
+_NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
+_TIP = re.compile(r"\btip\b")
+#: A size or position behind it is that of an earlier image: "12 mm, previously 20 mm".
+_EARLIER = re.compile(r"\b(?:(?:previously|formerly)(?: \w+){0,3}|from) $", re.IGNORECASE)
+_DIMENSIONS = re.compile(
+    r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
+)
+#: Ribs by number: "7th rib", "fourth through seventh ribs", "ribs 5-9".
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
+    *("tenth", "eleventh", "twelfth"),
+)
+_WORD_OF_RIB = rf"(?:{'|'.join(_ORDINALS)}|(?:1[0-2]|[1-9])(?:st|nd|rd|th)?)\b"
+_SEVERAL = rf"{_WORD_OF_RIB}(?:\s?(?:,|-|and|&|to|through|,\s?and)\s?{_WORD_OF_RIB})*"
+_RIBS = re.compile(rf"\b{_SEVERAL}(?:\s\w+){{0,2}}?\sribs?\b|\bribs?\s{_SEVERAL}", re.IGNORECASE)
+_RIB = re.compile(rf"\b({'|'.join(_ORDINALS)}|1[0-2]|[1-9])", re.IGNORECASE)
+#: "Right greater than left", "R>L", "worse on the left".
+_MORE = (
+    r"(?:greater|more|larger|worse|bigger|denser|heavier|(?:more|most) \w+|predominantly|mainly)"
+)
+_GREATER = re.compile(
+    rf"\b(?P<more>left|right|l|r|lt|rt)(?:[ -]side\w*)?\s?(?:>|{_MORE}\s(?:than|>))"
+    rf"|\b{_MORE}\s(?:so\s)?(?:on|at|in)\sthe\s(?P<on>left|right)\b",
+    re.IGNORECASE,
+)
+#: Between the first and the last rib of a range.
+_TO = re.compile(r"-|\bto\b|\bthrough\b", re.IGNORECASE)
+_BOTH = frozenset(("left", "right"))
+#: Scales of words.toml that do not grade a finding.
+_NO_GRADES = frozenset(("number", "age"))
+#: Words whose singular states that there is one, and the rank of "single".
+_ONE = ("granuloma", "nodule", "mass")
+_SINGLE = 1
+
+
+def level_of(attribute: Attribute, tables: JudgeTables) -> SeverityLevel | None:
+    """Return the grade of a severity word; None for words of number and age."""
+    level = severity_level(attribute.value, tables.lexicon)
+    return None if level is None or level.scale in _NO_GRADES else level
+
+
+def grades_of(
+    text: str, finding: Finding, tables: JudgeTables
+) -> tuple[SeverityLevel | None, int | None, int | None]:
+    """Return the first grade, and the ranks of the first number and of the first age."""
+    grade = None
+    ranks: dict[str, int] = {}
+    for attribute in finding.attributes:
+        if attribute.axis is Axis.SEVERITY:
+            level = severity_level(attribute.value, tables.lexicon)
+            if level is not None and level.scale in _NO_GRADES:
+                ranks.setdefault(level.scale, level.rank)
+            else:
+                grade = grade or level
+    number = ranks.get("number")
+    if number is None and finding.span.of(text).lower().endswith(_ONE):
+        number = _SINGLE
+    return grade, number, ranks.get("age")
+
+
+def sizes_of(text: str, finding: Finding) -> tuple[float, ...]:
+    """Return sizes in millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
+    sizes = []
+    for attribute in finding.on(Axis.SIZE):
+        if _EARLIER.search(text[: attribute.span.start]):
+            continue
+        size = float(attribute.value)
+        sizes.append(size)
+        last = _NUMBER.match(text, attribute.span.start)
+        before = _DIMENSIONS.search(text[: attribute.span.start])
+        if last is not None and before is not None and float(last[0]) > 0:
+            factor = size / float(last[0])
+            sizes += [float(number) * factor for number in _NUMBER.findall(before[0])]
+    return tuple(sorted(sizes, reverse=True))
+
+
+def position_of(
+    text: str, found: ReportFindings, sentence: Sentence, finding: Finding, tables: JudgeTables
+) -> tuple[Position, Span] | None:
+    """Return the first position that is said of a device, and its words; None without one.
+
+    The words from the device to the next finding are searched first, for the last device with the
+    next sentence, if that is about its tip. Without a position there, it is the first one of the
+    sentence, which several devices then share.
+    """
+    start, end = sentence.span
+    later = [f.span.start for f in sentence.findings if f.span.start > finding.span.end]
+    devices = [f for f in sentence.findings if _is_device(f, tables)]
+    following = next(iter(found.sentences[sentence.index + 1 : sentence.index + 2]), None)
+    if finding is devices[-1] and following is not None:
+        opening = following.span.of(text)[:24].lower()
+        tells = _TIP.search(opening) is not None or opening.startswith(
+            ("it ", "this ", "withdraw", "recommend")
+        )
+        if tells and not any(_is_device(f, tables) for f in following.findings):
+            end = following.span.end
+    own = Span(finding.span.start, min(later, default=end) if finding is not devices[-1] else end)
+    return _first_position(text, own, tables) or _first_position(text, Span(start, end), tables)
+
+
+def _is_device(finding: Finding, tables: JudgeTables) -> bool:
+    return tables.concepts[tables.of_observation[finding.observation]].device
+
+
+def _first_position(text: str, span: Span, tables: JudgeTables) -> tuple[Position, Span] | None:
+    words = span.of(text)
+    tokens = tokenize(words)
+    matches = tables.positions.find(tokens).get("position", ())
+    current = [m for m in matches if not _EARLIER.search(words[: tokens[m.first].start])]
+    first = min(current, key=lambda m: m.entry, default=None)
+    if first is None:
+        return None
+    begin, end = tokens[first.first].start, tokens[first.last - 1].end
+    return first.entry, Span(span.start + begin, span.start + end)
+
+
+def ribs_of(text: str, line: Span, finding: Finding) -> frozenset[str]:
+    """Return "ribs 7" for each rib that is named by its number next to the finding."""
+    if "rib" not in finding.zones:
+        return frozenset()
+    named: set[int] = set()
+    for match in _RIBS.finditer(text, *line):
+        numbers = [_rib_number(word) for word in _RIB.findall(match[0])]
+        if _TO.search(match[0]) and len(numbers) == 2:
+            numbers = list(range(numbers[0], numbers[1] + 1))
+        named.update(numbers)
+    return frozenset(f"ribs {number}" for number in named)
+
+
+def greater_side(text: str, line: Span, finding: Finding) -> frozenset[str]:
+    """Return "greater left" or "greater right" for a finding of both sides, where one has more."""
+    if finding.side is not Side.BILATERAL:
+        return frozenset()
+    match = _GREATER.search(text, *line)
+    if match is None:
+        return frozenset()
+    side = (match["more"] or match["on"]).lower()
+    return frozenset(("greater left" if side.startswith("l") else "greater right",))
+
+
+def _rib_number(word: str) -> int:
+    return int(word) if word.isdecimal() else 1 + _ORDINALS.index(word.lower())
+
+
+def sides_of(finding: Finding) -> frozenset[str]:
+    """Return "left", "right" or both; empty where the report names no side."""
+    side = finding.side
+    if side is None:
+        # There is no left middle lobe.
+        return frozenset(("right",)) if "middle lobe" in finding.zones else frozenset()
+    return _BOTH if str(side) == "bilateral" else frozenset((str(side),))
