@@ -80,8 +80,16 @@ MOST_REPORTS = 400
 #: Concepts of the judge -> kinds of the phantom.
 PHANTOM_KINDS = {
     "pleural effusion": "effusion",
-    "nodule or mass": "nodule",
     "airspace disease": "consolidation",
+    "pneumonia": "consolidation",
+    "infiltrate": "consolidation",
+    "aspiration": "consolidation",
+    "hemothorax or empyema": "effusion",
+    "heart failure": "edema",
+    "emphysema": "hyperinflation",
+    "COPD": "hyperinflation",
+    "mass": "nodule",
+    "nodule or mass": "nodule",
     "central line": "central_line",
     "endotracheal tube": "endotracheal_tube",
     "gastric tube": "nasogastric_tube",

@@ -24,6 +24,7 @@ class Concept:
         severity: severities of an error about it: mild, ungraded or moderate, severe.
         device: whether it is a device, which has a position.
         title: the name in words.
+        titles: observation -> a more exact name; the first counts that the report names.
         old: words that mark the finding as old; None if that makes no difference.
         after_treatment: whether it is still present if the report describes it as past.
     """
@@ -33,6 +34,7 @@ class Concept:
     device: bool
     after_treatment: bool
     title: str
+    titles: Mapping[str, str]
     old: re.Pattern[str] | None = None
 
 
@@ -138,6 +140,7 @@ def _concept(entry: Mapping[str, Any]) -> Concept:
         entry.get("device", False),
         entry.get("after_treatment", False),
         entry.get("title", entry["name"].replace("_", " ")),
+        entry.get("titles", {}),
         words_pattern(entry["old"]) if "old" in entry else None,
     )
 

@@ -183,7 +183,9 @@ class _ReportComparison:
         yield from self._comparison(pair)
 
     def _title(self, statement: Statement) -> str:
-        return self._tables.concepts[statement.concept].title
+        concept = self._tables.concepts[statement.concept]
+        named = (n for o, n in concept.titles.items() if o in statement.observations)
+        return next(named, concept.title)
 
     def _paired(
         self, category: ErrorCategory, severity: int, pair: StatementPair, part: Part, reason: str
