@@ -69,6 +69,14 @@ def test_a_removed_device_does_not_deny_the_finding_beside_it() -> None:
         ),
         ("Bibasilar atx, ca++ aorta.", {"atelectasis", "aortic_calcification"}, set()),
         ("w/o consol or ptx", set(), {"consolidation", "pneumothorax"}),
+        # What has come back, or gone, and what hides another finding.
+        ("The pneumothorax has not recurred.", set(), {"pneumothorax"}),
+        ("The PICC has been withdrawn and now ends in the axilla.", {"catheter"}, set()),
+        ("The heart is difficult to see because of the effusion.", {"pleural_effusion"}, set()),
+        ("Evaluation of the heart is limited by an effusion.", {"pleural_effusion"}, set()),
+        ("Aspiration of a foreign body.", {"foreign_body"}, set()),
+        ("Left nephrostomy drain.", {"device"}, set()),
+        ("A shadow of 2 cm shadows the rib. Old wedge of T12.", {"vertebral_deformity"}, set()),
         # Words stuck together.
         ("No effusionheart size is enlarged", {"cardiomegaly"}, {"pleural_effusion"}),
         ("bibasilar atelectasisairspace disease", {"atelectasis", "airspace_disease"}, set()),

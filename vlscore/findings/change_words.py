@@ -27,7 +27,7 @@ _STATES = frozenset(
 _AMOUNTS = frozenset(("increased", "decreased", "reduced", "diminished"))
 #: What has only so resolved has improved.
 _PARTLY = frozenset(
-    ("nearly", "almost", "partially", "partly", "mostly", "incompletely", "somewhat")
+    ("nearly", "almost", "partially", "partly", "mostly", "largely", "incompletely", "somewhat")
 )
 #: Adverbs of degree, besides those in -ly.
 _ADVERBS = frozenset(("somewhat", "little", "bit"))
@@ -127,6 +127,8 @@ def _composed(
             yield _made(word.first, time.last, word.entry)
         elif tokens[word.last - 1].form == "than" or adjective:
             continue
+        elif (start := _before_degrees(tokens, word.first)) and tokens[start - 1].form in _BECOME:
+            yield _made(start - 1, word.last, word.entry)
         elif (
             _begins_before(tokens, word, _BECOME)
             or _before(tokens, word, earlier, simple)
@@ -187,9 +189,7 @@ def _of_diseases(
 
 def _said_behind(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]) -> bool:
     """Return whether a word is said of a mention before it: "effusion is slightly increased"."""
-    start = word.first
-    while start > 0 and _is_degree(tokens[start - 1].form):
-        start -= 1
+    start = _before_degrees(tokens, word.first)
     if start > 0 and tokens[start - 1].form in ("is", "are"):
         start -= 1
     apart = start > 0 and tokens[start - 1].form == ","
@@ -204,8 +204,13 @@ def _said_behind(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]
     )
 
 
-def _is_degree(form: str) -> bool:
-    return form.endswith("ly") or form in _DEGREES
+def _before_degrees(tokens: Sequence[Token], position: int) -> int:
+    """Return where the words of degree before a position begin: "slightly larger"."""
+    while position > 0 and (
+        tokens[position - 1].form.endswith("ly") or tokens[position - 1].form in _DEGREES
+    ):
+        position -= 1
+    return position
 
 
 def _made(first: int, last: int, value: str) -> Match:
@@ -283,10 +288,11 @@ def _before(
 
 
 def _is_predicate(tokens: Sequence[Token], word: Match, named: Sequence[Match]) -> bool:
-    """Return whether the word ends a clause: "the effusion is larger.", "Effusion larger."."""
-    apart = word.first > 1 and tokens[word.first - 1].form == ","
+    """Return whether the word ends a clause: "the effusion is larger", "effusion much larger"."""
+    start = _before_degrees(tokens, word.first)
+    apart = start > 1 and tokens[start - 1].form == ","
     return _ends_clause(tokens, word) and (
-        apart or any(m.last == word.first for m in named) or _begins_before(tokens, word, _VERBS)
+        apart or any(m.last == start for m in named) or _begins_before(tokens, word, _VERBS)
     )
 
 

@@ -150,7 +150,7 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
     while position < len(tokens):
         token = tokens[position]
         for rest, meaning in short.get(token.form, ()):
-            if not rest and token.form in no_unit and full and _is_number(full[-1].form):
+            if token.form in no_unit and full and _is_number(full[-1].form):
                 continue
             last = position + len(rest)
             if last < len(tokens) and all(

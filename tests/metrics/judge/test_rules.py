@@ -303,6 +303,22 @@ def test_a_finding_at_two_places_is_two_findings():
         ),
         ("PICC tip in RA.", "PICC tip in the mid SVC.", [("wrong_location", "central line")]),
         (
+            "NG tip not seen below the diaphragm.",
+            "NG tip post-pyloric.",
+            [("wrong_location", "gastric tube")],
+        ),
+        (
+            "Pleural fluid fills the left hemithorax.",
+            "Small left effusion.",
+            [("wrong_severity", "pleural effusion")],
+        ),
+        (
+            "The heart has become larger, despite the shallow inspiration.",
+            "Stable cardiomegaly. Low lung volumes.",
+            [("false_comparison", "cardiomegaly")],
+        ),
+        ("Multiple lytic rib and bilateral scapular lesions.", "Lytic lesions of ribs.", []),
+        (
             "A single small granuloma.",
             "Several small granulomas.",
             [("wrong_severity", "granuloma")],
