@@ -234,6 +234,17 @@ def test_two_processes_write_at_once_and_a_killed_one_leaves_whole_entries(path)
         assert names.get(["more"]) == {"more": [1]}
 
 
+def test_a_journal_that_vanishes_does_not_empty_the_cache(full):
+    """Another process deletes its journal between the list of the files and their sizes."""
+    (full / "vlscore.sqlite-journal").symlink_to(full / "gone")
+    cache = Cache(full, GIB)
+    (full / "vlscore.sqlite-journal").unlink()
+    names = cache.namespace(FACTS)
+    names.put({"more": [1]})
+    assert cache.most_bytes > 0
+    assert names.get(["text 0", "more"]).keys() == {"text 0", "more"}
+
+
 def test_a_forked_process_opens_its_own_connection(full):
     names = Cache(full, GIB).namespace(FACTS)
     assert names.get(["text 0"])

@@ -343,8 +343,11 @@ def _room(folder: Path) -> int:
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
+    held = 0
     try:
-        held = sum(file.stat().st_size for file in folder.glob(f"{_NAME}*"))
+        for file in folder.glob(f"{_NAME}*"):
+            with contextlib.suppress(FileNotFoundError):  # a journal of another process has gone
+                held += file.stat().st_size
         return held + shutil.disk_usage(there).free // 2
     except OSError:
         return 0
