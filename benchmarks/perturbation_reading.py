@@ -88,18 +88,7 @@ def half_of(study_id: str) -> str:
 def reports_of(
     tables: Iterable[Path], candidates: Iterable[Path], phantoms: int
 ) -> Iterator[tuple[str, str]]:
-    """(id, text) of every report, equal texts once."""
-    seen = set()
-    for study_id, text in _all_reports(tables, candidates, phantoms):
-        words = " ".join(text.lower().split())
-        if words not in seen:
-            seen.add(words)
-            yield study_id, text
-
-
-def _all_reports(
-    tables: Iterable[Path], candidates: Iterable[Path], phantoms: int
-) -> Iterator[tuple[str, str]]:
+    """(id, text) of every report."""
     for table in tables:
         yield from ((r.id, r.text) for r in open_reports(table) if isinstance(r, Report))
     for table in candidates:
@@ -107,6 +96,16 @@ def _all_reports(
         yield from ((f"{r.id}:{table.stem}", r.text) for r in rows if isinstance(r, Report))
     for number, study in enumerate(sample_studies(_PHANTOM_SEED, phantoms)):
         yield f"phantom-{number}", study.reference
+
+
+def distinct(reports: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The reports without those whose text came before."""
+    seen = set()
+    for study_id, text in reports:
+        words = " ".join(text.lower().split())
+        if words not in seen:
+            seen.add(words)
+            yield study_id, text
 
 
 def drawn(reports: Iterable[tuple[str, str]], seed: int, each: int) -> list[Item]:
@@ -140,7 +139,7 @@ def rules_digest() -> str:
 
 def draw(options: argparse.Namespace) -> None:
     """Write the items: all in one file, and in parts for several readers."""
-    reports = reports_of(options.reports, options.candidates, options.phantoms)
+    reports = distinct(reports_of(options.reports, options.candidates, options.phantoms))
     half = [(name, text) for name, text in reports if half_of(name) == options.half]
     items = drawn(half, options.seed, options.each)
     _write(options.out / "items.jsonl", (item.to_dict() for item in items))

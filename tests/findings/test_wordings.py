@@ -76,7 +76,7 @@ def test_a_removed_device_does_not_deny_the_finding_beside_it() -> None:
         ("Evaluation of the heart is limited by an effusion.", {"pleural_effusion"}, set()),
         ("Aspiration of a foreign body.", {"foreign_body"}, set()),
         ("Left nephrostomy drain.", {"device"}, set()),
-        ("A shadow of 2 cm shadows the rib. Old wedge of T12.", {"vertebral_deformity"}, set()),
+        ("A 2 cm shadow in the lingula. Old wedge of T12.", {"vertebral_deformity"}, set()),
         # Words stuck together.
         ("No effusionheart size is enlarged", {"cardiomegaly"}, {"pleural_effusion"}),
         ("bibasilar atelectasisairspace disease", {"atelectasis", "airspace_disease"}, set()),

@@ -13,7 +13,7 @@ CARD = (REPOSITORY / "perturbations" / "README.md").read_text(encoding="utf-8")
 # A kind with more wrong changes than this is not as right as the card claims.
 MOST_WRONG, MOST_WRONG_OF_ALL = 0.03, 0.015
 # A reading says little of rules that make many of its changes otherwise.
-LEAST_STILL_MADE = 0.96
+LEAST_STILL_MADE = 0.97
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ class _Linker:
         )
 
     def _has_object(self, modifier: Modifier, end: int) -> bool:
-        """Return whether a change behind a finding is of the next: "no leak after removal of"."""
+        """Return whether a change belongs to the next finding: "no leak after removal of"."""
         of = self._tokens[modifier.last - 1].form == "of"
         return modifier.is_change and of and modifier.first >= end
 

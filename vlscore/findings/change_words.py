@@ -23,7 +23,7 @@ _STATES = frozenset(
         *("reduced", "diminished"),
     )
 )
-#: States of an amount, never of a finding's kind.
+#: Those of them that say how much there is.
 _AMOUNTS = frozenset(("increased", "decreased", "reduced", "diminished"))
 #: What has only so resolved has improved.
 _PARTLY = frozenset(

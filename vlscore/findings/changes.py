@@ -180,7 +180,7 @@ def _shared(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[Finding
 
 
 def _resolved_together(sentence: Sentence) -> Iterator[FindingChange]:
-    """Find what else has resolved by the same words: "removal of the tube and the catheter"."""
+    """Find the other findings of a resolution: "removal of the tube and the catheter"."""
     for attribute in sentence.changes:
         if attribute.value != TemporalChange.RESOLVED:
             continue
@@ -201,7 +201,7 @@ def _is_denied(finding: Finding, change: TemporalChange) -> bool:
 
 
 def _stated_before(text: str, sentence: Sentence, denied: Finding, change: Span) -> Finding | None:
-    """Return whose change it is behind a denied finding: "nodule, not calcified, smaller"."""
+    """Return the finding that a change behind a denied one is of: "nodule, not solid, smaller"."""
     if change.start < denied.span.end or not text[: change.start].rstrip().endswith(","):
         return None
     before = [f for f in sentence.findings if f.span.end <= denied.span.start]

@@ -174,7 +174,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     if not mentions:
         return ()
-    # "Extubated" says itself of what it speaks.
+    # "Extubated" is a change of the tube, not of a finding beside it.
     topics = found.get("topic", [])
     tubes = [p for p in topics if p.entry == "tube"]
     of_findings = [

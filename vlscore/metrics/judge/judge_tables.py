@@ -24,7 +24,7 @@ class Concept:
         severity: severities of an error about it: mild, ungraded or moderate, severe.
         device: whether it is a device, which has a position.
         title: the name in words.
-        titles: observation -> a more exact name; the first counts that the report names.
+        titles: observation -> more exact name; the first one that the report names is used.
         old: words that mark the finding as old; None if that makes no difference.
         after_treatment: whether it is still present if the report describes it as past.
     """

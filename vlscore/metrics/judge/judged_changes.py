@@ -33,10 +33,9 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
 def states_beside(
     report: ReportStatements, statement: Statement, change: FindingChange | None
 ) -> bool:
-    """Return whether a report states a like change of another finding in the same sentence.
+    """Return whether a report states a similar change of another finding in the same sentence.
 
-    "Consolidation with a small effusion, both larger": which of them a change is said of, one
-    report may leave open.
+    In "consolidation with a small effusion, larger", readers may give the change to either.
     """
     return change is not None and any(
         _agree(each, change) and statement.line.covers(each.span)
@@ -45,13 +44,15 @@ def states_beside(
     )
 
 
-def change_severity(change: FindingChange, grade: int, is_omitted: bool = False) -> int:
-    """Return the severity of an error about a change of a finding whose omission has `grade`.
+def change_severity(change: FindingChange, full: int, is_omitted: bool = False) -> int:
+    """Return the severity of an error about a change.
 
     A change that is left out has 2 at most, as a change for the better: RadPref's radiologists
     hardly rate a report lower for it.
+
+    Args: full: severity of leaving out the finding itself.
     """
-    return min(grade, _MOST[not is_omitted and change.change in _GROWING])
+    return min(full, _MOST[not is_omitted and change.change in _GROWING])
 
 
 def change_reason(stated: FindingChange | None, true: FindingChange | None) -> str:

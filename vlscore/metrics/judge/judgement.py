@@ -90,9 +90,9 @@ SEVERITIES: Mapping[int, str] = {
 #: Grades of a whole report by name, as a reader would give them.
 GRADES: Mapping[int, str] = {
     5: "no error",
-    4: "minor errors: none worse than one of severity 2",
-    3: "errors that nobody acts on, or much more that is right",
-    2: "as much wrong as right, or more",
+    4: "minor errors: at most one of severity 2, the others of severity 1",
+    3: "more minor errors, or much more right than wrong",
+    2: "about as much wrong as right",
     1: "little is right",
 }
 #: The least rating of grades 3 and 2 where a clinician would act on an error.
@@ -208,8 +208,8 @@ class Judgement:
     def grade(self) -> int:
         """Grade of the whole report, a key of GRADES.
 
-        Many reports have one grade: it says what a reader would say, and `rating` orders them. The
-        least ratings of grades 3 and 2 were chosen on read pairs.
+        Many reports share a grade; `rating` puts them in a finer order. The least ratings of grades
+        3 and 2 were chosen on pairs whose errors had been read.
         """
         if not self.errors:
             return 5

@@ -8,7 +8,6 @@ from vlscore.core import __version__
 from vlscore.errors import InvalidReport
 from vlscore.findings import Span, extraction_name
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
-from vlscore.metrics.judge.grades import Grade, extent_severity, grade_of, milder, place_severity
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
 from vlscore.metrics.judge.judged_changes import (
     change_error,
@@ -28,6 +27,13 @@ from vlscore.metrics.judge.judgement import (
     Patient,
     Quote,
     nothing_done,
+)
+from vlscore.metrics.judge.severities import (
+    Severity,
+    extent_severity,
+    milder,
+    place_severity,
+    severity_of,
 )
 from vlscore.metrics.judge.statement_pairs import (
     FRACTURE,
@@ -136,7 +142,7 @@ class _ReportComparison:
         for pair in matching.pairs:
             own = list(self._of_pair(pair))
             errors += own
-            full = self._grade(pair.reference).severity
+            full = self._severity(pair.reference).level
             lost = max((e.severity for e in own), default=0)
             if lost < full or pair.credit >= _MEANS_THE_SAME:
                 found.append(max(full - lost, 1))
@@ -153,39 +159,43 @@ class _ReportComparison:
         omitted += self._silence()
         return Judgement((*errors, *omitted), (*found, *covered))
 
-    def _grade(self, statement: Statement) -> Grade:
-        return grade_of(statement, self._patient, self._tables)
+    def _severity(self, statement: Statement) -> Severity:
+        return severity_of(statement, self._patient, self._tables)
 
     # -- pairs ----------------------------------------------------------------------------------
 
     def _of_pair(self, pair: StatementPair) -> Iterable[ErrorItem]:
         candidate, reference = pair.candidate, pair.reference
-        grade = self._grade(reference)
+        severity = self._severity(reference)
         exact = pair.naming is Naming.MORE_EXACT
         doubted = candidate.doubtful or not candidate.finding.is_likely
         if pair.credit < _MEANS_THE_SAME and not (exact and doubted):
-            named = self._named(pair, grade)
+            named = self._named(pair, severity)
             # What is more exact than the reference is an error only where it would matter.
             if not exact or named.severity > 1:
                 yield named
         if (conflict := place_conflict(candidate, reference)) is not None:
-            yield self._place(pair, grade, conflict)
+            yield self._place(pair, severity, conflict)
         elif pair.naming is Naming.SAME:
             yield from self._position(pair)
         if (
             pair.naming is not Naming.COARSER
             and not self._tables.concepts[reference.concept].device
         ):
-            worst = max(grade.severity, self._grade(candidate).severity)
-            severity = extent_severity(candidate, reference, worst)
-            if severity is not None:
-                yield self._extent(pair, severity)
+            worst = max(severity.level, self._severity(candidate).level)
+            extent = extent_severity(candidate, reference, worst)
+            if extent is not None:
+                yield self._extent(pair, extent)
         yield from self._comparison(pair)
 
     def _title(self, statement: Statement) -> str:
         concept = self._tables.concepts[statement.concept]
-        named = (n for o, n in concept.titles.items() if o in statement.observations)
-        return next(named, concept.title)
+        exact = (
+            title
+            for observation, title in concept.titles.items()
+            if observation in statement.observations
+        )
+        return next(exact, concept.title)
 
     def _paired(
         self, category: ErrorCategory, severity: int, pair: StatementPair, part: Part, reason: str
@@ -202,25 +212,27 @@ class _ReportComparison:
             reason,
         )
 
-    def _named(self, pair: StatementPair, grade: Grade) -> ErrorItem:
+    def _named(self, pair: StatementPair, severity: Severity) -> ErrorItem:
         true, stated = self._title(pair.reference), self._title(pair.candidate)
         category = ErrorCategory.OMITTED_FINDING
-        grade = milder(grade, 1, "named less exactly")
+        severity = milder(severity, 1, "named less exactly")
         if pair.naming is Naming.MORE_EXACT:
             category = ErrorCategory.FALSE_FINDING
-            grade = milder(self._grade(pair.candidate), 2, "the reference names it less exactly")
-        reason = f"calls {true} {stated} ({grade.reason})"
-        return self._paired(category, grade.severity, pair, "name", reason)
+            severity = milder(
+                self._severity(pair.candidate), 2, "the reference names it less exactly"
+            )
+        reason = f"calls {true} {stated} ({severity.reason})"
+        return self._paired(category, severity.level, pair, "name", reason)
 
-    def _place(self, pair: StatementPair, grade: Grade, conflict: PlaceConflict) -> ErrorItem:
-        severity = place_severity(grade, conflict)
-        reason = f"another {conflict} than in the reference ({grade.reason})"
+    def _place(self, pair: StatementPair, severity: Severity, conflict: PlaceConflict) -> ErrorItem:
+        level = place_severity(severity, conflict)
+        reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
         if pair.candidate.sides > pair.reference.sides:
             (side,) = pair.candidate.sides - pair.reference.sides
-            reason = f"the reference does not state it on the {side} ({grade.reason})"
+            reason = f"the reference does not state it on the {side} ({severity.reason})"
             category = ErrorCategory.FALSE_FINDING
-        return self._paired(category, severity, pair, "place", reason)
+        return self._paired(category, level, pair, "place", reason)
 
     def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
         stated, true = pair.candidate.position, pair.reference.position
@@ -253,7 +265,7 @@ class _ReportComparison:
             return
         wrong = stated if stated is not None and stated.is_real else true
         assert wrong is not None
-        full, is_omitted = self._grade(pair.reference).severity, stated is None
+        full, is_omitted = self._severity(pair.reference).level, stated is None
         severity = change_severity(wrong, full, is_omitted)
         item = self._paired(category, severity, pair, "change", change_reason(stated, true))
         yield replace(
@@ -279,33 +291,34 @@ class _ReportComparison:
         tables = self._tables
         named_already: set[tuple[str, frozenset[str]]] = set()
         for statement in matching.false:
-            grade = self._grade(statement)
+            severity = self._severity(statement)
             near = [r for r in self._reference.statements if _agree(statement, r)]
             names = [n for r in near if (n := naming_of(statement, r, tables)) is not None]
             named = [naming for naming, _ in names]
             if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
                 continue
-            if _what_one_error_names(statement) in named_already or (statement.doubtful and named):
+            own = _key_of_error(statement)
+            if own in named_already or (statement.doubtful and named):
                 continue
             if _is_implied(statement, self._reference, tables):
                 continue
             if _is_caused(statement, matching.false, tables):
                 continue
-            named_already.add(_what_one_error_names(statement))
+            named_already.add(own)
             if Naming.MORE_EXACT in named:
-                grade = milder(grade, 2, "the reference names it less exactly")
+                severity = milder(severity, 2, "the reference names it less exactly")
             line, correction = self._lines.without(statement)
             yield ErrorItem(
                 ErrorCategory.FALSE_COMPARISON
                 if _states_change_alone(statement)
                 else ErrorCategory.FALSE_FINDING,
-                grade.severity,
+                severity.level,
                 self._title(statement),
                 _quote(self._candidate.text, statement),
                 None,
                 line,
                 correction,
-                f"the reference does not state it ({grade.reason})",
+                f"the reference does not state it ({severity.reason})",
             )
 
     def _omitted(self, matching: Matching) -> tuple[list[ErrorItem], list[int]]:
@@ -314,38 +327,39 @@ class _ReportComparison:
         covered: list[int] = []
         named_already: set[tuple[str, frozenset[str]]] = set()
         for statement in matching.omitted:
-            grade = self._grade(statement)
+            severity = self._severity(statement)
             near = [c for c in self._candidate.statements if _agree(c, statement)]
             names = [n for c in near if (n := naming_of(c, statement, tables)) is not None]
             named = [naming for naming, _ in names]
             if any(
                 c >= _MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names
             ):
-                covered.append(grade.severity)
+                covered.append(severity.level)
                 continue
-            if _what_one_error_names(statement) in named_already:
+            own = _key_of_error(statement)
+            if own in named_already:
                 continue
-            named_already.add(_what_one_error_names(statement))
+            named_already.add(own)
             if _is_implied(statement, self._candidate, tables):
                 continue
             if _is_caused(statement, matching.omitted, tables):
                 continue
             if Naming.COARSER in named:
-                grade = milder(grade, 1, "named less exactly")
+                severity = milder(severity, 1, "named less exactly")
             if statement.doubtful:
-                if grade.severity == 1:
+                if severity.level == 1:
                     continue
-                grade = milder(grade, 1, "the reference doubts it")
+                severity = milder(severity, 1, "the reference doubts it")
             errors.append(
                 ErrorItem(
                     ErrorCategory.OMITTED_FINDING,
-                    grade.severity,
+                    severity.level,
                     self._title(statement),
                     self._denial(statement),
                     _quote(self._reference.text, statement),
                     None,
                     self._lines.stating(statement),
-                    f"the candidate does not state it ({grade.reason})",
+                    f"the candidate does not state it ({severity.reason})",
                 )
             )
         return errors, covered
@@ -379,8 +393,8 @@ class _ReportComparison:
         return None
 
 
-def _what_one_error_names(statement: Statement) -> tuple[str, frozenset[str]]:
-    """Return what one error names: a finding wherever it is; a fracture in each bone."""
+def _key_of_error(statement: Statement) -> tuple[str, frozenset[str]]:
+    """Return the key of one error: the finding, wherever it is; of a fracture its bones, too."""
     return statement.concept, statement.bones if statement.concept == FRACTURE else frozenset()
 
 
@@ -390,7 +404,7 @@ def _is_implied(statement: Statement, report: ReportStatements, tables: JudgeTab
 
 
 def _is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTables) -> bool:
-    """Return whether a statement of the same sentence, without a partner too, is its cause."""
+    """Return whether another unmatched statement of the same sentence is its cause."""
     return any(
         (statement.concept, other.concept) in tables.consequences and statement.line == other.line
         for other in alone

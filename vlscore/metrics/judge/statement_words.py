@@ -80,12 +80,13 @@ def sizes_of(text: str, finding: Finding) -> tuple[float, ...]:
     """Return sizes in millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
     sizes = []
     for attribute in finding.on(Axis.SIZE):
-        if _EARLIER.search(text[: attribute.span.start]):
+        words_before = text[: attribute.span.start]
+        if _EARLIER.search(words_before):
             continue
         size = float(attribute.value)
         sizes.append(size)
         last = _NUMBER.match(text, attribute.span.start)
-        before = _DIMENSIONS.search(text[: attribute.span.start])
+        before = _DIMENSIONS.search(words_before)
         if last is not None and before is not None and float(last[0]) > 0:
             factor = size / float(last[0])
             sizes += [float(number) * factor for number in _NUMBER.findall(before[0])]
@@ -160,10 +161,10 @@ def _rib_number(word: str) -> int:
     return int(word) if word.isdecimal() else 1 + _ORDINALS.index(word.lower())
 
 
-def sides_of(finding: Finding) -> frozenset[str]:
+def stated_sides(finding: Finding) -> frozenset[str]:
     """Return "left", "right" or both; empty where the report names no side."""
     side = finding.side
     if side is None:
-        # There is no left middle lobe.
+        # Only the right lung has a middle lobe.
         return frozenset(("right",)) if "middle lobe" in finding.zones else frozenset()
     return _BOTH if str(side) == "bilateral" else frozenset((str(side),))

@@ -24,8 +24,8 @@ from vlscore.metrics.judge.statement_words import (
     level_of,
     position_of,
     ribs_of,
-    sides_of,
     sizes_of,
+    stated_sides,
 )
 
 #: Where the leads of a pacemaker end.
@@ -210,7 +210,7 @@ def _statement(
         span=finding.span,
         line=sentence.span,
         last_line=sentence.span,
-        sides=sides_of(finding),
+        sides=stated_sides(finding),
         levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
         | ribs_of(text, sentence.span, finding)
         | greater_side(text, sentence.span, finding),

@@ -20,46 +20,46 @@ _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
-    """Severity 1 to 5, with its reasons."""
+class Severity:
+    """Severity of an error, 1 to 5, with its reasons."""
 
-    severity: int
+    level: int
     reason: str
 
 
-def grade_of(statement: Statement, patient: Patient, tables: JudgeTables) -> Grade:
+def severity_of(statement: Statement, patient: Patient, tables: JudgeTables) -> Severity:
     """Return the severity of missing or inventing a finding."""
     concept = tables.concepts[statement.concept]
     mild, plain, severe = concept.severity
-    severity, how = plain, ""
+    level, how = plain, ""
     if statement.rank is not None and statement.rank <= _MILD:
-        severity, how = mild, f"{statement.grade} "
+        level, how = mild, f"{statement.grade} "
     elif statement.rank is not None and statement.rank >= _SEVERE:
-        severity, how = severe, f"{statement.grade} "
+        level, how = severe, f"{statement.grade} "
     if statement.position is not None and statement.position.level == "bad":
-        severity = tables.position_severity["bad", "good"]
+        level = tables.position_severity["bad", "good"]
         how = "malpositioned "
     reasons = [f"{how}{concept.title}"]
     if statement.old:
-        severity -= 1
+        level -= 1
         reasons.append("said to be old")
     for rule in tables.patients:
         if rule.applies(statement.concept, patient.age, patient.indication):
-            severity += rule.raised
+            level += rule.raised
             reasons.append(rule.because)
-    return Grade(_bounded(severity), ", ".join(reasons))
+    return Severity(_bounded(level), ", ".join(reasons))
 
 
-def _bounded(severity: int) -> int:
-    return max(1, min(5, severity))
+def _bounded(level: int) -> int:
+    return max(1, min(5, level))
 
 
-def milder(grade: Grade, steps: int, because: str) -> Grade:
-    """Return the grade some steps lower, with the reason added."""
-    return Grade(_bounded(grade.severity - steps), f"{grade.reason}, {because}")
+def milder(severity: Severity, steps: int, because: str) -> Severity:
+    """Return a severity some steps lower, with the reason added."""
+    return Severity(_bounded(severity.level - steps), f"{severity.reason}, {because}")
 
 
-def place_severity(grade: Grade, conflict: PlaceConflict) -> int:
+def place_severity(severity: Severity, conflict: PlaceConflict) -> int:
     """Return the severity of a wrong place, from that of the finding."""
     less = {
         PlaceConflict.SIDE: 0,
@@ -67,7 +67,7 @@ def place_severity(grade: Grade, conflict: PlaceConflict) -> int:
         PlaceConflict.LEVEL: 1,
         PlaceConflict.NEXT_LEVEL: 2,
     }
-    return _bounded(grade.severity - less[conflict])
+    return _bounded(severity.level - less[conflict])
 
 
 def extent_severity(candidate: Statement, reference: Statement, worst: int) -> int | None:
