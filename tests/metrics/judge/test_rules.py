@@ -284,6 +284,13 @@ def test_a_finding_at_two_places_is_two_findings():
         # Both sides for one, and one for both.
         ("Bilateral effusions.", "Left effusion.", [("false_finding", "pleural effusion")]),
         ("Left effusion.", "Bilateral effusions.", [("wrong_location", "pleural effusion")]),
+        # A place that differs where the reference names no side.
+        (
+            "Bilateral upper lobe opacities.",
+            "Basilar opacity.",
+            [("wrong_location", "opacity")],
+        ),
+        ("Left apical opacity.", "Basilar opacity.", [("wrong_location", "opacity")]),
         # An error has the most exact name that the report gives, in whichever sentence.
         ("Clear lungs.", "Hyperexpanded lungs. Findings of COPD.", [("omitted_finding", "COPD")]),
         # The omission of something new is one error.

@@ -228,8 +228,9 @@ class _ReportComparison:
         level = place_severity(severity, conflict)
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
-        if pair.candidate.sides > pair.reference.sides:
-            (side,) = pair.candidate.sides - pair.reference.sides
+        beyond = pair.candidate.sides - pair.reference.sides
+        if conflict is PlaceConflict.PART_OF_SIDES and beyond:
+            (side,) = beyond
             reason = f"the reference does not state it on the {side} ({severity.reason})"
             category = ErrorCategory.FALSE_FINDING
         return self._paired(category, level, pair, "place", reason)
