@@ -24,7 +24,25 @@ _ABBREVIATIONS = frozenset(
 )
 # After these a period ends a sentence only if a capitalised word follows ("at 9 a.m. No change").
 _OFTEN_LAST = frozenset(
-    ("etc", "al", "a.m", "p.m", "m.d", "r.n", "p.a", "t.p.n", "p.o", "i.v", "l", "r", "lt", "rt")
+    (
+        *("etc", "al", "a.m", "p.m", "m.d", "r.n", "p.a", "t.p.n", "p.o", "i.v", "l", "r", "lt"),
+        *(
+            "rt",
+            "sl",
+            "slt",
+            "mod",
+            "min",
+            "sm",
+            "lg",
+            "lge",
+            "sev",
+            "bilat",
+            "prob",
+            "poss",
+            "hrt",
+        ),
+        *("pulm", "vasc", "mult", "incr", "decr", "calc", "thor", "susp", "lat", "ant"),
+    )
 )
 _CAPITALISED = re.compile(r"[A-Z][a-z]|A ")
 # After these a period ends no sentence if a number follows ("No. 3", "T. 12").

@@ -8,62 +8,26 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.findings.lexicon import ChangeWords
+from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token, number_before
 from vlscore.findings.types import TemporalChange
 
 _STOPS = frozenset((".", ";", ":"))
-_THEN = frozenset(("then", "before", "previously", "formerly", "earlier"))
 _HAVE = frozenset(("has", "have", "had", "having"))
-#: Verbs that are also the state of a finding: "the enlarged heart", "spread through both lungs".
-_STATES = frozenset(
-    (
-        *("increased", "enlarged", "elevated", "thickened", "expanded", "spread", "extended"),
-        *("widened", "retracted", "removed", "gone", "advanced", "occurred", "decreased"),
-        *("reduced", "diminished"),
-    )
-)
-#: Those of them that say how much there is.
-_AMOUNTS = frozenset(("increased", "decreased", "reduced", "diminished"))
-#: What has only so resolved has improved.
-_PARTLY = frozenset(
-    ("nearly", "almost", "partially", "partly", "mostly", "largely", "incompletely", "somewhat")
-)
-#: Adverbs of degree, besides those in -ly.
-_ADVERBS = frozenset(("somewhat", "little", "bit"))
-_DEGREES = frozenset(("slight", "mild", "moderate", "marked", "somewhat", "much"))
 _CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
 _UNITS = frozenset(("mm", "cm", "millimeter", "centimeter"))
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_VERBS = frozenset(("is", "are", "appear", "appears", "seem", "seems", "look", "looks"))
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
-#: "Has gone down the bronchus" says where a tube is, not that it has gone.
-_INTO = frozenset(("from", "down", "into", "in", "through", "past", "beyond", "to", "up"))
-_BECOME = frozenset(("become", "becoming", "became", "grown", "now", "further", "interval"))
-#: Words that may stand between "has" and the verb, besides adverbs in -ly.
-_BETWEEN = frozenset(("been", "also", "since", "now", "not", "further", "never", "there", "again"))
 #: Tokens between a word of change and the earlier examination after it, or before it.
 _REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
 #: Tokens from one measurement to the next.
 _REACH_OF_SIZE = 5
-_WISHED, _REACH_OF_DISEASE = 4, 5
-_NEW_CLAUSE = frozenset(
-    (*_STOPS, "and", "with", "no", "without", "is", "are", "but", "heart", "lung")
-)
-#: Where one of these stands between them, "increased" speaks of something else than the disease.
-_PARTING = frozenset(
-    (
-        *(",", ".", ";", ":", "and", "or", "with", "without", "in", "of", "to", "at", "by", "is"),
-        *("are", "no", "but", "which", "may", "suggesting", "from", "due", "size", "marking"),
-    )
-)
-#: A degree before one of these is that of the change: "marked interval decrease in".
-_CHANGE_NOUNS = frozenset(("increase", "decrease", "improvement", "progression", "reduction"))
+_WISHED, _REACH_OF_DISEASE, _REACH_OF_SIDE = 4, 5, 4
 
 
 def find_changes(
-    tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> list[Match]:
     """Return the phrases of one sentence that compare, in text order, without overlaps.
 
@@ -71,9 +35,9 @@ def find_changes(
         removed from it.
     """
     simple = found.get("change", [])
-    composed = list(_then_and_now(tokens))
+    composed = list(_then_and_now(tokens, lexicon))
     if _LAYERS & found.keys():
-        composed += _composed(tokens, found, words)
+        composed += _composed(tokens, found, lexicon)
     if not simple and not composed:
         return []
     known = {(s.first, s.entry) for s in simple}
@@ -84,13 +48,13 @@ def find_changes(
         if not kept or match.first >= kept[-1].last:
             kept.append(match)
     kept += [s for s in simple if not any(s.first < c.last and c.first < s.last for c in kept)]
-    kept = [_denied(tokens, m, words) for m in kept if not _is_wished(tokens, m, words)]
+    kept = [_denied(tokens, m, lexicon) for m in kept if not _is_wished(tokens, m, lexicon)]
     kept.sort(key=lambda m: m.first)
     unseen = [c for c in composed if c.entry == TemporalChange.NEW]
     for layer, covering in (("trigger", unseen), ("state", composed)):
         _uncover(found, layer, covering)
     if "severity" in found:
-        found["severity"] = [s for s in found["severity"] if not _moves(tokens, s, kept, words)]
+        found["severity"] = [s for s in found["severity"] if not _moves(tokens, s, kept, lexicon)]
     return kept
 
 
@@ -109,9 +73,9 @@ _LAYERS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
 
 
 def _composed(
-    tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> Iterator[Match]:
-    earlier = earlier_times(tokens, found.get("earlier", ()), words)
+    earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
     simple = found.get("change", ())
     named = [m for layer in ("mention", "subject", "topic") for m in found.get(layer, ())]
     for word in found.get("unseen", ()):
@@ -122,21 +86,27 @@ def _composed(
         if any(s.first <= word.first < s.last for s in simple):
             continue
         time = _after(tokens, word, earlier, simple, _REACH)
-        adjective = tokens[word.last - 1].form in _STATES
+        if _compares_sides(tokens, word, lexicon):
+            continue
+        adjective = tokens[word.last - 1].form in lexicon.grammar["verbs_of_state"]
         if time is not None and (not adjective or time.first - word.last < _REACH_OF_EVENT):
             yield _made(word.first, time.last, word.entry)
         elif tokens[word.last - 1].form == "than" or adjective:
             continue
-        elif (start := _before_degrees(tokens, word.first)) and tokens[start - 1].form in _BECOME:
+        elif (start := _before_degrees(tokens, word.first, lexicon)) and tokens[
+            start - 1
+        ].form in lexicon.grammar["becoming"]:
             yield _made(start - 1, word.last, word.entry)
         elif (
-            _begins_before(tokens, word, _BECOME)
+            _begins_before(tokens, word, lexicon.grammar["becoming"])
             or _before(tokens, word, earlier, simple)
-            or _is_predicate(tokens, word, named)
+            or _is_predicate(tokens, word, named, lexicon)
         ):
             yield _made(word.first, word.last, word.entry)
     for word in found.get("event", ()):
-        if tokens[word.last - 1].form == "gone" and _follows(tokens, word, _INTO):
+        if tokens[word.last - 1].form == "gone" and _follows(
+            tokens, word, lexicon.grammar["directions"]
+        ):
             continue
         if any(
             s.first <= word.first < s.last
@@ -146,50 +116,56 @@ def _composed(
             continue  # "The tube has been advanced", "has cleared to some degree"
         time = _after(tokens, word, earlier, simple, _REACH_OF_EVENT)
         last = word.last if time is None else time.last
-        have = _perfect(tokens, word)
+        have = _perfect(tokens, word, lexicon)
         if have is not None:
             denied = any(tokens[p].form in ("not", "never") for p in range(have, word.first))
-            partly = _follows(tokens, word, _PARTLY) or any(
-                tokens[p].form in _PARTLY for p in range(have, word.first)
+            partly = _follows(tokens, word, lexicon.grammar["partly"]) or any(
+                tokens[p].form in lexicon.grammar["partly"] for p in range(have, word.first)
             )
             value = TemporalChange.IMPROVED if partly else word.entry
             yield _made(have, last, TemporalChange.UNCHANGED if denied else value)
         elif time is not None or (
-            (tokens[word.first].form not in _STATES or _is_amount(tokens, word))
+            (
+                tokens[word.first].form not in lexicon.grammar["verbs_of_state"]
+                or _is_amount(tokens, word, lexicon)
+            )
             and _before(tokens, word, earlier, simple)
         ):
             yield _made(word.first, last, word.entry)
-    yield from _of_diseases(tokens, found, words)
+    yield from _of_diseases(tokens, found, lexicon)
     yield from _now_normal(tokens, found, earlier)
     yield from _measured(tokens, earlier)
 
 
 def _of_diseases(
-    tokens: Sequence[Token], found: dict[str, list[Match]], words: ChangeWords
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> Iterator[Match]:
     """Find "increased atelectasis", "effusion, increased", "increase in the effusion"."""
     mentions = found.get("mention", ())
     diseases = [
         m
         for m in mentions
-        if m.entry in words.diseases or tokens[m.last - 1].form in words.excesses
+        if m.entry in lexicon.changes.diseases
+        or tokens[m.last - 1].form in lexicon.changes.excesses
     ]
-    before = [*diseases, *(m for m in mentions if m.entry in words.predicated)]
+    before = [*diseases, *(m for m in mentions if m.entry in lexicon.changes.predicated)]
     for word in found.get("disease", ()):
         form = tokens[word.first].form
         reach = 1 if form == "less" else _REACH_OF_DISEASE
         if any(
             0 <= m.first - word.last < reach
             and not any(word.last <= o.first and o.last <= m.first for o in mentions)
-            and _PARTING.isdisjoint(t.form for t in tokens[word.last : m.first])
+            and lexicon.grammar["parting"].isdisjoint(t.form for t in tokens[word.last : m.first])
             for m in (mentions if form == "worse" else diseases)
-        ) or (_ends_clause(tokens, word) and _said_behind(tokens, word, before)):
+        ) or (_ends_clause(tokens, word) and _said_behind(tokens, word, before, lexicon)):
             yield word._replace(layer="change")
 
 
-def _said_behind(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]) -> bool:
+def _said_behind(
+    tokens: Sequence[Token], word: Match, mentions: Sequence[Match], lexicon: Lexicon
+) -> bool:
     """Return whether a word is said of a mention before it: "effusion is slightly increased"."""
-    start = _before_degrees(tokens, word.first)
+    start = _before_degrees(tokens, word.first, lexicon)
     if start > 0 and tokens[start - 1].form in ("is", "are"):
         start -= 1
     apart = start > 0 and tokens[start - 1].form == ","
@@ -198,16 +174,19 @@ def _said_behind(tokens: Sequence[Token], word: Match, mentions: Sequence[Match]
         or (
             apart
             and 0 <= start - m.last <= _REACH
-            and _NEW_CLAUSE.isdisjoint(t.form for t in tokens[m.last : start])
+            and lexicon.grammar["openers_of_clause"].isdisjoint(
+                t.form for t in tokens[m.last : start]
+            )
         )
         for m in mentions
     )
 
 
-def _before_degrees(tokens: Sequence[Token], position: int) -> int:
+def _before_degrees(tokens: Sequence[Token], position: int, lexicon: Lexicon) -> int:
     """Return where the words of degree before a position begin: "slightly larger"."""
     while position > 0 and (
-        tokens[position - 1].form.endswith("ly") or tokens[position - 1].form in _DEGREES
+        tokens[position - 1].form.endswith("ly")
+        or tokens[position - 1].form in lexicon.grammar["degrees_of_change"]
     ):
         position -= 1
     return position
@@ -218,21 +197,25 @@ def _made(first: int, last: int, value: str) -> Match:
 
 
 def earlier_times(
-    tokens: Sequence[Token], named: Sequence[Match], words: ChangeWords
+    tokens: Sequence[Token], named: Sequence[Match], lexicon: Lexicon
 ) -> list[tuple[int, int]]:
     """Return the token ranges that name an earlier examination or time."""
     # "No prior study" names none; "not on the prior study" does.
-    denials = words.denials - {"not"}
+    denials = lexicon.changes.denials - {"not"}
     ranges = [
         (m.first, m.last)
         for m in named
         if denials.isdisjoint(t.form for t in tokens[max(0, m.first - 2) : m.first])
     ]
     for position in range(1, len(tokens)):
-        if tokens[position - 1].form in words.before and (
-            tokens[position].form in words.earlier or _YEAR.fullmatch(tokens[position].form)
+        first = position - 1
+        if tokens[first].form.isdecimal() and first > 0:
+            first -= 1  # "since 5 April"
+        if tokens[first].form in lexicon.changes.before and (
+            tokens[position].form in lexicon.changes.earlier
+            or _YEAR.fullmatch(tokens[position].form)
         ):
-            ranges.append((position - 1, position + 1))
+            ranges.append((first, position + 1))
     merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if merged and first < merged[-1][1]:
@@ -287,19 +270,34 @@ def _before(
     return False
 
 
-def _is_predicate(tokens: Sequence[Token], word: Match, named: Sequence[Match]) -> bool:
+def _is_predicate(
+    tokens: Sequence[Token], word: Match, named: Sequence[Match], lexicon: Lexicon
+) -> bool:
     """Return whether the word ends a clause: "the effusion is larger", "effusion much larger"."""
-    start = _before_degrees(tokens, word.first)
+    start = _before_degrees(tokens, word.first, lexicon)
     apart = start > 1 and tokens[start - 1].form == ","
     return _ends_clause(tokens, word) and (
-        apart or any(m.last == start for m in named) or _begins_before(tokens, word, _VERBS)
+        apart
+        or any(m.last == start for m in named)
+        or _begins_before(tokens, word, lexicon.grammar["verbs_of_appearance"])
     )
 
 
-def _is_amount(tokens: Sequence[Token], word: Match) -> bool:
+def _compares_sides(tokens: Sequence[Token], word: Match, lexicon: Lexicon) -> bool:
+    """Return whether the other side follows: "left more than right", "larger than on the left"."""
+    behind = [token.form for token in tokens[word.last : word.last + _REACH_OF_SIDE]]
+    than = tokens[word.last - 1].form == "than" or behind[:1] == ["than"]
+    return than and not lexicon.grammar["sides"].isdisjoint(behind)
+
+
+def _is_amount(tokens: Sequence[Token], word: Match, lexicon: Lexicon) -> bool:
     """Return whether an amount is said at the end of a clause: "the effusion appears decreased"."""
-    amount = tokens[word.first].form in _AMOUNTS
-    return amount and _ends_clause(tokens, word) and _begins_before(tokens, word, _VERBS)
+    amount = tokens[word.first].form in lexicon.grammar["verbs_of_amount"]
+    return (
+        amount
+        and _ends_clause(tokens, word)
+        and _begins_before(tokens, word, lexicon.grammar["verbs_of_appearance"])
+    )
 
 
 def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:
@@ -308,12 +306,16 @@ def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:
     return not after or after[0] in _CLAUSE_ENDS or after == ["and", "now"] or is_size
 
 
-def _denied(tokens: Sequence[Token], match: Match, words: ChangeWords) -> Match:
+def _denied(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> Match:
     """Return "unchanged" for a change that is denied: "no significant worsening"."""
     position = match.first - 1
-    while position >= 0 and tokens[position].form in words.after_denials:
+    while position >= 0 and tokens[position].form in lexicon.changes.after_denials:
         position -= 1
-    if match.entry not in ENLARGING or position < 0 or tokens[position].form not in words.denials:
+    if (
+        match.entry not in ENLARGING
+        or position < 0
+        or tokens[position].form not in lexicon.changes.denials
+    ):
         return match
     return _made(position, match.last, TemporalChange.UNCHANGED)
 
@@ -326,14 +328,14 @@ def _begins_before(tokens: Sequence[Token], word: Match, openers: frozenset[str]
     return any(t.form in openers for t in tokens[max(0, word.first - 4) : word.first])
 
 
-def _perfect(tokens: Sequence[Token], word: Match) -> int | None:
+def _perfect(tokens: Sequence[Token], word: Match, lexicon: Lexicon) -> int | None:
     """Return the position of the "has" of a verb, or None."""
     position = word.first - 1
     while position >= 0 and word.first - position <= 5:
         form = tokens[position].form
         if form in _HAVE:
             return position
-        if form not in _BETWEEN and not form.endswith("ly"):
+        if form not in lexicon.grammar["between_have_and_verb"] and not form.endswith("ly"):
             return None
         position -= 1
     return None
@@ -373,14 +375,14 @@ def _measured(tokens: Sequence[Token], earlier: Sequence[tuple[int, int]]) -> It
         yield _made(first, end, TemporalChange.UNCHANGED if own == before else value)
 
 
-def _then_and_now(tokens: Sequence[Token]) -> Iterator[Match]:
+def _then_and_now(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Match]:
     """Find "4 mm then, 9 mm now" and "from 4 mm to 9 mm"."""
     units = [
         p for p in range(1, len(tokens)) if tokens[p].form in _UNITS and _is_digit(tokens[p - 1])
     ]
     for one, other in pairwise(units):
         (begin, before), (middle, now) = number_before(tokens, one), number_before(tokens, other)
-        then = tokens[one + 1].form in _THEN
+        then = tokens[one + 1].form in lexicon.grammar["then"]
         grown = begin > 0 and tokens[begin - 1].form == "from" and tokens[one + 1].form == "to"
         if tokens[one].form != tokens[other].form or middle - one > _REACH_OF_SIZE:
             continue
@@ -393,23 +395,29 @@ def _is_digit(token: Token) -> bool:
     return token.form[0].isdecimal()
 
 
-def _is_wished(tokens: Sequence[Token], match: Match, words: ChangeWords) -> bool:
+def _is_wished(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> bool:
     """Return whether the change is only hoped for: "to document clearing"."""
     before = tokens[max(0, match.first - _WISHED) : match.first]
-    return any(t.form in words.wishes for t in before)
+    return any(t.form in lexicon.changes.wishes for t in before)
 
 
 def _moves(
-    tokens: Sequence[Token], degree: Match, changes: Sequence[Match], words: ChangeWords
+    tokens: Sequence[Token], degree: Match, changes: Sequence[Match], lexicon: Lexicon
 ) -> bool:
     """Return whether a degree belongs to a change: "slightly larger", "marked decrease in"."""
     behind = [t.form for t in tokens[degree.last : degree.last + 2]]
     noun = degree.last + (behind[:1] == ["interval"])
-    if any(c.first <= noun < c.last and tokens[noun].form in _CHANGE_NOUNS for c in changes):
+    if any(
+        c.first <= noun < c.last and tokens[noun].form in lexicon.grammar["nouns_of_change"]
+        for c in changes
+    ):
         return True
-    if tokens[degree.first].form not in words.moving:
+    if tokens[degree.first].form not in lexicon.changes.moving:
         return False
-    is_adverb = tokens[degree.last - 1].form.endswith("ly") or tokens[degree.first].form in _ADVERBS
+    is_adverb = (
+        tokens[degree.last - 1].form.endswith("ly")
+        or tokens[degree.first].form in lexicon.grammar["adverbs_of_degree"]
+    )
     return any(
         (c.first <= degree.first and degree.last <= c.last)
         or (

@@ -96,7 +96,7 @@ def speaks_of_earlier(report: ReportFindings, lexicon: Lexicon | None = None) ->
         if sentence.category in _SILENT:
             continue
         tokens = tokenize(sentence.span.of(report.text))
-        if earlier_times(tokens, lexicon.trie.find(tokens).get("earlier", ()), lexicon.changes):
+        if earlier_times(tokens, lexicon.trie.find(tokens).get("earlier", ()), lexicon):
             return True
     return False
 

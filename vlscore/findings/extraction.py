@@ -89,15 +89,19 @@ def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> S
         for part in parts
         for i in range(0, max(len(part.tokens), 1), _LONGEST_PIECE)
     ]
-    findings = tuple(f for piece in pieces for f in piece.findings)
     category, rule = section, None
     if section is Category.CLINICAL:
-        category, rule = _category(pieces, findings, lexicon)
-    if category is Category.HISTORY:
-        findings = tuple(
-            replace(f, status=Status.HISTORICAL) if f.status is Status.CURRENT else f
-            for f in findings
-        )
+        categories = [_category(piece, lexicon) for piece in pieces]
+        pieces = [
+            _past(piece) if own is Category.HISTORY else piece
+            for piece, (own, _) in zip(pieces, categories, strict=True)
+        ]
+        # A dictation may begin with the history, and go on with the findings.
+        clinical = [each for each in categories if each[0] is Category.CLINICAL]
+        category, rule = next(iter(clinical or categories), (Category.OTHER, None))
+    elif section is Category.HISTORY:
+        pieces = [_past(piece) for piece in pieces]
+    findings = tuple(f for piece in pieces for f in piece.findings)
     denials: tuple[Denial, ...] = ()
     if category is Category.CLINICAL:
         denials = tuple(d for piece in pieces for d in piece.denials)
@@ -131,7 +135,7 @@ class _Piece(NamedTuple):
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     found = lexicon.trie.find(tokens)
-    found["change"] = find_changes(tokens, found, lexicon.changes)
+    found["change"] = find_changes(tokens, found, lexicon)
     modifiers = find_modifiers(tokens, found)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
@@ -147,19 +151,23 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     return _Piece(tokens, found, findings, compared, denials)
 
 
-def _category(
-    pieces: list[_Piece], findings: tuple[Finding, ...], lexicon: Lexicon
-) -> tuple[Category, Rule | None]:
-    stated = [f.span.start for f in findings if f.status is Status.CURRENT]
-    for piece in pieces:
-        pattern = context.pattern_category(piece.tokens, piece.found, stated, lexicon)
-        if pattern is not None:
-            return pattern
-    clinical = findings or any("subject" in p.found or "normal" in p.found for p in pieces)
-    if clinical:
+def _past(piece: _Piece) -> _Piece:
+    """Return a piece of the history: its findings are not of this examination."""
+    findings = tuple(
+        replace(f, status=Status.HISTORICAL) if f.status is Status.CURRENT else f
+        for f in piece.findings
+    )
+    return piece._replace(findings=findings)
+
+
+def _category(piece: _Piece, lexicon: Lexicon) -> tuple[Category, Rule | None]:
+    stated = [f.span.start for f in piece.findings if f.status is Status.CURRENT]
+    pattern = context.pattern_category(piece.tokens, piece.found, stated, lexicon)
+    if pattern is not None:
+        return pattern
+    if piece.findings or "subject" in piece.found or "normal" in piece.found:
         return Category.CLINICAL, None
-    compares = any(piece.changes for piece in pieces)
-    return (Category.COMPARISON if compares else Category.OTHER), None
+    return (Category.COMPARISON if piece.changes else Category.OTHER), None
 
 
 def _findings(
@@ -174,13 +182,12 @@ def _findings(
 ) -> tuple[Finding, ...]:
     if not mentions:
         return ()
-    # "Extubated" is a change of the tube, not of a finding beside it.
     topics = found.get("topic", [])
-    tubes = [p for p in topics if p.entry == "tube"]
+    lone = [p for p in topics if p.entry in lexicon.changes.lone_topics]
     of_findings = [
         m
         for m in modifiers
-        if not (m.is_change and any(p.first < m.last and m.first < p.last for p in tubes))
+        if not (m.is_change and any(p.first < m.last and m.first < p.last for p in lone))
     ]
     attributes = attach(
         text, tokens, mentions, of_findings, triggers, [*found.get("subject", ()), *topics], lexicon

@@ -100,7 +100,8 @@ def _sentences(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
 def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
     """Return the clauses of a long text without any punctuation, as dictation may come; else all.
 
-    A clause begins with "there is", with a denial, and where a part of the chest gets a predicate.
+    A clause begins with "there is", with a denial, where a part of the chest gets a predicate, and
+    behind a denied finding with a word that is not denied ("no effusion | calcified nodes").
     """
     if len(tokens) < _LONGEST_CLAUSE or not _PUNCTUATION.isdisjoint(t.form for t in tokens[:-1]):
         return [tokens]
@@ -121,6 +122,12 @@ def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
             starts.add(position)
     # "In the left base | there is": before the first statement nothing is parted.
     stated = [m.last for layer in ("mention", "normal") for m in found.get(layer, ())]
+    denials = [p for p in starts if tokens[p].form == "no"]
+    for position, token in enumerate(tokens[1:], start=1):
+        if token.form in lexicon.grammar["clause_openers"] and position - 1 not in starts:
+            denied = max((p for p in denials if p < position), default=None)
+            if denied is not None and any(denied < last <= position for last in stated):
+                starts.add(position)
     cuts = [0, *sorted(s for s in starts if s >= min(stated, default=len(tokens)))]
     return [tokens[first:last] for first, last in pairwise((*cuts, len(tokens)))]
 

@@ -117,6 +117,9 @@ _GRAMMAR = {
     *("labels_of_absence", "labels_of_presence", "labels_of_detail", "labels_of_devices"),
     *("labels_of_answers", "clause_joints", "clause_leads", "before_period", "after_period"),
     *("answers_no", "answers_yes", "answer_fillers"),
+    *("then", "verbs_of_state", "verbs_of_amount", "verbs_of_appearance", "partly", "becoming"),
+    *("adverbs_of_degree", "degrees_of_change", "nouns_of_change", "directions", "parting"),
+    *("between_have_and_verb", "openers_of_clause", "clause_openers"),
 }
 
 
@@ -176,7 +179,7 @@ class ChangeWords:
     `earlier` name an earlier time only behind one of `before`. `wishes` precede a change that has
     not happened, `denials` (with `after_denials` between) one that is none. `moving` are degrees
     of a change. `more_topics` and `more_observations` are better with more of them, if the change
-    is stated in `amounts`.
+    is stated in `amounts`. The change of one of `lone_topics` is of no finding beside it.
     """
 
     diseases: frozenset[str]
@@ -188,6 +191,7 @@ class ChangeWords:
     denials: frozenset[str]
     after_denials: frozenset[str]
     moving: frozenset[str]
+    lone_topics: frozenset[str]
     more_topics: frozenset[str]
     more_observations: frozenset[str]
     amounts: frozenset[str]
@@ -214,12 +218,12 @@ class Lexicon:
 
     @cached_property
     def level_of(self) -> Mapping[str, SeverityLevel]:
-        """Levels of severity by their words; the first scale counts."""
+        """Levels of severity by their values and words; the first scale counts."""
         named = [
-            (words, level)
+            (words.replace("-", " "), level)
             for levels in self.scales.values()
             for level in levels
-            for words in (*level.adjectives, *level.adverbs)
+            for words in (level.value, *level.adjectives, *level.adverbs)
         ]
         return dict(reversed(named))
 
@@ -362,6 +366,7 @@ def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> ChangeWords:
         denials=frozenset(data["denial"]["words"]),
         after_denials=frozenset(data["denial"]["between"]),
         moving=frozenset(data["moving"]["words"]),
+        lone_topics=frozenset(data["lone"]["topics"]),
         more_topics=frozenset(more["topics"]),
         more_observations=frozenset(more["observations"]),
         amounts=frozenset(more["words"]),

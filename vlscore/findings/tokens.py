@@ -159,11 +159,19 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
                 start, end = token.start, tokens[last].end
                 full += [Token(form, start, end) for form in meaning]
                 position = last
+                if _is_its_period(tokens, last):
+                    position += 1
                 break
         else:
             full.append(token)
         position += 1
     return full
+
+
+def _is_its_period(tokens: Sequence[Token], last: int) -> bool:
+    """Return whether the period of an abbreviation follows inside a sentence: "sl. enlarged"."""
+    period = tokens[last + 1 : last + 2]
+    return bool(period) and period[0][:2] == (".", tokens[last].end) and last + 2 < len(tokens)
 
 
 def _is_number(form: str) -> bool:

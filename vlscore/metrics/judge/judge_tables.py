@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ class Concept:
         title: the name in words.
         titles: observation -> more exact name; the first one that the report names is used.
         old: words that mark the finding as old; None if that makes no difference.
+        by_bone: whether it is another finding in another bone.
         after_treatment: whether it is still present if the report describes it as past.
     """
 
@@ -36,6 +37,7 @@ class Concept:
     title: str
     titles: Mapping[str, str]
     old: re.Pattern[str] | None = None
+    by_bone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,19 @@ class Refinement:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place of a device's tip: its rank in the list, its name, its level (good, fair, bad)."""
+    """A place of a device's tip.
+
+    Attributes:
+        order: rank in the list.
+        name: name of the place.
+        level: good, fair or bad.
+        excepted: devices that belong there.
+    """
 
     order: int
     name: str
     level: str
+    excepted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,7 @@ class JudgeTables:
         repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
         anywhere: those that are one finding wherever it is, unless a sentence names a side.
         consequences: (concept, concept that causes it).
+        topics: topic of a change -> parts and concepts that change with it.
         levels: zone -> places of families that exclude each other ("level upper").
         kin: pairs of concepts that are taken for each other, in both orders.
         positions: phrases of positions, in the layer "position".
@@ -109,6 +120,7 @@ class JudgeTables:
     repeated: frozenset[tuple[str, str]]
     anywhere: frozenset[tuple[str, str]]
     consequences: frozenset[tuple[str, str]]
+    topics: Mapping[str, tuple[str, ...]]
     levels: Mapping[str, tuple[str, ...]]
     kin: frozenset[tuple[str, str]]
     positions: PhraseTrie
@@ -116,6 +128,12 @@ class JudgeTables:
     grave_devices: Mapping[str, int]
     patients: tuple[PatientRule, ...]
     digest: str
+
+    def title_of(self, concept: str, observations: Collection[str]) -> str:
+        """Return what errors call a concept that a report names by some observations."""
+        titles = self.concepts[concept].titles
+        exact = (title for name, title in titles.items() if name in observations)
+        return next(exact, self.concepts[concept].title)
 
 
 def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
@@ -142,6 +160,7 @@ def _concept(entry: Mapping[str, Any]) -> Concept:
         entry.get("title", entry["name"].replace("_", " ")),
         entry.get("titles", {}),
         words_pattern(entry["old"]) if "old" in entry else None,
+        entry.get("by_bone", False),
     )
 
 
@@ -233,7 +252,8 @@ def _patients(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> list[
 def _positions(entries: Iterable[Mapping[str, Any]]) -> PhraseTrie:
     phrases = PhraseTrie()
     for order, entry in enumerate(entries):
-        position = Position(order, entry["name"], entry["level"])
+        excepted = tuple(entry.get("except", ()))
+        position = Position(order, entry["name"], entry["level"], excepted)
         for phrase in entry["phrases"]:
             phrases.add("position", phrase, position)
     return phrases
@@ -265,6 +285,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             repeated=_pairs(e for e in relations["coarser"] if e.get("across", True)),
             anywhere=_pairs(e for e in relations["coarser"] if e.get("anywhere", False)),
             consequences=_pairs(relations["consequence"]),
+            topics={name: tuple(parts) for name, parts in relations["topics"].items()},
             levels=_levels(places["levels"]),
             kin=kin,
             positions=_positions(places["position"]),

@@ -69,8 +69,6 @@ def _agree(one: FindingChange, other: FindingChange) -> bool:
     return one.is_real and other.is_real and growing
 
 
-#: A lung is better aerated where one of these improves.
-_AIRLESS = frozenset(("atelectasis", "lung_collapse", "pleural_effusion", "pneumothorax"))
 #: An earlier examination behind words of change: "new compared to the prior study".
 _EARLIER = re.compile(
     r"\s+(?:(?:as|when)\s+)?(?:(?:compared|in comparison) (?:to|with)|since|from|than|relative to)"
@@ -181,7 +179,6 @@ def _concepts_of(change: FindingChange, tables: JudgeTables) -> frozenset[str]:
     known = tables.of_observation
     if change.topic in known:
         return frozenset((known[change.topic],))
-    part = "lungs" if change.topic == "aeration" else change.topic
-    denied = tables.lexicon.normal_of["normal"].get(part, ())
-    airless = _AIRLESS if change.topic == "aeration" else frozenset[str]()
-    return frozenset(known[name] for name in denied) | airless | {part}
+    parts = (change.topic, *tables.topics.get(change.topic, ()))
+    denied = tables.lexicon.normal_of["normal"]
+    return frozenset((*parts, *(known[name] for part in parts for name in denied.get(part, ()))))

@@ -36,7 +36,6 @@ from vlscore.metrics.judge.severities import (
     severity_of,
 )
 from vlscore.metrics.judge.statement_pairs import (
-    FRACTURE,
     Matching,
     Naming,
     PlaceConflict,
@@ -189,13 +188,7 @@ class _ReportComparison:
         yield from self._comparison(pair)
 
     def _title(self, statement: Statement) -> str:
-        concept = self._tables.concepts[statement.concept]
-        exact = (
-            title
-            for observation, title in concept.titles.items()
-            if observation in statement.observations
-        )
-        return next(exact, concept.title)
+        return self._tables.title_of(statement.concept, statement.observations)
 
     def _paired(
         self, category: ErrorCategory, severity: int, pair: StatementPair, part: Part, reason: str
@@ -298,7 +291,7 @@ class _ReportComparison:
             named = [naming for naming, _ in names]
             if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
                 continue
-            own = _key_of_error(statement)
+            own = _key_of_error(statement, tables)
             if own in named_already or (statement.doubtful and named):
                 continue
             if _is_implied(statement, self._reference, tables):
@@ -337,7 +330,7 @@ class _ReportComparison:
             ):
                 covered.append(severity.level)
                 continue
-            own = _key_of_error(statement)
+            own = _key_of_error(statement, tables)
             if own in named_already:
                 continue
             named_already.add(own)
@@ -394,9 +387,10 @@ class _ReportComparison:
         return None
 
 
-def _key_of_error(statement: Statement) -> tuple[str, frozenset[str]]:
+def _key_of_error(statement: Statement, tables: JudgeTables) -> tuple[str, frozenset[str]]:
     """Return the key of one error: the finding, wherever it is; of a fracture its bones, too."""
-    return statement.concept, statement.bones if statement.concept == FRACTURE else frozenset()
+    by_bone = tables.concepts[statement.concept].by_bone
+    return statement.concept, statement.bones if by_bone else frozenset()
 
 
 def _is_implied(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:

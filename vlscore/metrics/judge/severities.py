@@ -39,7 +39,7 @@ def severity_of(statement: Statement, patient: Patient, tables: JudgeTables) -> 
     if statement.position is not None and statement.position.level == "bad":
         level = tables.position_severity["bad", "good"]
         how = "malpositioned "
-    reasons = [f"{how}{concept.title}"]
+    reasons = [f"{how}{tables.title_of(statement.concept, statement.observations)}"]
     if statement.old:
         level -= 1
         reasons.append("said to be old")

@@ -6,9 +6,6 @@ from enum import StrEnum
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.statements import ReportStatements, Statement, levels_conflict
 
-#: Concept that is another finding in another bone.
-FRACTURE = "fracture"
-
 
 class Naming(StrEnum):
     """Kind of name that the candidate has for a finding of the reference."""
@@ -52,10 +49,18 @@ class Matching:
     omitted: tuple[Statement, ...]
 
 
+def _of_other_bones(one: Statement, other: Statement, tables: JudgeTables) -> bool:
+    """Return whether two statements, as of fractures, are about different bones."""
+    by_bone = tables.concepts[one.concept].by_bone and tables.concepts[other.concept].by_bone
+    return by_bone and bool(one.bones and other.bones) and one.bones.isdisjoint(other.bones)
+
+
 def naming_of(
     candidate: Statement, reference: Statement, tables: JudgeTables
 ) -> tuple[Naming, float] | None:
     """Return how the candidate names the reference's finding, and the credit; None for another."""
+    if _of_other_bones(candidate, reference, tables):
+        return None
     if candidate.concept == reference.concept:
         return Naming.SAME, 1.0
     if not candidate.concepts.isdisjoint(reference.concepts):
@@ -100,13 +105,6 @@ def _closeness(candidate: Statement, reference: Statement, credit: float) -> flo
     return closeness + 0.02 * (not candidate.observations.isdisjoint(reference.observations))
 
 
-def _of_other_bones(one: Statement, other: Statement) -> bool:
-    """Return whether two fractures are of different bones."""
-    if {one.concept, other.concept} != {FRACTURE} or not one.bones or not other.bones:
-        return False
-    return one.bones.isdisjoint(other.bones)
-
-
 def match(
     candidate: ReportStatements, reference: ReportStatements, tables: JudgeTables
 ) -> Matching:
@@ -119,7 +117,7 @@ def match(
     denied = candidate.denied, reference.denied
     for i, one in enumerate(candidate.statements):
         for j, other in enumerate(reference.statements):
-            if (named := naming_of(one, other, tables)) is None or _of_other_bones(one, other):
+            if (named := naming_of(one, other, tables)) is None:
                 continue
             is_denied = other.observations & denied[0] or one.observations & denied[1]
             if named[0] is Naming.SAME or not is_denied:

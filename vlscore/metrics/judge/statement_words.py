@@ -94,9 +94,14 @@ def sizes_of(text: str, finding: Finding) -> tuple[float, ...]:
 
 
 def position_of(
-    text: str, found: ReportFindings, sentence: Sentence, finding: Finding, tables: JudgeTables
-) -> tuple[Position, Span] | None:
-    """Return the first position that is said of a device, and its words; None without one.
+    text: str,
+    found: ReportFindings,
+    sentence: Sentence,
+    finding: Finding,
+    device: str,
+    tables: JudgeTables,
+) -> tuple[Position, list[Span]] | None:
+    """Return the first position that is said of a device, and the words of all; None without one.
 
     The words from the device to the next finding are searched first, for the last device with the
     next sentence, if that is about its tip. Without a position there, it is the first one of the
@@ -114,23 +119,31 @@ def position_of(
         if tells and not any(_is_device(f, tables) for f in following.findings):
             end = following.span.end
     own = Span(finding.span.start, min(later, default=end) if finding is not devices[-1] else end)
-    return _first_position(text, own, tables) or _first_position(text, Span(start, end), tables)
+    return _positions_in(text, own, device, tables) or _positions_in(
+        text, Span(start, end), device, tables
+    )
 
 
 def _is_device(finding: Finding, tables: JudgeTables) -> bool:
     return tables.concepts[tables.of_observation[finding.observation]].device
 
 
-def _first_position(text: str, span: Span, tables: JudgeTables) -> tuple[Position, Span] | None:
+def _positions_in(
+    text: str, span: Span, device: str, tables: JudgeTables
+) -> tuple[Position, list[Span]] | None:
     words = span.of(text)
     tokens = tokenize(words)
-    matches = tables.positions.find(tokens).get("position", ())
-    current = [m for m in matches if not _EARLIER.search(words[: tokens[m.first].start])]
-    first = min(current, key=lambda m: m.entry, default=None)
-    if first is None:
+    said = [
+        m
+        for m in tables.positions.find(tokens).get("position", ())
+        if device not in m.entry.excepted and not _EARLIER.search(words[: tokens[m.first].start])
+    ]
+    if not said:
         return None
-    begin, end = tokens[first.first].start, tokens[first.last - 1].end
-    return first.entry, Span(span.start + begin, span.start + end)
+    spans = [
+        Span(span.start + tokens[m.first].start, span.start + tokens[m.last - 1].end) for m in said
+    ]
+    return min(m.entry for m in said), spans
 
 
 def ribs_of(text: str, line: Span, finding: Finding) -> frozenset[str]:

@@ -28,8 +28,6 @@ from vlscore.metrics.judge.statement_words import (
     stated_sides,
 )
 
-#: Where the leads of a pacemaker end.
-_OF_LEADS = re.compile(r"atri|ventric|sinus|\b(?:ra|rv)\b", re.IGNORECASE)
 #: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
 _LINK = re.compile(
     r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
@@ -202,9 +200,7 @@ def _statement(
     concept = _concept_of(finding.span.of(text), finding.observation, tables)
     grade, number, age = grades_of(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
-    placed = position_of(text, found, sentence, finding, tables) if device else None
-    if finding.observation == "pacemaker" and placed and _OF_LEADS.search(placed[1].of(text)):
-        placed = None  # a lead in the heart is where it belongs
+    placed = position_of(text, found, sentence, finding, concept, tables) if device else None
     return Statement(
         concept=concept,
         span=finding.span,
@@ -228,7 +224,7 @@ def _statement(
         observations=frozenset((finding.observation,)),
         marks=(
             finding.span,
-            *(() if placed is None else placed[1:]),
+            *(() if placed is None else placed[1]),
             *(
                 a.span
                 for a in finding.attributes
