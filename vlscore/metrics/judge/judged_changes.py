@@ -45,7 +45,7 @@ def states_beside(
 
 
 def change_severity(change: FindingChange, full: int, is_omitted: bool = False) -> int:
-    """Return the severity of an error about a change.
+    """Return the severity of an error about a change that one report states alone.
 
     A change that is left out has 2 at most, as a change for the better: RadPref's radiologists
     hardly rate a report lower for it.
@@ -53,6 +53,12 @@ def change_severity(change: FindingChange, full: int, is_omitted: bool = False) 
     Args: full: severity of leaving out the finding itself.
     """
     return min(full, _MOST[not is_omitted and change.change in _GROWING])
+
+
+def contradict(stated: FindingChange | None, true: FindingChange | None) -> bool:
+    """Return whether two changes have opposite directions: "smaller" for "larger"."""
+    both = stated is not None and true is not None and stated.is_real and true.is_real
+    return both and not _agree(stated, true)
 
 
 def change_reason(stated: FindingChange | None, true: FindingChange | None) -> str:

@@ -14,6 +14,7 @@ from vlscore.metrics.judge.judged_changes import (
     change_reason,
     change_severity,
     compared_quote,
+    contradict,
     lone_change_errors,
     states_beside,
     uncompared,
@@ -260,7 +261,8 @@ class _ReportComparison:
         wrong = stated if stated is not None and stated.is_real else true
         assert wrong is not None
         full, is_omitted = self._severity(pair.reference).level, stated is None
-        severity = change_severity(wrong, full, is_omitted)
+        opposite = contradict(stated, true)
+        severity = full if opposite else change_severity(wrong, full, is_omitted)
         item = self._paired(category, severity, pair, "change", change_reason(stated, true))
         yield replace(
             item,
@@ -323,7 +325,14 @@ class _ReportComparison:
         for statement in matching.omitted:
             severity = self._severity(statement)
             near = [c for c in self._candidate.statements if _agree(c, statement)]
-            names = [n for c in near if (n := naming_of(c, statement, tables)) is not None]
+            # What the candidate denies by name is not in one of its statements by another.
+            is_denied = not statement.observations.isdisjoint(self._candidate.denied)
+            names = [
+                n
+                for c in near
+                if (n := naming_of(c, statement, tables)) is not None
+                and not (is_denied and n[0] is not Naming.SAME)
+            ]
             named = [naming for naming, _ in names]
             if any(
                 c >= _MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names

@@ -82,6 +82,11 @@ def place_conflict(candidate: Statement, reference: Statement) -> PlaceConflict 
     if levels_conflict(candidate, reference):
         near = "level middle" in candidate.levels | reference.levels
         return PlaceConflict.NEXT_LEVEL if near else PlaceConflict.LEVEL
+    one, other = (
+        {level for level in s.levels if level.startswith("level")} for s in (candidate, reference)
+    )
+    if one - other and other - one:
+        return PlaceConflict.NEXT_LEVEL
     return None
 
 

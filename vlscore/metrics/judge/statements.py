@@ -32,7 +32,8 @@ from vlscore.metrics.judge.statement_words import (
 _LINK = re.compile(
     r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
     r"|favour\w*|likely|probabl\w*|possibl\w*|due to|related|from|concern\w*|worrisome|suspicious"
-    r"|diagnostic|consider\w*|may be|could be|causing|contain\w*|with|w)\b|\?",
+    r"|diagnostic|consider\w*|may be|could be|causing|contain\w*|betray\w*|reveal\w*|point\w*"
+    r"|explain\w*|mean\w*|with|w)\b|\?",
     re.IGNORECASE,
 )
 #: Between the words of one noun phrase: "sclerotic osseous metastases".
