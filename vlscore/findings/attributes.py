@@ -19,7 +19,8 @@ _PAIRED = re.compile(
 )
 
 #: "The middle and lower lobes" are two lobes of one lung.
-_TWO = re.compile(r"\b(?:upper|middle|mid|lower),? (?:and|&) $", re.IGNORECASE)
+_PART = r"(?:upper|middle|mid|lower)"
+_TWO = re.compile(rf"\b{_PART},? (?:and|&) {_PART} \w+$", re.IGNORECASE)
 
 
 def attach(
@@ -57,7 +58,7 @@ def _implied_side(text: str, mention: Span, attributes: Sequence[Attribute]) -> 
     if any(a.axis is Axis.SIDE for a in attributes):
         return []
     for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
-        if _PAIRED.search(text, words.start, words.end) and not _TWO.search(text[: words.start]):
+        if _PAIRED.search(text, words.start, words.end) and not _TWO.search(text[: words.end]):
             return [Attribute(Axis.SIDE, str(Side.BILATERAL), words, inherited=True)]
     return []
 

@@ -124,7 +124,8 @@ def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
     stated = [m.last for layer in ("mention", "normal") for m in found.get(layer, ())]
     denials = [p for p in starts if tokens[p].form == "no"]
     for position, token in enumerate(tokens[1:], start=1):
-        if token.form in lexicon.grammar["clause_openers"] and position - 1 not in starts:
+        before = tokens[position - 1].form
+        if token.form in lexicon.grammar["clause_openers"] and before not in ("no", *leads):
             denied = max((p for p in denials if p < position), default=None)
             if denied is not None and any(denied < last <= position for last in stated):
                 starts.add(position)

@@ -17,7 +17,8 @@ def errors(candidate: str, reference: str) -> list[tuple[str, int]]:
     [
         ("The effusion is larger than before.", "Pleural effusion.", [(FALSE, 3)]),
         ("The effusion is larger than before.", "Stable effusion.", [(FALSE, 3)]),
-        ("The effusion has decreased.", "The effusion has increased.", [(FALSE, 2)]),
+        # Opposite directions are as bad as missing the finding.
+        ("The effusion has decreased.", "The effusion has increased.", [(FALSE, 3)]),
         ("Pleural effusion.", "New pleural effusion.", [(OMITTED, 2)]),
         ("Effusion, unchanged.", "The effusion has increased.", [(OMITTED, 3)]),
         # Resolved is the end of improved; new and worse are both more than before.

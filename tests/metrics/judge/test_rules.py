@@ -207,7 +207,7 @@ def test_scores_by_hand():
         ("Left effusion.", "Left effusion.", 5),
         ("Scoliosis.", "Granuloma. Osteophytes.", 4),
         ("Mild atelectasis.", "Clear lungs.", 4),
-        ("Mild atelectasis. Hiatal hernia.", "Clear lungs.", 3),
+        ("Atelectasis. Hiatal hernia.", "Clear lungs.", 3),
         ("Edema. Nodule. Left effusion.", "Edema. Nodule. Left effusion. Fracture.", 3),
         ("Left effusion.", "Right effusion. Cardiomegaly.", 2),
         ("Clear lungs.", "Large pneumothorax. Edema. Left effusion.", 1),

@@ -249,9 +249,11 @@ def _patients(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> list[
     ]
 
 
-def _positions(entries: Iterable[Mapping[str, Any]]) -> PhraseTrie:
+def _positions(data: Mapping[str, Any]) -> PhraseTrie:
     phrases = PhraseTrie()
-    for order, entry in enumerate(entries):
+    for phrase in data["route"]["phrases"]:
+        phrases.add("position", phrase, None)
+    for order, entry in enumerate(data["position"]):
         excepted = tuple(entry.get("except", ()))
         position = Position(order, entry["name"], entry["level"], excepted)
         for phrase in entry["phrases"]:
@@ -288,7 +290,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
             topics={name: tuple(parts) for name, parts in relations["topics"].items()},
             levels=_levels(places["levels"]),
             kin=kin,
-            positions=_positions(places["position"]),
+            positions=_positions(places),
             position_severity={
                 pair: int(levels[f"{one}_{other}"])
                 for one, other in (("bad", "good"), ("bad", "fair"), ("fair", "good"))

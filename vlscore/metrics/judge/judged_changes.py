@@ -57,8 +57,9 @@ def change_severity(change: FindingChange, full: int, is_omitted: bool = False) 
 
 def contradict(stated: FindingChange | None, true: FindingChange | None) -> bool:
     """Return whether two changes have opposite directions: "smaller" for "larger"."""
-    both = stated is not None and true is not None and stated.is_real and true.is_real
-    return both and not _agree(stated, true)
+    if stated is None or true is None:
+        return False
+    return stated.is_real and true.is_real and not _agree(stated, true)
 
 
 def change_reason(stated: FindingChange | None, true: FindingChange | None) -> str:
@@ -140,7 +141,9 @@ def lone_change_errors(
                 restated(line),
                 change_reason(change, None),
             )
-        elif all(s.concept != concept for s in other.statements):
+        elif any(s.concept == concept for s in report.statements) or all(
+            s.concept != concept for s in other.statements
+        ):
             # Otherwise the finding that has resolved is an invented one already.
             yield ErrorItem(
                 ErrorCategory.OMITTED_COMPARISON,

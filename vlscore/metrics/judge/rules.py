@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
-from vlscore.findings import Span, extraction_name
+from vlscore.findings import Category, Span, extraction_name
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
 from vlscore.metrics.judge.judged_changes import (
@@ -176,7 +176,7 @@ class _ReportComparison:
                 yield named
         if (conflict := place_conflict(candidate, reference)) is not None:
             yield self._place(pair, severity, conflict)
-        elif pair.naming is Naming.SAME:
+        else:
             yield from self._position(pair)
         if (
             pair.naming is not Naming.COARSER
@@ -431,7 +431,9 @@ def _states_change_alone(statement: Statement) -> bool:
 
 def _speaks(report: ReportStatements) -> bool:
     """Return whether the report states anything about the chest."""
-    return bool(report.changes) or report.findings.states_anything
+    return bool(report.changes) or any(
+        sentence.category is Category.CLINICAL for sentence in report.findings.sentences
+    )
 
 
 def _agree(candidate: Statement, reference: Statement) -> bool:

@@ -136,7 +136,9 @@ def _positions_in(
     said = [
         m
         for m in tables.positions.find(tokens).get("position", ())
-        if device not in m.entry.excepted and not _EARLIER.search(words[: tokens[m.first].start])
+        if m.entry is not None
+        and device not in m.entry.excepted
+        and not _EARLIER.search(words[: tokens[m.first].start])
     ]
     if not said:
         return None
