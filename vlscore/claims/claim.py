@@ -12,7 +12,6 @@ from vlscore.findings import (
     Finding,
     Polarity,
     ReportFindings,
-    Side,
     Span,
     Status,
     TemporalChange,
@@ -76,7 +75,7 @@ def _claims(finding: Finding) -> Iterator[Claim]:
     yield Claim(name, True, finding.span, group)
     if group is not None:
         yield Claim(group, True, finding.span, of_group=True)
-    for side in sides_of(finding):
+    for side in finding.sides:
         yield Claim(f"{name}, {side}", True, finding.span)
     if finding.change in CHANGES:
         yield Claim(f"{name}, {finding.change}", True, finding.span, needs_prior=True)
@@ -96,13 +95,6 @@ def group_of(finding: str) -> str | None:
     known = load_lexicon().observations.get(finding.replace(" ", "_"))
     label = None if known is None or known.chexpert is None else known.chexpert.lower()
     return None if label == finding else label
-
-
-def sides_of(finding: Finding) -> tuple[str, ...]:
-    """Return "left", "right", both for a bilateral finding, or nothing."""
-    if finding.side is None:
-        return ()
-    return ("left", "right") if finding.side is Side.BILATERAL else (str(finding.side),)
 
 
 def labels_of(report: str | ReportFindings) -> dict[str, int | None]:
@@ -126,7 +118,7 @@ def labels_of(report: str | ReportFindings) -> dict[str, int | None]:
         present = [each for each in mentions if each.is_present]
         labels[name] = 1 if present else None
         labels |= _unknown_parts(name)
-        sides = {side for each in present for side in sides_of(each)}
+        sides = {side for each in present for side in each.sides}
         if sides:
             labels |= {f"{name}, {side}": int(side in sides) for side in ("left", "right")}
         changes = {each.change for each in present if each.change is not None}

@@ -185,6 +185,14 @@ class Finding:
         return Side(sides.pop()) if len(sides) == 1 else Side.BILATERAL
 
     @property
+    def sides(self) -> tuple[str, ...]:
+        """Return "left", "right" or both, in this order; empty where the report names no side."""
+        if self.side is None:
+            # Only the right lung has a middle lobe.
+            return ("right",) if "middle lobe" in self.zones else ()
+        return ("left", "right") if self.side is Side.BILATERAL else (str(self.side),)
+
+    @property
     def zones(self) -> tuple[str, ...]:
         """Names of the places, each once, in text order."""
         return tuple(dict.fromkeys(a.value for a in self.on(Axis.ZONE)))

@@ -43,7 +43,6 @@ _GREATER = re.compile(
 )
 #: Between the first and the last rib of a range.
 _TO = re.compile(r"-|\bto\b|\bthrough\b", re.IGNORECASE)
-_BOTH = frozenset(("left", "right"))
 #: Scales of words.toml that do not grade a finding.
 _NO_GRADES = frozenset(("number", "age"))
 #: Words whose singular states that there is one, and the rank of "single".
@@ -174,12 +173,3 @@ def greater_side(text: str, line: Span, finding: Finding) -> frozenset[str]:
 
 def _rib_number(word: str) -> int:
     return int(word) if word.isdecimal() else 1 + _ORDINALS.index(word.lower())
-
-
-def stated_sides(finding: Finding) -> frozenset[str]:
-    """Return "left", "right" or both; empty where the report names no side."""
-    side = finding.side
-    if side is None:
-        # Only the right lung has a middle lobe.
-        return frozenset(("right",)) if "middle lobe" in finding.zones else frozenset()
-    return _BOTH if str(side) == "bilateral" else frozenset((str(side),))

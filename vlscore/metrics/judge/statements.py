@@ -25,7 +25,6 @@ from vlscore.metrics.judge.statement_words import (
     position_of,
     ribs_of,
     sizes_of,
-    stated_sides,
 )
 
 #: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
@@ -207,7 +206,7 @@ def _statement(
         span=finding.span,
         line=sentence.span,
         last_line=sentence.span,
-        sides=stated_sides(finding),
+        sides=frozenset(finding.sides),
         levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
         | ribs_of(text, sentence.span, finding)
         | greater_side(text, sentence.span, finding),
