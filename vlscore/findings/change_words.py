@@ -77,6 +77,8 @@ def _composed(
 ) -> Iterator[Match]:
     earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
     simple = found.get("change", ())
+    # In "enlarged, slightly less than before", the time belongs to "less".
+    comparing = [*simple, *found.get("comparative", ())]
     named = [m for layer in ("mention", "subject", "topic") for m in found.get(layer, ())]
     for word in found.get("unseen", ()):
         time = _after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
@@ -85,7 +87,7 @@ def _composed(
     for word in found.get("comparative", ()):
         if any(s.first <= word.first < s.last for s in simple):
             continue
-        time = _after(tokens, word, earlier, simple, _REACH)
+        time = _after(tokens, word, earlier, comparing, _REACH)
         if _compares_sides(tokens, word, lexicon):
             continue
         adjective = tokens[word.last - 1].form in lexicon.grammar["verbs_of_state"]
@@ -114,7 +116,7 @@ def _composed(
             for s in simple
         ):
             continue  # "The tube has been advanced", "has cleared to some degree"
-        time = _after(tokens, word, earlier, simple, _REACH_OF_EVENT)
+        time = _after(tokens, word, earlier, comparing, _REACH_OF_EVENT)
         last = word.last if time is None else time.last
         have = _perfect(tokens, word, lexicon)
         if have is not None:

@@ -237,7 +237,8 @@ def _refers_back(text: str, sentence: Sentence, change: Attribute) -> bool:
     """Return whether it is of the sentence before: "This was not seen before, and ..."."""
     before = text[sentence.span.start : change.span.start].lower()
     is_first = all(change.span.start < f.span.start for f in sentence.findings)
-    return is_first and before.startswith(_BACK) and len(before.split()) <= _LONGEST_BACK
+    refers = before.startswith(_BACK) and not before.endswith(" of ")
+    return is_first and refers and len(before.split()) <= _LONGEST_BACK
 
 
 def _without_finding(
