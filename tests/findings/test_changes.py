@@ -25,6 +25,10 @@ def said(report: str) -> list[tuple[str, str]]:
         ("Edema is worse in the right lung base.", []),
         ("The mass is better seen on the prior CT.", []),
         ("The heart is enlarged, with no prior study for comparison.", []),
+        ("Effusions, left more than right, also noted on the earlier study.", []),
+        ("The heart is enlarged, slightly less than before.", [("cardiomegaly", "improved")]),
+        ("Reduction in the effusion since 5 April.", [("pleural_effusion", "improved")]),
+        ("Lung volumes are lower than on the prior study.", [("hypoinflation", "worse")]),
         # Verbs in the perfect tense.
         ("A right effusion has appeared.", [("pleural_effusion", "new")]),
         ("The atelectasis has not progressed.", [("atelectasis", "unchanged")]),
@@ -42,7 +46,11 @@ def said(report: str) -> list[tuple[str, str]]:
         # A finding that is gone.
         ("The left effusion has resolved.", [("pleural_effusion", "resolved")]),
         ("Interval removal of the right catheter.", [("catheter", "resolved")]),
+        ("Complete resorption of the effusion.", [("pleural_effusion", "resolved")]),
+        ("Near complete resorption of the effusion.", [("pleural_effusion", "improved")]),
         ("The heart, previously enlarged, is now normal.", [("cardiomegaly", "resolved")]),
+        # Of a finding of its own sentence.
+        ("Scoliosis. Findings of worsening heart failure.", [("heart_failure", "worse")]),
         # Of one finding in several, of several in one.
         (
             "Cardiomegaly and edema have improved.",

@@ -216,3 +216,55 @@ def test_the_degree_of_a_change_is_not_that_of_the_finding() -> None:
 def test_what_is_left_is_not_on_the_left() -> None:
     (effusion,) = extract("Only a trace of pleural fluid is left on the right.")
     assert effusion.side is Side.RIGHT
+
+
+@pytest.mark.parametrize(
+    ("text", "stated", "denied"),
+    [
+        # Behind a denied finding, a dictation goes on with what is there.
+        (
+            "lungs well expanded no pneumothorax no effusion calcified hilar lymph nodes elevated "
+            "left hemidiaphragm some degenerative change in the spine",
+            {"lymph_node_calcification", "elevated_diaphragm", "degenerative_change"},
+            {"pneumothorax", "pleural_effusion"},
+        ),
+        # It may begin with the history.
+        (
+            "history of pneumonia shortness of breath heart is enlarged there is a small left "
+            "effusion no pneumothorax seen on either side",
+            {"cardiomegaly", "pleural_effusion"},
+            {"pneumothorax"},
+        ),
+        ("The cardiac dimensions are not increased.", set(), {"cardiomegaly"}),
+        ("Opacity in the left base, previously absent.", {"opacity"}, set()),
+    ],
+)
+def test_what_a_dictation_or_a_denial_reaches(
+    text: str, stated: set[str], denied: set[str]
+) -> None:
+    found = extract(text)
+    assert {f.observation for f in found if f.is_present} == stated
+    assert {f.observation for f in found if f.polarity is Polarity.NEGATIVE} >= denied
+
+
+def test_abbreviations_with_a_period_and_signs() -> None:
+    (shift,) = extract("Trachea sl. deviated \N{RIGHTWARDS ARROW} L.")
+    assert (shift.observation, shift.side) == ("mediastinal_shift", Side.LEFT)
+    (opacity,) = extract("Min opac @ L base.")
+    assert (opacity.side, opacity.zones, opacity.severity) == (Side.LEFT, ("base",), "minimal")
+
+
+def test_two_lobes_are_two_places() -> None:
+    (opacity,) = extract("Opacity in the right lower and middle lobes.")
+    assert (opacity.sides, set(opacity.zones)) == (("right",), {"lower lobe", "middle lobe"})
+
+
+def test_sides_of_a_finding() -> None:
+    texts = ("Effusion.", "Left effusion.", "Bilateral effusions.", "Middle lobe opacity.")
+    sides = [extract(text).findings[0].sides for text in texts]
+    assert sides == [(), ("left",), ("left", "right"), ("right",)]
+
+
+def test_the_grade_that_a_finding_had_is_not_its_grade() -> None:
+    (effusion,) = extract("The effusion has decreased from moderate to small.")
+    assert effusion.severity == "small"

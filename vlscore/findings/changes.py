@@ -157,6 +157,8 @@ def _of_sentence(
             yield from _without_finding(report, sentence, attribute, lexicon)
         elif len(attribute.span.of(text).split()) > 1:  # not of "heart size is increased"
             change = TemporalChange(attribute.value)
+            if stating[0].observation in lexicon.changes.more_observations:
+                change = _turned(change, attribute.span.of(text), lexicon.changes)
             yield FindingChange(stating[0].observation, change, attribute.span, index, stating[0])
 
 

@@ -64,6 +64,44 @@ def severity(candidate, reference, patient=None):
             ("wrong_location", "pleural effusion"),
         ),
         ("ET tube in place.", "ET tube and NG tube.", ("omitted_finding", "gastric tube")),
+        # A rib is no vertebra; a denied nodule is in no other finding.
+        (
+            "Rib fracture. Compression fracture of T8.",
+            "Compression fracture of T8.",
+            ("false_finding", "fracture"),
+        ),
+        (
+            "Enlarged hilar nodes. No nodule.",
+            "Enlarged hilar nodes. Bilateral lung nodules.",
+            ("omitted_finding", "nodule"),
+        ),
+        # Each lead and each line has its place.
+        (
+            "Pacemaker with a lead in the right atrium.",
+            "Pacemaker with a lead in the right ventricle.",
+            ("wrong_location", "pacemaker"),
+        ),
+        (
+            "PICC tip in the right atrium.",
+            "PICC tip in the SVC.",
+            ("wrong_location", "central line"),
+        ),
+        (
+            "Granulomas in the right upper and lower lobes.",
+            "Granulomas in the right middle and upper lobes.",
+            ("wrong_location", "granuloma"),
+        ),
+        # Beside a collapse, a shift has its own direction.
+        (
+            "Collapse of the left lower lobe with shift of the mediastinum to the right.",
+            "Collapse of the left lower lobe with shift of the mediastinum to the left.",
+            ("wrong_location", "mediastinal shift"),
+        ),
+        (
+            "Mild congestion.",
+            "Interval clearing of edema, with mild residual congestion.",
+            ("omitted_comparison", "edema"),
+        ),
     ],
 )
 def test_each_category_is_named(candidate, reference, expected):
@@ -103,6 +141,13 @@ def test_each_category_is_named(candidate, reference, expected):
         ("Fractures of ribs 5-7.", "Fractures of the fifth through seventh ribs."),
         ("Pulmonary metastases.", "Pulmonary nodules."),
         ("Sternal wires.", "Status post CABG."),
+        # The way of a line is no position of its tip.
+        (
+            "Catheter via the left subclavian vein, its tip in the SVC.",
+            "Left subclavian line ends in the SVC.",
+        ),
+        # What stands beneath both may be named beneath one.
+        ("Free air beneath the right hemidiaphragm.", "Free air beneath both hemidiaphragms."),
         # Each device has the position that is said of it.
         (
             "Catheter tip at the brachiocephalic confluence and NG tube in the stomach.",
@@ -217,6 +262,17 @@ def test_grades_of_a_whole_report(candidate, reference, grade):
     judged = JUDGE.judge(candidate, reference)
     assert judged.grade == grade
     assert SCORES["grade"](judged) == grade / 5
+
+
+def test_a_reason_has_the_exact_name():
+    (error,) = JUDGE.judge("Clear lungs.", "Nodule in the left lung.").errors
+    assert error.finding == "nodule"
+    assert "(nodule)" in error.reason
+
+
+def test_words_about_the_chest_are_no_silence():
+    found = errors("The pleural space contains no air.", "Normal pleural spaces. No edema.")
+    assert found == []
 
 
 def test_silence_is_an_error():

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from vlscore.errors import InvalidLexicon
+from vlscore.findings import severity_level
 from vlscore.metrics import RuleJudge, load_tables
 from vlscore.metrics.judge.judge_tables import FILES, FOLDER
 
@@ -31,6 +32,12 @@ def test_every_observation_has_a_concept_and_every_file_its_sources():
         assert "Sources" in head
     # The question to a language model is no table.
     assert {path.name for path in FOLDER.iterdir()} == {*FILES, "prompt.toml"}
+
+
+def test_the_value_of_a_level_of_severity_is_one_of_its_words():
+    lexicon = load_tables().lexicon
+    levels = [level for scale in lexicon.scales.values() for level in scale]
+    assert [severity_level(level.value, lexicon) for level in levels] == levels
 
 
 def test_a_coarser_name_is_never_the_exact_one():
