@@ -44,8 +44,10 @@ class JudgeCase(NamedTuple):
     patient: Patient = UNKNOWN
 
 
-# DICOM's age string (PS3.5, value representation AS).
-_DICOM = re.compile(r"(\d{1,3})([DWMY])", re.IGNORECASE)
+# DICOM's age string (PS3.5, value representation AS), or "72 years".
+_AGE = re.compile(
+    r"(\d{1,3})\s*(?:([DWMY])|(d)ays?|(w)eeks?|(m)onths?|(y)ears?)(?:\s+old)?", re.IGNORECASE
+)
 _YEARS = {"d": 1 / 365, "w": 7 / 365, "m": 1 / 12, "y": 1.0}
 
 
@@ -64,8 +66,8 @@ def patient_of(age: Any, indication: Any, column: str = "age") -> Patient:
         return Patient(_years(age), words)
     except (ValueError, InvalidSetting):
         raise InvalidStudy(
-            f'column "{column}" holds {str(age)[:20]!r}: write years (72) or a DICOM age (072Y), '
-            "or leave the cell empty"
+            f'column "{column}" holds {str(age)[:20]!r}: write years (72, "72 years") or a '
+            "DICOM age (072Y), or leave the cell empty"
         ) from None
 
 
@@ -73,8 +75,9 @@ def _years(age: Any) -> float | None:
     if age is None or isinstance(age, bool) or not str(age).strip():
         return None
     text = str(age).strip()
-    if (found := _DICOM.fullmatch(text)) is not None:
-        return int(found[1]) * _YEARS[found[2].lower()]
+    if (found := _AGE.fullmatch(text)) is not None:
+        unit = next(each for each in found.groups()[1:] if each)
+        return int(found[1]) * _YEARS[unit.lower()]
     years = float(text)
     return None if math.isnan(years) else years
 

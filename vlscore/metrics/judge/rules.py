@@ -231,7 +231,14 @@ class _ReportComparison:
 
     def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
         stated, true = pair.candidate.position, pair.reference.position
-        if stated is None or true is None or stated.level == true.level:
+        if true is None or (stated is not None and stated.level == true.level):
+            return
+        if stated is None:
+            if true.level == "bad":
+                severity = self._tables.position_severity["bad", "good"]
+                reason = f"does not say that the {self._title(pair.reference)} is {true.name}"
+                category = ErrorCategory.OMITTED_FINDING
+                yield self._paired(category, severity, pair, "line", reason)
             return
         severity = self._tables.position_severity[stated.level, true.level]
         if "bad" in (stated.level, true.level):
