@@ -41,7 +41,8 @@ _OFTEN_LAST = frozenset(
             "poss",
             "hrt",
         ),
-        *("pulm", "vasc", "mult", "incr", "decr", "calc", "thor", "susp", "lat", "ant"),
+        *("pulm", "vasc", "mult", "incr", "decr", "calc", "thor", "susp", "lat", "ant", "alv"),
+        *("def", "interst", "subseg", "perihil", "degen", "tort", "elev", "adv", "nondispl"),
     )
 )
 _CAPITALISED = re.compile(r"[A-Z][a-z]|A ")
@@ -52,7 +53,7 @@ _BEFORE_NUMBER = frozenset(("no", "nos", "t", "l", "c", "vol", "p", "pp", "ser")
 _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$|[A-Z_])|;(?=\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
-_BULLET = r"[-–—*•●▪◦‣·+]"
+_BULLET = r"[-–—*•●▪◦‣·+>]"
 _NUMBER = re.compile(rf"\s*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))\s*")
 # A box to tick, and a line that begins with one.
 _BOX = r"(?:\[[ \t]{0,3}[xX✓✔]?[ \t]{0,3}\]|\([ \t]{0,3}[xX✓✔]?[ \t]{0,3}\)|[☐☑☒□■▢✓✔])"

@@ -46,6 +46,8 @@ _BEFORE_PARTS = frozenset(
         *("lateral", "medial", "anterior", "posterior", "bilateral"),
     )
 )
+#: Words that open a denial in a text without punctuation.
+_DENYING = frozenset(("no", "nothing"))
 _PUNCTUATION = frozenset((",", ".", ";", ":"))
 
 
@@ -118,16 +120,16 @@ def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
     for position in range(1, len(tokens) - 1):
         form, after = tokens[position].form, tokens[position + 1].form
         opens = form == "there" and (after in copulas or after in ("has", "have"))
-        if opens or (form == "no" and tokens[position - 1].form not in leads):
+        if opens or (form in _DENYING and tokens[position - 1].form not in leads):
             starts.add(position)
     # "In the left base | there is": before the first statement nothing is parted.
     stated = [m.last for layer in ("mention", "normal") for m in found.get(layer, ())]
-    denials = [p for p in starts if tokens[p].form == "no"]
+    denials = [p for p in starts if tokens[p].form in _DENYING]
     for position, token in enumerate(tokens[1:], start=1):
         before = tokens[position - 1].form
-        if token.form in lexicon.grammar["clause_openers"] and before not in ("no", *leads):
-            denied = max((p for p in denials if p < position), default=None)
-            if denied is not None and any(denied < last <= position for last in stated):
+        if token.form in lexicon.grammar["clause_openers"] and before not in (*_DENYING, *leads):
+            denied = max((p for p in starts if p < position), default=None)
+            if denied in denials and any(denied < last <= position for last in stated):
                 starts.add(position)
     cuts = [0, *sorted(s for s in starts if s >= min(stated, default=len(tokens)))]
     return [tokens[first:last] for first, last in pairwise((*cuts, len(tokens)))]
@@ -319,9 +321,8 @@ class _LayoutReader:
         if any(m.first < end for m in told.get("mention", ())):
             # The value is a sentence of its own: a label that names a finding is its title.
             if "mention" in found or "subject" not in found:
-                return StatementPart(
-                    value if "mention" in found else [*label, separator, *value], span
-                )
+                is_title = "mention" in found and "severity" not in found
+                return StatementPart(value if is_title else [*label, separator, *value], span)
             return StatementPart([*label, separator._replace(form="be"), *value], span)
         if "mention" not in found and "subject" not in found:
             return StatementPart([*label, separator, *value], span)
