@@ -8,7 +8,8 @@ import pytest
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
 from vlscore.findings import extract, load_lexicon, severity_level
-from vlscore.findings.tokens import PhraseTrie, tokenize
+from vlscore.findings.phrases import PhraseTrie
+from vlscore.findings.tokens import tokenize
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from .lexicon import extraction_name as extraction_name
 from .lexicon import load_lexicon as load_lexicon
 from .lexicon import read_lexicon as read_lexicon
 from .lexicon import severity_level as severity_level
+from .phrases import PhraseTrie as PhraseTrie
 from .sentences_read import language_notes as language_notes
 from .sentences_read import sentences_read as sentences_read
-from .tokens import PhraseTrie as PhraseTrie
 from .tokens import tokenize as tokenize
 from .types import Attribute as Attribute
 from .types import Axis as Axis

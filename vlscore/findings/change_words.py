@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.tokens import Match, Token, number_before
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token, number_before
 from vlscore.findings.types import TemporalChange
 
 _STOPS = frozenset((".", ";", ":"))

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon, SentencePattern, Trigger
 from vlscore.findings.mentions import Mention, Well
-from vlscore.findings.tokens import Match, Token, tokenize
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import Category, Denial, Polarity, Rule, Span, Status
 
 _DOUBT = ("uncertain", "probable")

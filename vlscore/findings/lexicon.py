@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
-from vlscore.findings.tokens import PhraseTrie
+from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.types import Category, Side, TemporalChange
 
 

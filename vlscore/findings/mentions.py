@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.tokens import Match, Token
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token
 
 _LONGEST_GAP = 9
 _LONGEST_JOINT = 5

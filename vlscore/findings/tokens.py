@@ -1,19 +1,12 @@
-"""Tokens of a sentence in the form that lexicons match, and the matching itself.
-
-`tokenize` returns words with their positions. `PhraseTrie` is a trie of phrases over tokens, which
-matches all lexicons in one pass over a sentence. `find_modifiers` returns the phrases that qualify
-a finding: side, zone, severity, change and size.
-"""
+"""Tokens of a sentence in the form that lexicons match: words with their positions, and numbers."""
 
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
 from vlscore.core import resource_path
-from vlscore.findings.types import Attribute, Axis, Span
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
 
@@ -85,7 +78,7 @@ _MOST_KNOWN = 50_000
 _SEPARATORS = frozenset("-/")
 
 
-def _form(word: str) -> str:
+def form_of(word: str) -> str:
     """Return the matching form of a word."""
     form = _singular(word.lower().replace("’", "'"))
     return spellings().american.get(form, form)
@@ -124,7 +117,7 @@ def tokenize(text: str) -> list[Token]:
         word = text[first:last]
         form = known.get(word)
         if form is None:
-            form = "xxxx" if word[0] == "_" else _form(word)
+            form = "xxxx" if word[0] == "_" else form_of(word)
             if len(known) < _MOST_KNOWN:
                 known[word] = form
         if (
@@ -179,218 +172,6 @@ def _is_number(form: str) -> bool:
     return form[0].isdecimal() or form in _NUMBERS or form in _NUMBERLIKE
 
 
-_PART = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)(?=\s|$)|([^()]+)")
-
-
-class Match(NamedTuple):
-    """Tokens [first, last) spell a phrase of `layer`, whose lexicon entry is `entry`."""
-
-    first: int
-    last: int
-    layer: str
-    entry: Any
-
-
-@lru_cache(20_000)
-def _forms(words: str) -> tuple[str, ...]:
-    return tuple([t.form for t in tokenize(words)])
-
-
-def parse(pattern: str) -> list[list[tuple[str, ...]]]:
-    """Return the parts of a pattern: for each, its alternatives as matching forms.
-
-    >>> parse("(left|) lung bases")
-    [[('left',), ()], [('lung', 'base')]]
-
-    Raises ValueError where a group does not stand between spaces.
-    """
-    parts = []
-    end = 0
-    for match in _PART.finditer(pattern):
-        if match.start() != end:
-            break
-        end = match.end()
-        choices = [match.group(2)] if match.group(1) is None else match.group(1).split("|")
-        parts.append([_forms(choice) for choice in choices])
-    if end != len(pattern):
-        raise ValueError(f"pattern {pattern!r} has a group that is only a part of a word")
-    return parts
-
-
-# A node of the trie: form -> the node below it, or what waits to become one; and at _ENTRIES its
-# entries by layer.
-_Node = dict[str, Any]
-_ENTRIES = ""
-# The rest of a pattern below a node: its layer, the forms that follow, its parts with the number of
-# the next one, its entry.
-_Waiting = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, ...], ...], ...], int, Any]
-
-# A word that sticks to another is at least so long, and the two together.
-_SHORTEST_PART, _SHORTEST_GLUED = 4, 7
-_NAMING_LAYERS = frozenset(("mention", "subject", "place", "state"))
-
-
-class PhraseTrie:
-    """Finds, per layer, the longest phrases from left to right without overlap.
-
-    A node is made when a text first leads to it: most texts need few of them.
-    """
-
-    def __init__(self) -> None:
-        self._root: _Node = {}
-        self._words: set[str] = set()
-        self._names: set[str] = set()
-        self._cuts: dict[str, tuple[int, ...]] = {}
-
-    def add(self, layer: str, pattern: str, entry: Any) -> None:
-        """Add every phrase of `pattern` to `layer`; several entries may share a phrase.
-
-        Raises ValueError where the pattern is malformed or one of its phrases is empty.
-        """
-        # Tuples: Python's collector of garbage does not look at them again and again.
-        parts = tuple([tuple(alternatives) for alternatives in parse(pattern)])
-        if not any(all(alternatives) for alternatives in parts):
-            raise ValueError(f"pattern {pattern!r} has an empty phrase")
-        _wait(self._root, (layer, (), parts, 0, entry))
-        forms = {form for alternatives in parts for forms in alternatives for form in forms}
-        self._words |= forms
-        if layer in _NAMING_LAYERS:
-            self._names |= {form for form in forms if len(form) >= _SHORTEST_PART}
-
-    def phrases(self, layer: str) -> dict[str, list[Any]]:
-        """Return every phrase of a layer with its entries."""
-        found: dict[str, list[Any]] = {}
-        nodes = [("", self._root)]
-        while nodes:
-            phrase, node = nodes.pop()
-            if entries := node.get(_ENTRIES, {}).get(layer):
-                found[phrase] = entries
-            for form in [form for form in node if form]:
-                below = node[form]
-                if type(below) is list:
-                    below = node[form] = _grown(below)
-                nodes.append((f"{phrase} {form}".lstrip(), below))
-        return found
-
-    def find(self, tokens: Sequence[Token]) -> dict[str, list[Match]]:
-        """Matches by layer, in text order. Time is linear: a phrase has a bounded length."""
-        found: dict[str, list[Match]] = {}
-        taken: dict[str, int] = {}
-        forms = [token[0] for token in tokens]
-        root, new = self._root, tuple.__new__
-        count = len(forms)
-        for first, form in enumerate(forms):
-            if form not in root:
-                continue
-            longest: dict[str, tuple[int, list[Any]]] = {}
-            above, position = root, first
-            while position < count:
-                form = forms[position]
-                node = above.get(form)
-                if node is None:
-                    break
-                if type(node) is list:
-                    node = above[form] = _grown(node)
-                position += 1
-                entries_of = node.get(_ENTRIES)
-                if entries_of is not None:
-                    for layer, entries in entries_of.items():
-                        longest[layer] = (position, entries)
-                above = node
-            for layer, (last, entries) in longest.items():
-                if first >= taken.get(layer, 0):
-                    taken[layer] = last
-                    # A phrase without an entry names no finding, and hides the names in it.
-                    if layer == "mention" and entries[0] is None:
-                        continue
-                    matches = found.setdefault(layer, [])
-                    for entry in entries:
-                        matches.append(new(Match, (first, last, layer, entry)))
-        return found
-
-    def unglued(self, text: str, tokens: list[Token]) -> list[Token]:
-        """Return the tokens of a text; words stuck together that are known apart are cut.
-
-        At least one of them must name a finding or a part of the chest ("lungsclear").
-        """
-        known = self._words
-        if not any(len(token[0]) >= _SHORTEST_GLUED and token[0] not in known for token in tokens):
-            return tokens
-        apart = []
-        for token in tokens:
-            form, start, end = token
-            if len(form) < _SHORTEST_GLUED or form in known or not form.isalpha():
-                apart.append(token)
-                continue
-            word = text[start:end].lower()
-            if (cuts := self._cuts.get(word)) is None:
-                cuts = self._cuts_of(word, 2)
-                if len(self._cuts) < _MOST_CUTS:
-                    self._cuts[word] = cuts
-            for first, last in pairwise((0, *cuts, end - start)):
-                part = form if not cuts else _form(word[first:last])
-                apart.append(Token(part, start + first, start + last))
-        return apart
-
-    def _cuts_of(self, word: str, most: int) -> tuple[int, ...]:
-        """Return where a word of several is cut, at most so often; () where it is one word."""
-        if len(word) > _LONGEST_GLUED or word in spellings().whole:
-            return ()
-        halves = [
-            (min(cut, len(word) - cut), cut)
-            for cut in range(2, len(word) - 1)
-            if self._stands_alone(word[:cut])
-            and self._stands_alone(word[cut:])
-            and (self._names_part(word[:cut]) or self._names_part(word[cut:]))
-        ]
-        if halves:
-            return (max(halves)[1],)
-        for cut in range(len(word) - 2, 1, -1) if most > 1 else ():
-            if self._names_part(word[:cut]) and (rest := self._cuts_of(word[cut:], most - 1)):
-                return (cut, *(cut + each for each in rest))
-        return ()
-
-    def _stands_alone(self, word: str) -> bool:
-        if word in spellings().glue:
-            return True
-        return len(word) >= _SHORTEST_PART and _form(word) in self._words
-
-    def _names_part(self, word: str) -> bool:
-        return len(word) >= _SHORTEST_PART and _form(word) in self._names
-
-
-def _grown(waiting: list[_Waiting]) -> _Node:
-    """Return the node of what waits for it."""
-    node: _Node = {}
-    for rest in waiting:
-        _wait(node, rest)
-    return node
-
-
-def _wait(node: _Node, rest: _Waiting) -> None:
-    """Add the rest of a pattern to a node: below its next words, or as an entry at its end."""
-    layer, forms, parts, at, entry = rest
-    following = [(forms, at)] if forms else []
-    ends = not forms
-    while ends and at < len(parts):
-        following += [(alternative, at + 1) for alternative in parts[at] if alternative]
-        ends = not all(parts[at])
-        at += 1
-    for (form, *more), after in following:
-        below = node.setdefault(form, [])
-        waiting = (layer, tuple(more), parts, after, entry)
-        if type(below) is list:
-            below.append(waiting)
-        else:
-            _wait(below, waiting)
-    if ends:
-        entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
-        if entry not in entries:
-            entries.append(entry)
-
-
-_LONGEST_GLUED = 60
-_MOST_CUTS = 10_000
 _WORDS_OF_NUMBER = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty"
@@ -398,63 +179,6 @@ _WORDS_OF_NUMBER = (
 _NUMBERS = {word: str(k) for k, word in enumerate(_WORDS_OF_NUMBER.split())}
 _NUMBERS |= {"thirty": "30", "forty": "40", "fifty": "50"}
 _NUMBERLIKE = frozenset(("xxxx", "a", "few", "several", "half", "x", "by", "per", "-", "in"))
-_MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
-
-
-class Modifier(NamedTuple):
-    """Qualifying phrase at tokens [first, last), with its (axis, value) pairs."""
-
-    first: int
-    last: int
-    values: tuple[tuple[Axis, str], ...]
-
-    @property
-    def is_place(self) -> bool:
-        """Return whether it names a side or a zone."""
-        return self.values[0][0] in (Axis.SIDE, Axis.ZONE)
-
-    @property
-    def is_change(self) -> bool:
-        """Return whether it compares with a prior."""
-        return self.values[0][0] is Axis.CHANGE
-
-    def attributes(self, tokens: Sequence[Token]) -> list[Attribute]:
-        """Return the phrase as attributes with character spans."""
-        span = Span(tokens[self.first].start, tokens[self.last - 1].end)
-        return [Attribute(axis, value, span) for axis, value in self.values]
-
-
-def find_modifiers(tokens: Sequence[Token], found: dict[str, list[Match]]) -> list[Modifier]:
-    """Return all qualifying phrases of a sentence, in text order."""
-    modifiers = _sizes(tokens)
-    for match in found.get("place", ()):
-        place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))
-        values = tuple((axis, value) for axis, value in place if value is not None)
-        if values:
-            modifiers.append(Modifier(match.first, match.last, values))
-    for match in found.get("severity", ()):
-        if match.entry is not None:
-            value = (Axis.SEVERITY, match.entry.value)
-            modifiers.append(Modifier(match.first, match.last, (value,)))
-    for match in found.get("change", ()):
-        if match.entry is not None:
-            modifiers.append(Modifier(match.first, match.last, ((Axis.CHANGE, match.entry),)))
-    modifiers.sort()
-    return modifiers
-
-
-def _sizes(tokens: Sequence[Token]) -> list[Modifier]:
-    sizes: list[Modifier] = []
-    if _MILLIMETRES.keys().isdisjoint([token[0] for token in tokens]):
-        return sizes
-    for i in range(1, len(tokens)):
-        factor = _MILLIMETRES.get(tokens[i].form)
-        if factor is None:
-            continue
-        first, number = number_before(tokens, i)
-        if number is not None:
-            sizes.append(Modifier(first, i + 1, ((Axis.SIZE, f"{number * factor:g}"),)))
-    return sizes
 
 
 def number_before(tokens: Sequence[Token], last: int) -> tuple[int, float | None]:

@@ -1,6 +1,5 @@
 """Rule judge: errors of a candidate report, finding by finding, without a model."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -41,7 +40,11 @@ from vlscore.metrics.judge.statement_pairs import (
     Naming,
     PlaceConflict,
     StatementPair,
+    is_caused,
+    is_implied,
+    key_of_error,
     match,
+    may_share_place,
     naming_of,
     place_conflict,
 )
@@ -52,8 +55,6 @@ from vlscore.perturb import ErrorCategory
 _COVERS = 0.6
 #: Credit from which another name means the same for the patient: no error.
 _MEANS_THE_SAME = 0.7
-#: Words of a size that is still normal.
-_UPPER = re.compile(r"\b(?:upper|top|high)\b", re.IGNORECASE)
 #: Severity of an answer without any content: it would have to be written anew.
 _SILENCE = 3
 
@@ -295,17 +296,17 @@ class _ReportComparison:
         named_already: set[tuple[str, frozenset[str]]] = set()
         for statement in matching.false:
             severity = self._severity(statement)
-            near = [r for r in self._reference.statements if _agree(statement, r)]
+            near = [r for r in self._reference.statements if may_share_place(statement, r)]
             names = [n for r in near if (n := naming_of(statement, r, tables)) is not None]
             named = [naming for naming, _ in names]
             if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
                 continue
-            own = _key_of_error(statement, tables)
+            own = key_of_error(statement, tables)
             if own in named_already or (statement.doubtful and named):
                 continue
-            if _is_implied(statement, self._reference, tables):
+            if is_implied(statement, self._reference, tables):
                 continue
-            if _is_caused(statement, matching.false, tables):
+            if is_caused(statement, matching.false, tables):
                 continue
             named_already.add(own)
             if Naming.MORE_EXACT in named:
@@ -331,7 +332,7 @@ class _ReportComparison:
         named_already: set[tuple[str, frozenset[str]]] = set()
         for statement in matching.omitted:
             severity = self._severity(statement)
-            near = [c for c in self._candidate.statements if _agree(c, statement)]
+            near = [c for c in self._candidate.statements if may_share_place(c, statement)]
             # What the candidate denies by name is not in one of its statements by another.
             is_denied = not statement.observations.isdisjoint(self._candidate.denied)
             names = [
@@ -346,13 +347,13 @@ class _ReportComparison:
             ):
                 covered.append(severity.level)
                 continue
-            own = _key_of_error(statement, tables)
+            own = key_of_error(statement, tables)
             if own in named_already:
                 continue
             named_already.add(own)
-            if _is_implied(statement, self._candidate, tables):
+            if is_implied(statement, self._candidate, tables):
                 continue
-            if _is_caused(statement, matching.omitted, tables):
+            if is_caused(statement, matching.omitted, tables):
                 continue
             if Naming.COARSER in named:
                 severity = milder(severity, 1, "named less exactly")
@@ -403,33 +404,6 @@ class _ReportComparison:
         return None
 
 
-def _key_of_error(statement: Statement, tables: JudgeTables) -> tuple[str, frozenset[str]]:
-    """Return the key of one error: the finding, wherever it is; of a fracture its bones, too."""
-    by_bone = tables.concepts[statement.concept].by_bone
-    return statement.concept, statement.bones if by_bone else frozenset()
-
-
-def _is_implied(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
-    """Return whether a report says the same without naming the finding."""
-    return _is_sign_of(statement, report, tables) or _is_borderline(statement, report)
-
-
-def _is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTables) -> bool:
-    """Return whether another unmatched statement of the same sentence is its cause."""
-    return any(
-        (statement.concept, other.concept) in tables.consequences and statement.line == other.line
-        for other in alone
-    )
-
-
-def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
-    """Return whether "borderline" stands for the other report's "upper limit of normal"."""
-    return statement.grade == "borderline" and any(
-        f.normal and f.observation in statement.observations and _UPPER.search(other.text, *f.cue)
-        for f in other.findings
-    )
-
-
 def _states_change_alone(statement: Statement) -> bool:
     """Return whether a finding is stated by a change alone: "the mediastinum has widened"."""
     change = statement.change
@@ -440,26 +414,6 @@ def _speaks(report: ReportStatements) -> bool:
     """Return whether the report states anything about the chest."""
     return bool(report.changes) or any(
         sentence.category is Category.CLINICAL for sentence in report.findings.sentences
-    )
-
-
-def _agree(candidate: Statement, reference: Statement) -> bool:
-    """Return whether two statements may share a place: sides overlap, levels are not far apart."""
-    allowed = (None, PlaceConflict.PART_OF_SIDES, PlaceConflict.NEXT_LEVEL)
-    return place_conflict(candidate, reference) in allowed
-
-
-def _is_sign_of(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
-    """Return whether a finding of the report includes it as a sign: "effusion with shift"."""
-    observation = statement.finding.observation
-    return not tables.concepts[statement.concept].device and any(
-        other.concept != statement.concept
-        and (
-            observation in other.observations
-            or statement.concept in {tables.of_observation[each] for each in other.observations}
-        )
-        and (observation in tables.lexicon.midline or _agree(statement, other))
-        for other in report.statements
     )
 
 

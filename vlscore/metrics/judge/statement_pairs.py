@@ -1,10 +1,15 @@
 """Matching of the statements of two reports: how each names and places the other's finding."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.statements import ReportStatements, Statement, levels_conflict
+
+#: Words of a size that is still normal.
+_UPPER = re.compile(r"\b(?:upper|top|high)\b", re.IGNORECASE)
 
 
 class Naming(StrEnum):
@@ -142,4 +147,51 @@ def match(
         tuple(pair for _, pair in pairs),
         tuple(s for i, s in enumerate(candidate.statements) if i not in used),
         tuple(s for j, s in enumerate(reference.statements) if j not in met),
+    )
+
+
+def key_of_error(statement: Statement, tables: JudgeTables) -> tuple[str, frozenset[str]]:
+    """Return the key of one error: the finding, wherever it is; of a fracture its bones, too."""
+    by_bone = tables.concepts[statement.concept].by_bone
+    return statement.concept, statement.bones if by_bone else frozenset()
+
+
+def is_implied(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
+    """Return whether a report says the same without naming the finding."""
+    return _is_sign_of(statement, report, tables) or _is_borderline(statement, report)
+
+
+def is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTables) -> bool:
+    """Return whether another unmatched statement of the same sentence is its cause."""
+    return any(
+        (statement.concept, other.concept) in tables.consequences and statement.line == other.line
+        for other in alone
+    )
+
+
+def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
+    """Return whether "borderline" stands for the other report's "upper limit of normal"."""
+    return statement.grade == "borderline" and any(
+        f.normal and f.observation in statement.observations and _UPPER.search(other.text, *f.cue)
+        for f in other.findings
+    )
+
+
+def may_share_place(candidate: Statement, reference: Statement) -> bool:
+    """Return whether two statements may share a place: sides overlap, levels are not far apart."""
+    allowed = (None, PlaceConflict.PART_OF_SIDES, PlaceConflict.NEXT_LEVEL)
+    return place_conflict(candidate, reference) in allowed
+
+
+def _is_sign_of(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
+    """Return whether a finding of the report includes it as a sign: "effusion with shift"."""
+    observation = statement.finding.observation
+    return not tables.concepts[statement.concept].device and any(
+        other.concept != statement.concept
+        and (
+            observation in other.observations
+            or statement.concept in {tables.of_observation[each] for each in other.observations}
+        )
+        and (observation in tables.lexicon.midline or may_share_place(statement, other))
+        for other in report.statements
     )
