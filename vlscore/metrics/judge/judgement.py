@@ -56,17 +56,17 @@ def patient_of(age: Any, indication: Any, column: str = "age") -> Patient:
 
     Args: column: of the age, for the message.
 
-    Raises: InvalidStudy where the age is neither a number of years nor a DICOM age.
+    Raises: InvalidStudy where the age is no number of years, months, weeks or days.
 
-    >>> patient_of("018M", "Cough.").age
-    1.5
+    >>> patient_of("018M", "Cough.").age, patient_of("67 years", "").age
+    (1.5, 67.0)
     """
     words = "" if indication is None or indication != indication else str(indication)
     try:
         return Patient(_years(age), words)
     except (ValueError, InvalidSetting):
         raise InvalidStudy(
-            f'column "{column}" holds {str(age)[:20]!r}: write years (72, "72 years") or a '
+            f'column "{column}" holds {str(age)[:20]!r}: write years (72) or a '
             "DICOM age (072Y), or leave the cell empty"
         ) from None
 
