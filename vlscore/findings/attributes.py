@@ -118,8 +118,7 @@ class _Linker:
     def _assign(self, modifiers: Sequence[Modifier]) -> list[list[Modifier]]:
         """Return the modifiers of each group."""
         own: list[list[Modifier]] = [[] for _ in self._groups]
-        places = [m for m in modifiers if m.is_place]
-        splits = [self._split(i, places) for i in range(len(self._groups) - 1)]
+        splits = [self._split(i, modifiers) for i in range(len(self._groups) - 1)]
         position = 0
         for modifier in modifiers:
             if self._states_finding(modifier) or self._speaks_of_other(modifier):
@@ -171,12 +170,12 @@ class _Linker:
             or position in self._trigger_starts
         )
 
-    def _split(self, group: int, places: Sequence[Modifier]) -> int:
+    def _split(self, group: int, modifiers: Sequence[Modifier]) -> int:
         """Return the token after `group` at which the words of the next group begin."""
         start, end = self._ends[group], self._start(group + 1)
         grammar = self._lexicon.grammar
         joints = [position for position in range(start, end) if self._is_joint(position)]
-        if len(joints) > 1 and self._joins_places(joints[-1], places):
+        if len(joints) > 1 and self._joins_places(joints[-1], modifiers):
             return joints[-2] + 1
         if joints:
             return joints[-1] + 1
@@ -184,13 +183,19 @@ class _Linker:
             return end
         return start
 
-    def _joins_places(self, position: int, places: Sequence[Modifier]) -> bool:
-        """Return whether "and" at `position` joins two places: "left apical and right basilar"."""
-        return (
-            self._tokens[position].form == "and"
-            and any(m.last == position for m in places)
-            and any(m.first == position + 1 for m in places)
-        )
+    def _joins_places(self, position: int, modifiers: Sequence[Modifier]) -> bool:
+        """Return whether "and" at `position` joins two places: "left apical and right basilar".
+
+        Each may have a degree before it: "moderate right and small left effusions".
+        """
+        if self._tokens[position].form != "and":
+            return False
+        places = {m.first: m for m in modifiers if m.is_place}
+        degrees = {m.first: m for m in modifiers if not m.is_place and not m.is_change}
+        before = [m.first for m in places.values() if m.last == position]
+        graded = any(m.last in before for m in degrees.values()) and position + 1 in degrees
+        after = degrees[position + 1].last if graded else position + 1
+        return bool(before) and after in places
 
     def share_places(self) -> None:
         """Let mentions without a place take that of a neighbour in the same enumeration."""

@@ -48,7 +48,12 @@ from vlscore.metrics.judge.statement_pairs import (
     naming_of,
     place_conflict,
 )
-from vlscore.metrics.judge.statements import ReportStatements, Statement, statements_of
+from vlscore.metrics.judge.statements import (
+    ReportStatements,
+    Statement,
+    levels_conflict,
+    statements_of,
+)
 from vlscore.perturb import ErrorCategory
 
 #: Credit from which a more exact name elsewhere in the candidate covers a finding.
@@ -175,7 +180,8 @@ class _ReportComparison:
             # What is more exact than the reference is an error only where it would matter.
             if not exact or named.severity > 1:
                 yield named
-        if (conflict := place_conflict(candidate, reference)) is not None:
+        conflict = place_conflict(candidate, reference)
+        if conflict is not None and not self._is_on_both(pair):
             yield self._place(pair, severity, conflict)
         else:
             yield from self._position(pair)
@@ -188,6 +194,21 @@ class _ReportComparison:
             if extent is not None:
                 yield self._extent(pair, extent)
         yield from self._comparison(pair)
+
+    def _is_on_both(self, pair: StatementPair) -> bool:
+        """Return whether one report states on both sides what the other states side by side."""
+        sides = [
+            frozenset(
+                side for s in report.statements if s.concept == of.concept for side in s.sides
+            )
+            for report, of in (
+                (self._candidate, pair.candidate),
+                (self._reference, pair.reference),
+            )
+        ]
+        return sides[0] == sides[1] == {"left", "right"} and not levels_conflict(
+            pair.candidate, pair.reference
+        )
 
     def _title(self, statement: Statement) -> str:
         return self._tables.title_of(statement.concept, statement.observations)

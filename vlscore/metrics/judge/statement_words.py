@@ -117,7 +117,9 @@ def position_of(
         )
         if tells and not any(_is_device(f, tables) for f in following.findings):
             end = following.span.end
-    own = Span(finding.span.start, min(later, default=end) if finding is not devices[-1] else end)
+    # "Right mainstem intubation": words before the first finding are its own.
+    begin = start if finding is sentence.findings[0] else finding.span.start
+    own = Span(begin, min(later, default=end) if finding is not devices[-1] else end)
     return _positions_in(text, own, device, tables) or _positions_in(
         text, Span(start, end), device, tables
     )

@@ -51,6 +51,9 @@ _HARMLESS = "shadow"
 #: where words are stuck together. "c/w" and "w/" are no such words.
 _OR = re.compile(r"\b(?:or|versus|vs|and/or|andor)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$|^$", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
+#: Between two sides that share a noun: "left and right".
+_JOINED = re.compile(r"\s*(?:,|and|&|/)\s*", re.IGNORECASE)
+_BOTH = frozenset(("left", "right"))
 _END = re.compile(r"[.;]\s")
 _LONGEST_BETWEEN = 60
 
@@ -206,7 +209,7 @@ def _statement(
         span=finding.span,
         line=sentence.span,
         last_line=sentence.span,
-        sides=frozenset(finding.sides),
+        sides=_sides_of(text, finding, device),
         levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
         | ribs_of(text, sentence.span, finding)
         | greater_side(text, sentence.span, finding),
@@ -233,6 +236,15 @@ def _statement(
             ),
         ),
     )
+
+
+def _sides_of(text: str, finding: Finding, device: bool) -> frozenset[str]:
+    """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
+    if device and len(sides := finding.on(Axis.SIDE)) > 1:
+        first, second = sides[:2]
+        if not _JOINED.fullmatch(text[first.span.end : second.span.start]):
+            return frozenset((first.value,)) if first.value != "bilateral" else _BOTH
+    return frozenset(finding.sides)
 
 
 def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
