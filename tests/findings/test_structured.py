@@ -115,6 +115,7 @@ def test_sides_are_read() -> None:
         ("Pneumothorax:", None),
         ("Pneumothorax: see below", None),
         ("Pneumothorax? No", 0),
+        ("Pneumothorax → none", 0),
         ("| Pneumothorax | absent |", 0),
         ("| Pneumothorax | | |", None),
         ("Pneumothorax\tabsent", 0),

@@ -202,13 +202,18 @@ class _LayoutReader:
                     after += 1
                 if after - at < _LEADER:
                     continue
-            elif token.form not in _DASHES or (
+            elif self._text[token.start : token.end] not in _DASHES or (
                 token.form in "-–—" and not self._text[token.start - 1 : token.start].isspace()
             ):
                 continue
+            if token.form == "to" and tokens[after : after + 1] and self._is_side(tokens[after]):
+                continue  # "trachea deviated → L" says where to
             named = self._is_label(tokens[:at], must_name=True)
             return [(0, at, after)] if named and after < len(tokens) else []
         return []
+
+    def _is_side(self, token: Token) -> bool:
+        return token.form in self._grammar["sides"]
 
     def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
         if len(tokens) > _FARTHEST:
