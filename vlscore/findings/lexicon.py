@@ -473,7 +473,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
 
 
 #: Raised by one where the rules (not only the lexicons) read the same words otherwise.
-_RULES = 5
+_RULES = 6
 
 
 @cache

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
-from vlscore.findings import Category, Span, extraction_name
+from vlscore.findings import Span, extraction_name
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
 from vlscore.metrics.judge.judged_changes import (
@@ -433,9 +433,7 @@ def _states_change_alone(statement: Statement) -> bool:
 
 def _speaks(report: ReportStatements) -> bool:
     """Return whether the report states anything about the chest."""
-    return bool(report.changes) or any(
-        sentence.category is Category.CLINICAL for sentence in report.findings.sentences
-    )
+    return bool(report.changes) or report.findings.states_anything
 
 
 def _quote(text: str, statement: Statement) -> Quote:
