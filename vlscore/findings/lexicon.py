@@ -2,7 +2,6 @@
 
 Each file under `perturbations/lexicons/` is one axis. Entries have a name, so that every result can
 name the entry that fired. A user's own folder with the same files replaces these lexicons.
-`coverage.toml` lists the findings of each region of the chest.
 """
 
 import hashlib
@@ -15,76 +14,9 @@ from typing import Any, NamedTuple
 
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
+from vlscore.findings.coverage import Coverage, load_coverage, require_known
 from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.types import Category, Side, TemporalChange
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Observations that a denial of each region denies, and the words for the regions.
-
-    `regions` are the observations of each region that has no parts, and those outside all. `any`
-    and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
-    """
-
-    regions: tuple[frozenset[str], ...]
-    any: Mapping[str, frozenset[str]]
-    acute: Mapping[str, frozenset[str]]
-    of_subject: Mapping[str, tuple[str, ...]]
-    of_word: Mapping[str, tuple[str, ...]]
-    nouns: frozenset[str]
-    joints: frozenset[str]
-    run_words: frozenset[str]
-    words_of_time: frozenset[str]
-
-
-def load_coverage(
-    data: dict[str, Any], observations: Collection[str], subjects: Collection[str]
-) -> Coverage:
-    """Coverage from the parsed file. Raises InvalidLexicon where a name is unknown or left out."""
-    covered: dict[str, frozenset[str]] = {}
-    of_subject: dict[str, tuple[str, ...]] = {}
-    of_word: dict[str, tuple[str, ...]] = {}
-    for entry in data["scope"]:
-        name = entry["name"]
-        own = set(entry.get("observations", ()))
-        for part in entry.get("parts", ()):
-            if part not in covered:
-                raise InvalidLexicon(f"coverage.toml: {name!r} has an unknown part {part!r}")
-            own |= covered[part]
-        covered[name] = frozenset(own)
-        for subject in entry.get("subjects", ()):
-            _known("coverage.toml", name, subject, subjects)
-            of_subject[subject] = (*of_subject.get(subject, ()), name)
-        for word in entry["words"]:
-            of_word[word] = (*of_word.get(word, ()), name)
-    lasting, outside = frozenset(data["time"]["lasting"]), set(data["time"]["outside"])
-    named = outside.union(lasting, *covered.values())
-    if unknown := sorted(named - set(observations)):
-        raise InvalidLexicon(
-            f"coverage.toml: these observations do not exist: {', '.join(unknown)}"
-        )
-    if missing := sorted(set(observations) - outside.union(*covered.values())):
-        raise InvalidLexicon(
-            f"coverage.toml: these observations have no scope: {', '.join(missing)}; add each to a "
-            "scope, or list it as outside"
-        )
-    joints, fillers = frozenset(data["joints"]), frozenset(data["fillers"])
-    return Coverage(
-        regions=(
-            frozenset(outside),
-            *(covered[e["name"]] for e in data["scope"] if "parts" not in e),
-        ),
-        any=covered,
-        acute={name: found - lasting for name, found in covered.items()},
-        of_subject=of_subject,
-        of_word=of_word,
-        nouns=frozenset(data["nouns"]),
-        joints=joints,
-        run_words=joints | fillers | of_word.keys(),
-        words_of_time=frozenset(data["acute"]),
-    )
-
 
 _EFFECTS = {
     *("negated", "uncertain", "probable", "asserted"),
@@ -257,15 +189,8 @@ def _add_observation(
     """Add the phrases that mention an observation, and its states of the known subjects."""
     _add(trie, "mention", entry.get("mentions", ()), entry["name"])
     for frame in entry.get("frames", ()):
-        subject = _known(file, entry["name"], frame["subject"], subjects)
+        subject = require_known(file, entry["name"], frame["subject"], subjects)
         _add(trie, "state", frame["states"], (subject, entry["name"]))
-
-
-def _known(file: str, name: str, subject: str, subjects: Collection[str]) -> str:
-    """Return the subject, or raise InvalidLexicon if it is unknown."""
-    if subject not in subjects:
-        raise InvalidLexicon(f"{file}: {name!r} has an unknown subject {subject!r}")
-    return subject
 
 
 def _load_observations(
@@ -290,7 +215,7 @@ def _load_observations(
         _add_observation("observations.toml", entry, data["subjects"], trie)
         for state, known in denied.items():
             for subject in entry.get(state, ()):
-                known[_known("observations.toml", name, subject, known)].append(name)
+                known[require_known("observations.toml", name, subject, known)].append(name)
     return observations, {
         state: {subject: tuple(names) for subject, names in known.items()}
         for state, known in denied.items()
@@ -400,7 +325,7 @@ def _load_further(
     data = read_lexicon(path)
     _load_triggers(path.name, data.get("trigger", ()), trie)
     for name, phrases in data.get("subjects", {}).items():
-        _add(trie, "subject", phrases, _known(path.name, "subjects", name, subjects))
+        _add(trie, "subject", phrases, require_known(path.name, "subjects", name, subjects))
     for entry in data.get("zone", ()):
         _add(trie, "place", entry["phrases"], NamedPlace(None, entry["value"]))
     scales |= _load_levels(data.get("scale", ()), trie)
