@@ -26,23 +26,9 @@ _ABBREVIATIONS = frozenset(
 _OFTEN_LAST = frozenset(
     (
         *("etc", "al", "a.m", "p.m", "m.d", "r.n", "p.a", "t.p.n", "p.o", "i.v", "l", "r", "lt"),
-        *(
-            "rt",
-            "sl",
-            "slt",
-            "mod",
-            "min",
-            "sm",
-            "lg",
-            "lge",
-            "sev",
-            "bilat",
-            "prob",
-            "poss",
-            "hrt",
-        ),
-        *("pulm", "vasc", "mult", "incr", "decr", "calc", "thor", "susp", "lat", "ant", "alv"),
-        *("def", "interst", "subseg", "perihil", "degen", "tort", "elev", "adv", "nondispl"),
+        *("rt", "sl", "slt", "mod", "min", "sm", "lg", "lge", "sev", "bilat", "prob", "poss"),
+        *("hrt", "pulm", "vasc", "mult", "incr", "decr", "calc", "thor", "susp", "lat", "ant"),
+        *("alv", "def", "interst", "subseg", "perihil", "degen", "tort", "elev", "adv", "nondispl"),
     )
 )
 _CAPITALISED = re.compile(r"[A-Z][a-z]|A ")

@@ -78,38 +78,59 @@ def _composed(
 ) -> Iterator[Match]:
     earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
     simple = found.get("change", ())
-    # In "enlarged, slightly less than before", the time belongs to "less".
-    comparing = [*simple, *found.get("comparative", ())]
-    named = [m for layer in ("mention", "subject", "topic") for m in found.get(layer, ())]
     for word in found.get("unseen", ()):
         time = _after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
         if time is not None:
             yield _made(word.first, time.last, TemporalChange.NEW)
+    yield from _of_comparatives(tokens, found, earlier, lexicon)
+    yield from _of_events(tokens, found, earlier, lexicon)
+    yield from _of_diseases(tokens, found, lexicon)
+    yield from _now_normal(tokens, found, earlier)
+    yield from _measured(tokens, earlier)
+
+
+def _of_comparatives(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    earlier: Sequence[tuple[int, int]],
+    lexicon: Lexicon,
+) -> Iterator[Match]:
+    """Find "larger than before", "has become smaller", "the effusion is larger"."""
+    grammar, simple = lexicon.grammar, found.get("change", ())
+    named = [m for layer in ("mention", "subject", "topic") for m in found.get(layer, ())]
     for word in found.get("comparative", ()):
-        if any(s.first <= word.first < s.last for s in simple):
+        in_change = any(s.first <= word.first < s.last for s in simple)
+        if in_change or _compares_sides(tokens, word, lexicon):
             continue
-        time = _after(tokens, word, earlier, comparing, _REACH)
-        if _compares_sides(tokens, word, lexicon):
-            continue
-        adjective = tokens[word.last - 1].form in lexicon.grammar["verbs_of_state"]
+        form = tokens[word.last - 1].form
+        adjective = form in grammar["verbs_of_state"]
+        time = _after(tokens, word, earlier, _comparing(found), _REACH)
+        start = _before_degrees(tokens, word.first, lexicon)
         if time is not None and (not adjective or time.first - word.last < _REACH_OF_EVENT):
             yield _made(word.first, time.last, word.entry)
-        elif tokens[word.last - 1].form == "than" or adjective:
+        elif form == "than" or adjective:
             continue
-        elif (start := _before_degrees(tokens, word.first, lexicon)) and tokens[
-            start - 1
-        ].form in lexicon.grammar["becoming"]:
+        elif start and tokens[start - 1].form in grammar["becoming"]:
             yield _made(start - 1, word.last, word.entry)
         elif (
-            _begins_before(tokens, word, lexicon.grammar["becoming"])
+            _begins_before(tokens, word, grammar["becoming"])
             or _before(tokens, word, earlier, simple)
             or _is_predicate(tokens, word, named, lexicon)
         ):
             yield _made(word.first, word.last, word.entry)
+
+
+def _of_events(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    earlier: Sequence[tuple[int, int]],
+    lexicon: Lexicon,
+) -> Iterator[Match]:
+    """Find "has increased", "has partly cleared", "appeared since yesterday"."""
+    grammar, simple = lexicon.grammar, found.get("change", ())
     for word in found.get("event", ()):
-        if tokens[word.last - 1].form == "gone" and _follows(
-            tokens, word, lexicon.grammar["directions"]
-        ):
+        form = tokens[word.last - 1].form
+        if form == "gone" and _follows(tokens, word, grammar["directions"]):
             continue
         if any(
             s.first <= word.first < s.last
@@ -117,41 +138,40 @@ def _composed(
             for s in simple
         ):
             continue  # "The tube has been advanced", "has cleared to some degree"
-        time = _after(tokens, word, earlier, comparing, _REACH_OF_EVENT)
+        time = _after(tokens, word, earlier, _comparing(found), _REACH_OF_EVENT)
         last = word.last if time is None else time.last
         have = _perfect(tokens, word, lexicon)
         if have is not None:
-            denied = any(tokens[p].form in ("not", "never") for p in range(have, word.first))
-            partly = _follows(tokens, word, lexicon.grammar["partly"]) or any(
-                tokens[p].form in lexicon.grammar["partly"] for p in range(have, word.first)
-            )
+            between = {token.form for token in tokens[have : word.first]}
+            partly = _follows(tokens, word, grammar["partly"]) or between & grammar["partly"]
             value = TemporalChange.IMPROVED if partly else word.entry
+            denied = between & {"not", "never"}
             yield _made(have, last, TemporalChange.UNCHANGED if denied else value)
-        elif time is not None or (
-            (
-                tokens[word.first].form not in lexicon.grammar["verbs_of_state"]
-                or _is_amount(tokens, word, lexicon)
-            )
+            continue
+        state = tokens[word.first].form in grammar["verbs_of_state"]
+        if time is not None or (
+            (not state or _is_amount(tokens, word, lexicon))
             and _before(tokens, word, earlier, simple)
         ):
             yield _made(word.first, last, word.entry)
-    yield from _of_diseases(tokens, found, lexicon)
-    yield from _now_normal(tokens, found, earlier)
-    yield from _measured(tokens, earlier)
+
+
+def _comparing(found: dict[str, list[Match]]) -> list[Match]:
+    """Return the words that a time behind them may belong to: "enlarged, less than before"."""
+    return [*found.get("change", ()), *found.get("comparative", ())]
 
 
 def _of_diseases(
     tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> Iterator[Match]:
     """Find "increased atelectasis", "effusion, increased", "increase in the effusion"."""
-    mentions = found.get("mention", ())
+    words, mentions = lexicon.changes, found.get("mention", ())
     diseases = [
         m
         for m in mentions
-        if m.entry in lexicon.changes.diseases
-        or tokens[m.last - 1].form in lexicon.changes.excesses
+        if m.entry in words.diseases or tokens[m.last - 1].form in words.excesses
     ]
-    before = [*diseases, *(m for m in mentions if m.entry in lexicon.changes.predicated)]
+    before = [*diseases, *(m for m in mentions if m.entry in words.predicated)]
     for word in found.get("disease", ()):
         form = tokens[word.first].form
         reach = 1 if form == "less" else _REACH_OF_DISEASE
@@ -203,8 +223,9 @@ def earlier_times(
     tokens: Sequence[Token], named: Sequence[Match], lexicon: Lexicon
 ) -> list[tuple[int, int]]:
     """Return the token ranges that name an earlier examination or time."""
+    words = lexicon.changes
     # "No prior study" names none; "not on the prior study" does.
-    denials = lexicon.changes.denials - {"not"}
+    denials = words.denials - {"not"}
     ranges = [
         (m.first, m.last)
         for m in named
@@ -214,9 +235,8 @@ def earlier_times(
         first = position - 1
         if tokens[first].form.isdecimal() and first > 0:
             first -= 1  # "since 5 April"
-        if tokens[first].form in lexicon.changes.before and (
-            tokens[position].form in lexicon.changes.earlier
-            or _YEAR.fullmatch(tokens[position].form)
+        if tokens[first].form in words.before and (
+            tokens[position].form in words.earlier or _YEAR.fullmatch(tokens[position].form)
         ):
             ranges.append((first, position + 1))
     merged: list[tuple[int, int]] = []
@@ -311,14 +331,10 @@ def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:
 
 def _denied(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> Match:
     """Return "unchanged" for a change that is denied: "no significant worsening"."""
-    position = match.first - 1
-    while position >= 0 and tokens[position].form in lexicon.changes.after_denials:
+    words, position = lexicon.changes, match.first - 1
+    while position >= 0 and tokens[position].form in words.after_denials:
         position -= 1
-    if (
-        match.entry not in ENLARGING
-        or position < 0
-        or tokens[position].form not in lexicon.changes.denials
-    ):
+    if match.entry not in ENLARGING or position < 0 or tokens[position].form not in words.denials:
         return match
     return _made(position, match.last, TemporalChange.UNCHANGED)
 
@@ -410,10 +426,8 @@ def _moves(
     """Return whether a degree belongs to a change: "slightly larger", "marked decrease in"."""
     behind = [t.form for t in tokens[degree.last : degree.last + 2]]
     noun = degree.last + (behind[:1] == ["interval"])
-    if any(
-        c.first <= noun < c.last and tokens[noun].form in lexicon.grammar["nouns_of_change"]
-        for c in changes
-    ):
+    nouns = lexicon.grammar["nouns_of_change"]
+    if any(c.first <= noun < c.last and tokens[noun].form in nouns for c in changes):
         return True
     if tokens[degree.first].form not in lexicon.changes.moving:
         return False

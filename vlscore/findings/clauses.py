@@ -1,8 +1,10 @@
 """Clauses of dictated text: between full stops that are said ("period"), or without punctuation."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from vlscore.findings.lexicon import Lexicon
+from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 
 #: Words of a text without punctuation from which it is taken to be several clauses.
@@ -48,14 +50,24 @@ def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
     """
     if len(tokens) < _LONGEST_CLAUSE or not _PUNCTUATION.isdisjoint(t.form for t in tokens[:-1]):
         return [tokens]
-    copulas, leads = lexicon.grammar["copulas"], lexicon.grammar["clause_leads"]
     found = lexicon.trie.find(tokens)
+    stated = [m.last for layer in ("mention", "normal") for m in found.get(layer, ())]
+    starts = _starts(tokens, found.get("subject", ()), lexicon)
+    starts |= _behind_denials(tokens, starts, stated, lexicon)
+    # "In the left base | there is": before the first statement nothing is parted.
+    cuts = [0, *sorted(s for s in starts if s >= min(stated, default=len(tokens)))]
+    return [tokens[first:last] for first, last in pairwise((*cuts, len(tokens)))]
+
+
+def _starts(tokens: list[Token], parts: Sequence[Match], lexicon: Lexicon) -> set[int]:
+    """Return where a clause begins with "there is", a denial, or a part that gets a predicate."""
+    copulas, leads = lexicon.grammar["copulas"], lexicon.grammar["clause_leads"]
     starts = set()
-    for match in found.get("subject", ()):
-        first = match.first
+    for part in parts:
+        first = part.first
         while first > 0 and tokens[first - 1].form in _BEFORE_PARTS:
             first -= 1
-        is_said = match.last < len(tokens) and tokens[match.last].form in copulas
+        is_said = part.last < len(tokens) and tokens[part.last].form in copulas
         if is_said and tokens[first - 1].form not in leads:
             starts.add(first)
     for position in range(1, len(tokens) - 1):
@@ -63,14 +75,24 @@ def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
         opens = form == "there" and (after in copulas or after in ("has", "have"))
         if opens or (form in _DENYING and tokens[position - 1].form not in leads):
             starts.add(position)
-    # "In the left base | there is": before the first statement nothing is parted.
-    stated = [m.last for layer in ("mention", "normal") for m in found.get(layer, ())]
-    denials = [p for p in starts if tokens[p].form in _DENYING]
-    for position, token in enumerate(tokens[1:], start=1):
-        before = tokens[position - 1].form
-        if token.form in lexicon.grammar["clause_openers"] and before not in (*_DENYING, *leads):
-            denied = max((p for p in starts if p < position), default=None)
-            if denied in denials and any(denied < last <= position for last in stated):
-                starts.add(position)
-    cuts = [0, *sorted(s for s in starts if s >= min(stated, default=len(tokens)))]
-    return [tokens[first:last] for first, last in pairwise((*cuts, len(tokens)))]
+    return starts
+
+
+def _behind_denials(
+    tokens: list[Token], starts: set[int], stated: Sequence[int], lexicon: Lexicon
+) -> set[int]:
+    """Return where a clause begins behind a denied finding: "no effusion | calcified nodes".
+
+    Args: starts: of the other clauses. stated: ends of the findings and normal statements.
+    """
+    no_start = {*_DENYING, *lexicon.grammar["clause_leads"]}
+    begun: set[int] = set()
+    clause = 0
+    for position, (before, token) in enumerate(pairwise(tokens), start=1):
+        if token.form in lexicon.grammar["clause_openers"] and before.form not in no_start:
+            is_denial = clause > 0 and tokens[clause].form in _DENYING
+            if is_denial and any(clause < last <= position for last in stated):
+                begun.add(position)
+        if position in starts or position in begun:
+            clause = position
+    return begun

@@ -163,8 +163,10 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
 
 def _is_its_period(tokens: Sequence[Token], last: int) -> bool:
     """Return whether the period of an abbreviation follows inside a sentence: "sl. enlarged"."""
-    period = tokens[last + 1 : last + 2]
-    return bool(period) and period[0][:2] == (".", tokens[last].end) and last + 2 < len(tokens)
+    if last + 2 >= len(tokens):
+        return False
+    period = tokens[last + 1]
+    return period.form == "." and period.start == tokens[last].end
 
 
 def _is_number(form: str) -> bool:

@@ -46,7 +46,8 @@ class JudgeCase(NamedTuple):
 
 # DICOM's age string (PS3.5, value representation AS), or "72 years".
 _AGE = re.compile(
-    r"(\d{1,3})\s*(?:([DWMY])|(d)ays?|(w)eeks?|(m)onths?|(y)ears?)(?:\s+old)?", re.IGNORECASE
+    r"(\d{1,3})\s*([dwmy])(?:(?<=d)ays?|(?<=w)eeks?|(?<=m)onths?|(?<=y)ears?)?(?:\s+old)?",
+    re.IGNORECASE,
 )
 _YEARS = {"d": 1 / 365, "w": 7 / 365, "m": 1 / 12, "y": 1.0}
 
@@ -66,8 +67,8 @@ def patient_of(age: Any, indication: Any, column: str = "age") -> Patient:
         return Patient(_years(age), words)
     except (ValueError, InvalidSetting):
         raise InvalidStudy(
-            f'column "{column}" holds {str(age)[:20]!r}: write years (72) or a '
-            "DICOM age (072Y), or leave the cell empty"
+            f'column "{column}" holds {str(age)[:20]!r}: write years (72) or a DICOM age (072Y), '
+            "or leave the cell empty"
         ) from None
 
 
@@ -76,8 +77,7 @@ def _years(age: Any) -> float | None:
         return None
     text = str(age).strip()
     if (found := _AGE.fullmatch(text)) is not None:
-        unit = next(each for each in found.groups()[1:] if each)
-        return int(found[1]) * _YEARS[unit.lower()]
+        return int(found[1]) * _YEARS[found[2].lower()]
     years = float(text)
     return None if math.isnan(years) else years
 

@@ -196,7 +196,7 @@ class _ReportComparison:
         yield from self._comparison(pair)
 
     def _is_on_both(self, pair: StatementPair) -> bool:
-        """Return whether one report states on both sides what the other states side by side."""
+        """Return whether both reports state the finding on both sides, at once or side by side."""
         sides = [
             frozenset(
                 side for s in report.statements if s.concept == of.concept for side in s.sides

@@ -87,6 +87,7 @@ def place_conflict(candidate: Statement, reference: Statement) -> PlaceConflict 
     if levels_conflict(candidate, reference):
         near = "level middle" in candidate.levels | reference.levels
         return PlaceConflict.NEXT_LEVEL if near else PlaceConflict.LEVEL
+    # "Upper and middle lobes" for "upper and lower lobes": each report has a lobe of its own.
     one, other = (
         {level for level in s.levels if level.startswith("level")} for s in (candidate, reference)
     )
