@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.mentions import Mention
-from vlscore.findings.phrases import Match, Modifier
+from vlscore.findings.modifiers import Modifier
+from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import Attribute, Axis, Side, Span
 

@@ -5,25 +5,22 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon
+from vlscore.findings.modifiers import find_size_changes
 from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token, number_before
+from vlscore.findings.tokens import Token
 from vlscore.findings.types import TemporalChange
 
 _STOPS = frozenset((".", ";", ":"))
 _HAVE = frozenset(("has", "have", "had", "having"))
 _CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
-_UNITS = frozenset(("mm", "cm", "millimeter", "centimeter"))
 _YEAR = re.compile(r"(?:19|20)\d\d")
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
 #: Tokens between a word of change and the earlier examination after it, or before it.
 _REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
-#: Tokens from one measurement to the next.
-_REACH_OF_SIZE = 5
 _WISHED, _REACH_OF_DISEASE, _REACH_OF_SIDE = 4, 5, 4
 
 
@@ -36,9 +33,10 @@ def find_changes(
         removed from it.
     """
     simple = found.get("change", [])
-    composed = list(_then_and_now(tokens, lexicon))
+    earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
+    composed = [_made(*each) for each in find_size_changes(tokens, earlier, lexicon)]
     if _LAYERS & found.keys():
-        composed += _composed(tokens, found, lexicon)
+        composed += _composed(tokens, found, earlier, lexicon)
     if not simple and not composed:
         return []
     known = {(s.first, s.entry) for s in simple}
@@ -74,9 +72,11 @@ _LAYERS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
 
 
 def _composed(
-    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    earlier: Sequence[tuple[int, int]],
+    lexicon: Lexicon,
 ) -> Iterator[Match]:
-    earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
     simple = found.get("change", ())
     for word in found.get("unseen", ()):
         time = _after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
@@ -86,7 +86,6 @@ def _composed(
     yield from _of_events(tokens, found, earlier, lexicon)
     yield from _of_diseases(tokens, found, lexicon)
     yield from _now_normal(tokens, found, earlier)
-    yield from _measured(tokens, earlier)
 
 
 def _of_comparatives(
@@ -373,45 +372,6 @@ def _now_normal(
             between = [tokens[p].form for p in range(last, max(last, normal.first))]
             if "now" in between and _STOPS.isdisjoint(between):
                 yield _made(first, normal.last, TemporalChange.RESOLVED)
-
-
-def _measured(tokens: Sequence[Token], earlier: Sequence[tuple[int, int]]) -> Iterator[Match]:
-    """Find two measurements in one unit: "now 2 cm above the carina, previously 5"."""
-    for first, last in earlier:
-        if tokens[first].form not in ("previously", "formerly", "was"):
-            continue
-        behind = [p for p in range(last, min(last + 3, len(tokens))) if _is_digit(tokens[p])]
-        ahead = [p for p in range(first) if _is_digit(tokens[p]) and tokens[p + 1].form in _UNITS]
-        if not behind or not ahead:
-            continue
-        own = number_before(tokens, ahead[-1] + 1)[1] or 0.0
-        unit = behind[0] + 1 < len(tokens) and tokens[behind[0] + 1].form in _UNITS
-        if unit and tokens[behind[0] + 1].form != tokens[ahead[-1] + 1].form:
-            continue
-        before = number_before(tokens, behind[0] + 1)[1] or 0.0
-        value = TemporalChange.WORSE if own > before else TemporalChange.IMPROVED
-        end = behind[0] + 1 + unit
-        yield _made(first, end, TemporalChange.UNCHANGED if own == before else value)
-
-
-def _then_and_now(tokens: Sequence[Token], lexicon: Lexicon) -> Iterator[Match]:
-    """Find "4 mm then, 9 mm now" and "from 4 mm to 9 mm"."""
-    units = [
-        p for p in range(1, len(tokens)) if tokens[p].form in _UNITS and _is_digit(tokens[p - 1])
-    ]
-    for one, other in pairwise(units):
-        (begin, before), (middle, now) = number_before(tokens, one), number_before(tokens, other)
-        then = tokens[one + 1].form in lexicon.grammar["then"]
-        grown = begin > 0 and tokens[begin - 1].form == "from" and tokens[one + 1].form == "to"
-        if tokens[one].form != tokens[other].form or middle - one > _REACH_OF_SIZE:
-            continue
-        if (then or grown) and before and now and before != now:
-            value = TemporalChange.WORSE if now > before else TemporalChange.IMPROVED
-            yield _made(begin, other + 1, value)
-
-
-def _is_digit(token: Token) -> bool:
-    return token.form[0].isdecimal()
 
 
 def _is_wished(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> bool:

@@ -27,7 +27,8 @@ from vlscore.findings.layout import (
 )
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
-from vlscore.findings.phrases import Match, Modifier, find_modifiers
+from vlscore.findings.modifiers import Modifier, find_modifiers
+from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import (
     Attribute,

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from vlscore.findings.clauses import clauses_of
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.phrases import Match, find_modifiers
+from vlscore.findings.modifiers import find_modifiers
+from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import Finding, Layout, Polarity, Rule, Sentence, Span
 

@@ -1,8 +1,7 @@
 """Phrases of the lexicons, and their matching in tokens.
 
 `PhraseTrie` is a trie of phrases over tokens, which matches all lexicons in one pass over a
-sentence. `find_modifiers` returns the phrases that qualify a finding: side, zone, severity, change
-and size.
+sentence.
 """
 
 import re
@@ -11,8 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from vlscore.findings.tokens import Token, form_of, number_before, spellings, tokenize
-from vlscore.findings.types import Attribute, Axis, Span
+from vlscore.findings.tokens import Token, form_of, spellings, tokenize
 
 _PART = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)(?=\s|$)|([^()]+)")
 
@@ -224,62 +222,3 @@ def _wait(node: _Node, rest: _Waiting) -> None:
         entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
         if entry not in entries:
             entries.append(entry)
-
-
-_MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
-
-
-class Modifier(NamedTuple):
-    """Qualifying phrase at tokens [first, last), with its (axis, value) pairs."""
-
-    first: int
-    last: int
-    values: tuple[tuple[Axis, str], ...]
-
-    @property
-    def is_place(self) -> bool:
-        """Return whether it names a side or a zone."""
-        return self.values[0][0] in (Axis.SIDE, Axis.ZONE)
-
-    @property
-    def is_change(self) -> bool:
-        """Return whether it compares with a prior."""
-        return self.values[0][0] is Axis.CHANGE
-
-    def attributes(self, tokens: Sequence[Token]) -> list[Attribute]:
-        """Return the phrase as attributes with character spans."""
-        span = Span(tokens[self.first].start, tokens[self.last - 1].end)
-        return [Attribute(axis, value, span) for axis, value in self.values]
-
-
-def find_modifiers(tokens: Sequence[Token], found: dict[str, list[Match]]) -> list[Modifier]:
-    """Return all qualifying phrases of a sentence, in text order."""
-    modifiers = _sizes(tokens)
-    for match in found.get("place", ()):
-        place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))
-        values = tuple((axis, value) for axis, value in place if value is not None)
-        if values:
-            modifiers.append(Modifier(match.first, match.last, values))
-    for match in found.get("severity", ()):
-        if match.entry is not None:
-            value = (Axis.SEVERITY, match.entry.value)
-            modifiers.append(Modifier(match.first, match.last, (value,)))
-    for match in found.get("change", ()):
-        if match.entry is not None:
-            modifiers.append(Modifier(match.first, match.last, ((Axis.CHANGE, match.entry),)))
-    modifiers.sort()
-    return modifiers
-
-
-def _sizes(tokens: Sequence[Token]) -> list[Modifier]:
-    sizes: list[Modifier] = []
-    if _MILLIMETRES.keys().isdisjoint([token[0] for token in tokens]):
-        return sizes
-    for i in range(1, len(tokens)):
-        factor = _MILLIMETRES.get(tokens[i].form)
-        if factor is None:
-            continue
-        first, number = number_before(tokens, i)
-        if number is not None:
-            sizes.append(Modifier(first, i + 1, ((Axis.SIZE, f"{number * factor:g}"),)))
-    return sizes

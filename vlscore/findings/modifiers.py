@@ -1,0 +1,140 @@
+"""Phrases that qualify a finding: side, zone, severity, change and size.
+
+A change may be stated by two sizes: "9 mm, previously 4 mm".
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from vlscore.findings.lexicon import Lexicon
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token, number_before
+from vlscore.findings.types import Attribute, Axis, Span, TemporalChange
+
+#: Units of size -> millimetres.
+_MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
+#: Words before the earlier of two sizes: "9 mm, previously 4".
+_BEFORE_EARLIER = frozenset(("previously", "formerly", "was"))
+#: Tokens in which the earlier size begins behind them, and tokens between two sizes.
+_REACH_OF_EARLIER, _MOST_BETWEEN = 3, 4
+
+
+class Modifier(NamedTuple):
+    """Qualifying phrase at tokens [first, last), with its (axis, value) pairs."""
+
+    first: int
+    last: int
+    values: tuple[tuple[Axis, str], ...]
+
+    @property
+    def is_place(self) -> bool:
+        """Return whether it names a side or a zone."""
+        return self.values[0][0] in (Axis.SIDE, Axis.ZONE)
+
+    @property
+    def is_change(self) -> bool:
+        """Return whether it compares with a prior."""
+        return self.values[0][0] is Axis.CHANGE
+
+    def attributes(self, tokens: Sequence[Token]) -> list[Attribute]:
+        """Return the phrase as attributes with character spans."""
+        span = Span(tokens[self.first].start, tokens[self.last - 1].end)
+        return [Attribute(axis, value, span) for axis, value in self.values]
+
+
+def find_modifiers(tokens: Sequence[Token], found: dict[str, list[Match]]) -> list[Modifier]:
+    """Return all qualifying phrases of a sentence, in text order."""
+    modifiers = [
+        Modifier(size.first, size.last, ((Axis.SIZE, f"{size.millimetres:g}"),))
+        for size in find_sizes(tokens)
+    ]
+    for match in found.get("place", ()):
+        place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))
+        values = tuple((axis, value) for axis, value in place if value is not None)
+        if values:
+            modifiers.append(Modifier(match.first, match.last, values))
+    for match in found.get("severity", ()):
+        if match.entry is not None:
+            value = (Axis.SEVERITY, match.entry.value)
+            modifiers.append(Modifier(match.first, match.last, (value,)))
+    for match in found.get("change", ()):
+        if match.entry is not None:
+            modifiers.append(Modifier(match.first, match.last, ((Axis.CHANGE, match.entry),)))
+    modifiers.sort()
+    return modifiers
+
+
+class Size(NamedTuple):
+    """Size at tokens [first, last): a number of units, each of so many millimetres."""
+
+    first: int
+    last: int
+    number: float
+    unit: float
+
+    @property
+    def millimetres(self) -> float:
+        """Return the size in millimetres."""
+        return self.number * self.unit
+
+
+def find_sizes(tokens: Sequence[Token]) -> list[Size]:
+    """Return the sizes in a sentence, in text order."""
+    found: list[Size] = []
+    if _MILLIMETRES.keys().isdisjoint([token[0] for token in tokens]):
+        return found
+    for position in range(1, len(tokens)):
+        unit = _MILLIMETRES.get(tokens[position].form)
+        if unit is not None:
+            first, number = number_before(tokens, position)
+            if number is not None:
+                found.append(Size(first, position + 1, number, unit))
+    return found
+
+
+def find_size_changes(
+    tokens: Sequence[Token], earlier: Sequence[tuple[int, int]], lexicon: Lexicon
+) -> Iterator[tuple[int, int, TemporalChange]]:
+    """Find changes between two sizes: the first token, the last one + 1, and the change.
+
+    Args: earlier: ranges of tokens that name an earlier time.
+    """
+    sizes = find_sizes(tokens)
+    for first, last, before, now in (
+        *_previously(tokens, sizes, earlier),
+        *_from_to(tokens, sizes, lexicon),
+    ):
+        grown = TemporalChange.WORSE if now > before else TemporalChange.IMPROVED
+        yield first, last, TemporalChange.UNCHANGED if now == before else grown
+
+
+_Pair = tuple[int, int, float, float]
+
+
+def _previously(
+    tokens: Sequence[Token], sizes: Sequence[Size], earlier: Sequence[tuple[int, int]]
+) -> Iterator[_Pair]:
+    """Find "now 2 cm above the carina, previously 5": tokens, the earlier size, and the present."""
+    for first, last in earlier:
+        now = [size for size in sizes if size.last <= first]
+        if not now or tokens[first].form not in _BEFORE_EARLIER:
+            continue
+        for position in range(last, min(last + _REACH_OF_EARLIER, len(tokens))):
+            _, number = number_before(tokens, position + 1)
+            if number is not None:
+                units = [_MILLIMETRES.get(t.form) for t in tokens[position + 1 : position + 2]]
+                unit = units[0] if units else None
+                end = position + 1 + (unit is not None)
+                yield first, end, number * (unit or now[-1].unit), now[-1].millimetres
+                break
+
+
+def _from_to(tokens: Sequence[Token], sizes: Sequence[Size], lexicon: Lexicon) -> Iterator[_Pair]:
+    """Find "4 mm then, 9 mm now" and "from 4 mm to 9 mm"."""
+    for before, now in pairwise(sizes):
+        behind = tokens[before.last].form
+        is_from = behind == "to" and before.first > 0 and tokens[before.first - 1].form == "from"
+        is_near = now.first - before.last <= _MOST_BETWEEN
+        if is_near and (is_from or behind in lexicon.grammar["then"]):
+            yield before.first, now.last, before.millimetres, now.millimetres
