@@ -14,8 +14,9 @@ from vlscore.data import split_sentences
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
+from vlscore.findings.categories import Sections, pattern_category
 from vlscore.findings.change_words import find_changes
-from vlscore.findings.context import Sections, find_denials
+from vlscore.findings.context import find_denials
 from vlscore.findings.layout import (
     HEDGE,
     PLAIN,
@@ -164,7 +165,7 @@ def _past(piece: _Piece) -> _Piece:
 
 def _category(piece: _Piece, lexicon: Lexicon) -> tuple[Category, Rule | None]:
     stated = [f.span.start for f in piece.findings if f.status is Status.CURRENT]
-    pattern = context.pattern_category(piece.tokens, piece.found, stated, lexicon)
+    pattern = pattern_category(piece.tokens, piece.found, stated, lexicon)
     if pattern is not None:
         return pattern
     if piece.findings or "subject" in piece.found or "normal" in piece.found:

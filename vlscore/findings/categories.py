@@ -1,0 +1,138 @@
+"""Categories of sentences: clinical content, technique, communication, history and others.
+
+`Sections` reads a category from the titles of a report, `pattern_category` from the words of a
+sentence.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from vlscore.findings.lexicon import Lexicon, SentencePattern
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token, tokenize
+from vlscore.findings.types import Category, Rule, Span
+
+_HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
+_PATTERN_LAYERS = ("opening", "pattern")
+_CLAUSE_OPENINGS = frozenset(("the", "there", "these", "this", "findings"))
+_ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
+
+
+class Sections:
+    """The category of each sentence of a report by the section titles, asked in text order."""
+
+    def __init__(self, report: str, lexicon: Lexicon) -> None:
+        self._report = report
+        self._lexicon = lexicon
+        self._section = Category.CLINICAL
+        self._last_title: int | None = None
+        self._has_titles = ":" in report
+
+    def category(self, after: int, span: Span) -> Category:
+        """Category of the sentence at `span`; `after` is where the one before ends.
+
+        A title in capitals governs the sentences up to the next title; any other only its own.
+        """
+        title = self._title(after, span) if self._has_titles else None
+        if title is not None:
+            category, governs = title
+            self._section = category if governs else Category.CLINICAL
+            return category
+        if self._section is not Category.CLINICAL and self._ends_with_its_line(after, span):
+            self._section = Category.CLINICAL
+        return self._section
+
+    def _title(self, after: int, span: Span) -> tuple[Category, bool] | None:
+        """Category of the title before or at the start of a sentence, and whether it governs."""
+        between = list(_HEADING.finditer(self._report, after, span.start))
+        title = between[-1] if between else _HEADING.match(self._report, span.start, span.end)
+        if title is None:
+            return None
+        name = title.group(1)
+        category = self._lexicon.headings.get(name.lower())
+        if category is None and self._section is not Category.CLINICAL:
+            # "LUNGS:" ends a section of history or technique as "FINDINGS:" does.
+            found = self._lexicon.trie.find(tokenize(name))
+            if "mention" in found or "subject" in found:
+                category = Category.CLINICAL
+        return None if category is None else (category, name.isupper())
+
+    def _ends_with_its_line(self, after: int, span: Span) -> bool:
+        """Return whether a title such as "HISTORY:" applies to its own line only."""
+        if "\n" not in self._report[after : span.start]:
+            return False
+        if self._last_title is None:
+            known = self._lexicon.headings
+            titles = _HEADING.finditer(self._report)
+            starts = (m.start() for m in titles if m.group(1).lower() in known)
+            self._last_title = max(starts, default=-1)
+        return self._last_title < after
+
+
+def pattern_category(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    stated: Sequence[int],
+    lexicon: Lexicon,
+) -> tuple[Category, Rule] | None:
+    """Return the non-clinical category whose pattern matches, and the rule with its words.
+
+    Args: stated: where each current finding of the sentence starts.
+    """
+    opening = _first_word(tokens)
+    speaks_of_chest = "subject" in found and (bool(found.get("change")) or "reporting" in found)
+    applicable: list[Match] = []
+    for layer in _PATTERN_LAYERS:
+        for match in found.get(layer, ()):
+            pattern: SentencePattern = match.entry
+            if pattern.at_start and match.first > opening:
+                continue
+            if pattern.category is Category.HISTORY and _reports(tokens, match, found, stated):
+                continue
+            if not pattern.always and (
+                stated or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
+            ):
+                continue
+            applicable.append(match)
+    if not applicable:
+        return None
+    match = min(applicable, key=lambda m: (lexicon.priority[m.entry.category], m.first))
+    span = Span(tokens[match.first].start, tokens[match.last - 1].end)
+    return match.entry.category, Rule(f"{match.layer}:{match.entry.category}", span)
+
+
+def _reports(
+    tokens: Sequence[Token],
+    history: Match,
+    found: dict[str, list[Match]],
+    stated: Sequence[int],
+) -> bool:
+    """Return whether a sentence with words of history says what the image shows.
+
+    A finding stands before them ("Consolidation, which fits the clinical history of fever"), or
+    behind a verb of reporting ("film of a 60-year-old man, which shows an effusion") or a new
+    clause ("in this 60-year-old, the opacity suggests pneumonia").
+    """
+    if not stated or history.entry.at_start:
+        return False
+    verbs = (tokens[m.last - 1] for m in found.get("reporting", ()) if m.first >= history.last)
+    commas = (
+        one
+        for one, other in pairwise(tokens[history.last :])
+        if one.form == "," and other.form in _CLAUSE_OPENINGS
+    )
+    return min(stated) < tokens[history.first].start or any(
+        token.end <= max(stated) for token in (*verbs, *commas)
+    )
+
+
+def _first_word(tokens: Sequence[Token]) -> int:
+    """Position of the first token that is no list number or punctuation."""
+    for position, token in enumerate(tokens):
+        if token.form[0].isalpha() or token.form in "?¿":
+            return position
+        following = tokens[position + 1].form if position + 1 < len(tokens) else ""
+        if token.form[0].isdecimal() and following not in (".", ")", ":"):
+            return position
+    return 0
