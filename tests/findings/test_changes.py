@@ -126,7 +126,7 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The nodule was not present on the study of 2019.", [("nodule", "new")]),
         ("Edema has given way to clear lungs.", [("edema", "resolved")]),
         ("The chest tube has been pulled.", [("tube", "resolved")]),
-        ("The ET tube has been pulled back.", [("tube", "improved")]),
+        ("The ET tube has been pulled back.", []),
         ("The ET tube has been withdrawn 2 cm.", []),
         # States that look like changes.
         ("Increased interstitial markings.", []),

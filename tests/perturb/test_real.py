@@ -46,7 +46,7 @@ def test_the_changes_are_those_that_were_read(perturbations):
 
 def test_every_kind_finds_something_to_change(reports, perturbations):
     assert len(reports) == 192
-    assert {name for name, made in perturbations.items() if len(made) >= 10} >= set(BUILT_KINDS)
+    assert {name for name, made in perturbations.items() if len(made) >= 9} >= set(BUILT_KINDS)
 
 
 @pytest.mark.parametrize("name", KINDS)

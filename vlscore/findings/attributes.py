@@ -124,7 +124,9 @@ class _Linker:
         for modifier in modifiers:
             if self._states_finding(modifier) or self._speaks_of_other(modifier):
                 continue
-            while position < len(splits) and modifier.first >= splits[position]:
+            joins = self._tokens[modifier.first].form in self._lexicon.grammar["finding_joints"]
+            first = modifier.first + joins  # "with decrease in the"
+            while position < len(splits) and first >= splits[position]:
                 position += 1
             behind = position > 0 and self._is_aside(modifier, self._ends[position - 1])
             ahead = position < len(splits) and self._has_object(modifier, self._ends[position])
@@ -256,8 +258,11 @@ class _Linker:
             for modifier in own
             for position in range(modifier.first, modifier.last)
         }
+        start, end = self._start(group + 1), self._ends[group + 1]
+        if any(token.form in grammar["copulas"] for token in self._tokens[start:end]):
+            return False  # "atelectasis, the heart is displaced to the right"
         joined = False
-        for position in range(self._ends[group], self._start(group + 1)):
+        for position in range(self._ends[group], start):
             form = self._tokens[position].form
             if form in grammar["relatives"]:
                 joined = False

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon
@@ -171,6 +171,8 @@ def _of_diseases(
         if m.entry in words.diseases or tokens[m.last - 1].form in words.excesses
     ]
     before = [*diseases, *(m for m in mentions if m.entry in words.predicated)]
+    parts = [*found.get("place", ()), *found.get("subject", ())]
+    places = {position for part in parts for position in range(part.first, part.last)}
     for word in found.get("disease", ()):
         form = tokens[word.first].form
         reach = 1 if form == "less" else _REACH_OF_DISEASE
@@ -179,17 +181,34 @@ def _of_diseases(
             and not any(word.last <= o.first and o.last <= m.first for o in mentions)
             and lexicon.grammar["parting"].isdisjoint(t.form for t in tokens[word.last : m.first])
             for m in (mentions if form == "worse" else diseases)
-        ) or (_ends_clause(tokens, word) and _said_behind(tokens, word, before, lexicon)):
+        ) or (
+            _ends_clause(tokens, word, lexicon)
+            and _said_behind(tokens, word, before, places, lexicon)
+        ):
             yield word._replace(layer="change")
 
 
 def _said_behind(
-    tokens: Sequence[Token], word: Match, mentions: Sequence[Match], lexicon: Lexicon
+    tokens: Sequence[Token],
+    word: Match,
+    mentions: Sequence[Match],
+    places: Collection[int],
+    lexicon: Lexicon,
 ) -> bool:
-    """Return whether a word is said of a mention before it: "effusion is slightly increased"."""
+    """Return whether a word is said of a mention before it: "effusion is slightly increased".
+
+    Args: places: tokens of places, which may stand between: "opacities in the lung bases are less".
+    """
     start = _before_degrees(tokens, word.first, lexicon)
     if start > 0 and tokens[start - 1].form in ("is", "are"):
         start -= 1
+        place = start
+        while place > 0 and (
+            place - 1 in places or tokens[place - 1].form in lexicon.grammar["before_places"]
+        ):
+            place -= 1
+        if any(m.last == place for m in mentions):
+            return True
     apart = start > 0 and tokens[start - 1].form == ","
     return any(
         m.last in (start, word.first)
@@ -298,7 +317,7 @@ def _is_predicate(
     """Return whether the word ends a clause: "the effusion is larger", "effusion much larger"."""
     start = _before_degrees(tokens, word.first, lexicon)
     apart = start > 1 and tokens[start - 1].form == ","
-    return _ends_clause(tokens, word) and (
+    return _ends_clause(tokens, word, lexicon) and (
         apart
         or any(m.last == start for m in named)
         or _begins_before(tokens, word, lexicon.grammar["verbs_of_appearance"])
@@ -317,15 +336,16 @@ def _is_amount(tokens: Sequence[Token], word: Match, lexicon: Lexicon) -> bool:
     amount = tokens[word.first].form in lexicon.grammar["verbs_of_amount"]
     return (
         amount
-        and _ends_clause(tokens, word)
+        and _ends_clause(tokens, word, lexicon)
         and _begins_before(tokens, word, lexicon.grammar["verbs_of_appearance"])
     )
 
 
-def _ends_clause(tokens: Sequence[Token], word: Match) -> bool:
+def _ends_clause(tokens: Sequence[Token], word: Match, lexicon: Lexicon) -> bool:
     after = [token.form for token in tokens[word.last : word.last + 2]]
     is_size = after[:1] == ["at"] and after[-1][0].isdecimal()
-    return not after or after[0] in _CLAUSE_ENDS or after == ["and", "now"] or is_size
+    is_next = after[:1] == ["and"] and after[-1] in lexicon.grammar["next_clause"]
+    return not after or after[0] in _CLAUSE_ENDS or is_next or is_size
 
 
 def _denied(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> Match:

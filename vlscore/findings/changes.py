@@ -66,8 +66,9 @@ _LONGEST_BACK, _LONGEST_AROUND = 6, 3
 def changes_of(report: ReportFindings, lexicon: Lexicon | None = None) -> tuple[FindingChange, ...]:
     """Return the changes that a report states since an earlier examination, in text order.
 
-    A finding has one change. A denied finding has none, unless it has resolved or its denial is a
-    statement of normality ("the heart is normal and unchanged").
+    A finding has one change; a device none for the better or worse, where it has only moved. A
+    denied finding has none, unless it has resolved or its denial is a statement of normality ("the
+    heart is normal and unchanged").
 
     >>> from vlscore.findings import extract
     >>> found = changes_of(extract("The effusion is larger than before. No new nodule."))
@@ -79,7 +80,7 @@ def changes_of(report: ReportFindings, lexicon: Lexicon | None = None) -> tuple[
     for sentence in report.sentences:
         if sentence.changes and sentence.category not in _SILENT:
             found += _of_sentence(report, sentence, lexicon)
-    return tuple(sorted(found, key=lambda c: c.span))
+    return tuple(sorted((c for c in found if not _has_moved(c)), key=lambda c: c.span))
 
 
 def speaks_of_earlier(report: ReportFindings, lexicon: Lexicon | None = None) -> bool:
@@ -118,6 +119,13 @@ def without_comparisons(report: ReportFindings) -> ReportFindings:
         )
         sentences.append(replace(sentence, findings=findings, changes=()))
     return ReportFindings(report.text, tuple(sentences))
+
+
+def _has_moved(change: FindingChange) -> bool:
+    """Return whether the words say that a device has moved: a tube "advanced since the prior"."""
+    finding = change.finding
+    is_device = finding is not None and finding.chexpert == "Support Devices"
+    return is_device and change.change in ENLARGING
 
 
 def _of_sentence(

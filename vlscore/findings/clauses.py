@@ -9,15 +9,6 @@ from vlscore.findings.tokens import Token
 
 #: Words of a text without punctuation from which it is taken to be several clauses.
 _LONGEST_CLAUSE = 15
-#: Words of a part of the chest that stand before its name ("in *the left* upper lobe").
-_BEFORE_PARTS = frozenset(
-    (
-        *("the", "left", "right", "l", "r", "lt", "rt", "both", "upper", "lower", "middle", "mid"),
-        *("lateral", "medial", "anterior", "posterior", "bilateral"),
-    )
-)
-#: Words that open a denial in a text without punctuation.
-_DENYING = frozenset(("no", "nothing"))
 _PUNCTUATION = frozenset((",", ".", ";", ":"))
 
 
@@ -61,11 +52,12 @@ def _unpunctuated(tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]:
 
 def _starts(tokens: list[Token], parts: Sequence[Match], lexicon: Lexicon) -> set[int]:
     """Return where a clause begins with "there is", a denial, or a part that gets a predicate."""
-    copulas, leads = lexicon.grammar["copulas"], lexicon.grammar["clause_leads"]
+    grammar = lexicon.grammar
+    copulas, leads = grammar["copulas"], grammar["clause_leads"]
     starts = set()
     for part in parts:
         first = part.first
-        while first > 0 and tokens[first - 1].form in _BEFORE_PARTS:
+        while first > 0 and tokens[first - 1].form in grammar["before_parts"]:
             first -= 1
         is_said = part.last < len(tokens) and tokens[part.last].form in copulas
         if is_said and tokens[first - 1].form not in leads:
@@ -73,7 +65,7 @@ def _starts(tokens: list[Token], parts: Sequence[Match], lexicon: Lexicon) -> se
     for position in range(1, len(tokens) - 1):
         form, after = tokens[position].form, tokens[position + 1].form
         opens = form == "there" and (after in copulas or after in ("has", "have"))
-        if opens or (form in _DENYING and tokens[position - 1].form not in leads):
+        if opens or (form in grammar["denying"] and tokens[position - 1].form not in leads):
             starts.add(position)
     return starts
 
@@ -85,12 +77,13 @@ def _behind_denials(
 
     Args: starts: of the other clauses. stated: ends of the findings and normal statements.
     """
-    no_start = {*_DENYING, *lexicon.grammar["clause_leads"]}
+    denying = lexicon.grammar["denying"]
+    no_start = denying | lexicon.grammar["clause_leads"]
     begun: set[int] = set()
     clause = 0
     for position, (before, token) in enumerate(pairwise(tokens), start=1):
         if token.form in lexicon.grammar["clause_openers"] and before.form not in no_start:
-            is_denial = clause > 0 and tokens[clause].form in _DENYING
+            is_denial = clause > 0 and tokens[clause].form in denying
             if is_denial and any(clause < last <= position for last in stated):
                 begun.add(position)
         if position in starts or position in begun:

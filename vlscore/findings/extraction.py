@@ -14,7 +14,6 @@ from vlscore.data import split_sentences
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
-from vlscore.findings.categories import Sections, pattern_category
 from vlscore.findings.change_words import find_changes
 from vlscore.findings.context import find_denials
 from vlscore.findings.layout import (
@@ -30,6 +29,7 @@ from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers
 from vlscore.findings.phrases import Match
+from vlscore.findings.sentence_categories import Sections, pattern_category
 from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import (
     Attribute,

@@ -112,6 +112,7 @@ class ChangeWords:
     not happened, `denials` (with `after_denials` between) one that is none. `moving` are degrees
     of a change. `more_topics` and `more_observations` are better with more of them, if the change
     is stated in `amounts`. The change of one of `lone_topics` is of no finding beside it.
+    `presence` says that a finding is still there.
     """
 
     diseases: frozenset[str]
@@ -127,6 +128,7 @@ class ChangeWords:
     more_topics: frozenset[str]
     more_observations: frozenset[str]
     amounts: frozenset[str]
+    presence: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +297,7 @@ def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> ChangeWords:
         more_topics=frozenset(more["topics"]),
         more_observations=frozenset(more["observations"]),
         amounts=frozenset(more["words"]),
+        presence=frozenset(data["presence"]["words"]),
     )
 
 

@@ -125,7 +125,7 @@ class _Frames:
                 n.first <= first and last <= n.last for n in self._normals
             ):
                 continue
-            predicative = self._follows_copula(first)
+            predicative = self._is_predicate(first, last)
             subject = None if predicative else self._after(last, wanted, in_state)
             if subject is None and self._behind_sides(last) not in starts:
                 subject = self._before(first, wanted)
@@ -153,8 +153,10 @@ class _Frames:
             for observation in self._normal_of[word.entry][name]
         ]
 
-    def _follows_copula(self, first: int) -> bool:
-        return any(f in self._grammar["copulas"] for f in self._forms[max(0, first - 3) : first])
+    def _is_predicate(self, first: int, last: int) -> bool:
+        """Return whether a state is said of what precedes: "is enlarged", "enlarged with"."""
+        before, behind = self._forms[max(0, first - 3) : first], self._forms[last : last + 1]
+        return behind == ["with"] or any(f in self._grammar["copulas"] for f in before)
 
     def _after(self, last: int, wanted: dict[str, str], in_state: set[int]) -> Subject | None:
         """Return the subject that a preceding state word qualifies: "elevated right hemidiaphragm".

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from vlscore.findings import FindingChange, Polarity, Span, TemporalChange
+from vlscore.findings import FindingChange, Polarity, Span, TemporalChange, tokenize
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem, Quote
-from vlscore.metrics.judge.statements import ReportStatements, Statement
+from vlscore.metrics.judge.statements import ReportStatements, Statement, concept_of
 from vlscore.perturb import ErrorCategory
 
 #: A change that a clinician acts on, as far as the finding itself is acted on; others count less.
@@ -28,6 +28,14 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
     if true is not None and true.is_real:
         return ErrorCategory.OMITTED_COMPARISON
     return None
+
+
+def told(change: FindingChange | None, text: str, tables: JudgeTables) -> FindingChange | None:
+    """Return the change; None if its words say only that the finding is there ("residual")."""
+    if change is None or change.is_real:
+        return change
+    forms = {token.form for token in tokenize(change.span.of(text))}
+    return None if forms <= tables.lexicon.changes.presence else change
 
 
 def states_beside(
@@ -126,7 +134,10 @@ def lone_change_errors(
     for change in {c.span: c for c in lone}.values():
         line = report.findings.sentences[change.sentence].span
         quote = Quote(change.span.of(report.text), change.span)
-        concept = tables.of_observation.get(change.topic)
+        concept = None
+        if change.topic in tables.of_observation:
+            named = change.span if change.finding is None else change.finding.span
+            concept = concept_of(named.of(report.text), change.topic, tables)
         full = tables.concepts[concept].severity[1] if concept else SIGNIFICANT
         severity = change_severity(change, full, restated is None)
         name = (concept or change.topic).replace("_", " ")
@@ -178,9 +189,19 @@ def _without_partner(
     left = []
     for change in lone:
         own = _concepts_of(change, tables)
-        if not any(_agree(change, o) and own & _concepts_of(o, tables) for o in others):
+        if not any(
+            _agree(change, o) and _may_be_one(own, _concepts_of(o, tables), tables) for o in others
+        ):
             left.append(change)
     return left
+
+
+def _may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables) -> bool:
+    """Return whether a concept of one is a concept of the other, or its less exact name."""
+    exact = tables.coarser.keys()
+    return not one.isdisjoint(other) or any(
+        pair in exact for a in one for b in other for pair in ((a, b), (b, a))
+    )
 
 
 def _concepts_of(change: FindingChange, tables: JudgeTables) -> frozenset[str]:

@@ -16,6 +16,7 @@ from vlscore.metrics.judge.judged_changes import (
     contradict,
     lone_change_errors,
     states_beside,
+    told,
     uncompared,
 )
 from vlscore.metrics.judge.judgement import (
@@ -138,6 +139,8 @@ class _ReportComparison:
         self._lines = LineCorrector(candidate, reference, tables)
         #: Words of change that are an error already: 0 or 1 (candidate, reference), and their span.
         self._compared: set[tuple[int, Span]] = set()
+        #: Words of change on which both reports agree for one of the findings that share them.
+        self._agreed: set[tuple[int, Span]] = set()
 
     def judgement(self) -> Judgement:
         """Return errors in the order of the candidate, then omissions, and correct findings."""
@@ -145,6 +148,10 @@ class _ReportComparison:
         matching = match(self._candidate, self._reference, tables)
         errors: list[ErrorItem] = []
         found: list[int] = []
+        for pair in matching.pairs:
+            stated, true = pair.candidate.change, pair.reference.change
+            if stated is not None and true is not None and change_error(stated, true) is None:
+                self._agreed |= {(0, stated.span), (1, true.span)}
         for pair in matching.pairs:
             own = list(self._of_pair(pair))
             errors += own
@@ -279,9 +286,14 @@ class _ReportComparison:
         return self._paired(ErrorCategory.WRONG_SEVERITY, severity, pair, "severity", reason)
 
     def _comparison(self, pair: StatementPair) -> Iterable[ErrorItem]:
-        stated, true = pair.candidate.change, pair.reference.change
+        stated = told(pair.candidate.change, self._candidate.text, self._tables)
+        true = told(pair.reference.change, self._reference.text, self._tables)
         category = change_error(stated, true)
         if category is None or self._is_counted(pair):
+            return
+        if stated is not None and (0, stated.span) in self._agreed:
+            return
+        if stated is None and true is not None and (1, true.span) in self._agreed:
             return
         if stated is None and states_beside(self._candidate, pair.candidate, true):
             return

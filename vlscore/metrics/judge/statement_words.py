@@ -20,6 +20,14 @@ _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
 _TIP = re.compile(r"\btip\b")
 #: A size or position behind it is that of an earlier image: "12 mm, previously 20 mm".
 _EARLIER = re.compile(r"\b(?:(?:previously|formerly)(?: \w+){0,3}|from) $", re.IGNORECASE)
+#: Between an earlier grade and the present one.
+_NOW = re.compile(
+    r"[^.;,]*\b(?:progressed|increased|worsened|enlarged|grown|improved|decreased|changed)\b"
+    r"[^.;,]*\bto (?:a )?",
+    re.IGNORECASE,
+)
+#: Before a bad position that is denied: "without kinking".
+_DENIAL = re.compile(r"\b(?:no|without) (?:\w+ )?$", re.IGNORECASE)
 _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
 )
@@ -59,16 +67,20 @@ def level_of(attribute: Attribute, tables: JudgeTables) -> SeverityLevel | None:
 def grades_of(
     text: str, finding: Finding, tables: JudgeTables
 ) -> tuple[SeverityLevel | None, int | None, int | None]:
-    """Return the first grade, and the ranks of the first number and of the first age."""
+    """Return the first grade, and the ranks of the first number and of the first age.
+
+    In "mild edema has progressed to moderate" the last grade is the present one.
+    """
     grade = None
+    end = 0
     ranks: dict[str, int] = {}
     for attribute in finding.attributes:
         if attribute.axis is Axis.SEVERITY:
             level = severity_level(attribute.value, tables.lexicon)
             if level is not None and level.scale in _NO_GRADES:
                 ranks.setdefault(level.scale, level.rank)
-            else:
-                grade = grade or level
+            elif grade is None or _NOW.fullmatch(text, end, attribute.span.start):
+                grade, end = level, attribute.span.end
     number = ranks.get("number")
     if number is None and finding.span.of(text).lower().endswith(_ONE):
         number = _SINGLE
@@ -140,6 +152,7 @@ def _positions_in(
         if m.entry is not None
         and device not in m.entry.excepted
         and not _EARLIER.search(words[: tokens[m.first].start])
+        and not (m.entry.level == "bad" and _DENIAL.search(words[: tokens[m.first].start]))
     ]
     if not said:
         return None

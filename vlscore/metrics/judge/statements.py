@@ -32,7 +32,7 @@ _LINK = re.compile(
     r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
     r"|favour\w*|likely|probabl\w*|possibl\w*|due to|related|from|concern\w*|worrisome|suspicious"
     r"|diagnostic|consider\w*|may be|could be|causing|contain\w*|betray\w*|reveal\w*|point\w*"
-    r"|explain\w*|mean\w*|with|w)\b|\?",
+    r"|explain\w*|mean\w*|which is|that is|with|w)\b|\?",
     re.IGNORECASE,
 )
 #: Between the words of one noun phrase: "sclerotic osseous metastases".
@@ -200,7 +200,7 @@ def _statement(
     change: FindingChange | None,
     tables: JudgeTables,
 ) -> Statement:
-    concept = _concept_of(finding.span.of(text), finding.observation, tables)
+    concept = concept_of(finding.span.of(text), finding.observation, tables)
     grade, number, age = grades_of(text, finding, tables)
     device, old = tables.concepts[concept].device, tables.concepts[concept].old
     placed = position_of(text, found, sentence, finding, concept, tables) if device else None
@@ -269,8 +269,8 @@ def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
 
 
 @lru_cache(_REMEMBERED)
-def _concept_of(words: str, observation: str, tables: JudgeTables) -> str:
-    """Return the concept of a mention."""
+def concept_of(words: str, observation: str, tables: JudgeTables) -> str:
+    """Return the concept of a mention by its words and its observation."""
     for refinement in tables.refined.get(observation, ()):
         if refinement.pattern.search(words):
             return refinement.concept
@@ -311,9 +311,10 @@ def _either_one(text: str, own: list[Statement], tables: JudgeTables) -> list[St
     for new in own[1:]:
         old = joined[-1]
         between = _between(text, old, new)
+        if old.span.end > new.span.start:  # "tortuous or calcified aorta"
+            between = Span(min(old.span.start, new.span.start), new.span.end).of(text)
         if (
             old.concept != new.concept
-            and (old.span != new.span or _OR.search(new.span.of(text)))
             and len(between) <= _LONGEST_BETWEEN
             and (_OR.search(between) or (old.doubtful and new.doubtful and _ITEM.match(between)))
             and not _END.search(between)

@@ -129,7 +129,14 @@ class RemovePathology(Kind):
 
 def _is_missed(source: ReadReport, gone: set[int]) -> bool:
     """Return whether the remaining text still refers to the removed finding."""
-    if any(affirmed_elsewhere(source, f, gone) for f in _affirmed(source, gone) if f.is_present):
+    affirmed = _affirmed(source, gone)
+    if any(affirmed_elsewhere(source, f, gone) for f in affirmed if f.is_present):
+        return True
+    # "Upper limits of normal" says in other words what "borderline" says.
+    borderline = {f.observation for f in affirmed if f.severity == "borderline"}
+    if any(
+        f.normal and f.observation in borderline and f.sentence not in gone for f in source.findings
+    ):
         return True
     stays = [sentence for sentence in source.sentences if sentence.index not in gone]
     if any(sentence.category is Category.COMMUNICATION for sentence in stays):
