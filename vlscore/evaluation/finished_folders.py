@@ -75,7 +75,7 @@ def _finished(folder: str | Path) -> FinishedRun:
 
 def _draw_scores(result: Result, format: str) -> Path:
     """Draw how the first number of every metric is distributed over the studies."""
-    scores = result.rows(f"scores.{result.record['key']['format']}")
+    scores = result.rows(f"scores.{result.key['format']}")
     values, means = {}, {}
     for each in result.frame("summary").to_dict("records"):
         if each["metric"] != each["of"]:

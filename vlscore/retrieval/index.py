@@ -106,11 +106,6 @@ class Index(Result):
         """What the vectors depend on."""
         return Signature.parse(self.facts.signature)
 
-    @property
-    def digests(self) -> dict[str, str]:
-        """Name -> sha256 of every file."""
-        return dict(self.record["results"])
-
     def __len__(self) -> int:
         return self.facts.rows
 
@@ -206,12 +201,12 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
     if run is None:
         what = "is a file" if Path(path).is_file() else "holds no index"
         raise InvalidIndex(f"{path} {what}; `vlscore index build` makes a folder with one")
-    index = Index(Path(path), run.record)
-    missing = [name for name in (VECTORS, REPORTS) if name not in run.digests]
+    index = Index.of(run)
+    missing = [name for name in (VECTORS, REPORTS) if name not in index.digests]
     if index.facts and missing:
         raise InvalidIndex(f"{path} has no {missing[0]}; build the index again")
     if check:
-        run.check()
+        index.check()
     return index
 
 

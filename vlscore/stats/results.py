@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from vlscore.core import (
     RECORD,
+    FinishedRun,
     cells,
     finished_run,
     frame,
@@ -117,18 +118,17 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(FinishedRun):
     """The result of a command: the same for a new run and for one that ended before.
 
     Attributes:
         folder: with the files.
         record: content of run.json.
+        key: settings and inputs that the results depend on.
         unchanged: everything was there already; nothing was computed.
         call_notes: what a user should know of this call, besides the notes in run.json.
     """
 
-    folder: Path
-    record: Mapping[str, Any]
     unchanged: bool = False
     call_notes: tuple[str, ...] = ()
 
@@ -171,18 +171,17 @@ class Result:
                 "(its --out)"
             )
         run.check()
-        return cls(run.folder, run.record)
+        return cls.of(run)
 
-    @property
-    def key(self) -> Mapping[str, Any]:
-        """Settings and inputs that the results depend on."""
-        found: Mapping[str, Any] = self.record["key"]
-        return found
+    @classmethod
+    def of(cls, run: FinishedRun) -> Self:
+        """Return the result of a finished run; its files are not compared with run.json."""
+        return cls(run.folder, run.record)
 
     @property
     def files(self) -> tuple[str, ...]:
         """Names of the result files."""
-        return tuple(self.record["results"])
+        return tuple(self.digests)
 
     @cached_property
     def content(self) -> dict[str, Any]:

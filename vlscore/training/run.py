@@ -2,7 +2,7 @@
 
 import ctypes
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -209,7 +209,7 @@ class _TrainingTask:
                 folder = stack.enter_context(opened)
                 if folder.record is not None:
                     States(self.out, self.key()).remove_left_over()
-            record: Mapping[str, Any] | None = folder.record
+            record = folder.record
             has_ended = torch.tensor(record is not None).to(self.device, torch.uint8)
             self.processes.copy_from_first([has_ended])
             if not bool(has_ended):

@@ -151,7 +151,7 @@ def _signs(
     tests = result.frame("differences").to_dict("records") if frames.get("differences") else []
     tests = [t for t in tests if t["metric"] in names and not math.isnan(t["p"])]
     adjusted = benjamini_hochberg([test["p"] for test in tests]).tolist()
-    against = result.record["key"].get("against")
+    against = result.key.get("against")
     found: dict[tuple[str, str], str] = {}
     for each in shown:
         ranked, best = each.ranked(), each.best()
@@ -238,7 +238,7 @@ def _caption(
     if settings.intervals:
         found.append("In brackets: 95 % bootstrap intervals.")
     if tests:
-        to = result.record["key"].get("against") or "the best"
+        to = result.key.get("against") or "the best"
         found.append(
             f"{_TIE}: not significantly different from {to}: paired permutation tests at 5 %, p "
             f"adjusted (Benjamini-Hochberg) over {counted(tests, 'test')} of this table."

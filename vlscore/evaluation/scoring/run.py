@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import FinishedRun, OnProgress, finished_run, frame, key_difference, no_progress
+from vlscore.core import OnProgress, finished_run, frame, key_difference, no_progress
 from vlscore.data import ColumnNames, Study, StudyTable, headings_note, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
@@ -230,8 +230,7 @@ def join_parts(
         if IMAGES in runs[0].digests:
             images = [pandas.read_parquet(run.file(IMAGES)) for run in runs]
             files[IMAGES] = pandas.concat(images).drop_duplicates("path")
-        results = [Result(run.folder, run.record) for run in runs]
-        counts = pandas.concat([each.frame("counts") for each in results])
+        counts = pandas.concat([run.frame("counts") for run in runs])
         counts = counts.groupby("what", sort=False)["n"].sum().reset_index()
         own = keys[0]["own_columns"] or {}
         facts = {
@@ -333,9 +332,9 @@ def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
     )
 
 
-def _part_run(folder: str | Path) -> FinishedRun:
+def _part_run(folder: str | Path) -> Result:
     run = finished_run(folder)
     if run is None or not run.key.get("part"):
         raise InvalidTable(f"{folder} is not the folder of a finished `vlscore evaluate --part`")
     run.check()
-    return run
+    return Result.of(run)
