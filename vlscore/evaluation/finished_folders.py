@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from vlscore.core import FinishedRun, Signature, counted, finished_run
+from vlscore.core import RECORD, Signature, counted, finished_run
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.tables import draw_alignment
 from vlscore.evaluation.baselines.baseline_base import BASELINE
@@ -43,9 +43,8 @@ def draw(folder: str | Path, format: str = "pdf", *, columns: Sequence[str] = ()
         column; MissingDependency where matplotlib is not installed.
     """
     check_drawable(format)
-    run = _finished(folder)
-    result = Result(run.folder, run.record)
-    command = run.key.get("command")
+    result = _finished(folder)
+    command = result.key.get("command")
     if command == "evaluate":
         return [_draw_scores(result, format)]
     if command == "compare":
@@ -55,22 +54,22 @@ def draw(folder: str | Path, format: str = "pdf", *, columns: Sequence[str] = ()
         frames = {name: result.frame(name) for name in result.content["frames"]}
     if command == "align":
         values = result.rows("values.csv")
-        return draw_alignment(frames, values, result.signatures, run.folder, format)
+        return draw_alignment(frames, values, result.signatures, result.folder, format)
     if command == "sensitivity":
-        return draw_sensitivity(frames, result.signatures, run.folder, format)
-    if "log.csv" in run.digests:
-        return [_draw_training(run.folder, format)]
+        return draw_sensitivity(frames, result.signatures, result.folder, format)
+    if "log.csv" in result.files:
+        return [_draw_training(result.folder, format)]
     raise InvalidTable(
         f"{folder} has no figures: name a folder of evaluate, compare, align, sensitivity or train"
     )
 
 
-def _finished(folder: str | Path) -> FinishedRun:
-    """Return the run of a folder. Raises: InvalidTable where no command finished there."""
+def _finished(folder: str | Path) -> Result:
+    """Return the result in a folder. Raises: InvalidTable where no command finished there."""
     run = finished_run(folder)
     if run is None:
         raise InvalidTable(f"{folder} is not the folder of a finished command: it has no run.json")
-    return run
+    return Result.of(run)
 
 
 def _draw_scores(result: Result, format: str) -> Path:
@@ -171,20 +170,19 @@ def methods(folder: str | Path) -> MethodsText:
 
     Raises: InvalidTable for another folder.
     """
-    run = _finished(folder)
-    result = Result(run.folder, run.record)
-    command = run.key.get("command")
+    result = _finished(folder)
+    command = result.key.get("command")
     if command == "evaluate":
-        return MethodsText(_of_evaluation(run, result))
+        return MethodsText(_of_evaluation(result))
     if command == "compare":
-        return MethodsText(_of_comparison(run, result))
+        return MethodsText(_of_comparison(result))
     if command == "align":
-        return MethodsText(_of_alignment(run, result))
+        return MethodsText(_of_alignment(result))
     raise InvalidTable(f"{folder}: give a folder of evaluate, compare or align")
 
 
-def _of_comparison(run: FinishedRun, result: Result) -> str:
-    key = run.key
+def _of_comparison(result: Result) -> str:
+    key = result.key
     numbers = result.frame("systems").drop_duplicates("metric")
     primary = numbers[numbers["primary"]]
     titles = dict(zip(primary["of"], primary["title"], strict=True))
@@ -192,8 +190,8 @@ def _of_comparison(run: FinishedRun, result: Result) -> str:
     systems = list(result.frame("texts")["system"])
     parts = [
         f"We compared {counted(len(systems), 'system')} ({', '.join(systems)}) on the same "
-        f"{counted(run.record['studies'], 'study')} with vlscore {run.record['vlscore']}.",
-        *_of_metrics(run, result.signatures, titles, corpus),
+        f"{counted(result.record['studies'], 'study')} with vlscore {result.record['vlscore']}.",
+        *_of_metrics(result, titles, corpus),
         _of_intervals(key["resamples"], key.get("patient_column")),
     ]
     count = 0
@@ -217,49 +215,48 @@ def _of_comparison(run: FinishedRun, result: Result) -> str:
     return _joined(parts)
 
 
-def _of_evaluation(run: FinishedRun, result: Result) -> str:
+def _of_evaluation(result: Result) -> str:
     counts = dict(result.frame("counts").itertuples(index=False))
-    patient = (run.key.get("own_columns") or {}).get("patient")
+    patient = (result.key.get("own_columns") or {}).get("patient")
     parts = [
-        f"We scored {counted(int(counts['rows']), 'study')} with vlscore {run.record['vlscore']}.",
-        *_of_metrics(run, result.signatures, {}, set()),
+        f"We scored {counted(int(counts['rows']), 'study')} with vlscore "
+        f"{result.record['vlscore']}.",
+        *_of_metrics(result, {}, set()),
         _of_intervals(2000, patient),
     ]
     return _joined(parts)
 
 
-def _of_alignment(run: FinishedRun, result: Result) -> str:
-    record = run.record
+def _of_alignment(result: Result) -> str:
+    record = result.record
     parts = [
         f"We compared metrics with {counted(len(record['raters']), 'rater')} on "
         f"{counted(record['pairs'], 'pair')} of candidate and reference from "
         f"{counted(record['studies'], 'study')} with vlscore "
         f"{record['vlscore']}.",
-        *_of_metrics(run, result.signatures, {}, set()),
+        *_of_metrics(result, {}, set()),
         "Agreement is Kendall's tau_b with the raters' mean.",
-        _of_intervals(run.key["resamples"], None),
+        _of_intervals(result.key["resamples"], None),
         "p values of differences between metrics were adjusted "
         f"{_cite('false-discovery-rate')} over all pairs of metrics.",
-        f"The seed was {run.key['seed']}.",
+        f"The seed was {result.key['seed']}.",
     ]
     return _joined(parts)
 
 
-def _of_metrics(
-    run: FinishedRun, signatures: Mapping[str, str], titles: Mapping[str, str], corpus: set[str]
-) -> list[str]:
+def _of_metrics(result: Result, titles: Mapping[str, str], corpus: set[str]) -> list[str]:
     """Return sentences about the metrics, and about the encoder where there is one."""
     shown: list[str] = []
     sections: list[str] = []
     encoders: dict[str, dict[str, str | None]] = {}
     is_demonstration = False
-    for name, text in signatures.items():
+    for name, text in result.signatures.items():
         try:
             signature = Signature.parse(text)
         except VLScoreError:
             continue
         facts = dict(signature.facts)
-        shown.append(_metric(run, name, facts, titles.get(name), name in corpus))
+        shown.append(_metric(result.folder, name, facts, titles.get(name), name in corpus))
         if facts.get("enc"):
             encoders[str(facts["enc"])] = facts
         if section := facts.get("txt"):
@@ -282,11 +279,11 @@ def _of_metrics(
 
 
 def _metric(
-    run: FinishedRun, name: str, facts: Mapping[str, str | None], title: str | None, of_corpus: bool
+    folder: Path, name: str, facts: Mapping[str, str | None], title: str | None, of_corpus: bool
 ) -> str:
     """Return a metric with citation, library and version; whose rules it uses, if they are ours."""
     try:
-        metric = metric_from_file(name, run.folder / "run.json")
+        metric = metric_from_file(name, folder / RECORD)
         library = metric.library
         title = title or metric.printed()
         cited = _cite(metric.name)
