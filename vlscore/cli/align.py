@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from vlscore.evaluation import RatedPairs
 
 
-# --metrics also names the columns.
-_OPTIONS = options(without=("level", "columns"))
-
-
 @options(TABLE)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RatedTextOptions(RatingOptions):
@@ -76,6 +72,7 @@ def align(
     *,
     out: Out,
     metrics: Names | None = None,
+    # --metrics also names the columns.
     settings: Annotated[
         AlignmentSettings, options(without=("level", "columns"))
     ] = AlignmentSettings(),

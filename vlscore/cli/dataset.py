@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.output import echo, end_with, print_json, print_notes, print_tables
+from vlscore.cli.output import echo, end_with, print_json, print_notes, terminal_width
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import Names, OutputOptions, options
 from vlscore.errors import InvalidSetting
@@ -68,7 +68,8 @@ def dataset(
     if output.as_json:
         print_json(found.content())
     elif not output.quiet:
-        print_tables(_tables(found))
+        for table in _tables(found):
+            echo(table.text(terminal_width()) + "\n")
         for path in (*found.tables.values(), found.rows_file):
             echo(f"wrote {path}")
     if found.faults and not output.keep_going:

@@ -75,12 +75,6 @@ def print_json(content: object) -> None:
     echo(json.dumps(content, indent=2, ensure_ascii=False))
 
 
-def print_tables(tables: "Iterable[TextTable]") -> None:
-    """Print whole tables, an empty line behind each."""
-    for table in tables:
-        echo(table.text(terminal_width()) + "\n")
-
-
 def print_notes(notes: Iterable[str]) -> None:
     """Print notes for the user on stderr."""
     for note in notes:

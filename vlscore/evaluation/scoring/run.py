@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vlscore.core import OnProgress, finished_run, frame, key_difference, no_progress
 from vlscore.data import ColumnNames, Study, StudyTable, headings_note, open_studies
@@ -33,9 +33,6 @@ from vlscore.evaluation.scoring.summary import (
 )
 from vlscore.metrics import DEFAULT_METRIC, Item, Plan, Scorer
 from vlscore.stats import Content, Failure, Result, with_mark
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = ("parquet", "csv")
 # Studies that a note names.
