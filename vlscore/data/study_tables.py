@@ -11,9 +11,10 @@ from typing import Generic, TypeVar
 
 from vlscore.core import file_digest
 from vlscore.data.cells import check_encodable, id_of, is_missing, paths_of, text_of, views_of
+from vlscore.data.reports import TextPolicy
 from vlscore.data.rows import Record, columns_of, count_rows, read_rows
 from vlscore.data.study import BadRow, ColumnNames, Report, Study
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
 
 ROLES = ("image", "reference", "candidate")
 # Column with the path of the patient's earlier image.
@@ -174,6 +175,14 @@ class ReportTable(Table[Report]):
 
     sources: tuple[str, ...]
     by_section: bool
+
+    def selected(self, policy: TextPolicy) -> Iterator[Report | BadRow]:
+        """Yield each report with the part that the policy scores; a bad row where it has none."""
+        for row in self:
+            try:
+                yield row if isinstance(row, BadRow) else row.selected(policy)
+            except InvalidReport as error:
+                yield BadRow(row.row, row.id, str(error))
 
     def _wanted(self) -> set[str]:
         return {self.id_column, *self.sources}

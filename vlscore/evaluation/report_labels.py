@@ -89,17 +89,17 @@ def findings(
         labels: list[dict[str, Any]] = []
         mentions: list[dict[str, Any]] = []
         failures: list[Failure] = []
-        for done, row in enumerate(table, start=1):
+        rows = table if text_policy is None else table.selected(text_policy)
+        for done, row in enumerate(rows, start=1):
             try:
                 if isinstance(row, BadRow):
                     raise InvalidReport(row.reason)
-                text = row.text if text_policy is None else row.selected(text_policy).text
-                found = extract(text)
+                found = extract(row.text)
                 own = chexpert_labels(found).items()
                 labels.append(
                     {"study_id": row.id, **{label: policy.written(value) for label, value in own}}
                 )
-                mentions += [_described(row.id, text, finding, policy) for finding in found]
+                mentions += [_described(row.id, row.text, finding, policy) for finding in found]
             except InvalidReport as error:
                 failures.append(Failure(row.row, row.id or "", str(error)))
             (on_progress or no_progress)(done, len(failures))
@@ -115,16 +115,16 @@ def findings(
             }
             for label in CHEXPERT_LABELS
         )
-        rows = {
+        files = {
             f"labels.{format}": DataFrame(labels, dtype=object),
             f"findings.{format}": DataFrame(mentions, columns=_FINDING_COLUMNS, dtype=object),
         }
         if format == "csv":
-            zones = rows["findings.csv"]["zones"]
-            rows["findings.csv"]["zones"] = zones.map(";".join).astype(object)
+            zones = files["findings.csv"]["zones"]
+            files["findings.csv"]["zones"] = zones.map(";".join).astype(object)
         shown = text_table(f"Labels of {len(labels)} reports", counts)
         facts = {"table": str(table.path.resolve()), "reports": len(labels)}
-        return Content({"counts": counts}, [shown], rows, failures, facts=facts)
+        return Content({"counts": counts}, [shown], files, failures, facts=facts)
 
     return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
 

@@ -46,7 +46,7 @@ from vlscore.data import (
 )
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.encoders import encoder_from_file
-from vlscore.errors import InvalidIndex, InvalidReport, InvalidTable
+from vlscore.errors import InvalidIndex, InvalidTable
 from vlscore.retrieval.approximate import build_approximate, check_factory
 from vlscore.retrieval.oracle_settings import SourceSettings
 from vlscore.stats import Content, Failure, Result
@@ -369,11 +369,8 @@ def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy)
 
 
 def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
-    for row in open_reports(table, id_column=settings.id_column, text_column=settings.text_column):
-        try:
-            yield row if isinstance(row, BadRow) else row.selected(settings.policy)
-        except InvalidReport as error:
-            yield BadRow(row.row, row.id, str(error))
+    reports = open_reports(table, id_column=settings.id_column, text_column=settings.text_column)
+    yield from reports.selected(settings.policy)
 
 
 def _images(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:

@@ -186,12 +186,11 @@ def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[
 def _training_reports(table: ReportTable, policy: TextPolicy) -> tuple[list[str], list[str]]:
     """Return the selected sections of training reports, and a note on those without."""
     texts, bad = [], 0
-    for row in table:
-        try:
-            texts += [] if isinstance(row, BadRow) else [row.selected(policy).text]
-            bad += isinstance(row, BadRow)
-        except VLScoreError:
+    for row in table.selected(policy):
+        if isinstance(row, BadRow):
             bad += 1
+        else:
+            texts.append(row.text)
     if not texts:
         raise InvalidTable(f"{table.path}: holds no report that can be used")
     return texts, [f"{table.path}: {bad} reports cannot be used"] if bad else []

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase, plain
 from vlscore.data import BadRow, ReportTable, TextPolicy
-from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE, Sampling
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     DENIED,
@@ -140,14 +140,11 @@ def controlled(
 
 def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[str]:
     """Yield the selected text of every report; rows without one are added to `bad`."""
-    for row in table:
+    for row in table.selected(policy):
         if isinstance(row, BadRow):
             bad.append(row)
-            continue
-        try:
-            yield row.selected(policy).text
-        except InvalidReport as error:
-            bad.append(BadRow(row.row, row.id, str(error)))
+        else:
+            yield row.text
 
 
 def compare_sentences(
