@@ -17,6 +17,7 @@ from .files import write_json as write_json
 from .files import writing as writing
 from .lru import LRUCache as LRUCache
 from .registry import Registry as Registry
+from .registry import check_derived as check_derived
 from .registry import plain_name as plain_name
 from .registry import registered_name as registered_name
 from .registry import split_call as split_call

@@ -212,6 +212,25 @@ class Registry(Generic[Member]):
         return f"no {self._noun} is called {name!r}; {hint}{every}"
 
 
+def check_derived(noun: str, base: type, name: str) -> Callable[[Any], None]:
+    """Return the check of a family whose members are subclasses of a class, or objects of them.
+
+    Args:
+        noun: word for a member in the message.
+        base: the class.
+        name: its name in the message, with its package.
+    """
+
+    def check(member: Any) -> None:
+        is_class = isinstance(member, type) and issubclass(member, base)
+        if not is_class and not isinstance(member, base):
+            raise InvalidSetting(
+                f"{member!r} is no {noun}: it must be of a class derived from {name}"
+            )
+
+    return check
+
+
 def registered_name(family: Registry[Any], name: object, source: str | Path, option: str) -> str:
     """Return the registered name of a member that a file names.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import Registry, atomic_write, cells, write_json
+from vlscore.core import Registry, atomic_write, cells, check_derived, write_json
 from vlscore.data.cells import is_encodable
 from vlscore.data.datasets.dataset_base import IMAGE_COLUMNS, SPLITS, Dataset, split_named, stripped
 from vlscore.data.datasets.dataset_files import (
@@ -37,17 +37,11 @@ if TYPE_CHECKING:
 
 SPLIT_FIELD, _NO_SPLIT = "{split}", "none"
 
-
-def _check(member: Any) -> None:
-    is_class = isinstance(member, type) and issubclass(member, Dataset)
-    if not is_class and not isinstance(member, Dataset):
-        raise InvalidSetting(
-            f"{member!r} is no data set: it must be of a class derived from vlscore.data.Dataset"
-        )
-
-
 DATASETS: Registry[Any] = Registry(
-    "data set", group="vlscore.datasets", check=_check, listed_by="vlscore dataset"
+    "data set",
+    group="vlscore.datasets",
+    check=check_derived("data set", Dataset, "vlscore.data.Dataset"),
+    listed_by="vlscore dataset",
 )
 
 _FILES: tuple[tuple[str, str, tuple[str, ...]], ...] = (

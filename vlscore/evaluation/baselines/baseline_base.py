@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from vlscore.core import Registry, check_settings, file_digest
+from vlscore.core import Registry, check_derived, check_settings, file_digest
 from vlscore.data import Report
 from vlscore.errors import InvalidSetting, InvalidStudy
 
@@ -159,16 +159,11 @@ def _written(value: Any) -> str:
 AnyBaseline = str | Baseline | type[Baseline]
 
 
-def _check(member: Any) -> None:
-    is_class = isinstance(member, type) and issubclass(member, Baseline)
-    if not is_class and not isinstance(member, Baseline):
-        raise InvalidSetting(
-            f"{member!r} is no baseline: it must be of a class derived from "
-            "vlscore.evaluation.Baseline"
-        )
-
-
-BASELINES: Registry[Any] = Registry("baseline", group="vlscore.baselines", check=_check)
+BASELINES: Registry[Any] = Registry(
+    "baseline",
+    group="vlscore.baselines",
+    check=check_derived("baseline", Baseline, "vlscore.evaluation.Baseline"),
+)
 
 for _name, _target in (
     ("constant", "training_reports:Constant"),
