@@ -17,9 +17,8 @@ from vlscore.cli.shared import (
     OutputOptions,
     Several,
     TableOptions,
-    column_names,
+    columns_and_patient,
     options,
-    renamed,
 )
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import ComparisonSettings, TableSettings
@@ -74,13 +73,13 @@ def compare(
 
     check_figure(figure)
     general, own = _by_system(table.rename)
-    columns = renamed(general, *STUDY, "patient")
+    columns, patient = columns_and_patient(general, *STUDY)
     settings = dataclasses.replace(
         settings,
         train=None if train is None else open_reports(train),
-        patient_column=columns.pop("patient", None),
+        patient_column=patient,
     )
-    sources = open_sources(systems, column_names(**columns), own)
+    sources = open_sources(systems, columns, own)
     scorer: Scorer | None = None
     if metrics is not None:
         if text_only:

@@ -21,8 +21,7 @@ from vlscore.cli.shared import (
     OutputOptions,
     Several,
     TableOptions,
-    column_names,
-    renamed,
+    columns_and_patient,
 )
 from vlscore.errors import InvalidSetting
 
@@ -83,14 +82,13 @@ def evaluate(
         raise InvalidSetting("name one table; several folders are for --join")
     else:
         chosen = metrics or ("vlscore",)
-        columns = renamed(table.rename, *STUDY, "patient")
-        patient = columns.pop("patient", None)
+        columns, patient = columns_and_patient(table.rename, *STUDY)
         # The table first: a slip in it is found before seconds go into loading an encoder.
         opened = open_studies(
             studies[0],
             needs=Plan(chosen).needs.roles,
             image_root=table.image_root,
-            columns=column_names(**columns),
+            columns=columns,
         )
         scorer = encoding.scorer(chosen)
         embedder = scorer.embedder

@@ -354,6 +354,13 @@ def renamed(rename: Sequence[str], *roles: str) -> dict[str, str]:
     return found
 
 
+def columns_and_patient(rename: Sequence[str], *roles: str) -> "tuple[ColumnNames, str | None]":
+    """Return the columns of these roles, and that of the patients; None where none is named."""
+    columns = renamed(rename, *roles, "patient")
+    patient = columns.pop("patient", None)
+    return column_names(**columns), patient
+
+
 def column_names(**names: str) -> "ColumnNames":
     """Return the names of a table's columns."""
     from vlscore.data import ColumnNames

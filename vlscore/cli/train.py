@@ -23,10 +23,9 @@ from vlscore.cli.shared import (
     TableOptions,
     Views,
     Workers,
-    column_names,
+    columns_and_patient,
     named_values,
     options,
-    renamed,
     worker_count,
 )
 from vlscore.errors import InvalidSetting
@@ -138,13 +137,12 @@ def _opened(path: Path, options: TableOptions) -> "tuple[StudyTable, str | None]
     """Return a table, and its column of patients."""
     from vlscore.data import open_studies
 
-    columns = renamed(options.rename, "id", "image", "reference", "view", "patient")
-    patient = columns.pop("patient", None)
+    columns, patient = columns_and_patient(options.rename, "id", "image", "reference", "view")
     opened = open_studies(
         path,
         needs={"image", "reference"},
         image_root=options.image_root,
-        columns=column_names(**columns),
+        columns=columns,
         also=[patient] if patient is not None else [],
         unique=False,
     )
