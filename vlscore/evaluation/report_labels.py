@@ -1,8 +1,9 @@
 """Labels and findings of a table of reports."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnProgress, __version__, frame, no_progress
 from vlscore.data import BadRow, TextPolicy, open_reports
@@ -19,6 +20,9 @@ from vlscore.findings import (
     extraction_name,
 )
 from vlscore.stats import Content, Failure, Result, text_table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 FORMATS = ("csv", "jsonl")
 _FINDING_COLUMNS = (
@@ -84,8 +88,6 @@ def findings(
     }
 
     def compute(folder: Path) -> Content:
-        from pandas import DataFrame
-
         labels: list[dict[str, Any]] = []
         mentions: list[dict[str, Any]] = []
         failures: list[Failure] = []
@@ -105,28 +107,38 @@ def findings(
             (on_progress or no_progress)(done, len(failures))
         if not labels:
             raise InvalidTable(f"{table.path}: holds no report")
-        counts = frame(
-            {
-                "label": label,
-                **{
-                    name: sum(each[label] == value for each in labels)
-                    for value, name in _STATED.items()
-                },
-            }
-            for label in CHEXPERT_LABELS
-        )
-        files = {
-            f"labels.{format}": DataFrame(labels, dtype=object),
-            f"findings.{format}": DataFrame(mentions, columns=_FINDING_COLUMNS, dtype=object),
-        }
-        if format == "csv":
-            zones = files["findings.csv"]["zones"]
-            files["findings.csv"]["zones"] = zones.map(";".join).astype(object)
+        counts, files = _counts(labels), _files(labels, mentions, format)
         shown = text_table(f"Labels of {len(labels)} reports", counts)
         facts = {"table": str(table.path.resolve()), "reports": len(labels)}
         return Content({"counts": counts}, [shown], files, failures, facts=facts)
 
     return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
+
+
+def _counts(labels: Sequence[Mapping[str, Any]]) -> "DataFrame":
+    """Return in how many reports each label is stated, uncertain, denied and not mentioned."""
+    return frame(
+        {
+            "label": label,
+            **{
+                name: sum(each[label] == value for each in labels)
+                for value, name in _STATED.items()
+            },
+        }
+        for label in CHEXPERT_LABELS
+    )
+
+
+def _files(
+    labels: Sequence[Mapping[str, Any]], mentions: Sequence[Mapping[str, Any]], format: str
+) -> "dict[str, DataFrame]":
+    """Return the files of labels and of findings; in a csv, the zones of a finding are one text."""
+    from pandas import DataFrame
+
+    found = DataFrame(mentions, columns=_FINDING_COLUMNS, dtype=object)
+    if format == "csv":
+        found["zones"] = found["zones"].map(";".join).astype(object)
+    return {f"labels.{format}": DataFrame(labels, dtype=object), f"findings.{format}": found}
 
 
 def _described(study: str, text: str, finding: Finding, policy: LabelPolicy) -> dict[str, Any]:
