@@ -69,7 +69,7 @@ def compare(
     """
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
-    from vlscore.evaluation import has_images, open_sources, paper_table
+    from vlscore.evaluation import open_sources, paper_table
 
     check_figure(figure)
     general, own = _by_system(table.rename)
@@ -80,20 +80,7 @@ def compare(
         patient_column=patient,
     )
     sources = open_sources(systems, columns, own)
-    scorer: Scorer | None = None
-    if metrics is not None:
-        if text_only:
-            _refuse_embeddings(metrics)
-        scorer = encoding.scorer(metrics)
-    elif finished := [source for source in sources if source.run is not None]:
-        if settings.baselines or len(finished) < len(sources):
-            # A folder has no other metrics than its own: tables and baselines get these.
-            scorer = _metrics_of(finished[0], encoding, text_only=text_only)
-    else:
-        embedder = None
-        if not text_only and any(map(has_images, sources)):
-            embedder = encoding.embedder()
-        scorer = _every_metric(embedder, encoding, quiet=output.quiet)
+    scorer = _scorer_of(sources, metrics, settings, encoding, text_only, output.quiet)
     embedder = scorer.embedder if scorer is not None else None
     with row_progress(None, quiet=output.is_silent, also=cache_hits(embedder)) as on_progress:
         result = run(
@@ -133,6 +120,32 @@ def _by_system(rename: Sequence[str]) -> tuple[list[str], dict[str, dict[str, st
         else:
             general.append(entry)
     return general, own
+
+
+def _scorer_of(
+    sources: "Sequence[Source]",
+    metrics: Names | None,
+    settings: ComparisonSettings,
+    encoding: EncoderOptions,
+    text_only: bool,
+    quiet: bool,
+) -> "Scorer | None":
+    """Return the scorer of a comparison; None where the folders have every value."""
+    from vlscore.evaluation import has_images
+
+    if metrics is not None:
+        if text_only:
+            _refuse_embeddings(metrics)
+        return encoding.scorer(metrics)
+    if finished := [source for source in sources if source.run is not None]:
+        if len(finished) == len(sources) and not settings.baselines:
+            return None
+        # A folder has no other metrics than its own: tables and baselines get these.
+        return _metrics_of(finished[0], encoding, text_only=text_only)
+    embedder = None
+    if not text_only and any(map(has_images, sources)):
+        embedder = encoding.embedder()
+    return _every_metric(embedder, encoding, quiet=quiet)
 
 
 def _metrics_of(source: "Source", encoding: EncoderOptions, *, text_only: bool) -> "Scorer":
