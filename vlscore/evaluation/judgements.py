@@ -119,17 +119,15 @@ def judge(
     judge = judge or RuleJudge()
     if prices is not None and not all(0 <= price < float("inf") for price in prices):
         raise InvalidSetting(f"prices are 0 or more, not {tuple(prices)}")
-    found = set(columns_of(Path(path)))
-    also = [name for name in (age_column, indication_column) if name in found]
-    needs = ("reference", "candidate", *(() if evidence is None else ("image",)))
-    table = open_studies(path, needs=needs, columns=columns, image_root=image_root, also=also)
+    patient_columns = age_column, indication_column
+    table = _opened(path, columns, image_root, patient_columns, evidence is not None)
     key: dict[str, Any] = {
         "vlscore": __version__,
         "command": "judge",
         "judge": judge.name,
         "table_sha256": table.sha256,
         "columns": table.columns.to_dict(),
-        "patient_columns": [age_column, indication_column],
+        "patient_columns": list(patient_columns),
         "text_policy": None if text_policy is None else str(text_policy),
     }
     if prices is not None:
@@ -139,7 +137,7 @@ def judge(
         embedder = (embedder or StudyEmbedder()).for_table(table)
         signatures["image"] = str(embedder.signature)
         key["image"] = [evidence_digest(evidence), trust, str(embedder.signature)]
-    work = _JudgeWork(judge, text_policy, (age_column, indication_column), trust)
+    work = _JudgeWork(judge, text_policy, patient_columns, trust)
 
     def compute(folder: Path) -> Content:
         show, rows_read = on_progress or no_progress, 0
@@ -149,27 +147,24 @@ def judge(
         totals = work.write(
             table, folder / JUDGEMENTS, lambda done, failed: show(rows_read + done, failed)
         )
-        if not len(totals):
-            raise InvalidTable(f"{table.path}: no row could be judged")
-        frames, tables = _summary(totals, work.severities)
-        if evidence is not None:
-            frames["image"] = _sides(work.sides)
-            tables.append(text_table("Errors: the image sides with", frames["image"]))
-        if isinstance(judge, ModelJudge):
-            counts, shown = _answers(work.answers, prices)
-            frames, tables = {**frames, "answers": counts}, [*tables, shown]
-        return Content(
-            frames,
-            tables,
-            {TOTALS: totals},
-            work.failures,
-            signatures,
-            _language_notes(table, judge),
-            facts={"table": str(table.path.resolve()), "reports": len(totals)},
-        )
+        return _content(work, table, totals, signatures, prices)
 
     notes = _notes(table.notes, judge, prices)
     return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+
+
+def _opened(
+    path: str | Path,
+    columns: ColumnNames | None,
+    image_root: str | Path | None,
+    patient_columns: Sequence[str],
+    needs_images: bool,
+) -> StudyTable:
+    """Open the studies, with those columns of the patient that the table has."""
+    found = set(columns_of(Path(path)))
+    also = [name for name in patient_columns if name in found]
+    needs = ("reference", "candidate", *(("image",) if needs_images else ()))
+    return open_studies(path, needs=needs, columns=columns, image_root=image_root, also=also)
 
 
 def _language_notes(table: StudyTable, judge: RuleJudge | ModelJudge) -> list[str]:
@@ -244,7 +239,10 @@ class _JudgeWork:
         return len(self.seen)
 
     def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
-        """Write each study's errors as a line; return its scores, and errors by category."""
+        """Write each study's errors as a line; return its scores, and errors by category.
+
+        Raises: InvalidTable where no row could be judged.
+        """
         totals = []
         with path.open("w", encoding="utf-8", newline="") as lines:
             for row, case, judged in self._judged(table, on_progress):
@@ -261,6 +259,8 @@ class _JudgeWork:
                     {name: record[name] for name in ("study_id", *scores)} | judged.totals
                 )
                 self.severities.update((error.category, error.severity) for error in judged.errors)
+        if not totals:
+            raise InvalidTable(f"{table.path}: no row could be judged")
         return frame(totals)
 
     def _hear(
@@ -315,6 +315,32 @@ class _JudgeWork:
         except (InvalidReport, InvalidStudy) as error:
             return str(error)
         return JudgeCase(chosen.candidate or "", chosen.reference or "", patient)
+
+
+def _content(
+    work: _JudgeWork,
+    table: StudyTable,
+    totals: "pandas.DataFrame",
+    signatures: Mapping[str, str],
+    prices: TokenPrices | None,
+) -> Content:
+    """Return the summary of all judged rows."""
+    frames, tables = _summary(totals, work.severities)
+    if work.seen is not None:
+        frames["image"] = _sides(work.sides)
+        tables.append(text_table("Errors: the image sides with", frames["image"]))
+    if isinstance(work.judge, ModelJudge):
+        frames["answers"], shown = _answers(work.answers, prices)
+        tables.append(shown)
+    return Content(
+        frames,
+        tables,
+        {TOTALS: totals},
+        work.failures,
+        signatures,
+        _language_notes(table, work.judge),
+        facts={"table": str(table.path.resolve()), "reports": len(totals)},
+    )
 
 
 def _summary(
