@@ -19,7 +19,7 @@ from vlscore.data import (
 )
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.embedded_table import embed_table
+from vlscore.evaluation.claim_table import embed_images_of
 from vlscore.findings import language_notes
 from vlscore.metrics import (
     CANDIDATE,
@@ -230,10 +230,8 @@ class _JudgeWork:
         Raises: InvalidSetting for evidence of another encoder; InvalidTable without any image.
         """
         found = read_evidence(evidence, str(embedder.signature))
-        images = embed_table(
-            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
-        )
-        said = findings_seen(found, images.vectors["image"].double().numpy())
+        images = embed_images_of(table, embedder, workers, on_progress)
+        said = findings_seen(found, images.vectors)
         self.seen = {each.row: one for each, one in zip(images.studies, said, strict=True)}
         self.seen |= {each.row: each.reason for each in images.failed}
         return len(self.seen)
