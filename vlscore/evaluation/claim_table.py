@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from vlscore.claims import (
 )
 from vlscore.core import (
     OnProgress,
+    Signature,
     __version__,
     file_digest,
     frame,
@@ -120,15 +121,7 @@ def claims(
     if (fit is None) is (evidence is None):
         raise InvalidSetting("give a table to fit on (--fit), or evidence that was fitted earlier")
     settings, embedder = settings or EvidenceSettings(), embedder or StudyEmbedder()
-    has_candidate = (columns or ColumnNames()).candidate in columns_of(studies)
-    roles = {"image", "candidate"} if has_candidate else {"image", "reference"}
-    table = open_studies(
-        studies,
-        needs=roles,
-        wants={"reference"} if has_candidate else (),
-        columns=columns,
-        image_root=image_root,
-    )
+    table = _opened(studies, columns, image_root)
     embedder = embedder.for_table(table)
     key = {
         "command": "claims",
@@ -145,18 +138,7 @@ def claims(
         },
         "labels": [file_digest(Path(path)) for path in labels],
     }
-
-    rows_read = 0
-
-    def embedded(table: StudyTable) -> ImageTable:
-        """Embed the images of a table; progress counts the rows of all tables."""
-        nonlocal rows_read
-        before = rows_read
-        found = embed_images_of(
-            table, embedder, workers, lambda done, failed: on_progress(before + done, failed)
-        )
-        rows_read += len(found.studies) + len(found.failed)
-        return found
+    embedded = _embedding(embedder, workers, on_progress)
 
     def compute(path: Path) -> Content:
         if evidence is not None:
@@ -169,16 +151,11 @@ def claims(
         began = time.monotonic()
         images = embedded(table)
         seconds = time.monotonic() - began
-        rows = claim_rows(found, images, rate)
-        content = _content(found, rows, images, rate)
-        return Content(
-            content.frames,
-            with_mark(content.tables, [embedder.signature]),
-            {CLAIMS: rows},
-            [*failed, *(Failure(row.row, row.id or "", row.reason) for row in images.failed)],
-            {"claims": embedder.signature},
-            content.notes,
-            {
+        content = _content(found, images, rate, embedder.signature)
+        return replace(
+            content,
+            failures=[*failed, *content.failures],
+            facts={
                 "table": str(table.path.resolve()),
                 "encoder": embedder.encoder.card.to_dict(),
                 "evidence": evidence_digest(path / EVIDENCE),
@@ -189,6 +166,38 @@ def claims(
 
     notes = (*table.notes, *embedder.notes, *training_notes(embedder, table.sha256))
     return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+
+
+def _opened(
+    path: str | Path, columns: ColumnNames | None, image_root: str | Path | None
+) -> StudyTable:
+    """Open the studies; only a table without candidates must have references."""
+    has_candidate = (columns or ColumnNames()).candidate in columns_of(path)
+    return open_studies(
+        path,
+        needs={"image", "candidate"} if has_candidate else {"image", "reference"},
+        wants={"reference"} if has_candidate else (),
+        columns=columns,
+        image_root=image_root,
+    )
+
+
+def _embedding(
+    embedder: StudyEmbedder, workers: int, on_progress: OnProgress
+) -> Callable[[StudyTable], ImageTable]:
+    """Return a function that embeds the images of a table; progress counts rows of all tables."""
+    rows_read = 0
+
+    def embedded(table: StudyTable) -> ImageTable:
+        nonlocal rows_read
+        before = rows_read
+        found = embed_images_of(
+            table, embedder, workers, lambda done, failed: on_progress(before + done, failed)
+        )
+        rows_read += len(found.studies) + len(found.failed)
+        return found
+
+    return embedded
 
 
 def claim_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pandas.DataFrame":
@@ -331,12 +340,10 @@ def directions_of(embedder: StudyEmbedder, findings: Sequence[str]) -> dict[str,
 
 
 def _content(
-    evidence: ImageEvidence,
-    rows: "pandas.DataFrame",
-    images: ImageTable,
-    rate: float,
+    evidence: ImageEvidence, images: ImageTable, rate: float, signature: Signature
 ) -> Content:
-    """Return the tables of verdicts, and of findings, and notes."""
+    """Return the verdicts on all claims, their tables, and the rows that fail."""
+    rows = claim_rows(evidence, images, rate)
     findings = [_finding_row(evidence, name, rows) for name in _in_order(evidence, rows)]
     shown = [row for row in findings if row["claims"]]
     counts = Counter(zip(rows["report"], rows["verdict"], strict=True))
@@ -358,7 +365,14 @@ def _content(
         "to be wrong, for each finding: on images like those that calibrated, with labels like "
         "theirs. It is no promise for another hospital or machine (docs/claims.md)"
     ]
-    return Content(frames, tables, notes=notes)
+    return Content(
+        frames,
+        with_mark(tables, [signature]),
+        {CLAIMS: rows},
+        [Failure(row.row, row.id or "", row.reason) for row in images.failed],
+        {"claims": signature},
+        notes,
+    )
 
 
 def _in_order(evidence: ImageEvidence, rows: "pandas.DataFrame") -> list[str]:
