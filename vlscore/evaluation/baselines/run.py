@@ -1,7 +1,7 @@
 """Candidates of a baseline for a table of studies."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,50 +105,22 @@ def baseline(
     }
 
     def compute(folder: Path) -> Content:
-        report, before = on_progress or no_progress, 0
-        notes: list[str] = []
-        learnt, ids = TrainingReports([]), set[str]()
-        if trained is not None:
-            learnt, ids, before, notes = _training_reports(
-                trained, policy, embedder, workers, report
-            )
+        report = on_progress or no_progress
+        learnt, ids, before, notes = _training_reports(trained, policy, embedder, workers, report)
         notes += chosen.fit(learnt, embedder)
 
         def on_rows(done: int, failed: int) -> None:
             report(before + done, failed)
 
         rows, cases, failures = _cases(table, needs, policy, embedder, workers, on_rows)
-        found: list[tuple[Study, str]] = []
-        for start in range(0, len(cases), _AT_ONCE):
-            some = cases[start : start + _AT_ONCE]
-            for case, text in zip(some, chosen.candidates(some), strict=True):
-                if isinstance(text, InvalidStudy):
-                    failures.append(Failure(case.position + 1, case.id, str(text)))
-                else:
-                    found.append((rows[case.position + 1], text))
-            on_rows(start + len(some), len(failures))
+        found = _candidates(chosen, cases, rows, failures, on_rows)
         failures.sort(key=lambda failure: int(failure.row or 0))
         if not found:
-            reason = "it has no rows"
-            if failures:
-                reason = f"row {failures[0].row}: {failures[0].reason}"
-            raise InvalidTable(f"{table.path}: no row has a candidate; {reason}")
+            raise _none_written(table, failures)
         records = (json_line(_record(study, text, str(signature))) for study, text in found)
         (folder / CANDIDATES).write_text("".join(records), encoding="utf-8", newline="")
-        if shared := sum(case.id in ids for case in cases):
-            notes.append(
-                f"{shared} studies have an id that the training table has as well: their own "
-                "report may be among the training reports"
-            )
-        facts = _facts(Counter(text for _, text in found))
-        return Content(
-            {"facts": frame([facts])},
-            with_mark([_facts_table(facts)], [signature]),
-            failures=failures,
-            signatures={chosen.name: signature},
-            notes=notes,
-            facts={"table": str(table.path.resolve())},
-        )
+        notes += _shared_note(cases, ids)
+        return _content(chosen, table, [text for _, text in found], failures, notes, signature)
 
     notes = table.notes if embedder is None else (*table.notes, *embedder.notes)
     return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
@@ -202,13 +174,15 @@ def _signature(
 
 
 def _training_reports(
-    table: StudyTable | ReportTable,
+    table: StudyTable | ReportTable | None,
     policy: TextPolicy,
     embedder: StudyEmbedder | None,
     workers: int,
     on_progress: OnProgress,
 ) -> tuple[TrainingReports, set[str], int, list[str]]:
     """Read what a baseline learns from; return it, its ids, the number of rows, and notes."""
+    if table is None:
+        return TrainingReports([]), set(), 0, []
     images = None
     if isinstance(table, StudyTable):
         assert embedder is not None
@@ -270,6 +244,67 @@ def _cases(
                 continue
         cases.append(Case(row.row - 1, row.id, reference, images.get(row.row)))
     return {row.row: row for row in rows if isinstance(row, Study)}, cases, failures
+
+
+def _candidates(
+    chosen: Baseline,
+    cases: Sequence[Case],
+    studies: Mapping[int, Study],
+    failures: list[Failure],
+    on_progress: OnProgress,
+) -> list[tuple[Study, str]]:
+    """Return the studies that have a candidate, with it; the others are added to `failures`.
+
+    Args: studies: by the numbers of their rows.
+    """
+    found: list[tuple[Study, str]] = []
+    for start in range(0, len(cases), _AT_ONCE):
+        some = cases[start : start + _AT_ONCE]
+        for case, text in zip(some, chosen.candidates(some), strict=True):
+            if isinstance(text, InvalidStudy):
+                failures.append(Failure(case.position + 1, case.id, str(text)))
+            else:
+                found.append((studies[case.position + 1], text))
+        on_progress(start + len(some), len(failures))
+    return found
+
+
+def _content(
+    chosen: Baseline,
+    table: StudyTable,
+    candidates: Sequence[str],
+    failures: Sequence[Failure],
+    notes: Sequence[str],
+    signature: Signature,
+) -> Content:
+    """Return the facts of the candidates, with the rows that fail."""
+    facts = _facts(Counter(candidates))
+    return Content(
+        {"facts": frame([facts])},
+        with_mark([_facts_table(facts)], [signature]),
+        failures=failures,
+        signatures={chosen.name: signature},
+        notes=notes,
+        facts={"table": str(table.path.resolve())},
+    )
+
+
+def _none_written(table: StudyTable, failures: Sequence[Failure]) -> InvalidTable:
+    """Return the error for a table of which no row has a candidate."""
+    reason = "it has no rows"
+    if failures:
+        reason = f"row {failures[0].row}: {failures[0].reason}"
+    return InvalidTable(f"{table.path}: no row has a candidate; {reason}")
+
+
+def _shared_note(cases: Sequence[Case], ids: Collection[str]) -> list[str]:
+    """Return a note on studies whose ids are among those of the training table."""
+    if not (shared := sum(case.id in ids for case in cases)):
+        return []
+    return [
+        f"{shared} studies have an id that the training table has as well: their own report may "
+        "be among the training reports"
+    ]
 
 
 def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
