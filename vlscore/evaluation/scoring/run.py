@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import OnProgress, finished_run, frame, key_difference, no_progress
-from vlscore.data import ColumnNames, Study, StudyTable, headings_note, open_studies
+from vlscore.data import BadRow, ColumnNames, Study, StudyTable, headings_note, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
 from vlscore.evaluation.scoring.scored_rows import (
@@ -93,7 +93,7 @@ def evaluate(
     """
     studies = _opened(table, scorer, image_root, columns)
     scorer = (scorer if scorer is not None else Scorer()).for_table(studies)
-    number, count = part_of(part)
+    share = part_of(part)
     if format not in FORMATS:
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
     if part is not None:
@@ -105,17 +105,8 @@ def evaluate(
     items = [item_of(row, scorer) for row in rows]
     if scorer.needs_fit:
         scorer = scorer.fit(item for item in items if isinstance(item, Item))
-    key = {
-        "command": "evaluate",
-        "table_sha256": studies.sha256,
-        "columns": studies.columns.to_dict(),
-        "image_root": str(studies.root.resolve()) if studies.root != studies.path.parent else None,
-        "format": format,
-        "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
-        "own_columns": own_columns if names else None,
-        "part": part,
-    }
-    needs_images, embedder = scorer.needs.images, scorer.embedder
+    key = _key(studies, scorer, format, own_columns if names else None, part)
+    needs_images = scorer.needs.images
 
     def compute(path: Path) -> Content:
         began, work = time.monotonic(), scorer.work
@@ -126,10 +117,10 @@ def evaluate(
             on_progress=on_progress,
             keep_going=keep_going,
             names=lambda k: f"row {rows[k].row}" + (f" ({rows[k].id})" if rows[k].id else ""),
-            part=(number, count),
+            part=share,
             engine=engine,
         )
-        mine = sorted(k for batch in rows_of_part(items, scorer, (number, count)) for k in batch)
+        mine = sorted(k for batch in rows_of_part(items, scorer, share) for k in batch)
         seen = [rows[k] for k in mine]
         scored = scored_rows(rows, values, own, mine)
         files = scored.files(format)
@@ -137,31 +128,13 @@ def evaluate(
             paths = (path for row in seen if isinstance(row, Study) for path in row.images)
             files[IMAGES] = images_frame(paths)
         facts = {
-            "table": str(studies.path.resolve()),
-            "image_root": str(studies.root.resolve()),
-            "language": scorer.language_notes(
-                {
-                    f"{role}s": [getattr(row, role) for row in rows if isinstance(row, Study)]
-                    for role in ("reference", "candidate")
-                }
-            ),
-            "encoder": None if embedder is None else embedder.encoder.card.to_dict(),
-            **(
-                {}
-                if embedder is None
-                else {"device": str(embedder.encoder.device), "batch_size": embedder.batch_size}
-            ),
+            **_facts(studies, scorer, rows),
             "work": {name: n - work[name] for name, n in scorer.work.items()} or None,
             "seconds": round(time.monotonic() - began, 3),
         }
         return _content(scored, counts_of(seen, scored, scorer), own_columns, files, facts)
 
-    notes = (*studies.notes, *scorer.notes)
-    if embedder is not None:
-        # Imports torch, which metrics of texts do without.
-        from vlscore.embedding import training_notes
-
-        notes = (*notes, *training_notes(embedder, studies.sha256))
+    notes = _notes(studies, scorer)
     result = Result.make(out, key, compute, overwrite=overwrite, notes=notes)
     if result.unchanged and needs_images:
         require_same_images(result.folder)
@@ -240,6 +213,57 @@ def join_parts(
         return _content(joined, counts.to_dict("records"), own, files, facts)
 
     return Result.make(out, key, compute, overwrite=overwrite)
+
+
+def _key(
+    studies: StudyTable,
+    scorer: Scorer,
+    format: str,
+    own_columns: Mapping[str, Any] | None,
+    part: str | None,
+) -> dict[str, Any]:
+    """Return what the results depend on."""
+    return {
+        "command": "evaluate",
+        "table_sha256": studies.sha256,
+        "columns": studies.columns.to_dict(),
+        "image_root": str(studies.root.resolve()) if studies.root != studies.path.parent else None,
+        "format": format,
+        "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
+        "own_columns": own_columns,
+        "part": part,
+    }
+
+
+def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | BadRow]) -> dict[str, Any]:
+    """Return the entries of run.json on the table, the language of its reports and the encoder."""
+    reports = {
+        f"{role}s": [getattr(row, role) for row in rows if isinstance(row, Study)]
+        for role in ("reference", "candidate")
+    }
+    facts = {
+        "table": str(studies.path.resolve()),
+        "image_root": str(studies.root.resolve()),
+        "language": scorer.language_notes(reports),
+    }
+    if (embedder := scorer.embedder) is None:
+        return {**facts, "encoder": None}
+    return {
+        **facts,
+        "encoder": embedder.encoder.card.to_dict(),
+        "device": str(embedder.encoder.device),
+        "batch_size": embedder.batch_size,
+    }
+
+
+def _notes(studies: StudyTable, scorer: Scorer) -> tuple[str, ...]:
+    """Return what a user should know of the table and the encoder."""
+    if scorer.embedder is None:
+        return (*studies.notes, *scorer.notes)
+    # Imports torch, which metrics of texts do without.
+    from vlscore.embedding import training_notes
+
+    return (*studies.notes, *scorer.notes, *training_notes(scorer.embedder, studies.sha256))
 
 
 def part_of(part: str | None) -> tuple[int, int]:
