@@ -20,4 +20,5 @@ from .verdicts import CONTRADICTED as CONTRADICTED
 from .verdicts import SUPPORTED as SUPPORTED
 from .verdicts import VERDICTS as VERDICTS
 from .verdicts import ClaimOfImage as ClaimOfImage
+from .verdicts import claims_of_reports as claims_of_reports
 from .verdicts import verdicts_of as verdicts_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vlscore.claims.claim import Claim
+from vlscore.claims.claim import Claim, claims_of
 from vlscore.claims.conformal import decided
 from vlscore.claims.evidence import ImageEvidence
 from vlscore.claims.probes import Values
@@ -28,6 +28,17 @@ class ClaimOfImage(NamedTuple):
     image: int
     report: str
     claim: Claim
+
+
+def claims_of_reports(
+    image: int, candidate: str | None, reference: str | None
+) -> list[ClaimOfImage]:
+    """Return the claims of both reports of a study about its image; None makes no claim."""
+    return [
+        ClaimOfImage(image, role, claim)
+        for role, text in (("candidate", candidate), ("reference", reference))
+        for claim in claims_of(text or "")
+    ]
 
 
 def verdicts_of(

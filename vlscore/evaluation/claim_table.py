@@ -15,10 +15,9 @@ from vlscore.claims import (
     NIH_LABELS,
     VERDICTS,
     Cases,
-    ClaimOfImage,
     ImageEvidence,
     check_rate,
-    claims_of,
+    claims_of_reports,
     evidence_digest,
     finding_of_label,
     fit_evidence,
@@ -203,11 +202,9 @@ def _embedding(
 def claim_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pandas.DataFrame":
     """Return the verdict on each claim of candidates and references, with the studies' ids."""
     found = [
-        ClaimOfImage(number, role, claim)
+        claim
         for number, study in enumerate(images.studies)
-        for role, text in (("candidate", study.candidate), ("reference", study.reference))
-        if text
-        for claim in claims_of(text)
+        for claim in claims_of_reports(number, study.candidate, study.reference)
     ]
     rows = verdicts_of(evidence, images.vectors, found, rate=rate, has_prior=images.has_prior)
     ids = [images.studies[number].id for number in rows.pop("image")]

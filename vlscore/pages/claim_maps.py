@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.claims import ClaimOfImage, ImageEvidence, claims_of, verdicts_of
+from vlscore.claims import ImageEvidence, claims_of_reports, verdicts_of
 from vlscore.data import Radiograph, as_radiograph
 from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.metrics import Scorer
@@ -39,11 +39,7 @@ def claims_of_study(
     evidence, vector = _evidence_of(scorer), _vector(scorer, images)
     if evidence is None or vector is None:
         return []
-    claims = [
-        ClaimOfImage(0, role, claim)
-        for role, text in (("candidate", candidate), ("reference", reference))
-        for claim in claims_of(text)
-    ]
+    claims = claims_of_reports(0, candidate, reference)
     level = float(scorer.metrics[0].settings["level"] or 0)
     rows = verdicts_of(evidence, vector[None], claims, rate=level).drop(columns="image")
     found: list[dict[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")
