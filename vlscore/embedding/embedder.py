@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from vlscore.core import Cache, Signature, __version__, libraries, open_cache, warn_caller
-from vlscore.data import ImagePolicy, Provenance, Radiograph, StudyTable, stored_view
+from vlscore.data import ImagePolicy, Provenance, Radiograph, Study, StudyTable, stored_view
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine, Tower, digest_of
 from vlscore.embedding.views import WITH_PRIOR, check_view_policy, choose_views, view_notes
@@ -64,6 +64,11 @@ class StudyViews:
     guessed: bool = False
     error: VLScoreError | None = None
     vector: Tensor | None = None
+
+    @classmethod
+    def of(cls, study: Study) -> Self:
+        """Return the images of a study of a table, none of them decoded."""
+        return cls(study.images, study.views, study.prior)
 
 
 class StudyEmbedder(EmbeddingEngine):

@@ -62,9 +62,8 @@ def embed_table(
             used = [study for row in batch if (study := _selected(row, policy, failed))]
             found = {}
             if "image" in parts:
-                views = [StudyViews(each.images, each.views, each.prior) for each in used]
                 found["image"] = embedder.embed_studies(
-                    [embedder.begin(each, decoder) for each in views]
+                    [embedder.begin(StudyViews.of(each), decoder) for each in used]
                 )
             for role in ("reference", "candidate"):
                 if role in parts:

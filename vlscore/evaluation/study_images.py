@@ -24,7 +24,7 @@ def shown_of(rows: Mapping[str, Study]) -> Shown:
         from vlscore.embedding import StudyViews  # loads torch
 
         row = rows.get(study)
-        return None if row is None else StudyViews(row.images, row.views, row.prior)
+        return None if row is None else StudyViews.of(row)
 
     return shown
 

@@ -86,7 +86,7 @@ def _begun(
         row = replace(row, reference=None, parts=None)
     if decoder is None or embedder is None or not row.images:
         return row, None
-    return row, embedder.begin(StudyViews(row.images, row.views, row.prior), decoder)
+    return row, embedder.begin(StudyViews.of(row), decoder)
 
 
 def _embedded(

@@ -173,7 +173,7 @@ def _item(inputs: Inputs, row: int, candidate: str) -> Item:
 
     found = inputs.systems.images.get(study.id)
     if isinstance(found, Study):
-        item.shown = StudyViews(found.images, found.views, found.prior)
+        item.shown = StudyViews.of(found)
     else:
         reason = f"study {study.id}: no image is given for it" if found is None else found.reason
         item.shown = StudyViews((), error=InvalidStudy(reason))

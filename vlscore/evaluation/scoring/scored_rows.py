@@ -152,9 +152,7 @@ def item_of(row: Study | BadRow, scorer: Scorer) -> Row:
 
     from vlscore.embedding import StudyViews  # loads torch
 
-    return Item(
-        row.candidate or "", row.reference, StudyViews(row.images, row.views, row.prior), row.parts
-    )
+    return Item(row.candidate or "", row.reference, StudyViews.of(row), row.parts)
 
 
 def counts_of(
