@@ -5,7 +5,6 @@
 `loaded_once` leaves a model in memory until one of its files changes.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache, wraps
@@ -13,7 +12,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
-from vlscore.core import Cache, LRUCache, __version__, file_digest, libraries
+from vlscore.core import Cache, LRUCache, __version__, file_digest, libraries, text_digest
 
 # A report, or the texts of a pair.
 Content = str | tuple[str, ...]
@@ -181,4 +180,4 @@ def content_digest(
     if files is None:
         files = [f for f in sorted(path.rglob("*")) if f.is_file() and f.name not in beside]
     lines = [f"{file.relative_to(path)} {file_digest(file)}" for file in files]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest("\n".join(lines)).hex()

@@ -5,7 +5,6 @@ before anything is computed, and passes the same rows to every metric. `compute`
 for reports that are in memory.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Cache, Signature, __version__
+from vlscore.core import Cache, Signature, __version__, text_digest
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.arguments import Needs
 from vlscore.metrics.batch import (
@@ -108,8 +107,7 @@ class Plan:
                 if not isinstance(text, str):
                     kind = type(text).__name__
                     raise InvalidReport(f"references[{position}] must be a text, not a {kind}")
-                own = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-                total += int.from_bytes(own[:8], "big")
+                total += int.from_bytes(text_digest(text)[:8], "big")
             seen += len(part)
             for metric, state in states.items():
                 states[metric] = metric.fit(part, state)

@@ -10,7 +10,6 @@
 `split_token_ids` divides token ids into one row a sentence.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from vlscore.core import text_digest
 from vlscore.data import split_sentences
 from vlscore.encoders.base import Tokens
 from vlscore.errors import IncompatibleCheckpoint
@@ -74,8 +74,7 @@ class WordTokenizer:
         known = self._ids.get(token)
         if known is not None:
             return known
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        return UNKNOWN + 1 + digest[0]
+        return UNKNOWN + 1 + text_digest(token)[0]
 
     def __call__(self, reports: Sequence[str]) -> Tokens:
         sequences = [self.ids_of(report) for report in reports]
@@ -130,8 +129,7 @@ class FindingTokenizer(WordTokenizer):
     @property
     def digest(self) -> str:
         """Return the hexadecimal sha256 of the vocabulary and of the extraction's name."""
-        content = "\n".join((extraction_name(), *self.words))
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+        return text_digest("\n".join((extraction_name(), *self.words))).hex()
 
     def ids_of(self, report: str) -> list[int]:
         """Return token ids; a report without words has one sentence end."""
