@@ -135,20 +135,17 @@ def find_metric(name: str | Metric) -> Metric:
     return METRICS.find(written)(**parameters)
 
 
-def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -> Metric:
+def metric_from_file(name: str, source: str | Path) -> Metric:
     """Return the metric that a file, or a column header of a table, names.
 
-    Args:
-        source: the file, for the message.
-        option: the command-line option that names a user's own metric, for the message.
-
+    Args: source: the file, for the message.
     Raises: UnknownName for a name that is not registered, and for a parameter that may name a
         hub's repository; InvalidSetting for a wrong parameter.
     """
     from vlscore.encoders import path_from_file  # loads torch
 
     written, parameters = split_call(name)
-    registered_name(METRICS, written, source, option)
+    registered_name(METRICS, written, source, "--metrics")
     for value in parameters.values():
         path_from_file(value, source)
     return find_metric(name)

@@ -26,7 +26,6 @@ from vlscore.stats import Result, TextTable, interval, interval_in, p_value
 
 # Columns of scores that say nothing of quality by themselves.
 _GEOMETRY = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
-_BOUNDS = ("", ".low", ".high")
 # Rows of differences at the top of a comparison's page.
 _MOST_ANSWERS = 20
 _FLAGS = ("candidate_truncated", "reference_truncated", "view_guessed")
@@ -281,7 +280,7 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     )
     for rating in dict.fromkeys(row["rating"] for row in frames["agreements"]):
         rows = [
-            (row.get("metric", "raters among themselves"), *(row[f"{n}{x}"] for x in _BOUNDS))
+            (row.get("metric", "raters among themselves"), *bounds_of(row, n))
             for name, n in (("agreements", "tau_b"), ("ceilings", "between"))
             for row in frames[name]
             if row["rating"] == rating
@@ -301,8 +300,11 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     texts: dict[tuple[str, str], tuple[str, str]] = {}
 
     def read() -> dict[Any, Study]:
-        files = run.record["files"]
-        pairs = read_ratings(options.table or _common(files))
+        path = options.table
+        if path is None:
+            files = run.record["files"]
+            path = files[0] if len(files) == 1 else Path(files[0]).parent
+        pairs = read_ratings(path)
         if pairs.sha256 != run.key["pairs_sha256"] or not (pairs.references and pairs.texts):
             raise VLScoreError("the run used ratings that the default settings do not read")
         for s, c, reference, text in zip(
@@ -316,10 +318,6 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
         keys = zip(values["study_id"], values["candidate_id"], strict=True)
         view.cases.cases = [[judged_block(*texts[k])] if k in texts else [] for k in keys]
     return [None] * len(ids)
-
-
-def _common(files: Sequence[str]) -> str:
-    return files[0] if len(files) == 1 else str(Path(files[0]).parent)
 
 
 def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:

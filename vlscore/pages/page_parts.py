@@ -343,13 +343,13 @@ def _images_of(images: Iterable[Any]) -> tuple[list[str], int]:
     return found, failed
 
 
-def image_url(pixels: NDArray[np.float32], side: int = SIDE) -> str:
+def image_url(pixels: NDArray[np.float32]) -> str:
     """Return an image, float (height, width) in [0, 1], as a data URL of a shrunk WebP file."""
     from PIL import Image
 
     levels = np.clip(np.rint(pixels * 255), 0, 255).astype(np.uint8)
     picture = Image.fromarray(levels)
-    picture.thumbnail((side, side), Image.Resampling.LANCZOS)
+    picture.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
     written = io.BytesIO()
     picture.save(written, "WEBP", quality=_QUALITY, method=4)
     return "data:image/webp;base64," + base64.b64encode(written.getvalue()).decode("ascii")
