@@ -268,6 +268,20 @@ class TextPolicy:
             )
         return cls(**sections)
 
+    @classmethod
+    def parse(cls, signature: str) -> "TextPolicy":
+        """Return the policy of a text that `signature` returned.
+
+        Raises: InvalidSetting if no section has such a name.
+
+        >>> TextPolicy.parse("ref=findings,cand=all").section_of("reference")
+        'findings'
+        """
+        named = dict(each.split("=", 1) for each in signature.split(",") if "=" in each)
+        if not named:
+            return cls(signature)
+        return cls(candidate_section=named.get("cand"), reference_section=named.get("ref"))
+
     def section_of(self, role: Role | None) -> str:
         """Return the section of references, of candidates, or of reports that are neither."""
         if role is None:

@@ -17,7 +17,7 @@ def text_policy_of(run: Result, signatures: Iterable[str]) -> TextPolicy:
     """Return which section of the reports was scored."""
     for signature in signatures:
         if (section := Signature.parse(signature).get("txt")) is not None:
-            return _policy(section)
+            return TextPolicy.parse(section)
     written = dict(_SECTIONS.findall(str(run.key.get("text_policy"))))
     return TextPolicy(**written) if written else TextPolicy()
 
@@ -93,11 +93,3 @@ def studies_by_row(table: StudyTable, policy: TextPolicy) -> dict[int, Study]:
         except VLScoreError:
             found[row.row] = row
     return found
-
-
-def _policy(section: str) -> TextPolicy:
-    """Return the policy of a signature's text, such as "findings" or "ref=findings,cand=all"."""
-    parts = dict(part.split("=", 1) for part in section.split(",") if "=" in part)
-    if not parts:
-        return TextPolicy(section)
-    return TextPolicy(reference_section=parts.get("ref"), candidate_section=parts.get("cand"))

@@ -125,6 +125,15 @@ def test_references_and_candidates_may_have_sections_of_their_own():
     assert same.signature() == "auto"
 
 
+@pytest.mark.parametrize("reference", SECTIONS)
+@pytest.mark.parametrize("candidate", SECTIONS)
+def test_the_text_of_a_policy_is_read_again(reference, candidate):
+    policy = TextPolicy(reference_section=reference, candidate_section=candidate)
+    read = TextPolicy.parse(policy.signature())
+    assert read.section_of("reference") == reference
+    assert read.section_of("candidate") == candidate
+
+
 def test_an_empty_candidate_is_an_answer_under_every_policy_and_an_empty_reference_is_not():
     for section in SECTIONS:
         assert select(" ", TextPolicy(section), role="candidate") == " "
