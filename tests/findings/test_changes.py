@@ -29,6 +29,16 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The heart is enlarged, slightly less than before.", [("cardiomegaly", "improved")]),
         ("Reduction in the effusion since 5 April.", [("pleural_effusion", "improved")]),
         ("Lung volumes are lower than on the prior study.", [("hypoinflation", "worse")]),
+        # An examination whose date is masked; two sizes, in one unit or two.
+        ("Subcutaneous gas, slightly less than on ___.", [("subcutaneous_emphysema", "improved")]),
+        ("Effusion, larger than on the study of ___.", [("pleural_effusion", "worse")]),
+        ("Nodule of 9 mm, previously 1.2 cm.", [("nodule", "improved")]),
+        ("Nodule, 4 mm then, 0.9 cm now.", [("nodule", "worse")]),
+        ("Nodular opacities in the lung bases are decreased.", [("nodular_opacity", "improved")]),
+        (
+            "The cardiac silhouette is enlarged with some decrease in the degree of edema.",
+            [("edema", "improved")],
+        ),
         # Verbs in the perfect tense.
         ("A right effusion has appeared.", [("pleural_effusion", "new")]),
         ("The atelectasis has not progressed.", [("atelectasis", "unchanged")]),
@@ -126,7 +136,15 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The nodule was not present on the study of 2019.", [("nodule", "new")]),
         ("Edema has given way to clear lungs.", [("edema", "resolved")]),
         ("The chest tube has been pulled.", [("tube", "resolved")]),
+        # A device that has moved, or has taken the place of another.
         ("The ET tube has been pulled back.", []),
+        ("The catheter has been withdrawn slightly.", []),
+        ("The Swan-Ganz catheter has gone out to the left lower lobe.", []),
+        ("The right drain is out and the lung is clear.", [("tube", "resolved")]),
+        (
+            "Extubation and removal of the central line.",
+            [("tube", "resolved"), ("catheter", "resolved")],
+        ),
         ("The ET tube has been withdrawn 2 cm.", []),
         # States that look like changes.
         ("Increased interstitial markings.", []),

@@ -401,7 +401,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
 
 
 #: Raised by one where the rules (not only the lexicons) read the same words otherwise.
-_RULES = 6
+_RULES = 7
 
 
 @cache

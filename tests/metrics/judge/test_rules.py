@@ -34,6 +34,26 @@ def severity(candidate, reference, patient=None):
             ("wrong_location", "endotracheal tube"),
         ),
         (
+            "Tip of the endotracheal tube 1 cm from the carina.",
+            "Endotracheal tube 4.5 cm above the carina.",
+            ("wrong_location", "endotracheal tube"),
+        ),
+        (
+            "Small effusion has increased.",
+            "Small effusion has increased to large.",
+            ("wrong_severity", "pleural effusion"),
+        ),
+        (
+            "Fracture of an upper thoracic vertebra.",
+            "Fracture of a lower thoracic vertebra.",
+            ("wrong_location", "fracture"),
+        ),
+        (
+            "Tortuous aorta.",
+            "Tortuous and calcified aorta.",
+            ("omitted_finding", "atherosclerosis"),
+        ),
+        (
             "Left lower lobe consolidation.",
             "Left upper lobe consolidation.",
             ("wrong_location", "consolidation"),
@@ -165,6 +185,22 @@ def test_each_category_is_named(candidate, reference, expected):
             "Bilateral hilar lymphadenopathy. Appearances are typical of sarcoidosis.",
         ),
         ("ET tube sits high, should be advanced.", "ETT tip high; advancement advised."),
+        ("Chest tube in good position without kinking.", "Chest tube in good position."),
+        (
+            "Tracheostomy. Left PICC.",
+            "Tracheostomy and left PICC, the latter in the axillary vein.",
+        ),
+        # "Residual" says that a finding is there, and may have become less.
+        (
+            "Improved aeration of the left base with residual atelectasis.",
+            "Left basilar atelectasis has improved.",
+        ),
+        # One of two findings that share a change is enough.
+        (
+            "Effusion and atelectasis have increased.",
+            "Increased effusion. Atelectasis.",
+        ),
+        ("The left opacity has resolved.", "The left pneumonia has resolved."),
     ],
 )
 def test_the_same_in_other_words_is_no_error(candidate, reference):
