@@ -33,6 +33,7 @@ from vlscore.metrics.judge.severities import (
     Severity,
     extent_severity,
     milder,
+    number_conflict,
     place_severity,
     severity_of,
 )
@@ -192,14 +193,13 @@ class _ReportComparison:
             yield self._place(pair, severity, conflict)
         else:
             yield from self._position(pair)
-        if (
-            pair.naming is not Naming.COARSER
-            and not self._tables.concepts[reference.concept].device
-        ):
-            worst = max(severity.level, self._severity(candidate).level)
+        worst = max(severity.level, self._severity(candidate).level)
+        if self._tables.concepts[reference.concept].device:
+            extent = 1 if number_conflict(candidate, reference) else None
+        else:
             extent = extent_severity(candidate, reference, worst)
-            if extent is not None:
-                yield self._extent(pair, extent)
+        if extent is not None and pair.naming is not Naming.COARSER:
+            yield self._extent(pair, extent)
         yield from self._comparison(pair)
 
     def _is_on_both(self, pair: StatementPair) -> bool:

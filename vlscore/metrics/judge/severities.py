@@ -13,8 +13,9 @@ _DENSITIES = frozenset(("faint", "dense"))
 _MILD, _SEVERE = 2, 6
 #: Ranks apart: "minimal" and "mild" by one, "mild" and "severe" by four.
 _SAME_GRADE, _FAR_GRADE = 1, 4
-#: Rank of "single" among the words of number, and of "old" among those of age.
-_LEAST = 1
+#: Rank of "single" among the words of number, and of "old" among those of age; ranks from "few" to
+#: "innumerable".
+_LEAST, _FAR_NUMBER = 1, 3
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 
@@ -83,9 +84,8 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
         if ratio <= _OTHER_SIZE:
             return 1
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
-    for one, other in ((candidate.number, reference.number), (candidate.age, reference.age)):
-        if one is not None and other is not None and (one == _LEAST) != (other == _LEAST):
-            return _bounded(worst - 1)
+    if number_conflict(candidate, reference):
+        return _bounded(worst - 1)
     if candidate.rank is None or reference.rank is None:
         return None
     if (candidate.grade in _DENSITIES) != (reference.grade in _DENSITIES):
@@ -94,3 +94,16 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
     if apart <= _SAME_GRADE:
         return None
     return _bounded(worst if apart >= _FAR_GRADE else worst - 1)
+
+
+def number_conflict(candidate: Statement, reference: Statement) -> bool:
+    """Return whether two statements name another number of findings, or another age."""
+    return any(
+        one is not None
+        and other is not None
+        and ((one == _LEAST) != (other == _LEAST) or abs(one - other) >= _FAR_NUMBER)
+        for one, other in (
+            (candidate.number, reference.number),
+            (candidate.age, reference.age),
+        )
+    )
