@@ -39,6 +39,9 @@ def said(report: str) -> list[tuple[str, str]]:
             "The cardiac silhouette is enlarged with some decrease in the degree of edema.",
             [("edema", "improved")],
         ),
+        # History is no examination.
+        ("The heart is enlarged in a patient with prior sternotomy.", []),
+        ("Opacities are less and the left base is clear.", [("opacity", "improved")]),
         # Verbs in the perfect tense.
         ("A right effusion has appeared.", [("pleural_effusion", "new")]),
         ("The atelectasis has not progressed.", [("atelectasis", "unchanged")]),
@@ -141,6 +144,10 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The catheter has been withdrawn slightly.", []),
         ("The Swan-Ganz catheter has gone out to the left lower lobe.", []),
         ("The right drain is out and the lung is clear.", [("tube", "resolved")]),
+        (
+            "Removal of the jugular sheath, mediastinal drains, and left chest tube.",
+            [("catheter", "resolved"), ("tube", "resolved"), ("tube", "resolved")],
+        ),
         (
             "Extubation and removal of the central line.",
             [("tube", "resolved"), ("catheter", "resolved")],

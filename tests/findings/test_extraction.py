@@ -163,6 +163,21 @@ def test_change(report: str, change: TemporalChange | None) -> None:
     assert only(report, "pleural_effusion").change is change
 
 
+def test_a_state_behind_a_comma_or_before_with_is_of_the_subject_before() -> None:
+    for report in (
+        "Heart size is stable, mildly enlarged.",
+        "Cardiac silhouette mildly enlarged with vascular engorgement.",
+    ):
+        (heart,) = (f for f in extract(report) if f.observation == "cardiomegaly")
+        assert heart.severity == "mild"
+
+
+def test_a_hedge_behind_a_clause_is_of_that_clause() -> None:
+    opacity, aspiration = extract("Opacities have appeared, and aspiration is possible.")
+    assert opacity.is_likely
+    assert not aspiration.is_likely
+
+
 def test_an_increased_heart_has_not_changed() -> None:
     finding = only("The heart size is mildly increased, stable since the prior.", "cardiomegaly")
     assert (finding.severity, finding.change) == ("mild", TemporalChange.UNCHANGED)

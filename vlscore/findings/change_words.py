@@ -3,24 +3,21 @@
 "larger" alone may compare two sides; "larger than on the previous image" compares two examinations.
 """
 
-import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
+from vlscore.findings.earlier_times import STOPS, earlier_times, has_time_before, time_after
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_size_changes
 from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import TemporalChange
 
-_STOPS = frozenset((".", ";", ":"))
 _HAVE = frozenset(("has", "have", "had", "having"))
-_CLAUSE_ENDS = frozenset((*_STOPS, ",", "but", "now"))
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_CLAUSE_ENDS = frozenset((*STOPS, ",", "but", "now"))
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
-#: Tokens between a word of change and the earlier examination after it, or before it.
-_REACH, _REACH_OF_EVENT, _REACH_BACK, _REACH_OF_UNSEEN = 8, 5, 25, 5
+#: Tokens between a word of change and the earlier examination after it.
+_REACH, _REACH_OF_EVENT, _REACH_OF_UNSEEN = 8, 5, 5
 _WISHED, _REACH_OF_DISEASE, _REACH_OF_SIDE = 4, 5, 4
 
 
@@ -79,7 +76,7 @@ def _composed(
 ) -> Iterator[Match]:
     simple = found.get("change", ())
     for word in found.get("unseen", ()):
-        time = _after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
+        time = time_after(tokens, word, earlier, simple, _REACH_OF_UNSEEN)
         if time is not None:
             yield _made(word.first, time.last, TemporalChange.NEW)
     yield from _of_comparatives(tokens, found, earlier, lexicon)
@@ -103,7 +100,7 @@ def _of_comparatives(
             continue
         form = tokens[word.last - 1].form
         adjective = form in grammar["verbs_of_state"]
-        time = _after(tokens, word, earlier, _comparing(found), _REACH)
+        time = time_after(tokens, word, earlier, _comparing(found), _REACH)
         start = _before_degrees(tokens, word.first, lexicon)
         if time is not None and (not adjective or time.first - word.last < _REACH_OF_EVENT):
             yield _made(word.first, time.last, word.entry)
@@ -113,7 +110,7 @@ def _of_comparatives(
             yield _made(start - 1, word.last, word.entry)
         elif (
             _begins_before(tokens, word, grammar["becoming"])
-            or _before(tokens, word, earlier, simple)
+            or has_time_before(tokens, word, earlier, simple)
             or _is_predicate(tokens, word, named, lexicon)
         ):
             yield _made(word.first, word.last, word.entry)
@@ -137,7 +134,7 @@ def _of_events(
             for s in simple
         ):
             continue  # "The tube has been advanced", "has cleared to some degree"
-        time = _after(tokens, word, earlier, _comparing(found), _REACH_OF_EVENT)
+        time = time_after(tokens, word, earlier, _comparing(found), _REACH_OF_EVENT)
         last = word.last if time is None else time.last
         have = _perfect(tokens, word, lexicon)
         if have is not None:
@@ -150,7 +147,7 @@ def _of_events(
         state = tokens[word.first].form in grammar["verbs_of_state"]
         if time is not None or (
             (not state or _is_amount(tokens, word, lexicon))
-            and _before(tokens, word, earlier, simple)
+            and has_time_before(tokens, word, earlier, simple)
         ):
             yield _made(word.first, last, word.entry)
 
@@ -237,80 +234,6 @@ def _made(first: int, last: int, value: str) -> Match:
     return Match(first, last, "change", str(value))
 
 
-def earlier_times(
-    tokens: Sequence[Token], named: Sequence[Match], lexicon: Lexicon
-) -> list[tuple[int, int]]:
-    """Return the token ranges that name an earlier examination or time."""
-    words = lexicon.changes
-    # "No prior study" names none; "not on the prior study" does.
-    denials = words.denials - {"not"}
-    ranges = [
-        (m.first, m.last)
-        for m in named
-        if denials.isdisjoint(t.form for t in tokens[max(0, m.first - 2) : m.first])
-    ]
-    for position in range(1, len(tokens)):
-        first = position - 1
-        if tokens[first].form.isdecimal() and first > 0:
-            first -= 1  # "since 5 April"
-        if tokens[first].form in words.before and (
-            tokens[position].form in words.earlier or _YEAR.fullmatch(tokens[position].form)
-        ):
-            ranges.append((first, position + 1))
-    merged: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if merged and first < merged[-1][1]:
-            first, last = merged[-1][0], max(last, merged.pop()[1])
-        merged.append((first, last))
-    return merged
-
-
-class _Time(NamedTuple):
-    first: int
-    last: int
-
-
-def _after(
-    tokens: Sequence[Token],
-    word: Match,
-    earlier: Sequence[tuple[int, int]],
-    simple: Sequence[Match],
-    reach: int,
-) -> _Time | None:
-    """Return the next earlier time after a word, unless another statement begins before it."""
-    for first, last in earlier:
-        if last <= word.last or first - word.last > reach:
-            continue
-        between = range(word.last, max(first, word.last))
-        if any(tokens[p].form in _STOPS for p in between):
-            return None
-        if any(word.last <= s.first <= first for s in simple):
-            return None
-        return _Time(first, last)
-    return None
-
-
-def _before(
-    tokens: Sequence[Token],
-    word: Match,
-    earlier: Sequence[tuple[int, int]],
-    simple: Sequence[Match],
-) -> bool:
-    """Return whether an earlier time precedes the word: "Since the previous image, ... larger"."""
-    if any(t.form == "than" for t in tokens[word.last : word.last + 2]):
-        return False
-    for first, last in earlier:
-        if last > word.first or word.first - last > _REACH_BACK:
-            continue
-        between = range(last, word.first)
-        if any(tokens[p].form in (".", ";") for p in between):
-            continue
-        # "unchanged since the prior study, the right side is larger": that time belongs to another.
-        if not any(s.first < first and first - s.last <= 3 for s in simple):
-            return True
-    return False
-
-
 def _is_predicate(
     tokens: Sequence[Token], word: Match, named: Sequence[Match], lexicon: Lexicon
 ) -> bool:
@@ -390,7 +313,7 @@ def _now_normal(
             continue
         for normal in found.get("normal", ()):
             between = [tokens[p].form for p in range(last, max(last, normal.first))]
-            if "now" in between and _STOPS.isdisjoint(between):
+            if "now" in between and STOPS.isdisjoint(between):
                 yield _made(first, normal.last, TemporalChange.RESOLVED)
 
 
@@ -409,12 +332,12 @@ def _moves(
     nouns = lexicon.grammar["nouns_of_change"]
     if any(c.first <= noun < c.last and tokens[noun].form in nouns for c in changes):
         return True
-    if tokens[degree.first].form not in lexicon.changes.moving:
+    ends = tokens[degree.first].form, tokens[degree.last - 1].form  # "a little"
+    if lexicon.changes.moving.isdisjoint(ends):
         return False
-    is_adverb = (
-        tokens[degree.last - 1].form.endswith("ly")
-        or tokens[degree.first].form in lexicon.grammar["adverbs_of_degree"]
-    )
+    is_adverb = tokens[degree.last - 1].form.endswith("ly") or not lexicon.grammar[
+        "adverbs_of_degree"
+    ].isdisjoint(ends)
     return any(
         (c.first <= degree.first and degree.last <= c.last)
         or (

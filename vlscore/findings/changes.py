@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.findings.change_words import ENLARGING, earlier_times
+from vlscore.findings.change_words import ENLARGING
+from vlscore.findings.earlier_times import earlier_times
 from vlscore.findings.lexicon import ChangeWords, Lexicon, load_lexicon
 from vlscore.findings.tokens import tokenize
 from vlscore.findings.types import (

@@ -92,6 +92,8 @@ def scopes(
                     p for p in range(trigger.first - 2, least - 1, -1) if tokens[p].form == ","
                 )
                 start = next(commas, least)
+            elif rule.effect in (*_DOUBT, "hypothetical"):
+                start = max(start, _clause_start(tokens, trigger.first))
             result.append(Scope(start, trigger.first, trigger))
     return result
 
@@ -149,6 +151,15 @@ def alternatives(tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> 
         trigger = Match(begin, at + 1, "trigger", _ALTERNATIVE)
         result += [Scope(first, last, trigger), Scope(next_first, next_last, trigger)]
     return result
+
+
+def _clause_start(tokens: Sequence[Token], last: int) -> int:
+    """Return where the clause of a hedge behind it begins: "... has grown, and ... is possible"."""
+    for position in range(last - 1, 0, -1):
+        if tokens[position - 1].form == "," and tokens[position].form in ("and", "but"):
+            said = any(token.form in _VERBS or token.form == "have" for token in tokens[:position])
+            return position + 1 if said else 0
+    return 0
 
 
 def _clause_end(tokens: Sequence[Token], first: int) -> int:

@@ -218,8 +218,9 @@ class _Frames:
                 between = behind
         if len(between) > _LONGEST_GAP:
             return True
-        if len(between) > 1 and self._grammar["said_before_comma"].issuperset(between):
-            return False
+        said = [form for form in between if not form.endswith("ly")]
+        if len(said) > 1 and self._grammar["said_before_comma"].issuperset(said):
+            return False  # "is stable, mildly enlarged"
         return not self._grammar["subject_stops"].isdisjoint(between)
 
     def _normal_after(self, word: Match) -> list[Subject]:

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import cache
 from typing import NamedTuple
 
@@ -149,8 +150,7 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
             if last < len(tokens) and all(
                 tokens[position + 1 + k].form == form for k, form in enumerate(rest)
             ):
-                start, end = token.start, tokens[last].end
-                full += [Token(form, start, end) for form in meaning]
+                full += _spelled_out(tokens[position : last + 1], meaning)
                 position = last
                 if _is_its_period(tokens, last):
                     position += 1
@@ -159,6 +159,25 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
             full.append(token)
         position += 1
     return full
+
+
+def _spelled_out(tokens: Sequence[Token], meaning: Sequence[str]) -> list[Token]:
+    """Return what tokens stand for: words of their own at their characters, others between them.
+
+    In "ET and NG tubes" the endotracheal tube stands at "ET".
+    """
+    found: list[Token] = []
+    forms = [token.form for token in tokens]
+    for _, first, last, begin, end in SequenceMatcher(None, forms, meaning, False).get_opcodes():
+        if last - first == end - begin:
+            own = zip(meaning[begin:end], tokens[first:last], strict=True)
+            found += [Token(form, token.start, token.end) for form, token in own]
+            continue
+        # Words without an own token stand where the word before them does.
+        there = tokens[first:last] or tokens[max(0, first - 1) : max(1, first)]
+        start, stop = there[0].start, there[-1].end
+        found += [Token(form, start, stop) for form in meaning[begin:end]]
+    return found
 
 
 def _is_its_period(tokens: Sequence[Token], last: int) -> bool:

@@ -42,7 +42,7 @@ from .judge.judgement import patient_of as patient_of
 from .judge.judgement import rating as rating
 from .judge.model_judge import ModelJudge as ModelJudge
 from .judge.rules import RuleJudge as RuleJudge
-from .judge.statements import statements_of as statements_of
+from .judge.statement_reading import statements_of as statements_of
 from .library.composite import Composite as Composite
 from .library.composite import CompositeInput as CompositeInput
 from .library.composite import CompositeMetric as CompositeMetric

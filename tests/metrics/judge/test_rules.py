@@ -54,6 +54,40 @@ def severity(candidate, reference, patient=None):
             ("omitted_finding", "atherosclerosis"),
         ),
         (
+            "Partial collapse of the left lower lobe.",
+            "Complete collapse of the left lower lobe.",
+            ("wrong_severity", "atelectasis"),
+        ),
+        (
+            "Undisplaced fracture of the right 7th rib.",
+            "Displaced fracture of the right 7th rib.",
+            ("wrong_severity", "fracture"),
+        ),
+        ("A single chest tube.", "Two chest tubes.", ("wrong_severity", "chest tube")),
+        ("A few granulomas.", "Innumerable granulomas.", ("wrong_severity", "granuloma")),
+        # A malposition that only the candidate states.
+        (
+            "Endotracheal tube in the right mainstem bronchus.",
+            "Endotracheal tube.",
+            ("false_finding", "endotracheal tube"),
+        ),
+        # What the reference denies is in no other name of it.
+        (
+            "Right basal opacity with an effusion.",
+            "Right basal opacity without effusion.",
+            ("false_finding", "pleural effusion"),
+        ),
+        (
+            "Mild edema. Persistent right upper lobe opacity.",
+            "Mild edema. The right upper lobe opacity has resolved.",
+            ("false_finding", "opacity"),
+        ),
+        (
+            "Removal of the nasogastric tube. The patient has been extubated.",
+            "The patient has been extubated.",
+            ("false_comparison", "gastric tube"),
+        ),
+        (
             "Left lower lobe consolidation.",
             "Left upper lobe consolidation.",
             ("wrong_location", "consolidation"),
@@ -201,6 +235,10 @@ def test_each_category_is_named(candidate, reference, expected):
             "Increased effusion. Atelectasis.",
         ),
         ("The left opacity has resolved.", "The left pneumonia has resolved."),
+        ("ET and NG tubes are out.", "Endotracheal and nasogastric tubes have been removed."),
+        # Masked words interpret a sign.
+        ("Left basilar atelectasis.", "Left basilar opacity XXXX atelectasis."),
+        ("Feeding tube coiled in the stomach.", "Feeding tube looped within the stomach."),
     ],
 )
 def test_the_same_in_other_words_is_no_error(candidate, reference):

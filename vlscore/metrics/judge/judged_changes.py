@@ -6,13 +6,14 @@ change: a report that says so where the other is silent has no error.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from vlscore.findings import FindingChange, Polarity, Span, TemporalChange, tokenize
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem, Quote
-from vlscore.metrics.judge.statements import ReportStatements, Statement, concept_of
+from vlscore.metrics.judge.statement_reading import concept_of
+from vlscore.metrics.judge.statements import ReportStatements, Statement
 from vlscore.perturb import ErrorCategory
 
 #: A change that a clinician acts on, as far as the finding itself is acted on; others count less.
@@ -130,14 +131,22 @@ def lone_change_errors(
     if restated is None:
         # The omission of a new finding is one error.
         own = [change for change in own if change.change is not TemporalChange.NEW]
-    lone = _without_partner([*_lone(report.changes), *own], other.changes, tables)
-    for change in {c.span: c for c in lone}.values():
+    stated = [_concepts_of(c, other.text, tables) for c in other.changes]
+    lone: dict[tuple[Span, str | None], FindingChange] = {}
+    for change in (*_lone(report.changes), *own):
+        concepts = _concepts_of(change, report.text, tables)
+        if not any(
+            _agree(change, each) and _may_be_one(concepts, theirs, tables)
+            for each, theirs in zip(other.changes, stated, strict=True)
+        ):
+            # "The lung has re-expanded" is one change; two tubes that are out are two.
+            concept = _concept_of(change, report.text, tables)
+            is_device = concept is not None and tables.concepts[concept].device
+            lone[change.span, concept if is_device else None] = change
+    for change in lone.values():
+        concept = _concept_of(change, report.text, tables)
         line = report.findings.sentences[change.sentence].span
         quote = Quote(change.span.of(report.text), change.span)
-        concept = None
-        if change.topic in tables.of_observation:
-            named = change.span if change.finding is None else change.finding.span
-            concept = concept_of(named.of(report.text), change.topic, tables)
         full = tables.concepts[concept].severity[1] if concept else SIGNIFICANT
         severity = change_severity(change, full, restated is None)
         name = (concept or change.topic).replace("_", " ")
@@ -182,20 +191,6 @@ def _lone(changes: Iterable[FindingChange]) -> list[FindingChange]:
     ]
 
 
-def _without_partner(
-    lone: Sequence[FindingChange], others: Sequence[FindingChange], tables: JudgeTables
-) -> list[FindingChange]:
-    """Return the changes of one report that the other does not state of the same part."""
-    left = []
-    for change in lone:
-        own = _concepts_of(change, tables)
-        if not any(
-            _agree(change, o) and _may_be_one(own, _concepts_of(o, tables), tables) for o in others
-        ):
-            left.append(change)
-    return left
-
-
 def _may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables) -> bool:
     """Return whether a concept of one is a concept of the other, or its less exact name."""
     exact = tables.coarser.keys()
@@ -204,11 +199,19 @@ def _may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables)
     )
 
 
-def _concepts_of(change: FindingChange, tables: JudgeTables) -> frozenset[str]:
+def _concept_of(change: FindingChange, text: str, tables: JudgeTables) -> str | None:
+    """Return the concept of the finding that a change is of; None for a part of the chest."""
+    if change.topic not in tables.of_observation:
+        return None
+    named = change.span if change.finding is None else change.finding.span
+    return concept_of(named.of(text), change.topic, tables)
+
+
+def _concepts_of(change: FindingChange, text: str, tables: JudgeTables) -> frozenset[str]:
     """Return the concepts that a change is about: of a part, all that its normality denies."""
     known = tables.of_observation
-    if change.topic in known:
-        return frozenset((known[change.topic],))
+    if (concept := _concept_of(change, text, tables)) is not None:
+        return frozenset((concept,))
     parts = (change.topic, *tables.topics.get(change.topic, ()))
     denied = tables.lexicon.normal_of["normal"]
     return frozenset((*parts, *(known[name] for part in parts for name in denied.get(part, ()))))

@@ -1,8 +1,10 @@
-"""Statements of a report for the rule judge: each a concept with side, level, grade and size."""
+"""Statements of a report for the rule judge, and which of them are one finding.
+
+Each is a concept with side, level, grade and size.
+"""
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from vlscore.findings import (
     Axis,
@@ -10,25 +12,13 @@ from vlscore.findings import (
     FindingChange,
     Polarity,
     ReportFindings,
-    Sentence,
     Span,
-    Status,
     TemporalChange,
-    changes_of,
-    extract,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
-from vlscore.metrics.judge.statement_words import (
-    grades_of,
-    greater_side,
-    level_of,
-    position_of,
-    ribs_of,
-    sizes_of,
-)
 
 #: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
-_LINK = re.compile(
+LINK = re.compile(
     r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
     r"|favour\w*|likely|probabl\w*|possibl\w*|due to|related|from|concern\w*|worrisome|suspicious"
     r"|diagnostic|consider\w*|may be|could be|causing|contain\w*|betray\w*|reveal\w*|point\w*"
@@ -37,22 +27,15 @@ _LINK = re.compile(
 )
 #: Between the words of one noun phrase: "sclerotic osseous metastases".
 _ONE_WORD = re.compile(r"\s*(?!and\b|or\b|no\b)\w*\s*", re.IGNORECASE)
-#: Reports whose statements are remembered: several candidates share a reference.
-_REMEMBERED = 2048
 #: Beginning of a sentence about all findings before it.
 _SUMS_UP = re.compile(
     r"(?:the |these |this )?(?:findings?|appearances?|features?|pattern)\b", re.IGNORECASE
 )
-#: Words before several findings of which any may be there.
-_DIFFERENTIAL = re.compile(r"\b(?:differential|considerations? include|ddx)\b", re.IGNORECASE)
-#: Concept of shadows that are no finding of the patient.
-_HARMLESS = "shadow"
 #: What stands between two findings of which one is there: a word, a mask (XXXX) for it, or nothing
 #: where words are stuck together. "c/w" and "w/" are no such words.
 _OR = re.compile(r"\b(?:or|versus|vs|and/or|andor)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$|^$", re.IGNORECASE)
+_MASK = re.compile(r"\s*x{4}\s*", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
-#: Between two sides that share a noun: "left and right".
-_JOINED = re.compile(r"\s*(?:,|and|&|/)\s*", re.IGNORECASE)
 _BOTH = frozenset(("left", "right"))
 _END = re.compile(r"[.;]\s")
 _LONGEST_BETWEEN = 60
@@ -138,146 +121,19 @@ class ReportStatements:
         return frozenset(
             f.observation
             for f in self.findings
-            if f.polarity is Polarity.NEGATIVE and not f.normal and f.side is None
+            if f.polarity is Polarity.NEGATIVE
+            and not f.normal
+            and all(a.inherited for a in f.on(Axis.SIDE))
         )
 
-
-@lru_cache(_REMEMBERED)
-def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
-    """Return the statements of a report about this patient now, each finding and place once."""
-    found = extract(report, tables.lexicon)
-    changes = changes_of(found, tables.lexicon)
-    changed = {change.finding: change for change in changes if change.finding is not None}
-    stated: list[Statement] = []
-    for sentence in found.sentences:
-        own = [
-            each
-            for finding in sentence.findings
-            if _is_stated(finding, tables)
-            and not _has_resolved(changed.get(finding))
-            and not _explains_away(report, sentence, finding, tables)
-            for each in _sided(
-                _statement(report, found, sentence, finding, changed.get(finding), tables), tables
-            )
-        ]
-        before = found.sentences[sentence.index - 1].span if sentence.index else None
-        for statement in _exact_ones(report, own, tables):
-            if not _explains(report, stated, before, statement, tables):
-                _add(stated, statement, tables)
-    return ReportStatements(report, tuple(stated), found, changes)
+    @property
+    def resolved(self) -> frozenset[str]:
+        """Return the observations that the report calls resolved, and states nowhere else."""
+        gone = {c.topic for c in self.changes if c.change is TemporalChange.RESOLVED}
+        return frozenset(gone.difference(*(s.observations for s in self.statements)))
 
 
-def _is_of_differential(text: str, sentence: Sentence, finding: Finding) -> bool:
-    """Return whether a finding is one of several that are considered."""
-    return bool(_DIFFERENTIAL.search(text, sentence.span.start, finding.span.start))
-
-
-def _explains_away(text: str, sentence: Sentence, finding: Finding, tables: JudgeTables) -> bool:
-    """Return whether a harmless shadow explains a density: "it represents a skin fold"."""
-    return tables.of_observation[finding.observation] == _HARMLESS and bool(
-        _LINK.search(text, sentence.span.start, finding.span.start)
-    )
-
-
-def _has_resolved(change: FindingChange | None) -> bool:
-    return change is not None and change.change is TemporalChange.RESOLVED
-
-
-def _is_stated(finding: Finding, tables: JudgeTables) -> bool:
-    if finding.polarity is Polarity.NEGATIVE:
-        return False
-    if finding.status is Status.CURRENT:
-        return True
-    concept = tables.concepts[tables.of_observation[finding.observation]]
-    return finding.status is Status.HISTORICAL and concept.after_treatment
-
-
-def _statement(
-    text: str,
-    found: ReportFindings,
-    sentence: Sentence,
-    finding: Finding,
-    change: FindingChange | None,
-    tables: JudgeTables,
-) -> Statement:
-    concept = concept_of(finding.span.of(text), finding.observation, tables)
-    grade, number, age = grades_of(text, finding, tables)
-    device, old = tables.concepts[concept].device, tables.concepts[concept].old
-    placed = position_of(text, found, sentence, finding, concept, tables) if device else None
-    return Statement(
-        concept=concept,
-        span=finding.span,
-        line=sentence.span,
-        last_line=sentence.span,
-        sides=_sides_of(text, finding, device),
-        levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
-        | ribs_of(text, sentence.span, finding)
-        | greater_side(text, sentence.span, finding),
-        rank=None if grade is None else grade.rank,
-        grade=None if grade is None else grade.value,
-        number=number,
-        age=age,
-        sizes=() if device else sizes_of(text, finding),
-        change=change,
-        doubtful=finding.status is Status.CURRENT
-        and (not finding.is_likely or _is_of_differential(text, sentence, finding)),
-        position=None if placed is None else placed[0],
-        old=old is not None and bool(old.search(text, *sentence.span)),
-        finding=finding,
-        observations=frozenset((finding.observation,)),
-        marks=(
-            finding.span,
-            *(() if placed is None else placed[1]),
-            *(
-                a.span
-                for a in finding.attributes
-                # Words of change are quoted by the errors of comparison.
-                if a.axis is not Axis.CHANGE and not a.inherited and sentence.span.covers(a.span)
-            ),
-        ),
-    )
-
-
-def _sides_of(text: str, finding: Finding, device: bool) -> frozenset[str]:
-    """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
-    if device and len(sides := finding.on(Axis.SIDE)) > 1:
-        first, second = sides[:2]
-        if not _JOINED.fullmatch(text[first.span.end : second.span.start]):
-            return frozenset((first.value,)) if first.value != "bilateral" else _BOTH
-    return frozenset(finding.sides)
-
-
-def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
-    """Return the statement; one for each side with a grade ("large left, small right")."""
-    own = [
-        a
-        for a in statement.finding.attributes
-        if a.axis in (Axis.SIDE, Axis.SEVERITY) and not a.inherited and a.value != "bilateral"
-    ]
-    sides = [a for a in own if a.axis is Axis.SIDE]
-    grades = [level for a in own if a.axis is Axis.SEVERITY and (level := level_of(a, tables))]
-    if (
-        [a.value for a in sides] not in (["left", "right"], ["right", "left"])
-        or len(grades) != 2
-        or [own[0].axis, own[1].axis] != [own[2].axis, own[3].axis]
-    ):
-        return [statement]
-    return [
-        replace(statement, sides=frozenset((side.value,)), rank=level.rank, grade=level.value)
-        for side, level in zip(sides, grades, strict=True)
-    ]
-
-
-@lru_cache(_REMEMBERED)
-def concept_of(words: str, observation: str, tables: JudgeTables) -> str:
-    """Return the concept of a mention by its words and its observation."""
-    for refinement in tables.refined.get(observation, ()):
-        if refinement.pattern.search(words):
-            return refinement.concept
-    return tables.of_observation[observation]
-
-
-def _exact_ones(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
+def exact_ones(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
     """Return a sentence's statements, each finding once.
 
     Two of which one is there become one statement. One that a more exact one includes, or that is
@@ -296,7 +152,8 @@ def _exact_ones(text: str, own: list[Statement], tables: JudgeTables) -> list[St
                 and (_same_place(one, other) or one.finding.observation in tables.lexicon.midline)
                 and (
                     (one.concept, other.concept) in tables.coarser
-                    or _LINK.search(_between(text, one, other))
+                    or LINK.search(_between(text, one, other))
+                    or _MASK.fullmatch(_between(text, one, other))
                     or (one.span != other.span and _ONE_WORD.fullmatch(_between(text, one, other)))
                 )
             ):
@@ -313,8 +170,11 @@ def _either_one(text: str, own: list[Statement], tables: JudgeTables) -> list[St
         between = _between(text, old, new)
         if old.span.end > new.span.start:  # "tortuous or calcified aorta"
             between = Span(min(old.span.start, new.span.start), new.span.end).of(text)
+        # "Opacity XXXX atelectasis": the masked words interpret the sign.
+        is_sign = _MASK.fullmatch(between) and (old.concept, new.concept) in tables.signs
         if (
             old.concept != new.concept
+            and not is_sign
             and len(between) <= _LONGEST_BETWEEN
             and (_OR.search(between) or (old.doubtful and new.doubtful and _ITEM.match(between)))
             and not _END.search(between)
@@ -338,7 +198,7 @@ def _between(text: str, one: Statement, other: Statement) -> str:
     return text[first.end : second.start]
 
 
-def _explains(
+def merge_explanation(
     text: str, stated: list[Statement], before: Span | None, new: Statement, tables: JudgeTables
 ) -> bool:
     """Merge a doubted statement without a place into a sign of it in the sentence before.
@@ -394,7 +254,7 @@ def _other_size(one: Statement, other: Statement) -> bool:
     return bool(one.sizes and other.sizes) and one.sizes[0] != other.sizes[0]
 
 
-def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
+def add_statement(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
     """Add a statement, or merge it into the one that it repeats, in other words or not."""
     for position, old in enumerate(stated):
         if old.concept == new.concept and _same_place(old, new) and not _other_size(old, new):
@@ -403,8 +263,8 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
             return
     for position, old in enumerate(stated):
         known = tables.repeated if _one_and_the_same(old, new) else tables.anywhere
-        if known is tables.anywhere and (old.sides or new.sides):
-            continue
+        if known is tables.anywhere and {old.sides, new.sides} - {frozenset(), _BOTH}:
+            continue  # of one side, each may be another finding
         if (old.concept, new.concept) in known:
             stated[position] = replace(_merged(old, new), concept=new.concept)
             return

@@ -159,7 +159,7 @@ def _rules(comparisons: str | None = None) -> "RuleJudge":
 
 def _statements(texts: Sequence[str]) -> list[Any]:
     from vlscore.metrics.judge.judge_tables import load_tables
-    from vlscore.metrics.judge.statements import statements_of
+    from vlscore.metrics.judge.statement_reading import statements_of
 
     tables = load_tables()
     return [statements_of(text, tables) for text in texts]

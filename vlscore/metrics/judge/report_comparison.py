@@ -1,0 +1,400 @@
+"""Comparison of a candidate report with its reference, statement by statement."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from vlscore.findings import Span
+from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
+from vlscore.metrics.judge.judge_tables import JudgeTables
+from vlscore.metrics.judge.judged_changes import (
+    change_error,
+    change_reason,
+    change_severity,
+    compared_quote,
+    contradict,
+    lone_change_errors,
+    states_beside,
+    told,
+)
+from vlscore.metrics.judge.judgement import (
+    ErrorItem,
+    Judgement,
+    Patient,
+    Quote,
+)
+from vlscore.metrics.judge.severities import (
+    Severity,
+    extent_severity,
+    milder,
+    number_conflict,
+    place_severity,
+    severity_of,
+)
+from vlscore.metrics.judge.statement_pairs import (
+    Matching,
+    Naming,
+    PlaceConflict,
+    StatementPair,
+    is_caused,
+    is_implied,
+    key_of_error,
+    match,
+    may_share_place,
+    naming_of,
+    place_conflict,
+)
+from vlscore.metrics.judge.statements import (
+    ReportStatements,
+    Statement,
+    levels_conflict,
+)
+from vlscore.perturb import ErrorCategory
+
+#: Credit from which a more exact name elsewhere in the candidate covers a finding.
+_COVERS = 0.6
+#: Credit from which another name means the same for the patient: no error.
+_MEANS_THE_SAME = 0.7
+#: Severity of an answer without any content: it would have to be written anew.
+_SILENCE = 3
+
+
+class ReportComparison:
+    """Comparison of one candidate with one reference."""
+
+    def __init__(
+        self,
+        candidate: ReportStatements,
+        reference: ReportStatements,
+        patient: Patient,
+        tables: JudgeTables,
+    ) -> None:
+        self._candidate, self._reference = candidate, reference
+        self._patient, self._tables = patient, tables
+        self._lines = LineCorrector(candidate, reference, tables)
+        #: Words of change that are an error already: 0 or 1 (candidate, reference), and their span.
+        self._compared: set[tuple[int, Span]] = set()
+        #: Words of change on which both reports agree for one of the findings that share them.
+        self._agreed: set[tuple[int, Span]] = set()
+
+    def judgement(self) -> Judgement:
+        """Return errors in the order of the candidate, then omissions, and correct findings."""
+        tables = self._tables
+        matching = match(self._candidate, self._reference, tables)
+        errors: list[ErrorItem] = []
+        found: list[int] = []
+        for pair in matching.pairs:
+            stated, true = pair.candidate.change, pair.reference.change
+            if stated is not None and true is not None and change_error(stated, true) is None:
+                self._agreed |= {(0, stated.span), (1, true.span)}
+        for pair in matching.pairs:
+            own = list(self._of_pair(pair))
+            errors += own
+            full = self._severity(pair.reference).level
+            lost = max((e.severity for e in own), default=0)
+            if lost < full or pair.credit >= _MEANS_THE_SAME:
+                found.append(max(full - lost, 1))
+        false = list(self._false(matching))
+        errors += false
+        quoted = [e.candidate for e in false]
+        named = [s for s in matching.false if _quote(self._candidate.text, s) not in quoted]
+        errors += lone_change_errors(
+            self._candidate, self._reference, named, tables, self._lines.restated
+        )
+        errors.sort(key=lambda e: e.candidate.span if e.candidate else Span(0, 0))
+        omitted, covered = self._omitted(matching)
+        omitted += lone_change_errors(self._reference, self._candidate, matching.omitted, tables)
+        omitted += self._silence()
+        return Judgement((*errors, *omitted), (*found, *covered))
+
+    def _severity(self, statement: Statement) -> Severity:
+        return severity_of(statement, self._patient, self._tables)
+
+    # -- pairs ----------------------------------------------------------------------------------
+
+    def _of_pair(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        candidate, reference = pair.candidate, pair.reference
+        severity = self._severity(reference)
+        exact = pair.naming is Naming.MORE_EXACT
+        doubted = candidate.doubtful or not candidate.finding.is_likely
+        if pair.credit < _MEANS_THE_SAME and not (exact and doubted):
+            named = self._named(pair, severity)
+            # What is more exact than the reference is an error only where it would matter.
+            if not exact or named.severity > 1:
+                yield named
+        conflict = place_conflict(candidate, reference)
+        if conflict is not None and not self._is_on_both(pair):
+            yield self._place(pair, severity, conflict)
+        else:
+            yield from self._position(pair)
+        worst = max(severity.level, self._severity(candidate).level)
+        if self._tables.concepts[reference.concept].device:
+            extent = 1 if number_conflict(candidate, reference) else None
+        else:
+            extent = extent_severity(candidate, reference, worst)
+        if extent is not None and pair.naming is not Naming.COARSER:
+            yield self._extent(pair, extent)
+        yield from self._comparison(pair)
+
+    def _is_on_both(self, pair: StatementPair) -> bool:
+        """Return whether both reports state the finding on both sides, at once or side by side."""
+        sides = [
+            frozenset(
+                side for s in report.statements if s.concept == of.concept for side in s.sides
+            )
+            for report, of in (
+                (self._candidate, pair.candidate),
+                (self._reference, pair.reference),
+            )
+        ]
+        return sides[0] == sides[1] == {"left", "right"} and not levels_conflict(
+            pair.candidate, pair.reference
+        )
+
+    def _title(self, statement: Statement) -> str:
+        return self._tables.title_of(statement.concept, statement.observations)
+
+    def _paired(
+        self, category: ErrorCategory, severity: int, pair: StatementPair, part: Part, reason: str
+    ) -> ErrorItem:
+        line, correction = self._lines.corrected(pair, part)
+        return ErrorItem(
+            category,
+            severity,
+            self._title(pair.reference),
+            _quote(self._candidate.text, pair.candidate),
+            _quote(self._reference.text, pair.reference),
+            line,
+            correction,
+            reason,
+        )
+
+    def _named(self, pair: StatementPair, severity: Severity) -> ErrorItem:
+        true, stated = self._title(pair.reference), self._title(pair.candidate)
+        category = ErrorCategory.OMITTED_FINDING
+        severity = milder(severity, 1, "named less exactly")
+        if pair.naming is Naming.MORE_EXACT:
+            category = ErrorCategory.FALSE_FINDING
+            severity = milder(
+                self._severity(pair.candidate), 2, "the reference names it less exactly"
+            )
+        reason = f"calls {true} {stated} ({severity.reason})"
+        return self._paired(category, severity.level, pair, "name", reason)
+
+    def _place(self, pair: StatementPair, severity: Severity, conflict: PlaceConflict) -> ErrorItem:
+        level = place_severity(severity, conflict)
+        reason = f"another {conflict} than in the reference ({severity.reason})"
+        category = ErrorCategory.WRONG_LOCATION
+        beyond = pair.candidate.sides - pair.reference.sides
+        if conflict is PlaceConflict.PART_OF_SIDES and beyond:
+            (side,) = beyond
+            reason = f"the reference does not state it on the {side} ({severity.reason})"
+            category = ErrorCategory.FALSE_FINDING
+        return self._paired(category, level, pair, "place", reason)
+
+    def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        stated, true = pair.candidate.position, pair.reference.position
+        if true is None:
+            if stated is not None and stated.level == "bad":
+                severity = self._tables.position_severity["bad", "good"]
+                reason = f"the reference does not say that it is {stated.name}"
+                yield self._paired(ErrorCategory.FALSE_FINDING, severity, pair, "line", reason)
+            return
+        if stated is not None and stated.level == true.level:
+            return
+        if stated is None:
+            if true.level == "bad":
+                severity = self._tables.position_severity["bad", "good"]
+                reason = f"does not say that the {self._title(pair.reference)} is {true.name}"
+                category = ErrorCategory.OMITTED_FINDING
+                yield self._paired(category, severity, pair, "line", reason)
+            return
+        severity = self._tables.position_severity[stated.level, true.level]
+        if "bad" in (stated.level, true.level):
+            severity = min(5, severity + self._tables.grave_devices.get(pair.reference.concept, 0))
+        reason = f"the {self._title(pair.reference)} is {true.name}, not {stated.name}"
+        yield self._paired(ErrorCategory.WRONG_LOCATION, severity, pair, "line", reason)
+
+    def _extent(self, pair: StatementPair, severity: int) -> ErrorItem:
+        candidate, reference = pair.candidate, pair.reference
+        if candidate.sizes and reference.sizes:
+            reason = f"{candidate.sizes[0]:g} mm for {reference.sizes[0]:g} mm"
+        elif candidate.grade is None or reference.grade is None:
+            reason = "another number or age than in the reference"
+        else:
+            reason = f"{candidate.grade} for {reference.grade}"
+        return self._paired(ErrorCategory.WRONG_SEVERITY, severity, pair, "severity", reason)
+
+    def _comparison(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        stated = told(pair.candidate.change, self._candidate.text, self._tables)
+        true = told(pair.reference.change, self._reference.text, self._tables)
+        category = change_error(stated, true)
+        if category is None or self._is_counted(pair):
+            return
+        if stated is not None and (0, stated.span) in self._agreed:
+            return
+        if stated is None and true is not None and (1, true.span) in self._agreed:
+            return
+        if stated is None and states_beside(self._candidate, pair.candidate, true):
+            return
+        if true is None and states_beside(self._reference, pair.reference, stated):
+            return
+        wrong = stated if stated is not None and stated.is_real else true
+        assert wrong is not None
+        full, is_omitted = self._severity(pair.reference).level, stated is None
+        opposite = contradict(stated, true)
+        severity = full if opposite else change_severity(wrong, full, is_omitted)
+        item = self._paired(category, severity, pair, "change", change_reason(stated, true))
+        yield replace(
+            item,
+            candidate=compared_quote(self._candidate.text, pair.candidate),
+            reference=compared_quote(self._reference.text, pair.reference),
+        )
+
+    def _is_counted(self, pair: StatementPair) -> bool:
+        """Return whether the same words are an error already: "A and B have increased"."""
+        changes = {
+            (k, c.span)
+            for k, c in enumerate((pair.candidate.change, pair.reference.change))
+            if c is not None and c.is_real
+        }
+        known = bool(changes & self._compared)
+        self._compared |= changes
+        return known
+
+    # -- without a partner ------------------------------------------------------------------------
+
+    def _false(self, matching: Matching) -> Iterable[ErrorItem]:
+        tables = self._tables
+        named_already: set[tuple[str, frozenset[str]]] = set()
+        for statement in matching.false:
+            severity = self._severity(statement)
+            near = [r for r in self._reference.statements if may_share_place(statement, r)]
+            # What the reference denies or calls resolved is in no other name of it.
+            gone = self._reference.denied | self._reference.resolved
+            is_gone = not statement.observations.isdisjoint(gone)
+            names = [
+                n
+                for r in near
+                if (n := naming_of(statement, r, tables)) is not None
+                and not (is_gone and n[0] is not Naming.SAME)
+            ]
+            named = [naming for naming, _ in names]
+            if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
+                continue
+            own = key_of_error(statement, tables)
+            if own in named_already or (statement.doubtful and named):
+                continue
+            if not is_gone and is_implied(statement, self._reference, tables):
+                continue
+            if is_caused(statement, matching.false, tables):
+                continue
+            named_already.add(own)
+            if Naming.MORE_EXACT in named:
+                severity = milder(severity, 2, "the reference names it less exactly")
+            line, correction = self._lines.without(statement)
+            yield ErrorItem(
+                ErrorCategory.FALSE_COMPARISON
+                if _states_change_alone(statement)
+                else ErrorCategory.FALSE_FINDING,
+                severity.level,
+                self._title(statement),
+                _quote(self._candidate.text, statement),
+                None,
+                line,
+                correction,
+                f"the reference does not state it ({severity.reason})",
+            )
+
+    def _omitted(self, matching: Matching) -> tuple[list[ErrorItem], list[int]]:
+        tables = self._tables
+        errors: list[ErrorItem] = []
+        covered: list[int] = []
+        named_already: set[tuple[str, frozenset[str]]] = set()
+        for statement in matching.omitted:
+            severity = self._severity(statement)
+            near = [c for c in self._candidate.statements if may_share_place(c, statement)]
+            # What the candidate denies by name is not in one of its statements by another.
+            is_denied = not statement.observations.isdisjoint(self._candidate.denied)
+            names = [
+                n
+                for c in near
+                if (n := naming_of(c, statement, tables)) is not None
+                and not (is_denied and n[0] is not Naming.SAME)
+            ]
+            named = [naming for naming, _ in names]
+            if any(
+                c >= _MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names
+            ):
+                covered.append(severity.level)
+                continue
+            own = key_of_error(statement, tables)
+            if own in named_already:
+                continue
+            named_already.add(own)
+            if is_implied(statement, self._candidate, tables):
+                continue
+            if is_caused(statement, matching.omitted, tables):
+                continue
+            if Naming.COARSER in named:
+                severity = milder(severity, 1, "named less exactly")
+            if statement.doubtful:
+                if severity.level == 1:
+                    continue
+                severity = milder(severity, 1, "the reference doubts it")
+            errors.append(
+                ErrorItem(
+                    ErrorCategory.OMITTED_FINDING,
+                    severity.level,
+                    self._title(statement),
+                    self._denial(statement),
+                    _quote(self._reference.text, statement),
+                    None,
+                    self._lines.stating(statement),
+                    f"the candidate does not state it ({severity.reason})",
+                )
+            )
+        return errors, covered
+
+    def _silence(self) -> list[ErrorItem]:
+        """Return the error of a candidate that states nothing, if the reference does."""
+        if _speaks(self._candidate) or not _speaks(self._reference):
+            return []
+        return [
+            ErrorItem(
+                ErrorCategory.OMITTED_FINDING,
+                _SILENCE,
+                "report",
+                None,
+                Quote(self._reference.text, Span(0, len(self._reference.text))),
+                None,
+                "",
+                "the candidate says nothing of the chest",
+            )
+        ]
+
+    def _denial(self, statement: Statement) -> Quote | None:
+        """Return the words of the candidate that deny the finding, or None.
+
+        A normal statement about the organ is not quoted: it speaks of much else.
+        """
+        for finding in self._candidate.findings:
+            denied = finding.observation in statement.observations and not finding.is_likely
+            if denied and not finding.normal:
+                return Quote(finding.span.of(self._candidate.text), finding.span)
+        return None
+
+
+def _states_change_alone(statement: Statement) -> bool:
+    """Return whether a finding is stated by a change alone: "the mediastinum has widened"."""
+    change = statement.change
+    return change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
+
+
+def _speaks(report: ReportStatements) -> bool:
+    """Return whether the report states anything about the chest."""
+    return bool(report.changes) or report.findings.states_anything
+
+
+def _quote(text: str, statement: Statement) -> Quote:
+    span = statement.quote(text)
+    return Quote(span.of(text), span)
