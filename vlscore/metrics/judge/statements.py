@@ -5,6 +5,7 @@ Each is a concept with side, level, grade and size.
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from vlscore.findings import (
     Axis,
@@ -106,7 +107,7 @@ class Statement:
         return Span(min(s.start for s in self.marks), max(s.end for s in self.marks))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportStatements:
     """Statements of one report, its findings as extracted, and their changes."""
 
@@ -115,7 +116,7 @@ class ReportStatements:
     findings: ReportFindings
     changes: tuple[FindingChange, ...]
 
-    @property
+    @cached_property
     def denied(self) -> frozenset[str]:
         """Return the observations that the report denies by name, and not of one side alone."""
         return frozenset(
@@ -126,7 +127,7 @@ class ReportStatements:
             and all(a.inherited for a in f.on(Axis.SIDE))
         )
 
-    @property
+    @cached_property
     def resolved(self) -> frozenset[str]:
         """Return the observations that the report calls resolved, and states nowhere else."""
         gone = {c.topic for c in self.changes if c.change is TemporalChange.RESOLVED}
