@@ -213,7 +213,7 @@ class Registry(Generic[Member]):
 
 
 def check_derived(noun: str, base: type, name: str) -> Callable[[Any], None]:
-    """Return the check of a family whose members are subclasses of a class, or objects of them.
+    """Return a check that a member is a subclass of a class, or an object of one.
 
     Args:
         noun: word for a member in the message.

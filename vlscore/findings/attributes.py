@@ -124,8 +124,9 @@ class _Linker:
         for modifier in modifiers:
             if self._states_finding(modifier) or self._speaks_of_other(modifier):
                 continue
-            joins = self._tokens[modifier.first].form in self._lexicon.grammar["finding_joints"]
-            first = modifier.first + joins  # "with decrease in the"
+            first = modifier.first
+            if self._tokens[first].form in self._lexicon.grammar["finding_joints"]:
+                first += 1  # In "with decrease in edema" the words behind "with" are of the edema.
             while position < len(splits) and first >= splits[position]:
                 position += 1
             behind = position > 0 and self._is_aside(modifier, self._ends[position - 1])

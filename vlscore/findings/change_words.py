@@ -5,9 +5,15 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from vlscore.findings.earlier_times import STOPS, earlier_times, has_time_before, time_after
+from vlscore.findings.earlier_times import (
+    STOPS,
+    EarlierTime,
+    earlier_times,
+    has_time_before,
+    time_after,
+)
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.modifiers import find_size_changes
+from vlscore.findings.modifiers import find_size_changes, find_sizes
 from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import TemporalChange
@@ -30,10 +36,13 @@ def find_changes(
         removed from it.
     """
     simple = found.get("change", [])
-    earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
-    composed = [_made(*each) for each in find_size_changes(tokens, earlier, lexicon)]
-    if _LAYERS & found.keys():
-        composed += _composed(tokens, found, earlier, lexicon)
+    composed: list[Match] = []
+    sizes, is_composed = find_sizes(tokens), _LAYERS & found.keys()
+    if sizes or is_composed:
+        earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
+        composed += [_made(*each) for each in find_size_changes(tokens, sizes, earlier, lexicon)]
+        if is_composed:
+            composed += _composed(tokens, found, earlier, lexicon)
     if not simple and not composed:
         return []
     known = {(s.first, s.entry) for s in simple}
@@ -71,7 +80,7 @@ _LAYERS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
 def _composed(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
-    earlier: Sequence[tuple[int, int]],
+    earlier: Sequence[EarlierTime],
     lexicon: Lexicon,
 ) -> Iterator[Match]:
     simple = found.get("change", ())
@@ -88,7 +97,7 @@ def _composed(
 def _of_comparatives(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
-    earlier: Sequence[tuple[int, int]],
+    earlier: Sequence[EarlierTime],
     lexicon: Lexicon,
 ) -> Iterator[Match]:
     """Find "larger than before", "has become smaller", "the effusion is larger"."""
@@ -119,7 +128,7 @@ def _of_comparatives(
 def _of_events(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
-    earlier: Sequence[tuple[int, int]],
+    earlier: Sequence[EarlierTime],
     lexicon: Lexicon,
 ) -> Iterator[Match]:
     """Find "has increased", "has partly cleared", "appeared since yesterday"."""
@@ -305,7 +314,7 @@ def _perfect(tokens: Sequence[Token], word: Match, lexicon: Lexicon) -> int | No
 def _now_normal(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
-    earlier: Sequence[tuple[int, int]],
+    earlier: Sequence[EarlierTime],
 ) -> Iterator[Match]:
     """Find "previously enlarged, is now normal"."""
     for first, last in earlier:

@@ -154,7 +154,10 @@ def alternatives(tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> 
 
 
 def _clause_start(tokens: Sequence[Token], last: int) -> int:
-    """Return where the clause of a hedge behind it begins: "... has grown, and ... is possible"."""
+    """Return where the clause begins that ends in a hedge at `last`.
+
+    In "the effusion has grown, and pneumonia is possible" it begins behind "and".
+    """
     for position in range(last - 1, 0, -1):
         if tokens[position - 1].form == "," and tokens[position].form in ("and", "but"):
             said = any(token.form in _VERBS or token.form == "have" for token in tokens[:position])

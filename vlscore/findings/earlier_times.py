@@ -15,10 +15,17 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _REACH_BACK = 25
 
 
+class EarlierTime(NamedTuple):
+    """Words that name an earlier examination or time, at tokens [first, last)."""
+
+    first: int
+    last: int
+
+
 def earlier_times(
     tokens: Sequence[Token], named: Sequence[Match], lexicon: Lexicon
-) -> list[tuple[int, int]]:
-    """Return the token ranges that name an earlier examination or time."""
+) -> list[EarlierTime]:
+    """Return the words that name an earlier examination or time, in text order."""
     words = lexicon.changes
     # "No prior study" names none; "not on the prior study" does.
     denials = words.denials - {"not"}
@@ -36,53 +43,46 @@ def earlier_times(
             or _YEAR.fullmatch(tokens[position].form)
         ):
             ranges.append((first, position + 1))
-    merged: list[tuple[int, int]] = []
+    merged: list[EarlierTime] = []
     for first, last in sorted(ranges):
         if merged and first < merged[-1][1]:
-            first, last = merged[-1][0], max(last, merged.pop()[1])
-        merged.append((first, last))
+            first, last = merged[-1].first, max(last, merged.pop().last)
+        merged.append(EarlierTime(first, last))
     return merged
 
 
 def _is_of_history(tokens: Sequence[Token], position: int) -> bool:
-    """Return whether "prior" is of the history: "enlarged, with prior sternotomy"."""
+    """Return whether "prior" tells of the history, not of a film: "with prior sternotomy"."""
     if tokens[position].form not in ("prior", "previous") or tokens[position - 1].form != "with":
         return False
     following = [token.form for token in tokens[position + 1 : position + 2]]
     return bool(following) and following[0].isalpha() and following[0] not in ("and", "but")
 
 
-class EarlierTime(NamedTuple):
-    """Words that name an earlier examination or time, at tokens [first, last)."""
-
-    first: int
-    last: int
-
-
 def time_after(
     tokens: Sequence[Token],
     word: Match,
-    earlier: Sequence[tuple[int, int]],
+    earlier: Sequence[EarlierTime],
     simple: Sequence[Match],
     reach: int,
 ) -> EarlierTime | None:
     """Return the next earlier time after a word, unless another statement begins before it."""
-    for first, last in earlier:
-        if last <= word.last or first - word.last > reach:
+    for time in earlier:
+        if time.last <= word.last or time.first - word.last > reach:
             continue
-        between = range(word.last, max(first, word.last))
+        between = range(word.last, max(time.first, word.last))
         if any(tokens[p].form in STOPS for p in between):
             return None
-        if any(word.last <= s.first <= first for s in simple):
+        if any(word.last <= s.first <= time.first for s in simple):
             return None
-        return EarlierTime(first, last)
+        return time
     return None
 
 
 def has_time_before(
     tokens: Sequence[Token],
     word: Match,
-    earlier: Sequence[tuple[int, int]],
+    earlier: Sequence[EarlierTime],
     simple: Sequence[Match],
 ) -> bool:
     """Return whether an earlier time precedes the word: "Since the previous image, ... larger"."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from vlscore.findings.earlier_times import EarlierTime
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token, number_before
@@ -94,13 +95,15 @@ def find_sizes(tokens: Sequence[Token]) -> list[Size]:
 
 
 def find_size_changes(
-    tokens: Sequence[Token], earlier: Sequence[tuple[int, int]], lexicon: Lexicon
+    tokens: Sequence[Token],
+    sizes: Sequence[Size],
+    earlier: Sequence[EarlierTime],
+    lexicon: Lexicon,
 ) -> Iterator[tuple[int, int, TemporalChange]]:
     """Find changes between two sizes: the first token, the last one + 1, and the change.
 
-    Args: earlier: ranges of tokens that name an earlier time.
+    Args: sizes: of the sentence.
     """
-    sizes = find_sizes(tokens)
     for first, last, before, now in (
         *_previously(tokens, sizes, earlier),
         *_from_to(tokens, sizes, lexicon),
@@ -113,7 +116,7 @@ _Pair = tuple[int, int, float, float]
 
 
 def _previously(
-    tokens: Sequence[Token], sizes: Sequence[Size], earlier: Sequence[tuple[int, int]]
+    tokens: Sequence[Token], sizes: Sequence[Size], earlier: Sequence[EarlierTime]
 ) -> Iterator[_Pair]:
     """Find "now 2 cm above the carina, previously 5": tokens, the earlier size, and the present."""
     for first, last in earlier:

@@ -150,7 +150,11 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
             if last < len(tokens) and all(
                 tokens[position + 1 + k].form == form for k, form in enumerate(rest)
             ):
-                full += _spelled_out(tokens[position : last + 1], meaning)
+                places = _places((token.form, *rest), meaning)
+                full += [
+                    Token(form, tokens[position + begin].start, tokens[position + end].end)
+                    for form, (begin, end) in zip(meaning, places, strict=True)
+                ]
                 position = last
                 if _is_its_period(tokens, last):
                     position += 1
@@ -161,23 +165,21 @@ def _in_full(tokens: Sequence[Token]) -> list[Token]:
     return full
 
 
-def _spelled_out(tokens: Sequence[Token], meaning: Sequence[str]) -> list[Token]:
-    """Return what tokens stand for: words of their own at their characters, others between them.
+@cache
+def _places(forms: tuple[str, ...], meaning: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return the first and last form of an abbreviation at which each word of its meaning stands.
 
-    In "ET and NG tubes" the endotracheal tube stands at "ET".
+    In "ET and NG tubes" both words of "endotracheal tube" stand at "ET".
     """
-    found: list[Token] = []
-    forms = [token.form for token in tokens]
+    places: list[tuple[int, int]] = []
     for _, first, last, begin, end in SequenceMatcher(None, forms, meaning, False).get_opcodes():
         if last - first == end - begin:
-            own = zip(meaning[begin:end], tokens[first:last], strict=True)
-            found += [Token(form, token.start, token.end) for form, token in own]
-            continue
-        # Words without an own token stand where the word before them does.
-        there = tokens[first:last] or tokens[max(0, first - 1) : max(1, first)]
-        start, stop = there[0].start, there[-1].end
-        found += [Token(form, start, stop) for form in meaning[begin:end]]
-    return found
+            places += [(position, position) for position in range(first, last)]
+        else:
+            # A word that stands for no form of its own stands where the word before it does.
+            at = (first, last - 1) if last > first else (max(0, first - 1),) * 2
+            places += [at] * (end - begin)
+    return places
 
 
 def _is_its_period(tokens: Sequence[Token], last: int) -> bool:

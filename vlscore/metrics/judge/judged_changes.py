@@ -31,7 +31,9 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
     return None
 
 
-def told(change: FindingChange | None, text: str, tables: JudgeTables) -> FindingChange | None:
+def stated_change(
+    change: FindingChange | None, text: str, tables: JudgeTables
+) -> FindingChange | None:
     """Return the change; None if its words say only that the finding is there ("residual")."""
     if change is None or change.is_real:
         return change
@@ -131,20 +133,8 @@ def lone_change_errors(
     if restated is None:
         # The omission of a new finding is one error.
         own = [change for change in own if change.change is not TemporalChange.NEW]
-    stated = [_concepts_of(c, other.text, tables) for c in other.changes]
-    lone: dict[tuple[Span, str | None], FindingChange] = {}
-    for change in (*_lone(report.changes), *own):
-        concepts = _concepts_of(change, report.text, tables)
-        if not any(
-            _agree(change, each) and _may_be_one(concepts, theirs, tables)
-            for each, theirs in zip(other.changes, stated, strict=True)
-        ):
-            # "The lung has re-expanded" is one change; two tubes that are out are two.
-            concept = _concept_of(change, report.text, tables)
-            is_device = concept is not None and tables.concepts[concept].device
-            lone[change.span, concept if is_device else None] = change
-    for change in lone.values():
-        concept = _concept_of(change, report.text, tables)
+    lone = [*_lone(report.changes), *own]
+    for change, concept in _without_partner(lone, report, other, tables):
         line = report.findings.sentences[change.sentence].span
         quote = Quote(change.span.of(report.text), change.span)
         full = tables.concepts[concept].severity[1] if concept else SIGNIFICANT
@@ -189,6 +179,27 @@ def _lone(changes: Iterable[FindingChange]) -> list[FindingChange]:
             or c.change is TemporalChange.RESOLVED
         )
     ]
+
+
+def _without_partner(
+    lone: Iterable[FindingChange],
+    report: ReportStatements,
+    other: ReportStatements,
+    tables: JudgeTables,
+) -> Iterable[tuple[FindingChange, str | None]]:
+    """Return the changes that the other report does not state of the same part, with the concepts.
+
+    Words of change count once, but once for each device: two tubes that "are out" are two.
+    """
+    theirs = [(c, _concepts_of(c, other.text, tables)) for c in other.changes]
+    left: dict[tuple[Span, str | None], tuple[FindingChange, str | None]] = {}
+    for change in lone:
+        concept = _concept_of(change, report.text, tables)
+        own = _concepts_of(change, report.text, tables)
+        if not any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs):
+            is_device = concept is not None and tables.concepts[concept].device
+            left[change.span, concept if is_device else None] = change, concept
+    return left.values()
 
 
 def _may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables) -> bool:

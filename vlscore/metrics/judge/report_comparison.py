@@ -13,8 +13,8 @@ from vlscore.metrics.judge.judged_changes import (
     compared_quote,
     contradict,
     lone_change_errors,
+    stated_change,
     states_beside,
-    told,
 )
 from vlscore.metrics.judge.judgement import (
     ErrorItem,
@@ -44,6 +44,7 @@ from vlscore.metrics.judge.statement_pairs import (
     place_conflict,
 )
 from vlscore.metrics.judge.statements import (
+    BOTH_SIDES,
     ReportStatements,
     Statement,
     levels_conflict,
@@ -146,7 +147,7 @@ class ReportComparison:
                 (self._reference, pair.reference),
             )
         ]
-        return sides[0] == sides[1] == {"left", "right"} and not levels_conflict(
+        return sides[0] == sides[1] == BOTH_SIDES and not levels_conflict(
             pair.candidate, pair.reference
         )
 
@@ -225,8 +226,8 @@ class ReportComparison:
         return self._paired(ErrorCategory.WRONG_SEVERITY, severity, pair, "severity", reason)
 
     def _comparison(self, pair: StatementPair) -> Iterable[ErrorItem]:
-        stated = told(pair.candidate.change, self._candidate.text, self._tables)
-        true = told(pair.reference.change, self._reference.text, self._tables)
+        stated = stated_change(pair.candidate.change, self._candidate.text, self._tables)
+        true = stated_change(pair.reference.change, self._reference.text, self._tables)
         category = change_error(stated, true)
         if category is None or self._is_counted(pair):
             return
@@ -263,21 +264,30 @@ class ReportComparison:
 
     # -- without a partner ------------------------------------------------------------------------
 
+    def _names(
+        self, pairs: Iterable[tuple[Statement, Statement]], is_denied: bool
+    ) -> list[tuple[Naming, float]]:
+        """Return how statements of one place name one finding, with the credits.
+
+        Args:
+            pairs: a statement of the candidate and one of the reference each.
+            is_denied: whether one report denies the finding, or calls it resolved: its statements
+                then name it only by the same name.
+        """
+        found = [naming_of(*pair, self._tables) for pair in pairs if may_share_place(*pair)]
+        return [
+            name for name in found if name is not None and (name[0] is Naming.SAME or not is_denied)
+        ]
+
     def _false(self, matching: Matching) -> Iterable[ErrorItem]:
         tables = self._tables
         named_already: set[tuple[str, frozenset[str]]] = set()
+        gone = self._reference.denied | self._reference.resolved
         for statement in matching.false:
             severity = self._severity(statement)
-            near = [r for r in self._reference.statements if may_share_place(statement, r)]
-            # What the reference denies or calls resolved is in no other name of it.
-            gone = self._reference.denied | self._reference.resolved
             is_gone = not statement.observations.isdisjoint(gone)
-            names = [
-                n
-                for r in near
-                if (n := naming_of(statement, r, tables)) is not None
-                and not (is_gone and n[0] is not Naming.SAME)
-            ]
+            pairs = ((statement, other) for other in self._reference.statements)
+            names = self._names(pairs, is_gone)
             named = [naming for naming, _ in names]
             if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
                 continue
@@ -312,15 +322,9 @@ class ReportComparison:
         named_already: set[tuple[str, frozenset[str]]] = set()
         for statement in matching.omitted:
             severity = self._severity(statement)
-            near = [c for c in self._candidate.statements if may_share_place(c, statement)]
-            # What the candidate denies by name is not in one of its statements by another.
             is_denied = not statement.observations.isdisjoint(self._candidate.denied)
-            names = [
-                n
-                for c in near
-                if (n := naming_of(c, statement, tables)) is not None
-                and not (is_denied and n[0] is not Naming.SAME)
-            ]
+            pairs = ((other, statement) for other in self._candidate.statements)
+            names = self._names(pairs, is_denied)
             named = [naming for naming, _ in names]
             if any(
                 c >= _MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names

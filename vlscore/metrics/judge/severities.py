@@ -13,8 +13,8 @@ _DENSITIES = frozenset(("faint", "dense"))
 _MILD, _SEVERE = 2, 6
 #: Ranks apart: "minimal" and "mild" by one, "mild" and "severe" by four.
 _SAME_GRADE, _FAR_GRADE = 1, 4
-#: Rank of "single" among the words of number, and of "old" among those of age; ranks from "few" to
-#: "innumerable".
+#: Rank of "single" among the words of number, and of "old" among those of age; "few" and
+#: "innumerable" are so many ranks apart.
 _LEAST, _FAR_NUMBER = 1, 3
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0

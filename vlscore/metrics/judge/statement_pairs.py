@@ -122,7 +122,7 @@ def match(
     """Return the pairs of statements that agree best, taken greedily, best first.
 
     Ties go to the statement that is first in the candidate, then in the reference. A finding that
-    the other report denies is not in one of its statements by another name.
+    the other report denies is never meant by one of its statements of another name.
     """
     possible = []
     denied = candidate.denied, reference.denied

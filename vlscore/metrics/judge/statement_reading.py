@@ -26,11 +26,12 @@ from vlscore.metrics.judge.statement_words import (
     sizes_of,
 )
 from vlscore.metrics.judge.statements import (
+    BOTH_SIDES,
     LINK,
     ReportStatements,
     Statement,
     add_statement,
-    exact_ones,
+    distinct_statements,
     merge_explanation,
 )
 
@@ -42,7 +43,6 @@ _DIFFERENTIAL = re.compile(r"\b(?:differential|considerations? include|ddx)\b", 
 _HARMLESS = "shadow"
 #: Between two sides that share a noun: "left and right".
 _JOINED = re.compile(r"\s*(?:,|and|&|/)\s*", re.IGNORECASE)
-_BOTH = frozenset(("left", "right"))
 
 
 @lru_cache(_REMEMBERED)
@@ -64,7 +64,7 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
             )
         ]
         before = found.sentences[sentence.index - 1].span if sentence.index else None
-        for statement in exact_ones(report, own, tables):
+        for statement in distinct_statements(report, own, tables):
             if not merge_explanation(report, stated, before, statement, tables):
                 add_statement(stated, statement, tables)
     return ReportStatements(report, tuple(stated), found, changes)
@@ -146,7 +146,7 @@ def _sides_of(text: str, finding: Finding, device: bool) -> frozenset[str]:
     if device and len(sides := finding.on(Axis.SIDE)) > 1:
         first, second = sides[:2]
         if not _JOINED.fullmatch(text[first.span.end : second.span.start]):
-            return frozenset((first.value,)) if first.value != "bilateral" else _BOTH
+            return frozenset((first.value,)) if first.value != "bilateral" else BOTH_SIDES
     return frozenset(finding.sides)
 
 

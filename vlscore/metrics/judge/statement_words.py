@@ -141,6 +141,12 @@ def _is_device(finding: Finding, tables: JudgeTables) -> bool:
     return tables.concepts[tables.of_observation[finding.observation]].device
 
 
+def _is_said(position: Position, before: str) -> bool:
+    """Return whether the report states a position of today: not "previously ...", "without ..."."""
+    is_denied = position.level == "bad" and _DENIAL.search(before) is not None
+    return _EARLIER.search(before) is None and not is_denied
+
+
 def _positions_in(
     text: str, span: Span, device: str, tables: JudgeTables
 ) -> tuple[Position, list[Span]] | None:
@@ -151,8 +157,7 @@ def _positions_in(
         for m in tables.positions.find(tokens).get("position", ())
         if m.entry is not None
         and device not in m.entry.excepted
-        and not _EARLIER.search(words[: tokens[m.first].start])
-        and not (m.entry.level == "bad" and _DENIAL.search(words[: tokens[m.first].start]))
+        and _is_said(m.entry, words[: tokens[m.first].start])
     ]
     if not said:
         return None

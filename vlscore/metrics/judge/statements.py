@@ -37,7 +37,7 @@ _SUMS_UP = re.compile(
 _OR = re.compile(r"\b(?:or|versus|vs|and/or|andor)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$|^$", re.IGNORECASE)
 _MASK = re.compile(r"\s*x{4}\s*", re.IGNORECASE)
 _ITEM = re.compile(r"\s*,[^,.;:]*$")
-_BOTH = frozenset(("left", "right"))
+BOTH_SIDES = frozenset(("left", "right"))
 _END = re.compile(r"[.;]\s")
 _LONGEST_BETWEEN = 60
 
@@ -134,7 +134,7 @@ class ReportStatements:
         return frozenset(gone.difference(*(s.observations for s in self.statements)))
 
 
-def exact_ones(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
+def distinct_statements(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
     """Return a sentence's statements, each finding once.
 
     Two of which one is there become one statement. One that a more exact one includes, or that is
@@ -169,7 +169,7 @@ def _either_one(text: str, own: list[Statement], tables: JudgeTables) -> list[St
     for new in own[1:]:
         old = joined[-1]
         between = _between(text, old, new)
-        if old.span.end > new.span.start:  # "tortuous or calcified aorta"
+        if old.span.end > new.span.start:  # The mentions overlap: "tortuous or calcified aorta".
             between = Span(min(old.span.start, new.span.start), new.span.end).of(text)
         # "Opacity XXXX atelectasis": the masked words interpret the sign.
         is_sign = _MASK.fullmatch(between) and (old.concept, new.concept) in tables.signs
@@ -264,8 +264,8 @@ def add_statement(stated: list[Statement], new: Statement, tables: JudgeTables) 
             return
     for position, old in enumerate(stated):
         known = tables.repeated if _one_and_the_same(old, new) else tables.anywhere
-        if known is tables.anywhere and {old.sides, new.sides} - {frozenset(), _BOTH}:
-            continue  # of one side, each may be another finding
+        if known is tables.anywhere and {old.sides, new.sides} - {frozenset(), BOTH_SIDES}:
+            continue  # Where a side is named, each may be another finding.
         if (old.concept, new.concept) in known:
             stated[position] = replace(_merged(old, new), concept=new.concept)
             return

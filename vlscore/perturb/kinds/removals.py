@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from vlscore.findings import Category, Finding, Polarity, Sentence
-from vlscore.perturb.changed_sentences import affirmed_elsewhere
+from vlscore.perturb.changed_sentences import affirmed_elsewhere, denied_elsewhere
 from vlscore.perturb.edits import Chance, Change, Edit, Effect, ErrorCategory, Expected, Meaning
 from vlscore.perturb.parsed_report import ReadReport, topic_of
 from vlscore.perturb.registry import Kind
@@ -133,10 +133,7 @@ def _is_missed(source: ReadReport, gone: set[int]) -> bool:
     if any(affirmed_elsewhere(source, f, gone) for f in affirmed if f.is_present):
         return True
     # "Upper limits of normal" says in other words what "borderline" says.
-    borderline = {f.observation for f in affirmed if f.severity == "borderline"}
-    if any(
-        f.normal and f.observation in borderline and f.sentence not in gone for f in source.findings
-    ):
+    if any(f.severity == "borderline" and denied_elsewhere(source, f, gone) for f in affirmed):
         return True
     stays = [sentence for sentence in source.sentences if sentence.index not in gone]
     if any(sentence.category is Category.COMMUNICATION for sentence in stays):
