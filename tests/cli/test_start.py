@@ -9,12 +9,27 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("torch", "transformers", "nltk", "scipy.stats", "vlscore.encoders.base")
+# Of networks, of images with their codecs, of search; and what texts need of none of them.
+NETWORKS = ("torch", "torchvision", "transformers", "timm", "open_clip", "safetensors")
+IMAGES = ("cv2", "PIL", "pydicom", "gdcm", "openjpeg", "rle", "jpeg_ls", "libjpeg")
+HEAVY = (*NETWORKS, *IMAGES, "faiss", "huggingface_hub", "nltk", "scipy.stats")
+HEAVY = (*HEAVY, "vlscore.encoders.base")
 COMMANDS = {
     "a slip in the header": ("evaluate", "headless.csv", "--out", "no"),
     "a score": ("score", "-m", "rouge-l", "-g", "No edema.", "-r", "Edema."),
     "one metric": ("evaluate", "texts.csv", "-m", "rouge-l", "--out", "one"),
     "some": ("evaluate", "texts.csv", "-m", "bleu-4,findings-f1,chrf", "--out", "some"),
+    "compared": ("compare", "texts.csv", "again.csv", "-m", "rouge-l,judge", "--out", "compared"),
+    "folders": ("compare", "one", "again=one", "--out", "folders"),
+    "without images": ("compare", "images.csv", "--text-only", "-m", "judge", "--out", "without"),
+    "baselines": ("compare", "texts.csv", "-m", "rouge-l", "--baselines", "--out", "baselines"),
+    "a baseline": ("baseline", "normal", "texts.csv", "--train", "again.csv", "--out", "normal"),
+    "judged": ("judge", "texts.csv", "--out", "judged"),
+    "labelled": ("findings", "texts.csv", "--out", "labelled"),
+    "changed": ("perturb", "texts.csv", "--out", "changed"),
+    "explained": ("explain", "-m", "judge", "-g", "No edema.", "-r", "Edema."),
+    "a page": ("report", "compared"),
+    "a paragraph": ("methods", "compared"),
 }
 # Runs the commands one after the other: what one of them loads is loaded in all that follow.
 RUN = f"""
@@ -39,7 +54,10 @@ print(json.dumps(found))
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("start")
     rows = [f'{k},"No effusion.","Small left effusion."' for k in range(4)]
-    (folder / "texts.csv").write_text("\n".join(["id,reference,candidate", *rows]) + "\n")
+    for name in ("texts", "again"):
+        (folder / f"{name}.csv").write_text("\n".join(["id,reference,candidate", *rows]) + "\n")
+    rows = [f"{row},{k}.png" for k, row in enumerate(rows)]
+    (folder / "images.csv").write_text("\n".join(["id,reference,candidate,image", *rows]) + "\n")
     (folder / "headless.csv").write_text("a,b\n1,2\n")
     return folder
 
@@ -60,8 +78,8 @@ def started(folder: Path) -> dict[str, tuple[int, list[str], str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["a score", "one metric", "some"])
-def test_metrics_of_texts_load_no_torch(started, name):
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "a slip in the header"])
+def test_commands_on_texts_load_no_network_no_codec_no_search(started, name):
     status, loaded, error = started[name]
     assert (status, loaded) == (0, []), error
 

@@ -17,9 +17,7 @@ from vlscore.data import (
     columns_of,
     open_studies,
 )
-from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.claim_table import embed_images_of
 from vlscore.findings import language_notes
 from vlscore.metrics import (
     CANDIDATE,
@@ -44,6 +42,8 @@ from vlscore.stats import Content, Failure, Result, TextTable, text_table
 
 if TYPE_CHECKING:
     import pandas
+
+    from vlscore.embedding import StudyEmbedder
 
 
 JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
@@ -77,7 +77,7 @@ def judge(
     *,
     judge: RuleJudge | ModelJudge | None = None,
     evidence: str | Path | None = None,
-    embedder: StudyEmbedder | None = None,
+    embedder: "StudyEmbedder | None" = None,
     trust: float = TRUST,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
@@ -134,6 +134,8 @@ def judge(
         key["prices"] = list(prices)
     signatures = {"judge": judge.name}
     if evidence is not None:
+        from vlscore.embedding import StudyEmbedder  # loads torch
+
         embedder = (embedder or StudyEmbedder()).for_table(table)
         signatures["image"] = str(embedder.signature)
         key["image"] = [evidence_digest(evidence), trust, str(embedder.signature)]
@@ -220,7 +222,7 @@ class _JudgeWork:
     def look(
         self,
         table: StudyTable,
-        embedder: StudyEmbedder,
+        embedder: "StudyEmbedder",
         evidence: str | Path,
         workers: int,
         on_progress: OnProgress,
@@ -229,6 +231,8 @@ class _JudgeWork:
 
         Raises: InvalidSetting for evidence of another encoder; InvalidTable without any image.
         """
+        from vlscore.evaluation.claim_table import embed_images_of  # loads torch
+
         found = read_evidence(evidence, str(embedder.signature))
         images = embed_images_of(table, embedder, workers, on_progress)
         said = findings_seen(found, images.vectors)

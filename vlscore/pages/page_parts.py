@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import counted
-from vlscore.data import Study, read_image
+from vlscore.data import Study
 from vlscore.errors import UnreadableImage
 from vlscore.stats import TextTable
 
@@ -333,6 +333,8 @@ def _images_of(images: Iterable[Any]) -> tuple[list[str], int]:
 
     Args: images: files, or arrays of grey levels from 0 to 255.
     """
+    from vlscore.data import read_image  # loads the libraries of image files
+
     found, failed = [], 0
     for image in images:
         try:

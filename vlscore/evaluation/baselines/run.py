@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from vlscore.data import (
     open_reports,
     open_studies,
 )
-from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import (
     BASELINE,
@@ -35,8 +34,10 @@ from vlscore.evaluation.baselines.baseline_base import (
     TrainingReports,
     find_baseline,
 )
-from vlscore.evaluation.embedded_table import embed_table
 from vlscore.stats import Content, Failure, Result, TextTable, with_mark
+
+if TYPE_CHECKING:
+    from vlscore.embedding import StudyEmbedder
 
 CANDIDATES = "candidates.jsonl"
 # Candidates that are made at once.
@@ -52,7 +53,7 @@ def baseline(
     *,
     train: str | Path | None = None,
     settings: BaselineSettings | None = None,
-    embedder: StudyEmbedder | None = None,
+    embedder: "StudyEmbedder | None" = None,
     text_policy: TextPolicy | str | None = None,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
@@ -90,6 +91,8 @@ def baseline(
     if not needs & {TRAIN_IMAGES, IMAGES}:
         embedder = None
     elif embedder is None:
+        from vlscore.embedding import StudyEmbedder  # loads torch
+
         embedder = StudyEmbedder()
     names = columns or ColumnNames()
     table = _studies(studies, needs, names, image_root)
@@ -159,7 +162,7 @@ def _signature(
     chosen: Baseline,
     trained: StudyTable | ReportTable | None,
     policy: TextPolicy,
-    embedder: StudyEmbedder | None,
+    embedder: "StudyEmbedder | None",
 ) -> Signature:
     signature = Signature(f"{BASELINE}{chosen.name}").plus(chosen.facts())
     signature = signature.plus(
@@ -176,7 +179,7 @@ def _signature(
 def _training_reports(
     table: StudyTable | ReportTable | None,
     policy: TextPolicy,
-    embedder: StudyEmbedder | None,
+    embedder: "StudyEmbedder | None",
     workers: int,
     on_progress: OnProgress,
 ) -> tuple[TrainingReports, set[str], int, list[str]]:
@@ -185,6 +188,8 @@ def _training_reports(
         return TrainingReports([]), set(), 0, []
     images = None
     if isinstance(table, StudyTable):
+        from vlscore.evaluation.embedded_table import embed_table
+
         assert embedder is not None
         found = embed_table(
             table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
@@ -215,7 +220,7 @@ def _cases(
     table: StudyTable,
     needs: frozenset[str],
     policy: TextPolicy,
-    embedder: StudyEmbedder | None,
+    embedder: "StudyEmbedder | None",
     workers: int,
     on_progress: OnProgress,
 ) -> tuple[dict[int, Study], list[Case], list[Failure]]:
@@ -223,6 +228,8 @@ def _cases(
     images: dict[int, NDArray[np.float32]] = {}
     rows: list[Study | BadRow] = list(table)
     if IMAGES in needs:
+        from vlscore.evaluation.embedded_table import embed_table
+
         assert embedder is not None
         found = embed_table(
             table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress

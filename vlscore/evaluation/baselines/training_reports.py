@@ -9,13 +9,12 @@ search of `retrieval`.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from vlscore.data import Report, split_sections, split_sentences
-from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import (
     BASELINE,
@@ -27,7 +26,12 @@ from vlscore.evaluation.baselines.baseline_base import (
     TrainingReports,
 )
 from vlscore.perturb import standard_normal_of
-from vlscore.retrieval import Corpus, Cosine, search
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vlscore.embedding import StudyEmbedder
+    from vlscore.retrieval import Corpus
 
 CONSTANT, NORMAL, RANDOM = f"{BASELINE}constant", f"{BASELINE}normal", f"{BASELINE}random"
 _SECTIONS = ("findings", "impression")
@@ -88,7 +92,7 @@ class Constant(Baseline):
     name = "constant"
     description = "the most frequent training report"
 
-    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Find the report."""
         self._report, times = constant_report(training.reports)
         return [f"the report is the most frequent one, {times} of {len(training.reports)}"]
@@ -104,7 +108,7 @@ class Normal(Baseline):
     name = "normal"
     description = "a report of the training set's usual sentences for a normal study"
 
-    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Compose the report."""
         self._report = standard_normal_of(training.reports)
         return []
@@ -121,7 +125,7 @@ class Random(Baseline):
     description = "a training report drawn at random"
     uses = ("seed",)
 
-    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Take the reports to draw from."""
         self._reports = training.reports
         # Reports are drawn in the order of the studies, as a comparison draws them.
@@ -184,7 +188,7 @@ class TopWords(Baseline):
     description = "frequent words of the training reports, drawn by their frequency"
     uses = ("seed", "first")
 
-    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Count the words."""
         words = [report.split() for report in training.reports]
         self._words = _Frequent.of(words, self.settings.first)
@@ -202,7 +206,7 @@ class TopSentences(Baseline):
     description = "frequent sentences of the training reports, drawn by their frequency"
     uses = ("seed", "first", "by_section")
 
-    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Count the sentences. Raises: InvalidTable where no report has sections."""
         first = self.settings.first
         if not self.settings.by_section:
@@ -250,7 +254,9 @@ NEAREST = f"{BASELINE}nearest-image"
 
 
 def nearest_rows(
-    corpus: Corpus, images: NDArray[np.float32], excluded: Mapping[int, Sequence[int]] | None = None
+    corpus: "Corpus",
+    images: NDArray[np.float32],
+    excluded: Mapping[int, Sequence[int]] | None = None,
 ) -> list[int | None]:
     """Return for each of q images the row of the corpus with the largest cosine.
 
@@ -259,6 +265,8 @@ def nearest_rows(
         excluded: image -> rows that it must not find.
     Returns: q rows, the first of equal ones; None where there is nothing to find.
     """
+    from vlscore.retrieval import Cosine, search  # loads torch
+
     found: list[int | None] = [None] * len(images)
     asked = np.flatnonzero(np.isfinite(images).all(1)).tolist()
     barred = {k: (excluded or {}).get(row, ()) for k, row in enumerate(asked)}
@@ -268,7 +276,7 @@ def nearest_rows(
     return found
 
 
-def nearest_reports(vectors: Tensor, references: Sequence[str | None]) -> list[str | None]:
+def nearest_reports(vectors: "Tensor", references: Sequence[str | None]) -> list[str | None]:
     """Return for each of n studies the reference of the other study whose image is nearest.
 
     Args:
@@ -276,6 +284,8 @@ def nearest_reports(vectors: Tensor, references: Sequence[str | None]) -> list[s
         references: of the same studies, None for one without.
     Returns: n reports; None for a study without an image, or where no other study has both.
     """
+    from vlscore.retrieval import Corpus
+
     images = vectors.float().numpy()
     has_both = np.isfinite(images).all(1) & np.array([text is not None for text in references])
     rows = np.flatnonzero(has_both)
@@ -298,8 +308,10 @@ class NearestImage(Baseline):
         """Return reports and images for training, and images of the studies."""
         return frozenset({TRAIN, TRAIN_IMAGES, IMAGES})
 
-    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Take the training images to search."""
+        from vlscore.retrieval import Corpus
+
         if training.images is None or not len(training.images):
             raise InvalidTable("no training study has both an image and a report")
         self._reports = training.reports
