@@ -136,3 +136,12 @@ def test_extras_of_metrics_install_what_the_metrics_import() -> None:
         elif metric.library not in ("vlscore", "own"):
             assert metric.library.lower() in required
     assert own
+
+
+def test_every_required_library_says_why_it_is_no_extra():
+    text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    lines = text.split("\ndependencies = [\n")[1].split("\n]\n")[0].splitlines()
+    required = [k for k, line in enumerate(lines) if not line.strip().startswith("#")]
+    assert [tomllib.loads(f"x = [{lines[k]}]")["x"][0] for k in required] == PROJECT["dependencies"]
+    silent = [lines[k].strip() for k in required if k == 0 or lines[k - 1].strip()[:1] != "#"]
+    assert not silent

@@ -1,5 +1,7 @@
 """Stored values to grey levels: polarity, windows, LUTs, signs, odd depths, padding, overlays."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -245,6 +247,38 @@ def test_jpeg_lossless_changes_nothing(tmp_path: Path, bits: int) -> None:
     path = as_jpeg_lossless(raw, tmp_path / "lossless.dcm")
     assert dcmread(path).file_meta.TransferSyntaxUID == JPEGLosslessSV1
     np.testing.assert_array_equal(pixels(path), pixels(raw))
+
+
+DECODERS = ("gdcm", "jpeg_ls", "pylibjpeg", "openjpeg", "rle")
+# Reads each file without the decoders of the extra "codecs"; prints grey levels, or the error.
+WITHOUT = f"""
+import sys
+sys.modules.update(dict.fromkeys({DECODERS!r}))
+from vlscore.data import read_image
+from vlscore.errors import UnreadableImage
+for path in sys.argv[1:]:
+    try:
+        print(read_image(path).to_uint8().ravel().tolist())
+    except UnreadableImage as error:
+        print(error)
+"""
+
+
+def test_without_decoders_a_compressed_file_names_the_extra(tmp_path: Path) -> None:
+    raw = save(chest(TWELVE, BitsStored=12), tmp_path / "raw.dcm")
+    lossless = as_jpeg_lossless(raw, tmp_path / "lossless.dcm")
+    paths = [raw, lossless]
+    for name, syntax in (("ls", JPEGLSLossless), ("rle", RLELossless)):
+        compressed = chest(TWELVE, BitsStored=12)
+        compressed.compress(syntax, generate_instance_uid=False)
+        paths.append(save(compressed, tmp_path / f"{name}.dcm"))
+    command = [sys.executable, "-c", WITHOUT, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    plain, *refused, run_lengths = done.stdout.splitlines()
+    assert plain == run_lengths == str(read_image(raw).to_uint8().ravel().tolist())
+    for path, message in zip(paths[1:3], refused, strict=True):
+        assert message.startswith(f"{path}: ")
+        assert message.endswith("pip install 'vlscore[codecs]'")
 
 
 @pytest.mark.parametrize("syntax", [ImplicitVRLittleEndian, DeflatedExplicitVRLittleEndian])

@@ -90,8 +90,8 @@ def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
             decoder, plugins = get_decoder(dataset.file_meta.TransferSyntaxUID), ["gdcm"]
     if not decoder.is_available:
         raise UnreadableImage(
-            f"{name}: transfer syntax {syntax.name} needs one of: "
-            f"{'; '.join(decoder.missing_dependencies)}"
+            f"{name}: transfer syntax {syntax.name} needs a decoder that is not installed: "
+            "pip install 'vlscore[codecs]'"
         )
     values = _by_plugins(decoder, plugins, dataset, frame)
     if photometric(dataset) == "PALETTE COLOR":
