@@ -1,10 +1,16 @@
 """The tokenizer of findings, and small encoders that read with it."""
 
+import shutil
+
 import pytest
 import torch
 
-from vlscore.encoders import READINGS, SmallEncoder
+from vlscore.core import resource_path
+from vlscore.encoders import READINGS, SmallEncoder, load_encoder
+from vlscore.encoders.blocks import word_tokenizers
 from vlscore.encoders.blocks.word_tokenizers import STOP, FindingTokenizer
+from vlscore.errors import InvalidLexicon
+from vlscore.findings import extract, lexicon, lexicon_files, tokens
 from vlscore.training import Start
 from vlscore.training.start import small_encoder
 
@@ -85,3 +91,61 @@ def test_what_it_reads_is_saved(tmp_path):
     assert again.settings.reading == "findings"
     assert type(again.tokenizer) is READINGS["findings"]
     assert torch.equal(again.tokenize(REPORTS).ids, encoder.tokenize(REPORTS).ids)
+
+
+@pytest.fixture
+def new_words(tmp_path, monkeypatch):
+    """Give vlscore's own lexicon a new name of a finding and a new abbreviation of one."""
+    caches = [lexicon.load_lexicon, lexicon_files.read_tables, lexicon_files.extraction_name]
+    caches += [tokens.spellings, word_tokenizers._read]
+
+    def clear():
+        for each in caches:
+            each.cache_clear()
+
+    folder = tmp_path / "lexicons"
+    shutil.copytree(resource_path("perturbations", "lexicons"), folder)
+    for name, old, new in (
+        ("observations", 'mentions = ["(pleural|) effusion"', 'mentions = ["patient", "effusion"'),
+        ("spellings", "\n[abbreviations]\n", '\n[abbreviations]\nheart = "pneumothorax"\n'),
+    ):
+        path = folder / f"{name}.toml"
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    def change():
+        monkeypatch.setattr(lexicon_files, "our_lexicon", lambda: folder)
+        monkeypatch.setattr(lexicon, "our_lexicon", lambda: folder)
+        clear()
+
+    yield change
+    monkeypatch.undo()
+    clear()
+
+
+@pytest.mark.parametrize("bundled", [True, False])
+def test_a_new_word_changes_neither_checksum_nor_vectors(new_words, tmp_path, bundled):
+    """An encoder reads with the lexicon that it was trained with, whatever ours learns."""
+
+    def load():
+        return load_encoder() if bundled else load_encoder("small", weights=tmp_path)
+
+    if not bundled:
+        encoder_of("judging").save(tmp_path)
+    before = load()
+    vectors, checksum = before.encode_reports(REPORTS), before.checksum
+    read = extract(REPORTS[0])
+    new_words()
+    assert extract(REPORTS[0]) != read
+    after = load()
+    assert after.checksum == checksum
+    assert torch.equal(after.encode_reports(REPORTS), vectors)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"observations": 1}'])
+def test_a_broken_lexicon_is_named(tmp_path, content):
+    encoder_of("convirt").save(tmp_path)
+    (tmp_path / "lexicon.json").write_text(content)
+    with pytest.raises(InvalidLexicon, match=r"lexicon\.json is no frozen lexicon"):
+        SmallEncoder.load(tmp_path)

@@ -9,10 +9,11 @@ from .extraction import extract as extract
 from .lexicon import CHEXPERT_LABELS as CHEXPERT_LABELS
 from .lexicon import Lexicon as Lexicon
 from .lexicon import SeverityLevel as SeverityLevel
-from .lexicon import extraction_name as extraction_name
 from .lexicon import load_lexicon as load_lexicon
-from .lexicon import read_lexicon as read_lexicon
 from .lexicon import severity_level as severity_level
+from .lexicon_files import extraction_name as extraction_name
+from .lexicon_files import freeze as freeze
+from .lexicon_files import read_lexicon as read_lexicon
 from .phrases import PhraseTrie as PhraseTrie
 from .sentences_read import language_notes as language_notes
 from .sentences_read import sentences_read as sentences_read

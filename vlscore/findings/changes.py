@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from vlscore.findings.change_words import ENLARGING
 from vlscore.findings.earlier_times import earlier_times
-from vlscore.findings.lexicon import ChangeWords, Lexicon, load_lexicon
-from vlscore.findings.tokens import tokenize
+from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.types import (
     Attribute,
     Axis,
@@ -97,7 +96,7 @@ def speaks_of_earlier(report: ReportFindings, lexicon: Lexicon | None = None) ->
     for sentence in report.sentences:
         if sentence.category in _SILENT:
             continue
-        tokens = tokenize(sentence.span.of(report.text))
+        tokens = lexicon.tokenize(sentence.span.of(report.text))
         if earlier_times(tokens, lexicon.trie.find(tokens).get("earlier", ()), lexicon):
             return True
     return False
@@ -156,7 +155,7 @@ def _of_sentence(
             continue  # "could be developing pneumonia" compares nothing
         span = max((a.span for a in own), key=lambda s: s.end - s.start)
         if finding.observation in lexicon.changes.more_observations:
-            change = _turned(change, span.of(text), lexicon.changes)
+            change = _turned(change, span.of(text), lexicon)
         yield FindingChange(finding.observation, change, span, index, finding)
     yield from _shared(text, sentence, lexicon)
     yield from _resolved_together(sentence)
@@ -167,7 +166,7 @@ def _of_sentence(
         elif len(attribute.span.of(text).split()) > 1:  # not of "heart size is increased"
             change = TemporalChange(attribute.value)
             if stating[0].observation in lexicon.changes.more_observations:
-                change = _turned(change, attribute.span.of(text), lexicon.changes)
+                change = _turned(change, attribute.span.of(text), lexicon)
             yield FindingChange(stating[0].observation, change, attribute.span, index, stating[0])
 
 
@@ -181,7 +180,7 @@ def _shared(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[Finding
         qualified = [a.span for f in (one, other) for a in f.attributes]
         between = [
             t.form
-            for t in tokenize(text[one.span.end : other.span.start])
+            for t in lexicon.tokenize(text[one.span.end : other.span.start])
             if not any(s.start <= one.span.end + t.start < s.end for s in qualified)
         ]
         behind = text[other.span.end : stated[0].span.start].rstrip()
@@ -265,7 +264,7 @@ def _without_finding(
             yield FindingChange(OTHER, change, attribute.span, sentence.index)
         return  # "no new abnormality": of what, nobody says
     if part in lexicon.changes.more_topics:
-        change = _turned(change, attribute.span.of(text), lexicon.changes)
+        change = _turned(change, attribute.span.of(text), lexicon)
     yield FindingChange(part or EXAMINATION, change, attribute.span, sentence.index)
 
 
@@ -290,7 +289,7 @@ def _is_fragment(text: str, sentence: Sentence, change: Attribute) -> bool:
 
 def _part_of(text: str, sentence: Sentence, attribute: Attribute, lexicon: Lexicon) -> str | None:
     """Return the part of the chest in the sentence that is nearest to the words of change."""
-    tokens = tokenize(sentence.span.of(text))
+    tokens = lexicon.tokenize(sentence.span.of(text))
     found = lexicon.trie.find(tokens)
     at = attribute.span.start - sentence.span.start
     parts = [*found.get("topic", ()), *found.get("subject", ())]
@@ -301,14 +300,11 @@ def _part_of(text: str, sentence: Sentence, attribute: Attribute, lexicon: Lexic
     return None if nearest is None else str(nearest.entry)
 
 
-def _turned(change: TemporalChange, words: str, of: ChangeWords) -> TemporalChange:
+def _turned(change: TemporalChange, words: str, lexicon: Lexicon) -> TemporalChange:
     """Return the change of something that is better with more of it."""
-    if change not in ENLARGING or not any(w in of.amounts for w in _phrases(words)):
+    forms = [t.form for t in lexicon.tokenize(words)]
+    phrases = {*forms, *map(" ".join, pairwise(forms))}
+    if change not in ENLARGING or phrases.isdisjoint(lexicon.changes.amounts):
         return change
     worse = change is TemporalChange.WORSE
     return TemporalChange.IMPROVED if worse else TemporalChange.WORSE
-
-
-def _phrases(words: str) -> list[str]:
-    forms = [t.form for t in tokenize(words)]
-    return [*forms, *(" ".join(forms[i : i + 2]) for i in range(len(forms) - 1))]

@@ -30,7 +30,7 @@ from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers
 from vlscore.findings.phrases import Match
 from vlscore.findings.sentence_categories import Sections, pattern_category
-from vlscore.findings.tokens import Token, tokenize
+from vlscore.findings.tokens import Token
 from vlscore.findings.types import (
     Attribute,
     Axis,
@@ -62,7 +62,7 @@ def assert_span(
     'negative'
     """
     lexicon = lexicon or load_lexicon()
-    tokens = tokenize(sentence)
+    tokens = lexicon.tokenize(sentence)
     inside = [i for i, t in enumerate(tokens) if t.start < span.end and span.start < t.end]
     if not inside:
         raise InvalidReport(f"the sentence has no word at characters {span}")
@@ -83,7 +83,7 @@ def read_sentence(
 
 
 def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
-    tokens = lexicon.trie.unglued(text, tokenize(text))
+    tokens = lexicon.trie.unglued(text, lexicon.tokenize(text))
     if setting.denied and tokens and ":" not in text:
         tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
     layout, parts = divide(text, tokens, lexicon, setting.columns)
@@ -290,7 +290,7 @@ def _with_more(
     if sentence.findings or not before.findings or not _refers_back(words, lexicon):
         return before
     *others, last = before.findings
-    tokens = tokenize(words)
+    tokens = lexicon.tokenize(words)
     known = {a.axis for a in last.attributes} | {Axis.CHANGE}
     new = tuple(
         attribute.moved(span.start)._replace(inherited=True)

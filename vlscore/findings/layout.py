@@ -19,7 +19,7 @@ from vlscore.findings.clauses import clauses_of
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_modifiers
 from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token, tokenize
+from vlscore.findings.tokens import Token
 from vlscore.findings.types import Finding, Layout, Polarity, Rule, Sentence, Span
 
 # A text without any of these is prose; most sentences are, so this is asked first.
@@ -146,7 +146,7 @@ class _LayoutReader:
                 continue
             if box is not None or mark.of(self._text) in _TICKS:
                 title = columns[number] if number < len(columns) else "present"
-                words = [Token(t.form, *mark) for t in tokenize(title)]
+                words = [Token(t.form, *mark) for t in self._lexicon.tokenize(title)]
             if value:
                 value.append(Token(",", value[-1].end, words[0].start))
             value += words
@@ -386,7 +386,7 @@ def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) ->
     words = line.of(text)
     label, _, answer = words.partition(":")
     if label.strip().lower() in lexicon.grammar["labels_of_answers"]:
-        forms = [t.form for t in tokenize(answer)]
+        forms = [t.form for t in lexicon.tokenize(answer)]
         if not forms or forms[0] not in lexicon.grammar["answers_no"]:
             return sentence
         rule = Rule("context:negated", line)
@@ -397,7 +397,7 @@ def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) ->
         return replace(sentence, findings=tuple(denied), normal=True)
     details = [
         attribute.moved(line.start)._replace(inherited=True)
-        for part in divide(words, tokenize(words), lexicon)[1]
+        for part in divide(words, lexicon.tokenize(words), lexicon)[1]
         for modifier in find_modifiers(part.tokens, lexicon.trie.find(part.tokens))
         for attribute in modifier.attributes(part.tokens)
     ]

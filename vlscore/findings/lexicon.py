@@ -1,21 +1,21 @@
 """Lexicons of findings, read from TOML files and checked, and the trie that matches all of them.
 
 Each file under `perturbations/lexicons/` is one axis. Entries have a name, so that every result can
-name the entry that fired. A user's own folder with the same files replaces these lexicons.
+name the entry that fired. A user's own folder with the same files replaces these lexicons, as does
+one frozen in a file (`vlscore.findings.lexicon_files`).
 """
 
-import hashlib
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
 from vlscore.findings.coverage import Coverage, load_coverage, require_known
+from vlscore.findings.lexicon_files import our_lexicon, read_lexicon, read_tables
 from vlscore.findings.phrases import PhraseTrie
+from vlscore.findings.tokens import Spellings, Token, spellings, tokenize
 from vlscore.findings.types import Category, Side, TemporalChange
 
 _EFFECTS = {
@@ -149,6 +149,11 @@ class Lexicon:
     coverage: Coverage
     changes: ChangeWords
     trie: PhraseTrie = field(repr=False)
+    spelt: Spellings = field(repr=False)
+
+    def tokenize(self, text: str) -> list[Token]:
+        """Return the tokens of a text, in the forms of this lexicon."""
+        return tokenize(text, self.spelt)
 
     @cached_property
     def level_of(self) -> Mapping[str, SeverityLevel]:
@@ -160,21 +165,6 @@ class Lexicon:
             for words in (level.value, *level.adjectives, *level.adverbs)
         ]
         return dict(reversed(named))
-
-
-def read_lexicon(path: Path, what: str = "lexicon") -> dict[str, Any]:
-    """Return the content of a TOML file.
-
-    Args: what: word for the file in messages.
-    Raises: InvalidLexicon where it is missing or not TOML.
-    """
-    try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: this {what} does not exist") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
 
 
 def _add(trie: PhraseTrie, layer: str, phrases: Iterable[str], entry: Any) -> None:
@@ -318,24 +308,24 @@ def _load_sentences(
 
 
 def _load_further(
-    path: Path,
+    file: str,
+    data: dict[str, Any],
     observations: dict[str, Observation],
     subjects: Collection[str],
     scales: dict[str, tuple[SeverityLevel, ...]],
     trie: PhraseTrie,
 ) -> None:
     """Add the findings, phrases, triggers, places and scales of one more file."""
-    data = read_lexicon(path)
-    _load_triggers(path.name, data.get("trigger", ()), trie)
+    _load_triggers(file, data.get("trigger", ()), trie)
     for name, phrases in data.get("subjects", {}).items():
-        _add(trie, "subject", phrases, require_known(path.name, "subjects", name, subjects))
+        _add(trie, "subject", phrases, require_known(file, "subjects", name, subjects))
     for entry in data.get("zone", ()):
         _add(trie, "place", entry["phrases"], NamedPlace(None, entry["value"]))
     scales |= _load_levels(data.get("scale", ()), trie)
     for entry in data["observation"]:
         own = Observation(entry["name"], None, entry.get("midline", False))
         observations.setdefault(own.name, own)
-        _add_observation(path.name, entry, subjects, trie)
+        _add_observation(file, entry, subjects, trie)
 
 
 @cache
@@ -343,7 +333,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
     """Return the lexicons of `folder` (default: ours), with those of a further file of findings.
 
     Args:
-        folder: holds one .toml file an axis.
+        folder: holds one .toml file an axis; or a file that `freeze` wrote.
         further: a .toml file with [[observation]] entries as in observations.toml: `name`,
             `mentions`, `frames`, `midline`; [[trigger]] entries as in context.toml, [[zone]]
             entries as in location.toml, [[scale]] entries as in severity.toml, and phrases of
@@ -351,32 +341,31 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
 
     Raises: InvalidLexicon naming file and entry.
     """
-    folder = resource_path("perturbations", "lexicons") if folder is None else folder
-
-    def read(name: str) -> dict[str, Any]:
-        return read_lexicon(folder / f"{name}.toml")
-
-    trie = PhraseTrie()
+    folder = folder or our_lexicon()
+    tables = read_tables(folder)
     try:
-        observations, normal_of = _load_observations(read("observations"), trie)
-        context = read("context")
+        trie = PhraseTrie(spelt := spellings(folder))
+        observations, normal_of = _load_observations(tables["observations"], trie)
+        context = tables["context"]
         _load_triggers("context.toml", context["trigger"], trie)
         for layer in ("lookalike", "unanswered"):
             _add(trie, layer, context[layer]["phrases"], layer)
-        _load_places(read("location"), trie)
-        severity = read("severity")
+        _load_places(tables["location"], trie)
+        severity = tables["severity"]
         scales = _load_levels(severity["scale"], trie)
         _add(trie, "severity", severity["neutral"]["phrases"], None)
-        changes = _load_changes(read("change"), trie)
-        headings, priority = _load_sentences(read("sentences"), trie)
-        grammar = {name: frozenset(words) for name, words in read("grammar").items()}
+        changes = _load_changes(tables["change"], trie)
+        headings, priority = _load_sentences(tables["sentences"], trie)
+        grammar = {name: frozenset(words) for name, words in tables["grammar"].items()}
         if missing := _GRAMMAR - grammar.keys():
             raise InvalidLexicon(f"grammar.toml lacks {', '.join(sorted(missing))}")
-        statements = read("coverage")
+        statements = tables["coverage"]
         coverage = load_coverage(statements, observations, normal_of["normal"])
-        for path in (folder / "synonyms.toml", further):
-            if path is not None:
-                _load_further(path, observations, normal_of["normal"], scales, trie)
+        more = {"synonyms.toml": tables["synonyms"]}
+        if further is not None:
+            more[further.name] = read_lexicon(further)
+        for file, data in more.items():
+            _load_further(file, data, observations, normal_of["normal"], scales, trie)
         for entry in statements["statement"]:
             _add(trie, "statement", entry["phrases"], entry["scope"])
         return Lexicon(
@@ -391,6 +380,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             coverage=coverage,
             changes=changes,
             trie=trie,
+            spelt=spelt,
         )
     except (KeyError, TypeError) as error:
         raise InvalidLexicon(
@@ -398,22 +388,6 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         ) from error
     except ValueError as error:
         raise InvalidLexicon(f"{folder}: {error}") from error
-
-
-#: Raised by one where the rules (not only the lexicons) read the same words otherwise.
-_RULES = 7
-
-
-@cache
-def extraction_name() -> str:
-    """Return the name of the extraction for signatures: version of its rules, lexicons' digest.
-
-    Whatever is computed from findings depends on both.
-    """
-    digest = hashlib.sha256()
-    for file in sorted(resource_path("perturbations", "lexicons").glob("*.toml")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return f"{_RULES}+{digest.hexdigest()[:8]}"
 
 
 def severity_level(words: str, lexicon: Lexicon | None = None) -> SeverityLevel | None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from vlscore.findings.tokens import Token, form_of, spellings, tokenize
+from vlscore.findings.tokens import Spellings, Token, form_of, spellings, tokenize
 
 _PART = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)(?=\s|$)|([^()]+)")
 
@@ -25,11 +25,11 @@ class Match(NamedTuple):
 
 
 @lru_cache(20_000)
-def _forms(words: str) -> tuple[str, ...]:
-    return tuple([t.form for t in tokenize(words)])
+def _forms(words: str, spelt: Spellings) -> tuple[str, ...]:
+    return tuple([t.form for t in tokenize(words, spelt)])
 
 
-def parse(pattern: str) -> list[list[tuple[str, ...]]]:
+def parse(pattern: str, spelt: Spellings | None = None) -> list[list[tuple[str, ...]]]:
     """Return the parts of a pattern: for each, its alternatives as matching forms.
 
     >>> parse("(left|) lung bases")
@@ -37,6 +37,7 @@ def parse(pattern: str) -> list[list[tuple[str, ...]]]:
 
     Raises ValueError where a group does not stand between spaces.
     """
+    spelt = spelt or spellings()
     parts = []
     end = 0
     for match in _PART.finditer(pattern):
@@ -44,7 +45,7 @@ def parse(pattern: str) -> list[list[tuple[str, ...]]]:
             break
         end = match.end()
         choices = [match.group(2)] if match.group(1) is None else match.group(1).split("|")
-        parts.append([_forms(choice) for choice in choices])
+        parts.append([_forms(choice, spelt) for choice in choices])
     if end != len(pattern):
         raise ValueError(f"pattern {pattern!r} has a group that is only a part of a word")
     return parts
@@ -68,10 +69,12 @@ _NAMING_LAYERS = frozenset(("mention", "subject", "place", "state"))
 class PhraseTrie:
     """Finds, per layer, the longest phrases from left to right without overlap.
 
-    A node is made when a text first leads to it: most texts need few of them.
+    A node is made when a text first leads to it: most texts need few of them. Phrases and texts
+    are spelt in one way (default: ours).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spelt: Spellings | None = None) -> None:
+        self._spelt = spelt or spellings()
         self._root: _Node = {}
         self._words: set[str] = set()
         self._names: set[str] = set()
@@ -83,7 +86,7 @@ class PhraseTrie:
         Raises ValueError where the pattern is malformed or one of its phrases is empty.
         """
         # Tuples: Python's collector of garbage does not look at them again and again.
-        parts = tuple([tuple(alternatives) for alternatives in parse(pattern)])
+        parts = tuple([tuple(alternatives) for alternatives in parse(pattern, self._spelt)])
         if not any(all(alternatives) for alternatives in parts):
             raise ValueError(f"pattern {pattern!r} has an empty phrase")
         _wait(self._root, (layer, (), parts, 0, entry))
@@ -163,13 +166,13 @@ class PhraseTrie:
                 if len(self._cuts) < _MOST_CUTS:
                     self._cuts[word] = cuts
             for first, last in pairwise((0, *cuts, end - start)):
-                part = form if not cuts else form_of(word[first:last])
+                part = form if not cuts else form_of(word[first:last], self._spelt)
                 apart.append(Token(part, start + first, start + last))
         return apart
 
     def _cuts_of(self, word: str, most: int) -> tuple[int, ...]:
         """Return where a word of several is cut, at most so often; () where it is one word."""
-        if len(word) > _LONGEST_GLUED or word in spellings().whole:
+        if len(word) > _LONGEST_GLUED or word in self._spelt.whole:
             return ()
         halves = [
             (min(cut, len(word) - cut), cut)
@@ -186,12 +189,12 @@ class PhraseTrie:
         return ()
 
     def _stands_alone(self, word: str) -> bool:
-        if word in spellings().glue:
+        if word in self._spelt.glue:
             return True
-        return len(word) >= _SHORTEST_PART and form_of(word) in self._words
+        return len(word) >= _SHORTEST_PART and form_of(word, self._spelt) in self._words
 
     def _names_part(self, word: str) -> bool:
-        return len(word) >= _SHORTEST_PART and form_of(word) in self._names
+        return len(word) >= _SHORTEST_PART and form_of(word, self._spelt) in self._names
 
 
 def _grown(waiting: list[_Waiting]) -> _Node:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from vlscore.findings.lexicon import Lexicon, SentencePattern
 from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token, tokenize
+from vlscore.findings.tokens import Token
 from vlscore.findings.types import Category, Rule, Span
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
@@ -53,7 +53,7 @@ class Sections:
         category = self._lexicon.headings.get(name.lower())
         if category is None and self._section is not Category.CLINICAL:
             # "LUNGS:" ends a section of history or technique as "FINDINGS:" does.
-            found = self._lexicon.trie.find(tokenize(name))
+            found = self._lexicon.trie.find(self._lexicon.tokenize(name))
             if "mention" in found or "subject" in found:
                 category = Category.CLINICAL
         return None if category is None else (category, name.isupper())

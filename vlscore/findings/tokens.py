@@ -1,13 +1,14 @@
 """Tokens of a sentence in the form that lexicons match: words with their positions, and numbers."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-from vlscore.core import resource_path
+from vlscore.findings.lexicon_files import read_tables
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
 
@@ -22,8 +23,9 @@ class Token(NamedTuple):
     end: int
 
 
-class Spellings(NamedTuple):
-    """Forms of words, from `spellings.toml`.
+@dataclass(frozen=True, eq=False)
+class Spellings:
+    """Forms of words, from `spellings.toml` of a lexicon. Compared and hashed by identity.
 
     Attributes:
         singular: irregular plural -> singular.
@@ -34,6 +36,7 @@ class Spellings(NamedTuple):
         no_unit: forms that are a unit behind a number, and an abbreviation elsewhere.
         glue: function words that may stick to another word.
         whole: words that are never cut.
+        known: words met before -> their matching forms.
     """
 
     singular: Mapping[str, str]
@@ -43,13 +46,13 @@ class Spellings(NamedTuple):
     no_unit: frozenset[str]
     glue: frozenset[str]
     whole: frozenset[str]
+    known: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 @cache
-def spellings() -> Spellings:
-    """Return the forms of words that come with vlscore."""
-    path = resource_path("perturbations", "lexicons", "spellings.toml")
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
+def spellings(source: Path | None = None) -> Spellings:
+    """Return the forms of words of a lexicon (default: ours). Raises: InvalidLexicon."""
+    data = read_tables(source)["spellings"]
     short: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
     meanings = {**data["abbreviations"], **data["ambiguous"], **data["no_unit"]}
     for phrase, meaning in meanings.items():
@@ -73,20 +76,18 @@ def spellings() -> Spellings:
     )
 
 
-#: Words met before -> their matching forms.
-_KNOWN: dict[str, str] = {}
 _MOST_KNOWN = 50_000
 _SEPARATORS = frozenset("-/")
 
 
-def form_of(word: str) -> str:
+def form_of(word: str, spelt: Spellings) -> str:
     """Return the matching form of a word."""
-    form = _singular(word.lower().replace("’", "'"))
-    return spellings().american.get(form, form)
+    form = _singular(word.lower().replace("’", "'"), spelt)
+    return spelt.american.get(form, form)
 
 
-def _singular(word: str) -> str:
-    if (irregular := spellings().singular.get(word)) is not None:
+def _singular(word: str, spelt: Spellings) -> str:
+    if (irregular := spelt.singular.get(word)) is not None:
         return irregular
     if len(word) <= 3 or not word.endswith("s") or word.endswith(_UNCHANGED_ENDINGS):
         return word
@@ -97,13 +98,13 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, spelt: Spellings | None = None) -> list[Token]:
     """Tokens of a text, with their places in it.
 
     Words are lower-cased and brought to the singular and to American spelling; a hyphen or slash
     inside a word ("air-space", "and/or") separates two words and leaves no token of its own; masks
     (`___`) read as `xxxx`. An abbreviation becomes the words that it stands for, each at its
-    characters.
+    characters. `spelt` are the forms of a lexicon's words (default: ours).
 
     >>> [t.form for t in tokenize("No air-space opacities, 2.5 cm. Lg PTX w/o shift")]
     ['no', 'air', 'space', 'opacity', ',', '2.5', 'cm', '.', 'large', 'pneumothorax', 'without', \
@@ -111,14 +112,15 @@ def tokenize(text: str) -> list[Token]:
     """
     tokens = []
     is_short = False
-    opening, known, new = spellings().opening, _KNOWN, tuple.__new__
+    spelt = spelt or spellings()
+    opening, known, new = spelt.opening, spelt.known, tuple.__new__
     before = ""
     for match in _TOKEN.finditer(text):
         first, last = match.span()
         word = text[first:last]
         form = known.get(word)
         if form is None:
-            form = "xxxx" if word[0] == "_" else form_of(word)
+            form = "xxxx" if word[0] == "_" else form_of(word, spelt)
             if len(known) < _MOST_KNOWN:
                 known[word] = form
         if (
@@ -133,12 +135,12 @@ def tokenize(text: str) -> list[Token]:
             is_short = True
         before = form
         tokens.append(new(Token, (form, first, last)))
-    return _in_full(tokens) if is_short else tokens
+    return _in_full(tokens, spelt) if is_short else tokens
 
 
-def _in_full(tokens: Sequence[Token]) -> list[Token]:
+def _in_full(tokens: Sequence[Token], spelt: Spellings) -> list[Token]:
     """Return the tokens with the words that abbreviations stand for."""
-    short, no_unit = spellings().short, spellings().no_unit
+    short, no_unit = spelt.short, spelt.no_unit
     full: list[Token] = []
     position = 0
     while position < len(tokens):

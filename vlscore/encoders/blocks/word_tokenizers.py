@@ -5,7 +5,8 @@
   reports reads phrasings poorly that it has not met. The extraction of `vlscore.findings` was made
   for those. So each finding of a sentence becomes a sentence of its own, of tokens for observation,
   polarity, side, place, severity and change: "There is a small left pleural effusion." and "Left
-  effusion, small in size." are equal. Sentences without a finding keep their words.
+  effusion, small in size." are equal. Sentences without a finding keep their words. An encoder
+  keeps the lexicon that it was trained with: new words in ours change none of its vectors.
 
 `split_token_ids` divides token ids into one row a sentence.
 """
@@ -27,10 +28,13 @@ from vlscore.encoders.base import Tokens
 from vlscore.errors import IncompatibleCheckpoint
 from vlscore.findings import (
     Finding,
+    Lexicon,
     Status,
     TemporalChange,
     extract,
     extraction_name,
+    freeze,
+    load_lexicon,
     severity_level,
 )
 
@@ -123,18 +127,30 @@ class FindingTokenizer(WordTokenizer):
     """Tokenizer of findings, and of the words of sentences without a finding.
 
     Attributes:
+        lexicon: file of a frozen lexicon with which findings are extracted; None for ours.
         digest: of the vocabulary and the extraction, which decide the tokens of any report.
+
+    Raises: InvalidLexicon.
     """
+
+    def __init__(self, words: Sequence[str], lexicon: Path | None = None) -> None:
+        super().__init__(words)
+        self.lexicon = lexicon
+        load_lexicon(lexicon)
 
     @property
     def digest(self) -> str:
         """Return the hexadecimal sha256 of the vocabulary and of the extraction's name."""
-        return text_digest("\n".join((extraction_name(), *self.words))).hex()
+        return text_digest("\n".join((extraction_name(self.lexicon), *self.words))).hex()
+
+    def frozen_lexicon(self) -> str:
+        """Return the content of a file of the lexicon."""
+        return freeze(self.lexicon)
 
     def ids_of(self, report: str) -> list[int]:
         """Return token ids; a report without words has one sentence end."""
         ids: list[int] = []
-        for tokens in _sentences(report):
+        for tokens in _sentences(report, self.lexicon):
             ids += [*map(self._id_of, tokens), STOP]
         return ids or [STOP]
 
@@ -150,17 +166,18 @@ class FindingTokenizer(WordTokenizer):
         return sorted(marked | set(vocabulary_of([" ".join(found - marked)])))
 
 
-def _sentences(report: str) -> Iterator[tuple[str, ...]]:
+def _sentences(report: str, lexicon: Path | None = None) -> Iterator[tuple[str, ...]]:
     for sentence in split_sentences(report):
-        yield from _read(sentence.text)
+        yield from _read(sentence.text, lexicon)
 
 
 @lru_cache(_REMEMBERED)
-def _read(sentence: str) -> tuple[tuple[str, ...], ...]:
+def _read(sentence: str, lexicon: Path | None) -> tuple[tuple[str, ...], ...]:
     """Return one row of tokens for each finding; without findings one row of words."""
-    findings = extract(sentence).findings
+    known = load_lexicon(lexicon)
+    findings = extract(sentence, known).findings
     if findings:
-        return tuple(dict.fromkeys(map(_tokens_of, findings)))
+        return tuple(dict.fromkeys(_tokens_of(finding, known) for finding in findings))
     return (tuple(token for token in pretokenize(sentence) if token not in STOPS),)
 
 
@@ -168,9 +185,9 @@ def _read(sentence: str) -> tuple[tuple[str, ...], ...]:
 _CHANGES = {TemporalChange.WORSE: "increased", TemporalChange.IMPROVED: "decreased"}
 
 
-def _tokens_of(finding: Finding) -> tuple[str, ...]:
+def _tokens_of(finding: Finding, lexicon: Lexicon) -> tuple[str, ...]:
     side, change = finding.side, finding.change
-    level = severity_level(finding.severity) if finding.severity else None
+    level = severity_level(finding.severity, lexicon) if finding.severity else None
     tokens = [finding.observation, finding.polarity.value]
     if side is not None:
         tokens.append(f"side {side.value}")

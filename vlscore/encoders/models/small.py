@@ -46,6 +46,8 @@ from vlscore.encoders.weight_files import find_weights
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
 
 MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
+# The lexicon of an encoder that reads findings.
+LEXICON = "lexicon.json"
 # Networks for image towers, with their stride: input pixels for each place of the output.
 TRUNKS = {"plain": 16, "efficientnet-lite0": STRIDE}
 # Tokenizers of the report tower.
@@ -172,11 +174,17 @@ class SmallEncoder(JointEncoder):
     card = card_of("small")
     takes_tokenizer = False
 
-    def __init__(self, words: Sequence[str], settings: SmallSettings) -> None:
+    def __init__(
+        self, words: Sequence[str], settings: SmallSettings, lexicon: Path | None = None
+    ) -> None:
         super().__init__()
         self.settings = settings
         self.style = STYLES[settings.style]
-        self.tokenizer = READINGS[settings.reading](words)
+        self.tokenizer: WordTokenizer
+        if settings.reading == "findings":
+            self.tokenizer = FindingTokenizer(words, lexicon)
+        else:
+            self.tokenizer = WordTokenizer(words)
         self.image_pipeline = PIXELS[settings.pixels](settings.side)
         self.has_lateral_tower = settings.lateral
         places, channels = settings.side // TRUNKS[settings.trunk], settings.channels[-1]
@@ -213,7 +221,7 @@ class SmallEncoder(JointEncoder):
             return cls(words, SmallSettings(**settings)).train()
 
     def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write weights, vocabulary and card.
+        """Write weights, vocabulary and card; with them the lexicon of one that reads findings.
 
         Args:
             card: facts besides the settings: fields of EncoderCard (C, C_source, title, notes,
@@ -227,6 +235,9 @@ class SmallEncoder(JointEncoder):
             stream.write(content)
         with atomic_write(folder / VOCABULARY) as stream:
             json.dump(words, stream, indent=0, ensure_ascii=False)
+        if isinstance(self.tokenizer, FindingTokenizer):
+            with atomic_write(folder / LEXICON) as stream:
+                stream.write(self.tokenizer.frozen_lexicon())
         write_json(
             folder / CARD,
             {"encoder": "small", "settings": asdict(self.settings)}
@@ -247,12 +258,16 @@ class SmallEncoder(JointEncoder):
             weights: the folder, or the model.safetensors in it; default: `default_weights`.
             tokenizer: not used; the folder has its own.
 
-        Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
-            where weights and vocabulary are not those that the card was written with.
+        A folder without a lexicon, of an encoder that reads findings, is read with ours.
+
+        Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; InvalidLexicon;
+            ChecksumMismatch where weights and vocabulary are not those that the card was written
+            with.
         """
         chosen = cls.default_weights() if weights is None else Path(weights)
         model = (chosen.parent if chosen.is_file() else chosen) / MODEL
         path, vocabulary = model.with_name(CARD), model.with_name(VOCABULARY)
+        lexicon = model.with_name(LEXICON)
         if absent := [each.name for each in (model, vocabulary, path) if not each.is_file()]:
             raise WeightsNotFound(
                 f"{model.parent} is no folder of a small encoder: no {', '.join(absent)}. To use a "
@@ -272,7 +287,7 @@ class SmallEncoder(JointEncoder):
             )
         tensors = load_checkpoint(model)
         with without_initialisation():
-            encoder = cls(words, settings)
+            encoder = cls(words, settings, lexicon if lexicon.is_file() else None)
         load_state_dict(encoder, tensors, source=model)
         encoder.weights_digest = tensors_digest(tensors)
         encoder.card = encoder._card(stated)
