@@ -17,9 +17,9 @@ import torch
 
 from tests.doubles import HashEncoder
 from tests.metrics.networks.constructed_ratescore import write_ratescore
-from vlscore.data import BadRow, open_studies
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
-from vlscore.errors import IncompatibleCheckpoint, VLScoreError
+from vlscore.errors import Failure, IncompatibleCheckpoint, VLScoreError
 from vlscore.evaluation import compare, evaluate
 from vlscore.findings import load_lexicon
 from vlscore.metrics import Scorer, find_metric
@@ -88,8 +88,8 @@ def test_cells_that_are_expressions_or_pickles(tmp_path, marker):
     table = tmp_path / "studies.parquet"
     pq.write_table(pa.table({"id": ["a", "b"], "image": [code, "x.png"]}, schema=schema), table)
     rows = list(open_studies(table, needs={"image"}))
-    assert isinstance(rows[0], BadRow)
-    assert not isinstance(rows[1], BadRow)
+    assert isinstance(rows[0], Failure)
+    assert not isinstance(rows[1], Failure)
 
 
 def test_a_folder_of_results_that_names_a_module(tmp_path, marker, monkeypatch):

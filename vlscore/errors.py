@@ -6,6 +6,8 @@ Slips that only code can make (an argument of a wrong type) raise Python's own T
 ValueError.
 """
 
+from typing import NamedTuple
+
 
 class VLScoreError(Exception):
     """Base of all errors raised by vlscore."""
@@ -85,3 +87,17 @@ class SlowPrecisionWarning(UserWarning):
 
 class DemonstrationEncoderWarning(UserWarning):
     """The bundled encoder, trained on synthetic phantoms, is about to score."""
+
+
+class Failure(NamedTuple):
+    """One row that failed, and why.
+
+    Attributes:
+        row: number of the row in its table, None where it has none; of a comparison, the system.
+        id: of the study; empty where the row has none.
+        reason: one sentence.
+    """
+
+    row: int | str | None
+    id: str
+    reason: str

@@ -9,7 +9,7 @@ import pytest
 from vlscore.cli import progress
 from vlscore.cli.output import print_failures
 from vlscore.cli.progress import phase_progress, row_progress, training_progress
-from vlscore.stats import Failure
+from vlscore.errors import Failure
 
 
 @pytest.fixture

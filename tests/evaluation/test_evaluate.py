@@ -20,10 +20,9 @@ from tests.evaluation.samples import (
 )
 from tests.metrics import own
 from vlscore.data import ColumnNames, open_studies
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate
 from vlscore.metrics import Scorer, compute, text_metric
-from vlscore.stats import Failure
 
 METRICS = "vlscore,cosine,bleu-1,findings-f1"
 

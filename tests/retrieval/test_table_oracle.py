@@ -20,7 +20,6 @@ from vlscore.retrieval import (
     TextSearch,
     index_build,
     oracle,
-    study_batches,
     table_oracle,
 )
 
@@ -53,8 +52,7 @@ def studies(tmp_path):
 
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch):
-    for module in (study_batches, table_oracle):
-        monkeypatch.setattr(module, "STUDIES_AT_ONCE", 3)
+    monkeypatch.setattr(table_oracle, "STUDIES_AT_ONCE", 3)
 
 
 def hits_of(result):

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from vlscore.core import frame
-from vlscore.stats import Content, Failure, Interval, Result, text_table
+from vlscore.errors import Failure
+from vlscore.stats import Content, Interval, Result, text_table
 
 RECORDS = [
     {"metric": "bleu-4", "mean": Interval(0.123456, 0.1, 0.2), "p": 0.0001, "n": 3},

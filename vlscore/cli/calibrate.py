@@ -17,7 +17,6 @@ from vlscore.cli.output import (
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import EncoderOptions, OutputOptions, Table, TableOptions, options
 from vlscore.errors import InvalidSetting
-from vlscore.stats import Failure
 
 if TYPE_CHECKING:
     from vlscore.evaluation import Calibration
@@ -85,5 +84,4 @@ def _print(found: "Calibration", card: Path | None, output: OutputOptions) -> No
         echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
         if card is not None:
             echo(f"wrote {card}")
-    failed = [Failure(row.row, row.id or "", row.reason) for row in found.failed]
-    print_failures(failed, "rows could not be used")
+    print_failures(found.failed, "rows could not be used")

@@ -12,7 +12,8 @@ from vlscore.core import printable
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.stats import Failure, Result, TextTable
+    from vlscore.stats import Result, TextTable
+from vlscore.errors import Failure
 
 SHOWN_FAILURES = 10
 # Failed rows of which equal reasons are listed in one line.

@@ -62,7 +62,6 @@ from .sentences import clean_gloria as clean_gloria
 from .sentences import clean_limitr as clean_limitr
 from .sentences import clean_mgca as clean_mgca
 from .sentences import split_sentences as split_sentences
-from .study import BadRow as BadRow
 from .study import ColumnNames as ColumnNames
 from .study import Report as Report
 from .study import Study as Study

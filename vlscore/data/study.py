@@ -86,21 +86,6 @@ class Report:
 
 
 @dataclass(frozen=True)
-class BadRow:
-    """A row that cannot be used.
-
-    Attributes:
-        row: number of the row.
-        id: id, if it could be read.
-        reason: what is wrong, and what to do about it.
-    """
-
-    row: int
-    id: str | None
-    reason: str
-
-
-@dataclass(frozen=True)
 class ColumnNames:
     """Names of the columns of a table of studies.
 

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from vlscore.core import file_digest
 from vlscore.data.cells import check_encodable, id_of, is_missing, paths_of, text_of, views_of
 from vlscore.data.reports import TextPolicy
 from vlscore.data.rows import Record, columns_of, count_rows, read_rows
-from vlscore.data.study import BadRow, ColumnNames, Report, Study
-from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.data.study import ColumnNames, Report, Study
+from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
 
 ROLES = ("image", "reference", "candidate")
 # Column with the path of the patient's earlier image.
@@ -69,15 +69,15 @@ class Table(ABC, Generic[Row]):
         """Return the number of rows if it is cheap to find, else None."""
         return count_rows(self.path)
 
-    def __iter__(self) -> Iterator[Row | BadRow]:
+    def __iter__(self) -> Iterator[Row | Failure]:
         first_rows: dict[str, int] = {}
         for number, record in read_rows(self.path, self._wanted()):
             row = self._row(number, record)
-            if self.unique and not isinstance(row, BadRow):
+            if self.unique and not isinstance(row, Failure):
                 first = first_rows.setdefault(row.id, number)
                 if first != number:
                     reason = f"id {row.id!r} is already in row {first}; ids must be unique"
-                    yield BadRow(number, row.id, reason)
+                    yield Failure(number, row.id, reason)
                     continue
             yield row
 
@@ -89,16 +89,16 @@ class Table(ABC, Generic[Row]):
     def _made(self, id: str, number: int, record: Record) -> Row:
         """Make the row of a record. Raises: InvalidStudy if the record is not usable."""
 
-    def _row(self, number: int, record: Record | str) -> Row | BadRow:
+    def _row(self, number: int, record: Record | str) -> Row | Failure:
         if isinstance(record, str):
-            return BadRow(number, None, _printable(record))
+            return Failure(number, "", _printable(record))
         id = None
         try:
             check_encodable([record.get(self.id_column)], self.id_column)
             id = id_of(record.get(self.id_column), self.id_column)
             return self._made(str(number) if id is None else id, number, record)
         except InvalidStudy as error:
-            return BadRow(number, id, _printable(str(error)))
+            return Failure(number, id or "", _printable(str(error)))
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,16 @@ class StudyTable(Table[Study]):
     def roles(self) -> frozenset[str]:
         """Those of image, reference and candidate that are read."""
         return self.needs | self.wants
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Return what results depend on: bytes, columns, and where the images lie."""
+        root = str(self.root.resolve()) if self.root != self.path.parent else None
+        return {
+            "table_sha256": self.sha256,
+            "columns": self.columns.to_dict(),
+            "image_root": root if "image" in self.roles else None,
+        }
 
     @property
     def has_priors(self) -> bool:
@@ -176,13 +186,13 @@ class ReportTable(Table[Report]):
     sources: tuple[str, ...]
     by_section: bool
 
-    def selected(self, policy: TextPolicy) -> Iterator[Report | BadRow]:
+    def selected(self, policy: TextPolicy) -> Iterator[Report | Failure]:
         """Yield each report with the part that the policy scores; a bad row where it has none."""
         for row in self:
             try:
-                yield row if isinstance(row, BadRow) else row.selected(policy)
+                yield row if isinstance(row, Failure) else row.selected(policy)
             except InvalidReport as error:
-                yield BadRow(row.row, row.id, str(error))
+                yield Failure(row.row, row.id, str(error))
 
     def _wanted(self) -> set[str]:
         return {self.id_column, *self.sources}
@@ -213,7 +223,7 @@ def open_studies(
         also: further columns to read, into `Study.extra`.
         unique: treat a row that repeats an earlier id as a bad row.
 
-    Returns: an iterable of a Study or a BadRow for every row, in order.
+    Returns: an iterable of a Study or a Failure for every row, in order.
 
     Raises:
         InvalidTable: the file cannot be read, holds no row, or lacks a column.
@@ -269,7 +279,7 @@ def open_reports(
             exists; else "findings" and "impression" joined by a blank.
         unique: treat a row that repeats an earlier id as a bad row.
 
-    Returns: an iterable of a Report or a BadRow for every row, in order.
+    Returns: an iterable of a Report or a Failure for every row, in order.
 
     Raises: InvalidTable if the file cannot be read, holds no row, or has none of the columns.
     """

@@ -6,6 +6,10 @@ from .embedder import constant_notes as constant_notes
 from .embedder import training_notes as training_notes
 from .engine import EmbeddedRows as EmbeddedRows
 from .engine import EmbeddingEngine as EmbeddingEngine
+from .tables import STUDIES_AT_ONCE as STUDIES_AT_ONCE
+from .tables import EmbeddedTable as EmbeddedTable
+from .tables import embed_table as embed_table
+from .tables import embedded_batches as embedded_batches
 from .views import WITH_PRIOR as WITH_PRIOR
 from .views import choose_views as choose_views
 from .views import view_notes as view_notes

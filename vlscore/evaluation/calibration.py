@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import OnProgress, Signature, no_progress, plain, write_json
-from vlscore.data import BadRow, ColumnNames, StudyTable, TextPolicy, open_studies
-from vlscore.embedding import StudyEmbedder, training_notes
+from vlscore.data import ColumnNames, StudyTable, TextPolicy, open_studies
+from vlscore.embedding import StudyEmbedder, embed_table, training_notes
 from vlscore.encoders import JointEncoder, read_json
-from vlscore.errors import InvalidSetting, InvalidTable, WeightsNotFound
-from vlscore.evaluation.embedded_table import embed_table
+from vlscore.errors import Failure, InvalidSetting, InvalidTable, WeightsNotFound
 from vlscore.metrics import triangle_area
 from vlscore.stats import Interval, TextTable, bootstrap, interval, number
 
@@ -57,7 +56,7 @@ class Calibration:
     table: str
     sha256: str
     signature: Signature
-    failed: Sequence[BadRow] = field(default=(), repr=False)
+    failed: Sequence[Failure] = field(default=(), repr=False)
     notes: Sequence[str] = ()
 
     @property
@@ -134,10 +133,11 @@ def calibrate(
     table = open_studies(studies, needs=needs, columns=columns, image_root=image_root)
     embedder = embedder.for_table(table)
     found = embed_table(table, embedder, policy, workers=workers, on_progress=on_progress)
-    candidates = found.vectors.get("candidate")
+    vectors = {role: torch.from_numpy(each) for role, each in found.vectors.items()}
+    candidates = vectors.get("candidate")
     measured = calibrate_vectors(
-        found.vectors["image"],
-        found.vectors["reference"],
+        vectors["image"],
+        vectors["reference"],
         found.references,
         None if candidates is None else candidates[:, None],
         others=others,
@@ -164,7 +164,7 @@ def calibrate_vectors(
     signature: Signature,
     resamples: int = 1000,
     seed: int = 0,
-    failed: Sequence[BadRow] = (),
+    failed: Sequence[Failure] = (),
 ) -> Calibration:
     """Measure C as `calibrate` does, for studies that are embedded already.
 

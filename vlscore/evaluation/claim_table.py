@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +33,18 @@ from vlscore.core import (
     frame,
     no_progress,
 )
-from vlscore.data import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies, read_rows
-from vlscore.embedding import WITH_PRIOR, StudyEmbedder, training_notes
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.data import ColumnNames, StudyTable, columns_of, open_studies, read_rows
+from vlscore.embedding import (
+    WITH_PRIOR,
+    EmbeddedTable,
+    StudyEmbedder,
+    embed_table,
+    training_notes,
+)
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.command_settings import EvidenceSettings
-from vlscore.evaluation.embedded_table import embed_table
 from vlscore.evaluation.label_tables import read_labels
-from vlscore.stats import Content, Failure, Result, grouped_auc, text_table, with_mark
+from vlscore.stats import Content, Result, grouped_auc, text_table, with_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -51,33 +56,6 @@ _CAPTION = (
     "AUC: area under the ROC curve on the calibration images, 95 % bootstrap intervals over "
     "patients. Decided: share of the claims with a verdict; the others are: cannot tell."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ImageTable:
-    """The n studies of a table whose images could be embedded: vectors (n, d) float64."""
-
-    studies: Sequence[Study]
-    vectors: "np.ndarray[Any, np.dtype[np.float64]]"
-    failed: Sequence[BadRow] = field(default=())
-
-    @property
-    def has_prior(self) -> list[bool]:
-        """Return (n,) whether a study has an earlier image."""
-        return [study.prior is not None for study in self.studies]
-
-
-def embed_images_of(
-    table: StudyTable, embedder: StudyEmbedder, workers: int, on_progress: OnProgress
-) -> ImageTable:
-    """Embed the images of a table; rows that fail are listed.
-
-    Raises: InvalidTable where no row can be embedded.
-    """
-    found = embed_table(
-        table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
-    )
-    return ImageTable(found.studies, found.vectors["image"].double().numpy(), found.failed)
 
 
 def claims(
@@ -125,9 +103,7 @@ def claims(
     key = {
         "command": "claims",
         "vlscore": __version__,
-        "table_sha256": table.sha256,
-        "columns": table.columns.to_dict(),
-        "image_root": str(Path(image_root).resolve()) if image_root is not None else None,
+        **table.key,
         "signature": str(embedder.signature),
         "rate": rate,
         "settings": asdict(settings),
@@ -137,7 +113,22 @@ def claims(
         },
         "labels": [file_digest(Path(path)) for path in labels],
     }
-    embedded = _embedding(embedder, workers, on_progress)
+    before = 0
+
+    def embedded(table: StudyTable) -> EmbeddedTable:
+        """Embed the images of a table; progress counts the rows of all tables."""
+        nonlocal before
+        start = before
+        found = embed_table(
+            table,
+            embedder,
+            None,
+            roles=["image"],
+            workers=workers,
+            on_progress=lambda done, failed: on_progress(start + done, failed),
+        )
+        before += found.rows
+        return found
 
     def compute(path: Path) -> Content:
         if evidence is not None:
@@ -181,39 +172,27 @@ def _opened(
     )
 
 
-def _embedding(
-    embedder: StudyEmbedder, workers: int, on_progress: OnProgress
-) -> Callable[[StudyTable], ImageTable]:
-    """Return a function that embeds the images of a table; progress counts rows of all tables."""
-    rows_read = 0
-
-    def embedded(table: StudyTable) -> ImageTable:
-        nonlocal rows_read
-        before = rows_read
-        found = embed_images_of(
-            table, embedder, workers, lambda done, failed: on_progress(before + done, failed)
-        )
-        rows_read += len(found.studies) + len(found.failed)
-        return found
-
-    return embedded
-
-
-def claim_rows(evidence: ImageEvidence, images: ImageTable, rate: float) -> "pandas.DataFrame":
+def claim_rows(evidence: ImageEvidence, images: EmbeddedTable, rate: float) -> "pandas.DataFrame":
     """Return the verdict on each claim of candidates and references, with the studies' ids."""
     found = [
         claim
         for number, study in enumerate(images.studies)
         for claim in claims_of_reports(number, study.candidate, study.reference)
     ]
-    rows = verdicts_of(evidence, images.vectors, found, rate=rate, has_prior=images.has_prior)
+    rows = verdicts_of(
+        evidence,
+        images.vectors["image"].astype(float),
+        found,
+        rate=rate,
+        has_prior=images.has_prior,
+    )
     ids = [images.studies[number].id for number in rows.pop("image")]
     rows.insert(0, "id", ids)
     return rows
 
 
 def cases_of(
-    images: ImageTable,
+    images: EmbeddedTable,
     labels: Mapping[str, Mapping[str, int | None]],
     group_column: str | None,
     with_prior: bool,
@@ -248,7 +227,7 @@ def cases_of(
         str(study.extra.get(group_column) or study.id) if group_column else study.id
         for study in images.studies
     ]
-    return Cases(images.vectors, columns, groups)
+    return Cases(images.vectors["image"].astype(float), columns, groups)
 
 
 def read_claim_labels(path: str | Path) -> dict[str, dict[str, int | None]]:
@@ -283,7 +262,7 @@ def read_claim_labels(path: str | Path) -> dict[str, dict[str, int | None]]:
 
 def _fitted(
     embedder: StudyEmbedder,
-    embedded: Callable[[StudyTable], ImageTable],
+    embedded: Callable[[StudyTable], EmbeddedTable],
     fit: str | Path,
     calibrate: str | Path | None,
     labels: Iterable[str | Path],
@@ -302,7 +281,7 @@ def _fitted(
             path, needs={"image"}, wants={"reference"}, columns=columns, also=also, unique=False
         )
         images = embedded(table)
-        failed.extend(Failure(str(path), row.id or "", row.reason) for row in images.failed)
+        failed.extend(row._replace(row=str(path)) for row in images.failed)
         return cases_of(images, known, settings.group_column, embedder.views == WITH_PRIOR)
 
     whole = cases(fit)
@@ -337,7 +316,7 @@ def directions_of(embedder: StudyEmbedder, findings: Sequence[str]) -> dict[str,
 
 
 def _content(
-    evidence: ImageEvidence, images: ImageTable, rate: float, signature: Signature
+    evidence: ImageEvidence, images: EmbeddedTable, rate: float, signature: Signature
 ) -> Content:
     """Return the verdicts on all claims, their tables, and the rows that fail."""
     rows = claim_rows(evidence, images, rate)
@@ -366,7 +345,7 @@ def _content(
         frames,
         with_mark(tables, [signature]),
         {CLAIMS: rows},
-        [Failure(row.row, row.id or "", row.reason) for row in images.failed],
+        images.failed,
         {"claims": signature},
         notes,
     )

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlscore.claims import claims_of, evidence_digest, read_evidence
 from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
-from vlscore.data import (
-    BadRow,
-    ColumnNames,
-    Study,
-    StudyTable,
-    TextPolicy,
-    columns_of,
-    open_studies,
-)
-from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.data import ColumnNames, Study, StudyTable, TextPolicy, columns_of, open_studies
+from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.findings import language_notes
 from vlscore.metrics import (
     CANDIDATE,
@@ -38,7 +30,7 @@ from vlscore.metrics import (
     rating_with_image,
 )
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import Content, Failure, Result, TextTable, text_table
+from vlscore.stats import Content, Result, TextTable, text_table
 
 if TYPE_CHECKING:
     import pandas
@@ -125,8 +117,7 @@ def judge(
         "vlscore": __version__,
         "command": "judge",
         "judge": judge.name,
-        "table_sha256": table.sha256,
-        "columns": table.columns.to_dict(),
+        **table.key,
         "patient_columns": list(patient_columns),
         "text_policy": None if text_policy is None else str(text_policy),
     }
@@ -208,7 +199,7 @@ class _JudgeWork:
         self.judge, self.text_policy, self.trust = judge, text_policy, trust
         self.age_column, self.indication_column = patient_columns
         # What each row's image says, or why it could not be read; None without evidence.
-        self.seen: dict[int, Seen | str] | None = None
+        self.seen: dict[int | str | None, Seen | str] | None = None
         self.failures: list[Failure] = []
         self.severities: Counter[tuple[str, int]] = Counter()
         self.sides: Counter[tuple[str, str]] = Counter()
@@ -231,14 +222,17 @@ class _JudgeWork:
 
         Raises: InvalidSetting for evidence of another encoder; InvalidTable without any image.
         """
-        from vlscore.evaluation.claim_table import embed_images_of  # loads torch
+        from vlscore.embedding import embed_table  # loads torch
 
         found = read_evidence(evidence, str(embedder.signature))
-        images = embed_images_of(table, embedder, workers, on_progress)
-        said = findings_seen(found, images.vectors)
-        self.seen = {each.row: one for each, one in zip(images.studies, said, strict=True)}
-        self.seen |= {each.row: each.reason for each in images.failed}
-        return len(self.seen)
+        images = embed_table(
+            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
+        )
+        said = findings_seen(found, images.vectors["image"].astype(float))
+        seen: dict[int | str | None, Seen | str] = {each.row: each.reason for each in images.failed}
+        seen.update(zip((each.row for each in images.studies), said, strict=True))
+        self.seen = seen
+        return len(seen)
 
     def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
         """Write each study's errors as a line; return its scores, and errors by category.
@@ -249,7 +243,7 @@ class _JudgeWork:
         with path.open("w", encoding="utf-8", newline="") as lines:
             for row, case, judged in self._judged(table, on_progress):
                 if isinstance(case, str) or isinstance(judged, str):
-                    self.failures.append(Failure(row.row, row.id or "", str(judged)))
+                    self.failures.append(Failure(row.row, row.id, str(judged)))
                     continue
                 record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
                 scores: tuple[str, ...] = _SCORES
@@ -280,7 +274,7 @@ class _JudgeWork:
 
     def _judged(
         self, table: StudyTable, on_progress: OnProgress
-    ) -> Iterator[tuple[Study | BadRow, JudgeCase | str, Judgement | str]]:
+    ) -> Iterator[tuple[Study | Failure, JudgeCase | str, Judgement | str]]:
         """Yield each row with its reports and its judgement, or with the reason why it has none."""
         rows, start, done = iter(table), 0, 0
 
@@ -304,9 +298,9 @@ class _JudgeWork:
             start = done = start + len(some)
             on_progress(done, len(self.failures))
 
-    def _case(self, row: Study | BadRow) -> JudgeCase | str:
+    def _case(self, row: Study | Failure) -> JudgeCase | str:
         """Return what a row asks the judge, or why it cannot be judged."""
-        if isinstance(row, BadRow):
+        if isinstance(row, Failure):
             return row.reason
         if self.seen is not None and isinstance(reason := self.seen[row.row], str):
             return reason

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnProgress, __version__, frame, no_progress
-from vlscore.data import BadRow, TextPolicy, open_reports
-from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
+from vlscore.data import TextPolicy, open_reports
+from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidTable
 from vlscore.findings import (
     CHEXPERT_LABELS,
     Axis,
@@ -19,7 +19,7 @@ from vlscore.findings import (
     extract,
     extraction_name,
 )
-from vlscore.stats import Content, Failure, Result, text_table
+from vlscore.stats import Content, Result, text_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -94,7 +94,7 @@ def findings(
         rows = table if text_policy is None else table.selected(text_policy)
         for done, row in enumerate(rows, start=1):
             try:
-                if isinstance(row, BadRow):
+                if isinstance(row, Failure):
                     raise InvalidReport(row.reason)
                 found = extract(row.text)
                 own = chexpert_labels(found).items()
@@ -103,7 +103,7 @@ def findings(
                 )
                 mentions += [_described(row.id, row.text, finding, policy) for finding in found]
             except InvalidReport as error:
-                failures.append(Failure(row.row, row.id or "", str(error)))
+                failures.append(Failure(row.row, row.id, str(error)))
             (on_progress or no_progress)(done, len(failures))
         if not labels:
             raise InvalidTable(f"{table.path}: holds no report")

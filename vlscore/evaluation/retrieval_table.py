@@ -5,10 +5,9 @@ from pathlib import Path
 
 from vlscore.core import OnProgress, Signature, __version__, frame, no_progress
 from vlscore.data import ColumnNames, TextPolicy, open_studies
-from vlscore.embedding import StudyEmbedder, training_notes
-from vlscore.evaluation.embedded_table import embed_table
+from vlscore.embedding import StudyEmbedder, embed_table, training_notes
 from vlscore.retrieval import evaluate_retrieval
-from vlscore.stats import Content, Failure, Result, text_table, with_mark
+from vlscore.stats import Content, Result, text_table, with_mark
 
 _CAPTION = "In brackets: 95 % bootstrap intervals over queries."
 
@@ -54,9 +53,7 @@ def retrieval(
     signature = _signature(embedder, policy)
     key = {
         "command": "retrieval",
-        "table_sha256": table.sha256,
-        "columns": table.columns.to_dict(),
-        "image_root": str(Path(image_root).resolve()) if image_root is not None else None,
+        **table.key,
         "signature": str(signature),
     }
 
@@ -64,7 +61,7 @@ def retrieval(
         began = time.monotonic()
         found = embed_table(table, embedder, policy, workers=workers, on_progress=on_progress)
         ways = evaluate_retrieval(
-            found.vectors["image"].numpy(), found.vectors["reference"].numpy(), found.references
+            found.vectors["image"], found.vectors["reference"], found.references
         )
         directions = frame(
             {
@@ -79,7 +76,7 @@ def retrieval(
         return Content(
             {"directions": directions},
             with_mark([text_table("Retrieval", directions, _CAPTION)], [signature]),
-            failures=[Failure(row.row, row.id or "", row.reason) for row in found.failed],
+            failures=found.failed,
             signatures={"retrieval": signature},
             facts={
                 "table": str(table.path.resolve()),

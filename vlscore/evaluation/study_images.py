@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from vlscore.data import BadRow, Study, StudyTable
-from vlscore.errors import InvalidSetting
+from vlscore.data import Study, StudyTable
+from vlscore.errors import Failure, InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyViews
@@ -45,7 +45,7 @@ def images_by_study(
     rows: dict[str, Study] = {}
     notes = list(studies.notes)
     for row in studies:
-        if isinstance(row, BadRow):
+        if isinstance(row, Failure):
             notes += [f"{studies.path}, row {row.row}: {row.reason}"] * (row.id in wanted)
         elif row.id in wanted:
             rows[row.id] = row

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import counted, file_digest
-from vlscore.data import BadRow, Study, open_reports
-from vlscore.errors import VLScoreError
+from vlscore.data import Study, open_reports
+from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Column, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
@@ -384,7 +384,7 @@ def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
         table = open_reports(path, id_column=id_column, text_column=text_column)
         if table.sha256 != run.key["table_sha256"]:
             raise VLScoreError(f"{path} is not the table that the run read")
-        texts.update({row.id: row.text for row in table if not isinstance(row, BadRow)})
+        texts.update({row.id: row.text for row in table if not isinstance(row, Failure)})
         return {}
 
     read_texts(view, options, read)

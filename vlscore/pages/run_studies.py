@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import Signature, file_digest
-from vlscore.data import BadRow, ColumnNames, Study, StudyTable, TextPolicy, open_studies
-from vlscore.errors import InvalidTable, VLScoreError
+from vlscore.data import ColumnNames, Study, StudyTable, TextPolicy, open_studies
+from vlscore.errors import Failure, InvalidTable, VLScoreError
 from vlscore.stats import Result
 
 _SECTIONS = re.compile(r"(\w*section)='([\w+]+)'")
@@ -37,13 +37,14 @@ def table_of(
 
     Raises: InvalidTable where it is not there, or is another one.
     """
-    columns = run.key.get("columns")
+    key = run.key.get("studies") or run.key
+    columns = key.get("columns")
     return open_table(
         table or run.record.get("table") or run.record.get("studies"),
-        run.key.get("table_sha256") or run.key.get("studies_sha256"),
+        key.get("table_sha256"),
         columns if isinstance(columns, Mapping) else {},
         needs,
-        image_root or run.key.get("image_root"),
+        image_root or key.get("image_root"),
         is_chosen=table is not None,
     )
 
@@ -86,7 +87,7 @@ def studies_by_row(table: StudyTable, policy: TextPolicy) -> dict[int, Study]:
     """
     found = {}
     for row in table:
-        if isinstance(row, BadRow):
+        if isinstance(row, Failure):
             continue
         try:
             found[row.row] = row.selected(policy)

@@ -11,7 +11,7 @@ import numpy as np
 
 from vlscore.core import RECORD, counted
 from vlscore.data import Study
-from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
+from vlscore.errors import DemonstrationEncoderWarning, Failure, VLScoreError
 from vlscore.pages.claim_views import claims_view
 from vlscore.pages.command_views import (
     align_view,
@@ -24,7 +24,7 @@ from vlscore.pages.command_views import (
 )
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
 from vlscore.pages.view_parts import PageOptions, columns_of, judged_block, tables_named
-from vlscore.stats import FAILURES, Failure, Result
+from vlscore.stats import FAILURES, Result
 
 if TYPE_CHECKING:
     from vlscore.training import Pairs

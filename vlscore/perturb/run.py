@@ -17,13 +17,13 @@ from vlscore.core import (
     resource_path,
     writing,
 )
-from vlscore.data import BadRow, Report, ReportTable, open_reports
-from vlscore.errors import InvalidTable
+from vlscore.data import Report, ReportTable, open_reports
+from vlscore.errors import Failure, InvalidTable
 from vlscore.perturb.edits import PerturbationSettings
 from vlscore.perturb.generate import perturbations_of, standard_normal_of, why_nothing
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import Kind, NeedsStandardNormal, kinds_named
-from vlscore.stats import Failure, Result, TextTable
+from vlscore.stats import Result, TextTable
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
@@ -132,7 +132,7 @@ def _write(
 ) -> dict[str, Any]:
     """Write both files, and return what was counted. Raises: InvalidTable without any report."""
     counts = Counter({kind.name: 0 for kind in kinds})
-    first_bad: BadRow | None = None
+    first_bad: Failure | None = None
     reports = bad = 0
     on_progress(0, 0)
     with writing(folder), ExitStack() as stack:
@@ -141,7 +141,7 @@ def _write(
             for name in (PERTURBATIONS_FILE, SKIPPED_FILE)
         )
         for row in table:
-            if isinstance(row, BadRow):
+            if isinstance(row, Failure):
                 bad, first_bad = bad + 1, first_bad or row
                 skipped.write(json_line({"row": row.row, "study_id": row.id, "reason": row.reason}))
             else:

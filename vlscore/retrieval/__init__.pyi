@@ -16,8 +16,6 @@ from .oracle_settings import SourceSettings as SourceSettings
 from .ranks import CUTS as CUTS
 from .ranks import Retrieval as Retrieval
 from .ranks import evaluate_retrieval as evaluate_retrieval
-from .study_batches import StudyBatch as StudyBatch
-from .study_batches import embedded_batches as embedded_batches
 from .table_oracle import HITS as HITS
 from .table_oracle import oracle as oracle
 from .text_search import TextSearch as TextSearch

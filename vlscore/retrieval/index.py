@@ -35,21 +35,13 @@ from vlscore.core import (
     no_progress,
     plain,
 )
-from vlscore.data import (
-    BadRow,
-    Report,
-    TextPolicy,
-    format_of,
-    is_encodable,
-    open_reports,
-    open_studies,
-)
+from vlscore.data import Report, TextPolicy, format_of, is_encodable, open_reports, open_studies
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.encoders import encoder_from_file
-from vlscore.errors import InvalidIndex, InvalidTable
+from vlscore.errors import Failure, InvalidIndex, InvalidTable
 from vlscore.retrieval.approximate import build_approximate, check_factory
 from vlscore.retrieval.oracle_settings import SourceSettings
-from vlscore.stats import Content, Failure, Result
+from vlscore.stats import Content, Result
 
 VECTORS, REPORTS, FAISS = "vectors.npy", "reports.parquet", "index.faiss"
 _FACTS = "index"
@@ -331,7 +323,7 @@ class _Rows:
             raise InvalidTable(f"{self._table}: {reason}")
         return np.concatenate(vectors)
 
-    def _add(self, some: Sequence[Report | BadRow], embed: Embed) -> NDArray[np.float32]:
+    def _add(self, some: Sequence[Report | Failure], embed: Embed) -> NDArray[np.float32]:
         """Add rows of the table; return the vectors of the new texts."""
         texts = dict.fromkeys(row.text for row in some if isinstance(row, Report))
         new = [text for text in texts if text not in self.number_of and text not in self._reasons]
@@ -347,8 +339,8 @@ class _Rows:
                 self.number_of[text] = len(self.ids)
                 self.ids.append({})
         for row in some:
-            if isinstance(row, BadRow):
-                self.failures.append(Failure(row.row, row.id or "", row.reason))
+            if isinstance(row, Failure):
+                self.failures.append(row)
             elif row.text in self._reasons:
                 self.failures.append(Failure(row.row, row.id, self._reasons[row.text]))
             else:
@@ -368,19 +360,19 @@ def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy)
     return signature.plus(prec=facts.get("prec")).flagged(*flags)
 
 
-def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
+def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | Failure]:
     reports = open_reports(table, id_column=settings.id_column, text_column=settings.text_column)
     yield from reports.selected(settings.policy)
 
 
-def _images(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
+def _images(table: Path, settings: SourceSettings) -> Iterator[Report | Failure]:
     """Yield the first image of each study as a report whose text is the path."""
     names = {"id": settings.id_column, "image": settings.image_column}
     for row in open_studies(table, needs={"image"}, image_root=settings.image_root, columns=names):
-        if isinstance(row, BadRow):
+        if isinstance(row, Failure):
             yield row
         elif is_encodable(path := str(row.images[0])):
             yield Report(row.id, path, row.row)
         else:
             reason = f"the image's name {path!a} holds bytes that are not UTF-8: rename the file"
-            yield BadRow(row.row, row.id, reason)
+            yield Failure(row.row, row.id, reason)

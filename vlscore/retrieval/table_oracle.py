@@ -16,20 +16,18 @@ from vlscore.core import (
     open_cache,
 )
 from vlscore.data import ColumnNames, Study, StudyTable, TextPolicy, open_studies
-from vlscore.embedding import StudyEmbedder
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.embedding import STUDIES_AT_ONCE, EmbeddedTable, StudyEmbedder, embedded_batches
+from vlscore.errors import Failure, InvalidSetting, VLScoreError
 from vlscore.metrics import Plan, constant_of
 from vlscore.retrieval.approximate import ApproximateIndex
 from vlscore.retrieval.corpus import Array, Corpus
 from vlscore.retrieval.exclusions import Exclusions, words
 from vlscore.retrieval.index import FAISS, REPORTS, VECTORS, Index, load_index
 from vlscore.retrieval.oracle_settings import OracleSettings
-from vlscore.retrieval.study_batches import STUDIES_AT_ONCE, StudyBatch, embedded_batches
 from vlscore.retrieval.text_search import TextSearch
 from vlscore.retrieval.vector_oracle import EXACT_UP_TO, Found, Oracle, recall
 from vlscore.stats import (
     Content,
-    Failure,
     Result,
     TextTable,
     bootstrap_mean,
@@ -123,9 +121,7 @@ def oracle(
     )
     key = {
         "command": "oracle",
-        "table_sha256": table.sha256,
-        "columns": table.columns.to_dict(),
-        "image_root": str(Path(image_root).resolve()) if image_root is not None else None,
+        **table.key,
         **search.facts,
     }
     notes = table.notes
@@ -243,9 +239,9 @@ class _Search:
         frame = pandas.DataFrame(hits, columns=list(_COLUMNS)).astype(_COLUMNS)
         return self._content(table, frame, done, failures, shares)
 
-    def _search(self, batch: StudyBatch) -> tuple[list[tuple[Any, ...]], list[Failure]]:
+    def _search(self, batch: EmbeddedTable) -> tuple[list[tuple[Any, ...]], list[Failure]]:
         """Return the rows of the hits' table for a batch, and the studies that failed."""
-        failures = [Failure(row.row, row.id or "", row.reason) for row in batch.failed]
+        failures = list(batch.failed)
         excluded: dict[int, list[int]] = {}
         for position, study in enumerate(batch.studies):
             try:
@@ -305,13 +301,13 @@ class _Search:
         return TextSearch(self._settings.scored, self._index.texts())
 
     def _found(
-        self, batch: StudyBatch, positions: Sequence[int], excluded: dict[int, list[int]]
+        self, batch: EmbeddedTable, positions: Sequence[int], excluded: dict[int, list[int]]
     ) -> list[Any]:
         """Return for each study the numbers of its hits (m, 7), or why there are none."""
         barred = {number: excluded[position] for number, position in enumerate(positions)}
         images, references = (
             None if vectors is None else vectors[list(positions)]
-            for vectors in (batch.images, batch.references)
+            for vectors in (batch.vectors.get(role) for role in ("image", "reference"))
         )
         if self._settings.target is not None:
             ranks = self._index.facts.kind == "report"
@@ -348,9 +344,12 @@ class _Search:
             start = (study.row, study.id, rank, int(row))
             yield (*start, *others, distance_rank, verbatim, ids, text)
 
-    def _recall(self, batch: StudyBatch) -> dict[int, float]:
+    def _recall(self, batch: EmbeddedTable) -> dict[int, float]:
         """Return k -> share of the true hits that are found, on the first studies."""
-        vectors = [x if x is None else x[:_SAMPLE] for x in (batch.images, batch.references)]
+        vectors = [
+            x if x is None else x[:_SAMPLE]
+            for x in (batch.vectors.get(role) for role in ("image", "reference"))
+        ]
         return {k: recall(self._oracle, *vectors, k=k) for k in sorted({1, self._settings.k})}
 
     def _content(
@@ -423,11 +422,11 @@ def _first_hits(hits: "pandas.DataFrame") -> TextTable:
     return text_table("Hits of the first studies", shown, caption, digits=4)
 
 
-def _content_of(batch: StudyBatch, position: int, excluded: Sequence[int]) -> tuple[str, ...]:
+def _content_of(batch: EmbeddedTable, position: int, excluded: Sequence[int]) -> tuple[str, ...]:
     """Return what decides on the hits of a study: its reference, embeddings, excluded rows."""
     vectors = (
         "" if each is None else each[position].tobytes().hex()
-        for each in (batch.images, batch.references)
+        for each in (batch.vectors.get(role) for role in ("image", "reference"))
     )
     reference = batch.studies[position].reference or ""
     return (reference, *vectors, " ".join(map(str, excluded)))

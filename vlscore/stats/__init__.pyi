@@ -50,7 +50,6 @@ from .rater_formulas import krippendorff_alpha as krippendorff_alpha
 from .rater_formulas import weighted_kappa as weighted_kappa
 from .results import FAILURES as FAILURES
 from .results import Content as Content
-from .results import Failure as Failure
 from .results import Result as Result
 from .results import interval_in as interval_in
 from .results import text_table as text_table

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from vlscore.core import (
     RECORD,
@@ -36,7 +36,7 @@ from vlscore.core import (
     run_record,
     write_json,
 )
-from vlscore.errors import InvalidSetting
+from vlscore.errors import Failure, InvalidSetting
 from vlscore.stats.intervals import Interval
 from vlscore.stats.tables import (
     NOTHING,
@@ -56,20 +56,6 @@ FAILURES = "failures.csv"
 # Columns of ids and reasons in files of single rows.
 TEXT_COLUMNS = ("id", "study_id", "candidate_id", "system", "kind", "error")
 _P_VALUES = ("p", "p_value", "adjusted_p")
-
-
-class Failure(NamedTuple):
-    """One row that failed, and why.
-
-    Attributes:
-        row: number of the row in its table, None where it has none; of a comparison, the system.
-        id: of the study; empty where the row has none.
-        reason: one sentence.
-    """
-
-    row: int | str | None
-    id: str
-    reason: str
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,10 @@ from vlscore.core import (
     write_json,
     writing,
 )
-from vlscore.data import BadRow, ImagePolicy, Provenance, Radiograph, Study, StudyTable, TextPolicy
+from vlscore.data import ImagePolicy, Provenance, Radiograph, Study, StudyTable, TextPolicy
 from vlscore.embedding import ImageDecoder, PendingPixels, choose_views
 from vlscore.encoders import ImagePipeline
-from vlscore.errors import InvalidSetting, InvalidStudy, UnreadableImage, VLScoreError
-from vlscore.stats import Failure
+from vlscore.errors import Failure, InvalidSetting, InvalidStudy, UnreadableImage, VLScoreError
 
 PIXELS, PAIRS = "pixels.bin", "pairs.jsonl"
 
@@ -200,9 +199,7 @@ class Preparation:
     def key(self) -> dict[str, Any]:
         """Return the settings that must match before stored pairs can be used."""
         return {
-            "table_sha256": self.table.sha256,
-            "columns": self.table.columns.to_dict(),
-            "image_root": str(self.table.root.resolve()),
+            **self.table.key,
             "side": self.side,
             "image_policy": self.image_policy.signature(),
             "text_policy": self.text_policy.signature(),
@@ -336,9 +333,9 @@ def _ahead(rows: Iterable[_Begun]) -> Iterator[_Begun]:
     yield from waiting
 
 
-def _begun(row: Study | BadRow, preparation: Preparation, decoder: ImageDecoder) -> _Begun:
+def _begun(row: Study | Failure, preparation: Preparation, decoder: ImageDecoder) -> _Begun:
     facts: dict[str, Any] = {"row": row.row, "id": row.id}
-    if isinstance(row, BadRow):
+    if isinstance(row, Failure):
         return {**facts, "error": row.reason}, ()
     try:
         if "reference" in row.suspicious:

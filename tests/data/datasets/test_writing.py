@@ -11,8 +11,8 @@ from tests.data.datasets.samples import (
     mimic_cxr_jpg,
     r2gen,
 )
-from vlscore.data import BadRow, open_studies, read_dataset, read_rows
-from vlscore.errors import InvalidSetting, InvalidTable, OutputFailed
+from vlscore.data import open_studies, read_dataset, read_rows
+from vlscore.errors import Failure, InvalidSetting, InvalidTable, OutputFailed
 
 
 def dataset(name, folder, out, *, relative=False, **how):
@@ -27,7 +27,7 @@ def test_every_data_set_becomes_a_table_that_commands_read(name, suffix, tmp_pat
     out = tmp_path / f"studies.{suffix}"
     summary = dataset(name, sample.folder, out, **sample.arguments)
     studies = list(open_studies(out, needs={"image", "reference"}, also=["patient", "split"]))
-    assert not [each for each in studies if isinstance(each, BadRow)]
+    assert not [each for each in studies if isinstance(each, Failure)]
     assert len(studies) == len(summary.studies) >= 1
     for study in studies:
         assert all(path.is_file() for path in study.images)

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vlscore.data import BadRow, open_studies, read_rows
+from vlscore.data import open_studies, read_rows
+from vlscore.errors import Failure
 
 
 def packed(path, head, tail):
@@ -71,5 +72,5 @@ def test_a_report_of_a_million_characters_is_refused_with_the_limit(format, tmp_
         table.to_pandas().to_json(path, orient="records", lines=True)
     good, bad = open_studies(path, needs={"reference"})
     assert good.reference == texts[0]
-    assert isinstance(bad, BadRow)
+    assert isinstance(bad, Failure)
     assert "1048577 characters; a report has at most 1048576" in bad.reason

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from vlscore.data import (
-    BadRow,
     Report,
     Study,
     TextPolicy,
@@ -19,7 +18,7 @@ from vlscore.data import (
     open_reports,
     open_studies,
 )
-from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
+from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidTable
 
 GOOD = {"id": "s1", "image": "a.png", "reference": "No effusion.", "candidate": "Clear."}
 
@@ -103,11 +102,11 @@ def test_the_second_row_of_an_id_is_a_bad_row(tmp_path: Path, suffix: str) -> No
     path = write(tmp_path / f"t{suffix}", *rows)
     for table in (open_studies(path), open_reports(path)):
         found = list(table)
-        assert [isinstance(row, BadRow) for row in found] == [False, False, True, False, True]
+        assert [isinstance(row, Failure) for row in found] == [False, False, True, False, True]
         assert found[2].reason == "id 's1' is already in row 1; ids must be unique"
         assert found[4].reason == "id 's2' is already in row 2; ids must be unique"
-    assert not any(isinstance(row, BadRow) for row in open_studies(path, unique=False))
-    assert not any(isinstance(row, BadRow) for row in open_reports(path, unique=False))
+    assert not any(isinstance(row, Failure) for row in open_studies(path, unique=False))
+    assert not any(isinstance(row, Failure) for row in open_reports(path, unique=False))
 
 
 def test_a_table_without_ids_says_so(tmp_path: Path) -> None:
@@ -147,7 +146,7 @@ def test_a_folder_stands_for_the_images_in_it(tmp_path: Path) -> None:
     for name in ("index.html", "SHA256SUMS", ".hidden.png"):
         (folder / name).write_bytes(b"no image" * 40)
     (bad,) = open_studies(path)
-    assert isinstance(bad, BadRow)
+    assert isinstance(bad, Failure)
     assert 'column "image"' in bad.reason
     assert "no DICOM, PNG, JPEG or TIFF image among its files (3)" in bad.reason
     png, jpeg = b"\x89PNG\r\n\x1a\n rest", b"\xff\xd8\xff rest"
@@ -174,8 +173,8 @@ def test_half_a_surrogate_pair_spoils_its_row_only(tmp_path: Path, column: str) 
     first, second, third = open_studies(path, also=("also",))
     assert isinstance(first, Study)
     assert isinstance(third, Study)
-    assert isinstance(second, BadRow)
-    assert (second.row, second.id) == (2, None if column == "id" else "s2")
+    assert isinstance(second, Failure)
+    assert (second.row, second.id) == (2, "" if column == "id" else "s2")
     assert f'column "{column}" holds bytes that are not UTF-8' in second.reason
     assert is_encodable(second.reason)
 
@@ -198,7 +197,7 @@ def test_odd_types_in_a_needed_parquet_column_spoil_their_rows(tmp_path: Path, c
     for values in odd.values():
         path = parquet(tmp_path / "t.parquet", **{column: values})
         found = list(open_studies(path))
-        assert [type(row) for row in found] == [BadRow, BadRow]
+        assert [type(row) for row in found] == [Failure, Failure]
         assert all(f'column "{column}"' in row.reason for row in found)
 
 
@@ -213,7 +212,7 @@ def test_a_json_name_that_stands_twice_spoils_the_row_where_it_is_needed(tmp_pat
         + "}\n"
     )
     bad, good, _ = open_studies(tmp_path / "t.jsonl")
-    assert isinstance(bad, BadRow)
+    assert isinstance(bad, Failure)
     assert bad.reason == 'the line holds "candidate" twice'
     assert isinstance(good, Study)
 
@@ -256,7 +255,7 @@ def test_further_columns_come_as_they_stand(tmp_path: Path) -> None:
 def test_lists_as_pandas_writes_them(tmp_path: Path, cell: str, names: list[str] | None) -> None:
     (row,) = open_studies(write(tmp_path / "t.csv", GOOD | {"image": cell}))
     if names is None:
-        assert isinstance(row, BadRow)
+        assert isinstance(row, Failure)
         assert '["a.png", "b.png"]' in row.reason
     else:
         assert isinstance(row, Study)
@@ -274,7 +273,7 @@ def test_findings_and_impression_may_be_columns_of_their_own(tmp_path: Path) -> 
     assert isinstance(first, Study)
     assert isinstance(second, Study)
     assert (first.reference, second.reference) == ("Clear. Normal.", "Edema.")
-    assert isinstance(third, BadRow)
+    assert isinstance(third, Failure)
     assert third.reason == "no text in findings or impression"
     policy = TextPolicy(reference_section="findings")
     assert first.selected(policy).reference == "Clear."
@@ -365,7 +364,7 @@ def test_one_bad_row_is_named_and_the_others_are_read(
     assert isinstance(first, Study)
     assert isinstance(last, Study)
     assert last.row == 3
-    assert isinstance(bad, BadRow)
+    assert isinstance(bad, Failure)
     assert (bad.row, bad.id) == (2, "bad")
     assert reason in bad.reason
 
@@ -393,6 +392,6 @@ def test_real_studies_and_reports(shared: Path) -> None:
 
     reports = list(open_reports(shared / "data" / "iu_reports.jsonl"))
     assert len(reports) == 2708
-    bad = [report for report in reports if isinstance(report, BadRow)]
+    bad = [report for report in reports if isinstance(report, Failure)]
     assert all(report.reason == "no text in findings or impression" for report in bad)
     assert len(bad) < 30

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from vlscore.data import (
-    BadRow,
     TextPolicy,
     columns_of,
     open_studies,
     read_rows,
     select,
 )
-from vlscore.errors import InvalidTable
+from vlscore.errors import Failure, InvalidTable
 
 # The fields, their order and their quirks (NaN, slashes) are those of the official files.
 PREDICTION = {
@@ -49,8 +48,8 @@ def manifest(tmp_path: Path) -> Path:
 
 def test_the_studies_of_a_manifest(manifest: Path) -> None:
     first, second = open_studies(manifest, image_root=manifest.parent)
-    assert not isinstance(first, BadRow)
-    assert not isinstance(second, BadRow)
+    assert not isinstance(first, Failure)
+    assert not isinstance(second, Failure)
     assert (first.id, second.id) == ("50051329", "patient64620_study1")
     assert first.images == tuple(manifest.parent / f"p10/p1/s50051329/{x}.jpg" for x in "ab")
     assert first.views == ("lateral", "antero-posterior")
@@ -76,7 +75,7 @@ def test_a_bad_entry_costs_no_other_and_a_study_twice_is_refused(tmp_path: Path)
     path = tmp_path / "p.json"
     path.write_text(json.dumps({"broken": "text", **PREDICTION}))
     rows = list(open_studies(path, needs={"reference", "candidate"}))
-    assert isinstance(rows[0], BadRow)
+    assert isinstance(rows[0], Failure)
     assert "holds a str" in rows[0].reason
     assert len(rows) == 3
     one = json.dumps(PREDICTION["50051329"])

@@ -24,7 +24,6 @@ from vlscore.evaluation.alignment.rated_pairs import (
 )
 from vlscore.stats import (
     Content,
-    Failure,
     Result,
     TextTable,
     adjusted_p_values,
@@ -92,7 +91,7 @@ def failure_modes(
         return Content(
             frames,
             _tables(frames, rate),
-            failures=[Failure(row.row, row.id or "", row.reason) for row in pairs.bad],
+            failures=pairs.bad,
             notes=[*pairs.notes, *read_as],
             facts={"pairs": len(pairs), "raters": list(pairs.raters)},
         )

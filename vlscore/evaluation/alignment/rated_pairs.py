@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.data import BadRow, Study
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.data import Study
+from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 
 Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
@@ -62,7 +62,7 @@ class RatedPairs:
     texts: tuple[str, ...] | None = None
     images: tuple[Study | None, ...] | None = None
     rows: tuple[int | None, ...] | None = None
-    bad: tuple[BadRow, ...] = ()
+    bad: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = field(default=())
     files: tuple[Path, ...] = ()
     counts: Mapping[CountKey, Array] = field(default_factory=dict)
@@ -202,7 +202,7 @@ def rated_pairs(
     notes: Iterable[str] = (),
     counted: bool = False,
     numbered: bool = False,
-    bad: Iterable[BadRow] = (),
+    bad: Iterable[Failure] = (),
 ) -> RatedPairs:
     """Return the pairs that some rater rated.
 
@@ -228,7 +228,7 @@ def rated_pairs(
         first.setdefault(row.pair or ("", ""), row)
     raters = list(dict.fromkeys(row.rater for row in good))
     ratings, counts = _arrays(good, raters, list(first), spoilt)
-    refused = (BadRow(r.number, r.pair[0] if r.pair else None, r.reason) for r in rows if r.reason)
+    refused = (Failure(r.number, r.pair[0] if r.pair else "", r.reason) for r in rows if r.reason)
     # A row of several raters that names no pair is refused once for each of them.
     refused_once = {(row if row.id is None else k): row for k, row in enumerate(refused)}
     found_bad = (*bad, *refused_once.values())

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore.core import OnPhase, OnProgress, file_digest, no_phase
-from vlscore.data import BadRow, Study, StudyTable, columns_of
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
+from vlscore.data import Study, StudyTable, columns_of
+from vlscore.errors import (
+    Failure,
+    InvalidSetting,
+    InvalidStudy,
+    InvalidTable,
+    UnknownName,
+    VLScoreError,
+)
 from vlscore.evaluation.alignment.agreement import compare_with_raters
 from vlscore.evaluation.alignment.composite_fit import composite_table, fit_composite
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
@@ -30,7 +37,7 @@ from vlscore.metrics import (
     named_as_in_papers,
     write_composite,
 )
-from vlscore.stats import Content, Failure, Result, TextTable, check_drawable, with_mark
+from vlscore.stats import Content, Result, TextTable, check_drawable, with_mark
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -141,9 +148,7 @@ def _key(pairs: RatedPairs, scorer: Scorer | None, studies: StudyTable | None) -
         "files": {file.name: file_digest(file) for file in pairs.files},
         "pairs_sha256": pairs.sha256,
         "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
-        "studies_sha256": studies and studies.sha256,
-        "studies_columns": studies and studies.columns.to_dict(),
-        "image_root": studies and str(studies.root.resolve()),
+        "studies": studies and studies.key,
     }
 
 
@@ -349,7 +354,7 @@ def _values_frame(pairs: RatedPairs, measured: Measured) -> "DataFrame":
 
 def _failures(pairs: RatedPairs, measured: Measured) -> list[Failure]:
     """Return the rows that could not be read, and the pairs without a value."""
-    found = [Failure(row.row, row.id or "", row.reason) for row in pairs.bad]
+    found = list(pairs.bad)
     for (row, name), why in sorted(measured.failures.items()):
         number = None if pairs.rows is None else pairs.rows[row]
         id = f"{pairs.studies[row]}, {pairs.candidates[row]}"
@@ -395,7 +400,7 @@ def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPa
             found.append(k)
         else:
             reason = f"{tables[name].path} has no report of it that can be used"
-            bad.append(BadRow(0, f"{study}, {name}", reason))
+            bad.append(Failure(0, f"{study}, {name}", reason))
     if not found:
         raise InvalidTable(
             f"no table has a study of {pairs.source}, such as {pairs.studies[0]!r}; "

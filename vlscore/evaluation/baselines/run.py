@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnProgress, Signature, __version__, frame, json_line, no_progress
 from vlscore.data import (
-    BadRow,
     ColumnNames,
     Report,
     ReportTable,
@@ -20,7 +19,7 @@ from vlscore.data import (
     open_reports,
     open_studies,
 )
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
+from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import (
     BASELINE,
     IMAGES,
@@ -34,7 +33,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     TrainingReports,
     find_baseline,
 )
-from vlscore.stats import Content, Failure, Result, TextTable, with_mark
+from vlscore.stats import Content, Result, TextTable, with_mark
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
@@ -101,10 +100,8 @@ def baseline(
     key = {
         "command": "baseline",
         "signature": str(signature),
-        "table_sha256": table.sha256,
+        **table.key,
         "train_sha256": None if trained is None else trained.sha256,
-        "columns": names.to_dict(),
-        "image_root": None if image_root is None else str(Path(image_root).resolve()),
     }
 
     def compute(folder: Path) -> Content:
@@ -188,13 +185,13 @@ def _training_reports(
         return TrainingReports([]), set(), 0, []
     images = None
     if isinstance(table, StudyTable):
-        from vlscore.evaluation.embedded_table import embed_table
+        from vlscore.embedding import embed_table  # loads torch
 
         assert embedder is not None
         found = embed_table(
             table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
         )
-        images = found.vectors["image"].numpy()
+        images = found.vectors["image"]
         reports = [Report(s.id, s.reference or "", s.row, s.parts) for s in found.studies]
         count = len(found.studies) + len(found.failed)
     else:
@@ -226,21 +223,21 @@ def _cases(
 ) -> tuple[dict[int, Study], list[Case], list[Failure]]:
     """Return row number -> study, what the baseline sees of each, and the rows that fail."""
     images: dict[int, NDArray[np.float32]] = {}
-    rows: list[Study | BadRow] = list(table)
+    rows: list[Study | Failure] = list(table)
     if IMAGES in needs:
-        from vlscore.evaluation.embedded_table import embed_table
+        from vlscore.embedding import embed_table  # loads torch
 
         assert embedder is not None
         found = embed_table(
             table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
         )
         rows = [*found.studies, *found.failed]
-        vectors = found.vectors["image"].numpy()
+        vectors = found.vectors["image"]
         images = dict(zip((study.row for study in found.studies), vectors, strict=True))
     cases, failures = [], []
     for row in rows:
-        if isinstance(row, BadRow):
-            failures.append(Failure(row.row, row.id or "", row.reason))
+        if isinstance(row, Failure):
+            failures.append(row)
             continue
         try:
             reference = row.selected(policy).reference

@@ -6,16 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import Signature
-from vlscore.data import (
-    BadRow,
-    ReportTable,
-    Study,
-    StudyTable,
-    TextPolicy,
-    headings_note,
-    open_studies,
-)
-from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError
+from vlscore.data import ReportTable, Study, StudyTable, TextPolicy, headings_note, open_studies
+from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.systems import (
@@ -152,14 +144,12 @@ def key_of(inputs: Inputs, settings: ComparisonSettings) -> dict[str, Any]:
         "command": "compare",
         "systems": {
             source.name: {
-                "table_sha256": source.table.sha256,
-                "columns": source.table.columns.to_dict(),
+                **source.table.key,
                 "evaluation": source.run and source.run.digests,
             }
             for source in inputs.sources
         },
-        "images_sha256": images and images.sha256,
-        "image_root": images and str(images.root.resolve()),
+        "images": images and images.key,
         "metrics": {str(metric): str(s) for metric, s in inputs.signatures.items()},
         **settings.key(),
     }
@@ -187,7 +177,7 @@ def _training_reports(table: ReportTable, policy: TextPolicy) -> tuple[list[str]
     """Return the selected sections of training reports, and a note on those without."""
     texts, bad = [], 0
     for row in table.selected(policy):
-        if isinstance(row, BadRow):
+        if isinstance(row, Failure):
             bad += 1
         else:
             texts.append(row.text)

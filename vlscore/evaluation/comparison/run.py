@@ -9,7 +9,7 @@ import numpy as np
 
 from vlscore.core import OnProgress, frame, no_progress
 from vlscore.data import Study, TextPolicy, select
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import Failure, InvalidSetting, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import VALUES
@@ -40,14 +40,7 @@ from vlscore.evaluation.comparison.tables import (
 from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
 from vlscore.evaluation.scoring.scored_rows import IMAGES, images_frame, require_same_images
 from vlscore.metrics import Scorer
-from vlscore.stats import (
-    Content,
-    Failure,
-    Result,
-    adjusted_p_values,
-    with_mark,
-    write_changed,
-)
+from vlscore.stats import Content, Result, adjusted_p_values, with_mark, write_changed
 
 if TYPE_CHECKING:
     import pandas

@@ -183,24 +183,23 @@ def _of_quantity(
     values: dict[str, Record] = {}
     tests = []
     if there.any():
-        sums = drawn.of(statistics, there)
         for k, name in enumerate(names):
-            support = None
-            if quantity.corpus is not None:
-                metric, output = quantity.corpus
-                support = support_of_sums(metric, sums.totals[k]).get(output)
+            support = left_out = None
             if quantity.corpus is None and drawn.patients is None:
-                # The interval that `vlscore evaluate` prints.
                 column = statistics[k, there, 0]
                 value = bootstrap_mean(column, resamples=drawn.resamples, seed=drawn.seed)
             else:
+                sums = drawn.of(statistics, there)
+                if quantity.corpus is not None:
+                    metric, output = quantity.corpus
+                    support = support_of_sums(metric, sums.totals[k]).get(output)
                 value = sums.value(k, quantity.combine).supported(support)
-            left_out = sums.left_out(k, quantity.combine) or None
+                left_out = sums.left_out(k, quantity.combine) or None
             values[name] = {"value": value, "support": support, "left_out": left_out}
         for a, b in combinations(range(len(names)), 2):
             if not _is_tested(names[a], names[b], against):
                 continue
-            found = sums.difference(a, b, quantity.combine)
+            found = drawn.of(statistics, there).difference(a, b, quantity.combine)
             supports = [values[names[k]]["support"] for k in (a, b)]
             support = None if None in supports else min(supports)
             tests.append(

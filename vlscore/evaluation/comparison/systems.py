@@ -10,16 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vlscore.core import FinishedRun, counted, finished_run
-from vlscore.data import (
-    BadRow,
-    ColumnNames,
-    Study,
-    StudyTable,
-    is_missing,
-    open_studies,
-    read_rows,
-)
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.data import ColumnNames, Study, StudyTable, is_missing, open_studies, read_rows
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.scoring.scored_rows import ScoredRows, require_same_images
 from vlscore.metrics import Metric
@@ -62,7 +54,7 @@ class Systems:
 
     studies: tuple[Study, ...]
     candidates: Mapping[str, Sequence[str]]
-    images: Mapping[str, Study | BadRow] = field(default_factory=dict)
+    images: Mapping[str, Study | Failure] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -168,7 +160,7 @@ def join(
     if not first.studies:
         row = first.bad[0]
         raise InvalidTable(f"{first.path}: no row can be used; row {row.row}: {row.reason}")
-    found: dict[str, Study | BadRow] = {}
+    found: dict[str, Study | Failure] = {}
     for image in images if images is not None else ():
         # Of rows with one id the last can be the study; an unreadable one never replaces it.
         if isinstance(image, Study) or (image.id is not None and image.id not in found):
@@ -189,12 +181,12 @@ class _Read(NamedTuple):
 
     path: Path
     studies: dict[str, Study]
-    bad: list[BadRow]
+    bad: list[Failure]
 
 
-def _rows_of(source: Source) -> tuple[dict[str, Study], list[BadRow]]:
+def _rows_of(source: Source) -> tuple[dict[str, Study], list[Failure]]:
     studies: dict[str, Study] = {}
-    bad: list[BadRow] = []
+    bad: list[Failure] = []
     for row in source.table:
         if isinstance(row, Study):
             studies[row.id] = row

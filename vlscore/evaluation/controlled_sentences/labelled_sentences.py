@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import plain_name
-from vlscore.data import BadRow, columns_of, is_missing, read_rows, split_sentences, text_of
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.data import columns_of, is_missing, read_rows, split_sentences, text_of
+from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class LabelledSentences:
     sentences: tuple[str, ...]
     labels: Mapping[str, NDArray[np.int8]]
     labelled_by: str
-    bad: tuple[BadRow, ...] = ()
+    bad: tuple[Failure, ...] = ()
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -134,7 +134,7 @@ def read_labelled(
             )
     chosen = _chosen(wanted, others)
     found: dict[str, list[int | None]] = {}
-    bad: list[BadRow] = []
+    bad: list[Failure] = []
     for number, record in read_rows(path):
         try:
             if isinstance(record, str):
@@ -145,7 +145,7 @@ def read_labelled(
             labels = [_label(record.get(name), name) for name in chosen]
             found.setdefault(text, labels)
         except InvalidStudy as error:
-            bad.append(BadRow(number, None, str(error)))
+            bad.append(Failure(number, "", str(error)))
     if not found:
         first = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
         raise InvalidTable(f"{path}: no sentence could be read{first}")
@@ -156,7 +156,7 @@ def _labelled(
     found: Mapping[str, Sequence[int | None]],
     names: Sequence[str],
     labelled_by: str,
-    bad: tuple[BadRow, ...] = (),
+    bad: tuple[Failure, ...] = (),
 ) -> LabelledSentences:
     """Return sentences; args: sentence -> its label for each of the named observations."""
     columns = {

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase, plain
-from vlscore.data import BadRow, ReportTable, TextPolicy
-from vlscore.errors import InvalidSetting
+from vlscore.data import ReportTable, TextPolicy
+from vlscore.errors import Failure, InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE, Sampling
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     DENIED,
@@ -37,7 +37,6 @@ from vlscore.evaluation.score_table import score_table
 from vlscore.metrics import Item, Metric, Scorer, find_metric
 from vlscore.stats import (
     Content,
-    Failure,
     Result,
     TextTable,
     grouped_auc,
@@ -108,7 +107,7 @@ def controlled(
     }
 
     def compute(folder: Path) -> Content:
-        bad: list[BadRow] = []
+        bad: list[Failure] = []
         notes: list[str] = []
         if isinstance(source, LabelledSentences):
             sentences, bad = source, list(source.bad)
@@ -124,7 +123,7 @@ def controlled(
             frames,
             with_mark([*areas, *matrices], signatures.values()),
             {"sentences.csv": sentences.table()},
-            [Failure(row.row, row.id or "", row.reason) for row in bad],
+            bad,
             signatures,
             [*notes, *further],
             {
@@ -138,10 +137,10 @@ def controlled(
     return Result.make(out, key, compute, overwrite=overwrite)
 
 
-def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[str]:
+def _texts(table: ReportTable, policy: TextPolicy, bad: list[Failure]) -> Iterator[str]:
     """Yield the selected text of every report; rows without one are added to `bad`."""
     for row in table.selected(policy):
-        if isinstance(row, BadRow):
+        if isinstance(row, Failure):
             bad.append(row)
         else:
             yield row.text

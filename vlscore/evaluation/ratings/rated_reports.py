@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from vlscore.core import FinishedRun, Signature, file_digest, finished_run
-from vlscore.data import BadRow, ColumnNames, Study, TextPolicy, open_studies
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.data import ColumnNames, Study, TextPolicy, open_studies
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.comparison.systems import (
     Source,
     has_images,
@@ -19,7 +19,7 @@ from vlscore.evaluation.comparison.systems import (
 from vlscore.evaluation.ratings.sheet_files import JudgedReport, SheetItem
 
 # Items to judge, notes, and the images of their studies.
-Material = tuple[list[SheetItem], list[str], Mapping[str, Study | BadRow]]
+Material = tuple[list[SheetItem], list[str], Mapping[str, Study | Failure]]
 
 
 def open_reports_to_judge(
@@ -105,7 +105,7 @@ def _of_oracles(
         raise InvalidTable("no study has a hit of every oracle; look into their failures")
     lacking = len(best) - len(every)
     notes = [f"{lacking} studies without a hit of every oracle are left out"] if lacking else []
-    shown: dict[str, Study | BadRow] = {}
+    shown: dict[str, Study | Failure] = {}
     if images:
         rows = open_studies(path, needs={"image"}, image_root=image_root, columns=columns)
         shown = {row.id: row for row in rows if row.id is not None}

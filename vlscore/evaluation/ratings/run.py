@@ -17,7 +17,7 @@ from vlscore.evaluation.ratings.rater_agreement import (
     strengths,
 )
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets
-from vlscore.stats import Content, Failure, Result, TextTable, places_by_group, text_table
+from vlscore.stats import Content, Result, TextTable, places_by_group, text_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -102,7 +102,7 @@ def ratings_read(
             frames,
             _tables(filled, frames),
             rows,
-            [Failure(bad.row, bad.id or "", bad.reason) for bad in pairs.bad],
+            pairs.bad,
             notes=pairs.notes,
             facts={"raters": list(pairs.raters), "align_with": commands},
         )

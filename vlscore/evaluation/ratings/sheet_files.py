@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vlscore.core import cells, from_plain, plain, read_frame, reading_result
-from vlscore.data import BadRow, Study, read_image
-from vlscore.errors import VLScoreError
+from vlscore.data import Study, read_image
+from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation.ratings.questions import FIRST, PREFERENCES, SECOND, Question
 
 KEY, QUESTIONS = "key.csv", "questions.json"
@@ -122,7 +122,7 @@ Images = Mapping[str, Sequence[Mapping[str, str]]]
 
 
 def embedded_images(
-    images: Mapping[str, Study | BadRow], studies: Iterable[str]
+    images: Mapping[str, Study | Failure], studies: Iterable[str]
 ) -> tuple[dict[str, list[dict[str, str]]], list[str]]:
     """Return the images of studies as data for a page, shrunk to 768 pixels, and notes.
 

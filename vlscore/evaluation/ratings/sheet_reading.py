@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import file_digest, finished_run
-from vlscore.data import BadRow, columns_of, is_missing, name_of, read_rows
-from vlscore.errors import InvalidStudy, InvalidTable
+from vlscore.data import columns_of, is_missing, name_of, read_rows
+from vlscore.errors import Failure, InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs, RatingRow, rated_pairs
 from vlscore.evaluation.alignment.rated_sets import missing_columns
 from vlscore.evaluation.ratings.questions import COUNTS, DIMENSIONS, ERRORS, PREFERENCES
@@ -63,7 +63,7 @@ class FilledSheets:
         asks = {question.ask for question in self.questions}
         self._compares = PREFERENCES in asks
         self._rows: list[RatingRow] = []
-        self._bad: list[BadRow] = []
+        self._bad: list[Failure] = []
         self._notes: list[str] = []
         # (rater, item) -> 1, 0 or -1.
         self._answers: dict[tuple[str, str], int] = {}
@@ -117,7 +117,7 @@ class FilledSheets:
             except InvalidStudy as error:
                 reason = f"{path.name}: {error}"
                 if item is None or self._compares:
-                    self._bad.append(BadRow(number, None, reason))
+                    self._bad.append(Failure(number, "", reason))
                     continue
                 for system in item.reports[0].systems:
                     pair = item.study, system
@@ -130,7 +130,7 @@ class FilledSheets:
             asked = sorted(seen)
         for name in sorted(set(asked) - seen):
             reason = f"{path.name}: has no row for {name!r}, which this rater was asked about"
-            self._bad.append(BadRow(0, None, reason))
+            self._bad.append(Failure(0, "", reason))
         self.sheets[path.name] = (rated, len(asked))
         if rated < len(asked):
             what = "comparisons" if self._compares else "reports"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import OnProgress, finished_run, frame, key_difference, no_progress
-from vlscore.data import BadRow, ColumnNames, Study, StudyTable, headings_note, open_studies
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.data import ColumnNames, Study, StudyTable, headings_note, open_studies
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
 from vlscore.evaluation.scoring.scored_rows import (
     ERROR,
@@ -32,7 +32,7 @@ from vlscore.evaluation.scoring.summary import (
     summary_tables,
 )
 from vlscore.metrics import DEFAULT_METRIC, Item, Plan, Scorer
-from vlscore.stats import Content, Failure, Result, with_mark
+from vlscore.stats import Content, Result, with_mark
 
 FORMATS = ("parquet", "csv")
 # Studies that a note names.
@@ -225,9 +225,7 @@ def _key(
     """Return what the results depend on."""
     return {
         "command": "evaluate",
-        "table_sha256": studies.sha256,
-        "columns": studies.columns.to_dict(),
-        "image_root": str(studies.root.resolve()) if studies.root != studies.path.parent else None,
+        **studies.key,
         "format": format,
         "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
         "own_columns": own_columns,
@@ -235,7 +233,7 @@ def _key(
     }
 
 
-def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | BadRow]) -> dict[str, Any]:
+def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | Failure]) -> dict[str, Any]:
     """Return the entries of run.json on the table, the language of its reports and the encoder."""
     reports = {
         f"{role}s": [getattr(row, role) for row in rows if isinstance(row, Study)]

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import FinishedRun, Signature, file_digest, read_frame
-from vlscore.data import BadRow, Study, StudyTable, has_headings, is_missing, read_rows
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.data import Study, StudyTable, has_headings, is_missing, read_rows
+from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Row
 from vlscore.metrics import FLAGS, NUMBERS, Item, Metric, Scorer, ScoreTable, metric_from_file
 
@@ -97,9 +97,9 @@ class ScoredRows:
 
 
 def scored_rows(
-    rows: Sequence[Study | BadRow],
+    rows: Sequence[Study | Failure],
     table: ScoreTable,
-    own: Mapping[str, Mapping[int, str | None]],
+    own: Mapping[str, Mapping[Any, str | None]],
     part: Sequence[int],
 ) -> ScoredRows:
     """Return the values of rows with their ids and the reasons of failures.
@@ -116,7 +116,7 @@ def scored_rows(
         for row, error in values.failures.items():
             reasons[row][str(error)] = None
     texts = {
-        ID: [row.id for row in rows],
+        ID: [row.id or None for row in rows],
         **{name: [column[row.row] for row in rows] for name, column in own.items()},
     }
     numbers = {
@@ -143,9 +143,9 @@ def scored_rows(
     return ScoredRows(scores, sums, metrics)
 
 
-def item_of(row: Study | BadRow, scorer: Scorer) -> Row:
+def item_of(row: Study | Failure, scorer: Scorer) -> Row:
     """Return what `score_table` scores; an error for a row that could not be read."""
-    if isinstance(row, BadRow):
+    if isinstance(row, Failure):
         return InvalidStudy(row.reason)
     if not scorer.needs.images:
         return Item(row.candidate or "", row.reference, None, row.parts)
@@ -156,7 +156,7 @@ def item_of(row: Study | BadRow, scorer: Scorer) -> Row:
 
 
 def counts_of(
-    rows: Sequence[Study | BadRow], scored: ScoredRows, scorer: Scorer
+    rows: Sequence[Study | Failure], scored: ScoredRows, scorer: Scorer
 ) -> list[dict[str, Any]]:
     """Return how many rows have values, and how many are special cases, where there are some."""
     scores = scored.scores

@@ -1,35 +1,21 @@
 """Summary of scored rows: means, medians and corpus values with intervals, also of subgroups."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
-from vlscore.stats import (
-    TextTable,
-    bootstrap_mean,
-    bootstrap_median,
-    bootstrap_sums,
-    bounds,
-    clustered_median,
-    mean_of_sums,
-    mean_statistics,
-    number,
-    percentiles,
-    resampled_sums,
-    share_undefined,
-    sums_by_group,
-)
+from vlscore.evaluation.comparison.statistics import compared, quantities_of
+from vlscore.metrics import Metric
+from vlscore.stats import TextTable, bootstrap_median, bounds, clustered_median, number
 
 if TYPE_CHECKING:
     import pandas
 
     from vlscore.stats import Interval
 
-# As many as of means, and as `vlscore compare` draws: one value has one interval.
-_RESAMPLES = 2000
+_FACTS = ("metric", "of", "primary", "of_corpus", "higher_is_better")
 _DIGITS = 4
 _NO_VALUE = "(none)"
 _SUPPORT = (
@@ -57,68 +43,33 @@ def summary_of(
         of_corpus, higher_is_better, n, mean and median (None where no row has a value), support
         (positive mentions in the references) and left_out (share of resamples without a value).
     """
-    groups = None if patients is None else np.array(patients, dtype=object)
-    return [record for metric in metrics for record in _of_metric(metric, scores, sums, groups)]
+    records = []
+    for metric in metrics:
+        columns = {name: scores[name].to_numpy(dtype=np.float64)[None] for name in metric.columns}
+        own = sums[str(metric)][None] if metric.corpus else None
+        numbers = list(quantities_of(metric, columns, own))
+        # The numbers of a comparison of one system, which has nothing to test.
+        found, _ = compared([""], numbers, permutations=1, patients=patients)
+        for quantity, each in zip(numbers, found, strict=True):
+            record = {name: each[name] for name in (*_FACTS, "n")}
+            record["mean"] = each["value"] if each["n"] else None
+            if quantity.corpus is None:
+                # The first number is among the first table's, whatever papers print.
+                record["primary"] = each["metric"] == str(metric)
+                record["median"] = _median(columns[each["metric"]][0], patients)
+                records.append(record)
+            elif each["n"]:
+                records.append(record | {name: each[name] for name in ("support", "left_out")})
+    return records
 
 
-def _of_metric(
-    metric: Metric,
-    scores: "pandas.DataFrame",
-    sums: Mapping[str, NDArray[np.float64]],
-    groups: NDArray[np.object_] | None,
-) -> Iterator[Record]:
-    for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
-        values = scores[name].to_numpy(dtype=np.float64)
-        there = np.isfinite(values)
-        whose = None if groups is None else groups[there].tolist()
-        mean, median = _mean_and_median(values[there], whose)
-        yield {
-            "metric": name,
-            "of": str(metric),
-            "primary": k == 0,
-            "of_corpus": False,
-            "higher_is_better": output.higher_is_better,
-            "n": int(there.sum()),
-            "mean": mean,
-            "median": median,
-        }
-    there = np.isfinite(scores[str(metric)].to_numpy(dtype=np.float64))
-    if not metric.corpus or not there.any():
-        return
-    statistics = sums[str(metric)][there]
-    support = support_of_sums(metric, statistics.sum(0))
-    if groups is not None:
-        statistics = sums_by_group(statistics, groups[there].tolist())
-    drawn = resampled_sums(statistics, _RESAMPLES, np.random.default_rng(0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = corpus_of_sums(metric, statistics.sum(0)[None])
-        resampled = corpus_of_sums(metric, drawn)
-    for output in metric.corpus:
-        each = resampled[output.name]
-        yield {
-            "metric": corpus_name(metric, output.name),
-            "of": str(metric),
-            "primary": output.name == metric.primary,
-            "of_corpus": True,
-            "higher_is_better": output.higher_is_better,
-            "n": int(there.sum()),
-            "mean": percentiles(
-                float(values[output.name][0]), each, 0.95, len(statistics)
-            ).supported(support.get(output.name)),
-            "support": support.get(output.name),
-            "left_out": share_undefined(each) or None,
-        }
-
-
-def _mean_and_median(
-    values: NDArray[np.float64], whose: Sequence[str] | None
-) -> tuple["Interval | None", "Interval | None"]:
-    if not len(values):
-        return None, None
-    if whose is None:
-        return bootstrap_mean(values), bootstrap_median(values)
-    sums = sums_by_group(mean_statistics(values), whose)
-    return bootstrap_sums(sums, mean_of_sums), clustered_median(values, whose)
+def _median(values: NDArray[np.float64], patients: Sequence[str] | None) -> "Interval | None":
+    there = np.isfinite(values)
+    if not there.any():
+        return None
+    if patients is None:
+        return bootstrap_median(values[there])
+    return clustered_median(values[there], [patients[int(k)] for k in np.flatnonzero(there)])
 
 
 def subgroups_of(

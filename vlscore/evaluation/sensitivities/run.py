@@ -8,7 +8,7 @@ import numpy as np
 
 from vlscore.core import OnPhase, file_digest, no_phase
 from vlscore.data import StudyTable, TextPolicy
-from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.errors import Failure, InvalidSetting, MissingDependency
 from vlscore.evaluation.controlled_sentences.run import reading_by_own_rules
 from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
 from vlscore.evaluation.sensitivities.changed_pairs import (
@@ -32,12 +32,7 @@ from vlscore.metrics import (
     lacks,
     usable_metrics,
 )
-from vlscore.stats import (
-    Content,
-    Failure,
-    Result,
-    check_drawable,
-)
+from vlscore.stats import Content, Result, check_drawable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -119,9 +114,7 @@ def sensitivity(
     key = {
         "command": "sensitivity",
         "perturbations_sha256": file_digest(path),
-        "studies_sha256": studies and studies.sha256,
-        "columns": studies and studies.columns.to_dict(),
-        "image_root": studies and str(studies.root.resolve()),
+        "studies": studies and studies.key,
         "metrics": {name: str(each) for name, each in scorer.signatures.items()},
         "embeddings": embedder and str(embedder.signature),
         "swap_images": swap_images,
