@@ -5,7 +5,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/demo
-DEMO := weights/phantom/demo
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # The package index has PyTorch for NVIDIA GPUs alone, which takes 4 GB more than the one for processors.
@@ -17,25 +16,10 @@ CPU_WHEELS ?= https://download.pytorch.org/whl/cpu
 GPU ?= $(shell for file in /dev/nvidiactl /dev/dxg; do test -e $$file && echo $$file; done; \
 	for command in nvidia-smi sbatch qsub bsub; do command -v $$command; done; uname -s | grep -v Linux)
 
-# tests/test_docs.py holds it against the table.
-define SHOWN
-
-What it shows: BLEU-4 and ROUGE-L prefer `fluent`, which repeats most words of
-the references, with errors. VLScore and the judge prefer `right`, which states
-every finding in other words. The errors, counted in the drawn scenes, agree.
-What it does not show: how scores do on real radiographs. All studies are
-synthetic. The encoder knows this world, because it was trained on such studies,
-and it reads findings by the same rules as the judge.
-endef
-export SHOWN
-
 .PHONY: demo test test-all real lint types unit docs site perturbations test-gpu lowest wheel clean
 
 demo: $(VENV)/.installed
-	$(BIN)/vlscore compare right=$(DEMO)/studies.jsonl fluent=$(DEMO)/fluent.jsonl --baselines \
-		--metrics bleu-4,rouge-l,vlscore,judge --values $(DEMO)/errors.csv --lower-is-better errors \
-		--out $(OUT) --overwrite
-	@echo "$$SHOWN"
+	$(BIN)/vlscore demo --out $(OUT) --overwrite
 
 # For every commit: minutes on two cores.
 test: lint types unit

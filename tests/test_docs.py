@@ -27,6 +27,7 @@ from tests.demonstration import DEMO, demo_rows
 from tests.example_blocks import PAGES, Block, blocks
 from tests.tolerances import same_print
 from vlscore.cli import commands
+from vlscore.cli.demo import SHOWN
 
 # What the words under the demonstration's table say.
 PREFERRED = {
@@ -248,24 +249,26 @@ def test_python_stands_in_fences_that_say_so() -> None:
                 assert not re.search(r"^(import|from) \w+", block.text, re.MULTILINE), block.place
 
 
-def test_readme_shows_what_make_demo_prints(
+def test_readme_shows_what_the_demonstration_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The table, and the words under it, which the table must bear out."""
-    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    for name, value in re.findall(r"^(OUT|DEMO) := (.*)$", makefile, re.MULTILINE):
-        makefile = makefile.replace(f"$({name})", value)
-    command = re.search(r"^demo:.*\n\t\$\(BIN\)/vlscore (.*)\n\t@echo", makefile, re.MULTILINE)
-    words = re.search(r"^define SHOWN\n(.*?)^endef", makefile, re.MULTILINE | re.DOTALL)
-    assert command is not None
-    assert words is not None
-    printed = _printed(command[1].split(), tmp_path, monkeypatch)
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    assert "$(BIN)/vlscore demo --out $(OUT) --overwrite" in makefile
+    # Another encoder than the bundled one would make the words wrong.
+    monkeypatch.setenv("VLSCORE_ENCODER", "biovil")
+    monkeypatch.chdir(tmp_path)
+    done = run_command("demo", columns=80)
+    assert done.exit_code == 0, done.output
+    printed = _lines(done.stdout)
     shown = [block for block in blocks(REPOSITORY / "README.md") if block.language == ""]
     (expected,) = [_lines(block.text) for block in shown]
     first = printed.index(expected[0]) if expected[0] in printed else 0
-    table = expected[: -len(_lines(words[1]))]
+    words = _lines(SHOWN)
+    table = expected[: -len(words)]
+    assert printed[-len(words) :] == words
     assert same_print(printed[first : first + len(table)], table), printed
-    assert expected[len(table) :] == _lines(words[1])
+    assert expected[len(table) :] == words
 
     result = json.loads((tmp_path / "out" / "demo" / "result.json").read_text(encoding="utf-8"))
     tests = {

@@ -53,6 +53,7 @@ COMMANDS = {
         "index": "Build a searchable corpus of reports.",
     },
     "Look up": {
+        "demo": "Compare two bundled generators of reports, with images.",
         "metrics": "List the metrics, or show everything about one.",
         "encoders": "List the encoders, or show everything about one.",
         "weights": "Find, fetch, check and convert checkpoints of encoders.",
@@ -73,7 +74,8 @@ def _from_config(app: Any, commands: Any, arguments: Any) -> None:
 app = App(
     name="vlscore",
     help="Score generated chest X-ray reports against the radiograph and the reference.\n\n"
-    "Start with: vlscore compare ours.csv theirs.csv --text-only --out compared\n\n"
+    "Start with: vlscore demo\n\n"
+    "Tables of your own: vlscore compare ours.csv theirs.csv --text-only --out compared\n\n"
     "vlscore COMMAND --help explains a command.",
     version=__version__,
     help_flags=["--help", "-h"],
