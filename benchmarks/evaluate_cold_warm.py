@@ -100,7 +100,16 @@ def write_studies(folder: Path, count: int) -> tuple[Path, Path]:
 
 
 def evaluation(table: Path, weights: Path, out: Path, *more: str) -> list[str]:
-    options = ["--encoder", "limitr", "--weights", str(weights), "--C", "20", "--quiet", *more]
+    options = [
+        "--encoder",
+        "limitr:repository",
+        "--weights",
+        str(weights),
+        "--C",
+        "20",
+        "--quiet",
+        *more,
+    ]
     return ["-m", "vlscore", "evaluate", str(table), "--out", str(out), "--format", "csv", *options]
 
 

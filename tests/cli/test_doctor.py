@@ -86,11 +86,11 @@ def test_weights_are_found_where_they_lie(tmp_path, monkeypatch):
             c.fact for c in _checks("Encoders") if name in c.fact.split(": ")[-1].split(", ")
         )
 
-    assert of("limitr").startswith("not found")
-    (tmp_path / "limitr").mkdir()
-    (tmp_path / "limitr" / "limitr.ckpt").write_bytes(b"")
+    assert of("gloria").startswith("not found")
+    (tmp_path / "gloria").mkdir()
+    (tmp_path / "gloria" / "chexpert_resnet50.ckpt").write_bytes(b"")
     monkeypatch.setenv("VLSCORE_WEIGHTS", str(tmp_path))
-    assert of("limitr").startswith("found")
+    assert of("gloria").startswith("found")
     monkeypatch.setenv("VLSCORE_WEIGHTS", str(tmp_path / "gone"))
     assert any(check.advice == "there is no such file or folder" for check in _checks("Encoders"))
 

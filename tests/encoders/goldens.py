@@ -68,7 +68,7 @@ class Golden:
     @classmethod
     def of(cls, name: str) -> "Golden":
         """The slice that lies in this repository."""
-        name = name.replace("-", "_")
+        name = name.partition(":")[0].replace("-", "_")
         with np.load(DATA / "goldens.npz") as stored:
             arrays = {
                 key.removeprefix(f"{name}/"): stored[key]

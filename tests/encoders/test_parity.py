@@ -27,12 +27,13 @@ from tests.encoders.goldens import (
     save_lightning,
     sha256,
 )
+from tests.encoders.vlscore_cxr import PackageGolden, assert_equals_package
 from vlscore.encoders import (
-    ENCODERS,
     JointEncoder,
     PublishedEncoder,
     WordPieceTokenizer,
     entry_of,
+    find_encoder,
     load_encoder,
 )
 from vlscore.encoders.blocks.pixels import read_with_opencv
@@ -43,7 +44,7 @@ from vlscore.encoders.models.openclip_parts import CleaningWordPieces, OpenClipP
 from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
 slow = pytest.mark.slow
-QUICK = ("limitr", "biovil-t", "medclip-vit", "mgca-vit", "chexzero")
+QUICK = ("limitr:repository", "biovil-t", "medclip-vit", "mgca-vit", "chexzero")
 OTHERS = (
     "gloria", "biovil", "medclip-resnet", "mgca-resnet50", "convirt", "convirt-mgca", "biomedclip",
 )  # fmt: skip
@@ -68,7 +69,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     name = request.param
     golden, folder = Golden.of(name), tmp_path_factory.mktemp(name)
     manifests = ("manifest_image.json", "manifest_text.json")
-    files = entry_of(name).weights.files
+    files = entry_of(name.partition(":")[0]).weights.files
     for file, manifest in zip(
         files, manifests if len(files) == 2 else ("manifest.json",), strict=True
     ):
@@ -102,17 +103,33 @@ def test_parity_on_all_inputs(whole: Built) -> None:
     assert_same(whole.encoder, whole.golden)
 
 
+@only("limitr:repository")
+def test_limitr_is_as_in_the_authors_package(built: Built) -> None:
+    encoder = load_encoder("limitr", weights=built.folder)
+    assert_equals_package(encoder, PackageGolden.slice())
+    assert encoder.weights_digest == built.encoder.weights_digest
+    assert encoder.checksum != built.encoder.checksum
+    assert encoder.card.C == built.encoder.card.C
+
+
+@slow
+@only("limitr:repository")
+def test_limitr_is_as_in_the_authors_package_on_all_inputs(built: Built, shared: Path) -> None:
+    encoder = load_encoder("limitr", weights=built.folder)
+    assert_equals_package(encoder, PackageGolden.whole(shared))
+
+
 def without_weights(name: str, folder: Path) -> JointEncoder:
     """An encoder that reads images and reports, and has no numbers in its towers."""
     if name == "chexzero":
         with torch.device("meta"):
             return ChexzeroEncoder(ClipTokenizer())
     pieces = WordPieceTokenizer.from_file(Golden.of(name).vocabulary(folder))
-    kind = ENCODERS.find(name)
+    kind, variant = find_encoder(name)
     assert isinstance(kind, type)
     if issubclass(kind, PublishedEncoder):
         with torch.device("meta"):
-            return kind(pieces)
+            return kind(pieces, variant)
     assert issubclass(kind, BiomedClipEncoder)
     pipeline = OpenClipPipeline(224, BIOMEDCLIP_CONFIG["preprocess_cfg"])
     model: Any = torch.nn.Identity()
@@ -135,7 +152,7 @@ def test_convirt_deletes_line_feeds_and_flags_long_reports(tmp_path: Path) -> No
 
 
 @slow
-@only("gloria", "limitr")
+@only("gloria", "limitr:repository")
 def test_words(whole: Built) -> None:
     """Sums of word pieces, [CLS] first; the losses leave out [SEP], the last of the authors'."""
     golden = whole.golden
@@ -153,7 +170,7 @@ def test_words(whole: Built) -> None:
 
 
 @slow
-@only("gloria", "limitr", "biovil", "biovil-t")
+@only("gloria", "limitr:repository", "biovil", "biovil-t")
 def test_patches(whole: Built) -> None:
     golden, step = whole.golden, 5 if "biovil" in whole.encoder.card.name else 6
     with torch.inference_mode():
@@ -163,7 +180,7 @@ def test_patches(whole: Built) -> None:
     assert row_error(patches[:, :8, ::step, ::step], golden["img_local_slice"]) <= TOLERANCE
 
 
-@only("limitr")
+@only("limitr:repository")
 def test_frontal_and_lateral_mean(whole: Built) -> None:
     pixels, encoder = whole.pixels(), whole.encoder
     with torch.inference_mode():
@@ -183,7 +200,7 @@ def test_earlier_image(whole: Built) -> None:
     assert row_error(found, normalize(expected, dim=-1)) <= TOLERANCE
 
 
-@only("limitr")
+@only("limitr:repository")
 def test_report_without_words(built: Built) -> None:
     tokens = built.encoder.tokenize(["", " 1. ", "."])
     assert tokens.lengths.tolist() == [2, 2, 2]

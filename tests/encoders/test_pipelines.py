@@ -12,7 +12,12 @@ from PIL import Image
 
 from vlscore.data import ImagePolicy, Provenance, Radiograph
 from vlscore.encoders import ImagePipeline
-from vlscore.encoders.blocks.pixels import PadCropPipeline
+from vlscore.encoders.blocks.pixels import (
+    PadCropPipeline,
+    PillowPadCropPipeline,
+    fitted_shape,
+    pad_to_square,
+)
 from vlscore.encoders.models.biovil import ResizeCropPipeline
 from vlscore.encoders.models.chexzero import CanvasPipeline
 from vlscore.encoders.models.convirt import StretchPipeline
@@ -23,6 +28,7 @@ from vlscore.errors import UnreadableImage
 
 PIPELINES: list[ImagePipeline] = [
     PadCropPipeline(),
+    PillowPadCropPipeline(),
     ResizeCropPipeline(448),
     SquareCanvasPipeline(),
     StretchPipeline(),
@@ -61,6 +67,22 @@ def test_levels_give_the_pixels_of_open_clips_own_transform(
         Image.fromarray(colours).save(tmp_path / f"{number}.png")
         with Image.open(tmp_path / f"{number}.png") as image:
             assert torch.equal(pipeline.as_authors(tmp_path / f"{number}.png"), transform(image))
+
+
+@pytest.mark.parametrize(
+    "pipeline", [PadCropPipeline(), PillowPadCropPipeline()], ids=lambda p: type(p).__name__
+)
+def test_a_square_may_be_one_column_narrower_as_in_the_authors_code(
+    pipeline: PadCropPipeline,
+) -> None:
+    """The authors truncate 498 * (256 / 498), which is 255.99..., to 255, and pad at the right."""
+    for side, narrower in ((498, True), (500, False), (1043, 1043 * (256 / 1043) < 256)):
+        white = Radiograph(np.ones((side, side), np.float32), Provenance("array", 8), name="image")
+        height, width = fitted_shape(*white.shape)
+        assert (height, width) == (256, 256 - narrower)
+        square = pad_to_square(pipeline.resize(white.to_uint8(), height, width))
+        assert (square[:, -1] == (0 if narrower else 255)).all()
+        assert (square[:, :255] == 255).all()
 
 
 MAKES_SQUARES = [SquarePipeline(128), SquareCanvasPipeline()]

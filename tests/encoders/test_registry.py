@@ -58,7 +58,9 @@ def test_every_card_is_that_of_its_class():
     for card in encoder_cards():
         member, _ = find_encoder(card.name)
         assert member.card == card
-        assert set(member.variants or ()) == ({"raw"} if "mgca" in card.name else set())
+        variants = {"raw"} if "mgca" in card.name else {"repository"}
+        expected = variants if card.name == "limitr" or "mgca" in card.name else set()
+        assert set(member.variants or ()) == expected
 
 
 OWN = """

@@ -227,31 +227,61 @@ class PadCropPipeline(Uint8Pipeline):
     read_as_authors = staticmethod(read_with_opencv)
 
     def uint8_pixels(self, picture: Grey, name: str) -> Grey:
-        return centre_crop(pad_to_square(picture, name), CROP)[np.newaxis].copy()
+        height, width = fitted_shape(*picture.shape, name)
+        square = pad_to_square(self.resize(picture, height, width))
+        return centre_crop(square, CROP)[np.newaxis].copy()
+
+    def resize(self, grey: Grey, height: int, width: int) -> Grey:
+        """Resize to uint8 (height, width)."""
+        import cv2
+
+        resized = cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)
+        return np.asarray(resized, dtype=np.uint8)
 
     def from_stored(self, stored: "Tensor") -> "Tensor":
         return to_unit_range(stored).sub(0.5).div(0.5).expand(-1, 3, -1, -1)
 
 
-def pad_to_square(grey: Grey, name: str = "image") -> Grey:
-    """Resize (h, w) to fit (256, 256), then pad with black evenly, the odd row last.
+class PillowPadCropPipeline(PadCropPipeline):
+    """The same with Pillow's bilinear interpolation, as in the package `vlscore-cxr`."""
+
+    @staticmethod
+    def read_as_authors(path: Path) -> Grey:
+        return np.asarray(read_with_pillow(path).convert("L"))
+
+    def resize(self, grey: Grey, height: int, width: int) -> Grey:
+        resized = Image.fromarray(grey).resize((width, height), Image.Resampling.BILINEAR)
+        return np.asarray(resized)
+
+
+def fitted_shape(height: int, width: int, name: str = "image") -> tuple[int, int]:
+    """Return height and width of an image that is resized to fit (256, 256).
 
     Raises: UnreadableImage if the shorter side would become 0.
 
-    >>> pad_to_square(np.full((300, 100), 9, np.uint8)).any(axis=0).sum()
-    np.int64(85)
+    The authors compute the shorter side in float64 and truncate it. They take the width of a
+    square for it, which so becomes 255 at some sizes:
+
+    >>> fitted_shape(300, 100), fitted_shape(500, 500), fitted_shape(498, 498)
+    ((256, 85), (256, 256), (256, 255))
+    """
+    ratio = SIDE / float(max(height, width))
+    fitted = (
+        (SIDE, int(float(width) * ratio)) if height >= width else (int(float(height) * ratio), SIDE)
+    )
+    if not all(fitted):
+        raise too_elongated(height, width, name)
+    return fitted
+
+
+def pad_to_square(grey: Grey) -> Grey:
+    """Pad (h, w), of which one is 256, with black to (256, 256): evenly, the odd row last.
+
+    >>> pad_to_square(np.full((256, 85), 9, np.uint8)).any(axis=0).nonzero()[0][[0, -1]].tolist()
+    [85, 169]
     """
     height, width = grey.shape
-    ratio = SIDE / max(height, width)
-    # Truncated and never rounded, in this order of float64 operations.
-    new_height = SIDE if height >= width else int(float(height) * ratio)
-    new_width = SIDE if width >= height else int(float(width) * ratio)
-    if not new_height or not new_width:
-        raise too_elongated(height, width, name)
-    import cv2
-
-    resized = cv2.resize(grey, (new_width, new_height), interpolation=cv2.INTER_AREA)
-    rows, columns = SIDE - new_height, SIDE - new_width
+    rows, columns = SIDE - height, SIDE - width
     before = rows // 2, columns // 2
     padding = [(before[0], rows - before[0]), (before[1], columns - before[1])]
-    return np.pad(resized, padding)
+    return np.pad(grey, padding)

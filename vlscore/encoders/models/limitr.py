@@ -1,10 +1,15 @@
-"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023), by the authors of VLScore."""
+"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023), by the authors of VLScore.
+
+Its authors read images in two ways: their package `vlscore-cxr` resizes with Pillow, which
+"limitr" follows, and the repository gefend/LIMITR with OpenCV, which "limitr:repository" follows.
+"""
 
 import torch
 from torch import Tensor
 
 from vlscore.data import clean_limitr
 from vlscore.encoders.base import ImageFeatures
+from vlscore.encoders.blocks.pixels import PadCropPipeline, PillowPadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
 from vlscore.encoders.models.gloria import EnlargedResNet, GloriaFamily
 from vlscore.encoders.published import Part
@@ -34,6 +39,8 @@ class LimitrEncoder(GloriaFamily):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
+        of_repository = variant == "repository"
+        self.image_pipeline = PadCropPipeline() if of_repository else PillowPadCropPipeline()
         self.img_encoder_f = EnlargedResNet()
         self.img_encoder_l = EnlargedResNet()
 
