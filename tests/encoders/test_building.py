@@ -1,5 +1,6 @@
 """Filling a module with a checkpoint's tensors."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import nn
 
 from vlscore.encoders import load_state_dict, without_initialisation
+from vlscore.encoders.checkpoints import without_wrappers
 from vlscore.errors import IncompatibleCheckpoint
 
 SOURCE = Path("model.ckpt")
@@ -46,6 +48,27 @@ def test_every_kind_of_misfit_is_named_by_the_checkpoints_own_key() -> None:
     assert "1 missing (net.project.bias)" in message
     assert "1 unexpected (net.extra.weight)" in message
     assert "1 mis-shaped (net.norm.weight (5,) instead of (2,))" in message
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        nn.DataParallel,
+        torch.compile,
+        lambda model: torch.compile(nn.DataParallel(model)),
+        lambda model: nn.DataParallel(torch.compile(model)),
+        lambda model: nn.ModuleDict({"net": nn.DataParallel(torch.compile(model))}),
+    ],
+)
+def test_wrappers_of_torch_do_not_change_the_names(wrap: Callable[[nn.Module], nn.Module]) -> None:
+    stored = wrap(Small()).state_dict()
+    found = {key.removeprefix("net.") for key in without_wrappers(stored)}
+    assert found == set(Small().state_dict())
+
+
+def test_a_part_that_is_called_module_keeps_its_name() -> None:
+    model = nn.ModuleDict({"module": nn.Linear(2, 2), "head": nn.Linear(2, 2)})
+    assert list(without_wrappers(model.state_dict())) == list(model.state_dict())
 
 
 def test_parts_declared_unused_may_be_there_or_not() -> None:

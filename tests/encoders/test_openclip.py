@@ -49,7 +49,7 @@ def test_architecture_with_a_checkpoint(tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     model = open_clip.create_model("ViT-S-32-alt").eval()
-    torch.save({f"module.{k}": v for k, v in model.state_dict().items()}, tmp_path / "model.pt")
+    torch.save(model.state_dict(), tmp_path / "model.pt")
     encoder = load_encoder("openclip:ViT-S-32-alt", weights=tmp_path / "model.pt")
     reports = ["lungs are clear", "effusion " * 100]
     tokens = encoder.tokenize(reports)
@@ -59,6 +59,29 @@ def test_architecture_with_a_checkpoint(tmp_path: Path) -> None:
     assert encoder.card.dim == expected.shape[1]
     # The library and ours need not multiply by the same routine.
     assert row_error(encoder.encode_reports(reports), expected) <= 2e-6
+
+
+@pytest.mark.parametrize("name", ["ViT-B/32", "ViT-B-32", "ViT-B/32-quickgelu", "RN50x4"])
+def test_a_name_with_a_slash_is_the_architecture_that_open_clip_takes_it_for(name: str) -> None:
+    import open_clip
+
+    assert open_clip.get_model_config(name.replace("/", "-")) is not None
+    with pytest.raises(WeightsNotFound, match=rf"openclip:{name.replace('/', '-')} has weights"):
+        load_encoder(f"openclip:{name}")
+
+
+@pytest.mark.parametrize("name", ["ViT-B-32:openai", "ViT-B/32:openai", "ViT-B-32/openai"])
+def test_without_a_network_a_tag_fails_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    def repeats(*_: object, **__: object) -> None:
+        raise AssertionError("the hub's client repeats its attempts")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", repeats)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("vlscore.encoders.weight_files.cached_file", lambda *_, **__: None)
+    with pytest.raises(WeightsNotFound, match=r"could not be had from huggingface\.co/timm"):
+        load_encoder(f"openclip:{name}")
 
 
 @pytest.mark.parametrize(

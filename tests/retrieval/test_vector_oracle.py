@@ -109,6 +109,33 @@ def test_a_faiss_file_of_other_vectors_or_none_is_refused(tmp_path):
         ApproximateIndex(path, Corpus(vectors))
 
 
+@pytest.mark.parametrize("factory", ["L2norm,IVF4,PQ16x4fs", "LSH", "Pad512,IVF4,PQ16x4"])
+def test_an_index_shorter_than_its_transformations_numbers_is_usable(tmp_path, factory):
+    """FAISS counts d_in * d_out numbers for each of them, which the file does not hold."""
+    vectors, path = clustered(600, 256, 6), tmp_path / "index.faiss"
+    build_approximate(vectors, factory, path)
+    assert path.stat().st_size < 4 * 256 * 256
+    images, references = clustered(60, 256, 7).reshape(2, 30, 256)
+    oracle = Oracle(Corpus(vectors), C=1.0, approximate=ApproximateIndex(path, Corpus(vectors)))
+    assert recall(oracle, images, references) >= 0.9
+
+
+@pytest.mark.parametrize("fault", ["read_index", "search"])
+def test_an_index_that_cannot_be_used_is_refused_when_it_is_built(tmp_path, monkeypatch, fault):
+    import faiss
+
+    def fails(*_):
+        raise RuntimeError("Error: too large")
+
+    if fault == "read_index":
+        monkeypatch.setattr(faiss, "read_index", fails)
+    else:
+        monkeypatch.setattr(faiss.IndexHNSWFlat, "search", fails)
+    with pytest.raises(InvalidSetting, match=r"builds an index 'HNSW4' and cannot use it.*large"):
+        build_approximate(clustered(500, 16, 6), "HNSW4", tmp_path / "index.faiss")
+    assert not list(tmp_path.iterdir())
+
+
 def test_factory_strings_are_checked_before_work():
     check_factory("IVF4096,PQ8x8", 16)
     for factory in ("IVF4096,Nonsense", "", "Flat Flat"):

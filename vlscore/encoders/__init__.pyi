@@ -13,6 +13,7 @@ from .cards import entry_of as entry_of
 from .checkpoints import convert as convert
 from .checkpoints import load_checkpoint as load_checkpoint
 from .checkpoints import tensors_digest as tensors_digest
+from .checkpoints import without_wrappers as without_wrappers
 from .devices import Precision as Precision
 from .devices import check_device as check_device
 from .devices import check_precision as check_precision

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from vlscore.errors import (
 _SAFETENSORS_HEADER = 8
 # Names under which trainers store the state_dict, next to settings and scores.
 _INNER = ("state_dict", "model_state_dict", "model")
+# Members under which DataParallel, DistributedDataParallel and torch.compile hold a model.
+_WRAPPERS = frozenset(("module", "_orig_mod"))
 # A dictionary may contain itself.
 _DEEPEST = 6
 _BEGINNING = 256
@@ -56,6 +58,30 @@ def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
             "with the model's state_dict, not a pickled model"
         )
     return tensors
+
+
+def without_wrappers(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors under the names that they have without wrappers of torch.
+
+    DataParallel and DistributedDataParallel put "module." before the names of the model inside
+    them, and `torch.compile` puts "_orig_mod."; a part of a model may be wrapped, too, and several
+    times. A wrapper has no other member, so such a word of a name is removed only where all names
+    that begin alike have it.
+
+    >>> list(without_wrappers({"_orig_mod.module.a.b": torch.zeros(1)}))
+    ['a.b']
+    """
+    members: dict[tuple[str, ...], set[str]] = {}
+    for key in tensors:
+        words = key.split(".")
+        for depth, word in enumerate(words):
+            members.setdefault(tuple(words[:depth]), set()).add(word)
+    wrapped = {before for before, words in members.items() if words <= _WRAPPERS}
+    return {_without(wrapped, key.split(".")): tensor for key, tensor in tensors.items()}
+
+
+def _without(wrapped: Collection[tuple[str, ...]], words: list[str]) -> str:
+    return ".".join(w for depth, w in enumerate(words) if tuple(words[:depth]) not in wrapped)
 
 
 def tensors_digest(tensors: Mapping[str, Tensor]) -> str:

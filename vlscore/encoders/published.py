@@ -21,7 +21,12 @@ from vlscore.core import atomic_write, write_json
 from vlscore.encoders.base import JointEncoder, Tokens
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer, read_json
 from vlscore.encoders.cards import CARD, EncoderCard, PublishedFile, card_of, entry_of, read_facts
-from vlscore.encoders.checkpoints import is_mapped, load_checkpoint, tensors_digest
+from vlscore.encoders.checkpoints import (
+    is_mapped,
+    load_checkpoint,
+    tensors_digest,
+    without_wrappers,
+)
 from vlscore.encoders.weight_files import find_weights, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
@@ -208,7 +213,8 @@ class PublishedEncoder(JointEncoder):
         with without_initialisation():
             encoder = cls(pieces, variant)
         labelled: dict[str, Tensor] = {}
-        for part, path, found in zip(cls.parts, paths, tensors, strict=True):
+        for part, path, stored in zip(cls.parts, paths, tensors, strict=True):
+            found = without_wrappers(stored)
             target: nn.Module = encoder.get_submodule(part.module)
             key_of = cls.key_names(found)
             encoder._leave_out_absent_heads(found, key_of)
@@ -220,7 +226,7 @@ class PublishedEncoder(JointEncoder):
                 key_of=key_of,
                 share=is_mapped(path),
             )
-            labelled |= {part.label + key: tensor for key, tensor in found.items()}
+            labelled |= {part.label + key: tensor for key, tensor in stored.items()}
         encoder.weights_digest = tensors_digest(labelled)
         if stated is not None:
             encoder.card = encoder.own_card(stated)

@@ -28,6 +28,9 @@ _DEPTH, _DEPTH_COMPRESSED = 100, 500
 
 _AT_ONCE = 10_000
 _TRAINING_ROWS = 200_000
+# Bytes that FAISS may always allocate for one array of a file, however short the file is. FAISS
+# counts d_in * d_out numbers for every transformation, also for those that store no matrix.
+_ALWAYS_ADMITTED = 256 * 1024 * 1024
 
 
 def check_factory(factory: str, dim: int) -> None:
@@ -53,14 +56,14 @@ def _open_faiss_file(path: Path, rows: int, dim: int) -> Any:
     """Open a FAISS file of (rows, dim) vectors, mapped if FAISS can do so.
 
     The file may be untrusted: FAISS may not allocate more memory for one of its arrays than the
-    file's length.
+    file's length, or 256 MiB.
 
     Raises: InvalidIndex if it is not a FAISS index of L2 distances, or has another shape.
     """
     import faiss
 
     try:
-        with _arrays_no_longer_than(path.stat().st_size):
+        with _arrays_no_longer_than(max(path.stat().st_size, _ALWAYS_ADMITTED)):
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
     except (RuntimeError, MemoryError, OSError) as error:
         raise InvalidIndex(f"{path} is no FAISS index: {_last_line(error)}") from None
@@ -98,8 +101,11 @@ def _last_line(error: Exception) -> str:
 def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0) -> None:
     """Train a FAISS index (L2) on vectors (n, d), add them all, and write it.
 
-    Raises: InvalidSetting if FAISS does not know the factory string, or the corpus is too small
-    to train it.
+    The written file is opened and searched once, so that an index that cannot be used is refused
+    now and not by the first search.
+
+    Raises: InvalidSetting if FAISS does not know the factory string, if the corpus is too small
+    to train it, or if FAISS cannot read or search what it wrote.
     """
     import faiss
 
@@ -117,7 +123,31 @@ def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0
         ) from None
     with atomic_write(path, "wb") as stream:
         writer = faiss.PyCallbackIOWriter(stream.write)  # type: ignore[attr-defined]
-        faiss.write_index(index, writer)
+        try:
+            faiss.write_index(index, writer)
+        except RuntimeError as error:
+            raise InvalidSetting(
+                f"FAISS cannot store an index {factory!r}: {_last_line(error)}"
+            ) from None
+    try:
+        _try_index(path, vectors)
+    except InvalidIndex as error:
+        path.unlink(missing_ok=True)
+        raise InvalidSetting(
+            f"FAISS builds an index {factory!r} and cannot use it: {error}. Give another factory "
+            'string, such as "IVF1024,Flat", "IVF1024,PQ96x8" or "HNSW32"'
+        ) from None
+
+
+def _try_index(path: Path, vectors: Array) -> None:
+    """Open an index and search it for its first vector. Raises: InvalidIndex."""
+    index = _open_faiss_file(path, *vectors.shape)
+    try:
+        _bytes_a_vector(index)
+        _set_effort(index, None)
+        index.search(np.ascontiguousarray(vectors[:1]), 1)
+    except (RuntimeError, MemoryError) as error:
+        raise InvalidIndex(f"{path.name}: {_last_line(error)}") from None
 
 
 class ApproximateIndex:

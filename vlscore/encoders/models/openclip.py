@@ -20,7 +20,12 @@ from vlscore.encoders.blocks.tokenizers import (
     whole_context,
 )
 from vlscore.encoders.cards import EncoderCard, card_of
-from vlscore.encoders.checkpoints import is_mapped, load_checkpoint, tensors_digest
+from vlscore.encoders.checkpoints import (
+    is_mapped,
+    load_checkpoint,
+    tensors_digest,
+    without_wrappers,
+)
 from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.openclip_parts import (
     BERT_WORDS,
@@ -87,8 +92,9 @@ class OpenClipEncoder(JointEncoder):
     The model is a folder with open_clip_config.json and the checkpoint (weights=FOLDER), or the
     variant names it: a hub id ("hf-hub:org/name" or "org/name"), or one of open_clip's
     architectures, with the tag of its pretrained weights after a colon
-    ("ViT-B-32:laion2b_s34b_b79k") or with weights=PATH. A hub id or a tag downloads into the hub's
-    cache, unless weights=PATH says where the files are.
+    ("ViT-B-32:laion2b_s34b_b79k") or with weights=PATH; as in open_clip, "ViT-B/32" is the same
+    architecture. A hub id or a tag downloads into the hub's cache, unless weights=PATH says where
+    the files are.
     """
 
     card = card_of("openclip")
@@ -124,7 +130,8 @@ class OpenClipEncoder(JointEncoder):
         """
         source = cls._find(variant or cls.default_variant, weights)
         model_config = source.config["model_cfg"]
-        tensors = load_checkpoint(source.checkpoint)
+        stored = load_checkpoint(source.checkpoint)
+        tensors = without_wrappers(stored)
         pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
         if isinstance(pieces, CleaningWordPieces) and BERT_WORDS in tensors:
             known = len(tensors[BERT_WORDS])
@@ -135,13 +142,8 @@ class OpenClipEncoder(JointEncoder):
                 )
         with without_initialisation():
             model = build_model(model_config, tensors, source=str(source.checkpoint))
-        prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
         load_state_dict(
-            model,
-            tensors,
-            source=source.checkpoint,
-            key_of=lambda name: prefix + name,
-            share=is_mapped(source.checkpoint),
+            model, tensors, source=source.checkpoint, share=is_mapped(source.checkpoint)
         )
         size: int | tuple[int, int] = model.visual.image_size
         encoder = cls(
@@ -150,7 +152,7 @@ class OpenClipEncoder(JointEncoder):
             pieces,
             cls._card(source.name, model_config, size, pieces.context),
         )
-        encoder.weights_digest = tensors_digest(tensors)
+        encoder.weights_digest = tensors_digest(stored)
         return encoder
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -174,7 +176,7 @@ class OpenClipEncoder(JointEncoder):
             )
         if cls.default_config is not None:
             return cls._find_local(variant, find_weights(cls.card.name, None, CHECKPOINT_NAMES))
-        if "/" in variant:
+        if "/" in variant and not _is_architecture(variant):
             return _find_on_hub(variant.removeprefix(_HUB))
         return _find_pretrained(variant)
 
@@ -189,7 +191,7 @@ class OpenClipEncoder(JointEncoder):
         if variant is None:
             raise WeightsNotFound(f"{described} is not there: it says which model this is")
         return _ModelFiles(
-            variant, {"model_cfg": _architecture(variant.partition(":")[0])}, checkpoint
+            variant, {"model_cfg": _architecture(_name_and_tag(variant)[0])}, checkpoint
         )
 
     @classmethod
@@ -220,6 +222,25 @@ class BiomedClipEncoder(OpenClipEncoder):
         cls, name: str, config: dict[str, Any], size: int | tuple[int, int], context: int
     ) -> EncoderCard:
         return cls.card
+
+
+def _name_and_tag(variant: str) -> tuple[str, str]:
+    """Return architecture and tag ("" without one) in open_clip's spelling.
+
+    OpenAI's names have a slash where open_clip's have a hyphen, and open_clip takes both. A tag may
+    follow a slash, too.
+    """
+    name, _, tag = variant.partition(":")
+    known = open_clip.list_models()
+    if not tag and name.replace("/", "-") not in known:
+        before, _, last = name.rpartition("/")
+        if before.replace("/", "-") in known:
+            name, tag = before, last
+    return name.replace("/", "-"), tag
+
+
+def _is_architecture(variant: str) -> bool:
+    return _name_and_tag(variant)[0] in open_clip.list_models()
 
 
 def _architecture(name: str) -> dict[str, Any]:
@@ -263,8 +284,33 @@ def _fetch_tokenizer(settings: dict[str, Any]) -> None:
             download(hub_id, name)
 
 
+def _downloaded(variant: str, pretrained: dict[str, Any]) -> Path:
+    """Return the checkpoint that open_clip lists, from the hub's cache or the network.
+
+    open_clip's own download repeats its attempts for a minute where there is no network.
+    """
+    hub_id, _, name = (pretrained.get("hf_hub") or "").rpartition("/")
+    problem: Exception | None = None
+    if hub_id:
+        names = [str(Path(name).with_suffix(".safetensors")), name] if name else CHECKPOINT_NAMES
+        for each in names:
+            try:
+                return download(hub_id, each)
+            except WeightsNotFound as error:
+                problem = error
+    else:
+        try:
+            return Path(open_clip.download_pretrained(pretrained))
+        except Exception as error:  # network libraries raise many unrelated types
+            problem = error
+    raise WeightsNotFound(
+        f"openclip:{variant} could not be downloaded ({problem}); or give its checkpoint with "
+        "weights=PATH"
+    )
+
+
 def _find_pretrained(variant: str) -> _ModelFiles:
-    name, _, tag = variant.partition(":")
+    name, tag = _name_and_tag(variant)
     config = _architecture(name)
     tags = open_clip.list_pretrained_tags_by_model(name)
     if tag not in tags:
@@ -273,12 +319,7 @@ def _find_pretrained(variant: str) -> _ModelFiles:
             f"(openclip:{name}:TAG), or give a checkpoint as weights="
         )
     pretrained = open_clip.get_pretrained_cfg(name, tag)
-    try:
-        checkpoint = Path(open_clip.download_pretrained(pretrained))
-    except Exception as error:  # network and hub libraries raise many unrelated types
-        raise WeightsNotFound(
-            f"openclip:{variant} could not be downloaded ({type(error).__name__}: {error})"
-        ) from None
+    checkpoint = _downloaded(variant, pretrained)
     # An architecture may have weights for either activation; the tag decides.
     config["quick_gelu"] = pretrained.get("quick_gelu", config.get("quick_gelu", False))
     _fetch_tokenizer(config["text_cfg"])

@@ -20,6 +20,7 @@ from vlscore.encoders import (
     inference,
     load_checkpoint,
     load_state_dict,
+    without_wrappers,
 )
 from vlscore.metrics.memo import Memo, loaded_once
 from vlscore.metrics.networks.categories import (
@@ -83,10 +84,7 @@ class CheXbert:
         device: str | torch.device = "cpu",
     ) -> None:
         path, words = chexbert_files(weights, vocabulary)
-        # DataParallel puts "module." before every name.
-        tensors = {
-            key.removeprefix("module."): tensor for key, tensor in load_checkpoint(path).items()
-        }
+        tensors = without_wrappers(load_checkpoint(path))
         self._bert = bert_of(part_of(tensors, "bert."), path)
         hidden = self._bert.hidden
         self._heads = nn.ModuleList(nn.Linear(hidden, classes) for classes in CLASSES)
