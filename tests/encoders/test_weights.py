@@ -97,9 +97,10 @@ def test_a_found_file_must_have_the_published_checksum(monkeypatch, tmp_path):
 
 def test_fetch_says_what_is_left_and_downloads_nothing_unasked(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(module, "download_vocabulary", lambda hub: asked.append(hub) or tmp_path)
+    words = write(tmp_path / "vocab.txt")
+    monkeypatch.setattr(module, "download_vocabulary", lambda hub: asked.append(hub) or words)
     fetched = fetch("gloria")
-    assert fetched.paths == (tmp_path,)
+    assert fetched.paths == (words,)
     assert "stanfordmedicine.box.com" in fetched.left_to_do
     assert asked == ["emilyalsentzer/Bio_ClinicalBERT"]
     with pytest.raises(WeightsNotFound, match="could not be had from huggingface"):
@@ -117,7 +118,7 @@ def test_fetch_asks_again_after_a_wrong_checksum(links, monkeypatch, tmp_path):
     entry = replace(entry, hub="a/b", revision=None, files=(file,), vocabulary=None)
     monkeypatch.setattr(module, "published_weights", lambda: {"biovil": entry})
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(module, "_is_reachable", lambda endpoint: True)
+    monkeypatch.setattr("vlscore.encoders.hub._is_reachable", lambda endpoint: True)
     sent = []
 
     def hub(hub_id, name, revision):

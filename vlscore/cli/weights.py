@@ -10,7 +10,7 @@ from vlscore.errors import InvalidSetting
 weights = App(
     name="weights",
     group_commands="Commands",
-    help="Find, fetch, check and convert checkpoints of encoders.",
+    help="Find, fetch, check and convert checkpoints of encoders and of networks of metrics.",
 )
 
 _TO_DO_BY_HAND = 1
@@ -18,12 +18,13 @@ _TO_DO_BY_HAND = 1
 
 @weights.command(name="list")
 def list_weights() -> None:
-    """List where each encoder's checkpoint comes from, its licence and its C.
+    """List where the files of each encoder, and of each network of metrics, come from.
 
-    "found" means that vlscore would find it now, without --weights.
+    With their licence, and an encoder's C. "found" means that vlscore would find them now, without
+    --weights.
     """
     from vlscore.cli.encoders import facts_text
-    from vlscore.encoders import encoder_card, is_here, published_weights
+    from vlscore.encoders import encoder_card, is_here, network_cards, published_weights
 
     for name, entry in published_weights().items():
         card = encoder_card(name)
@@ -37,30 +38,52 @@ def list_weights() -> None:
             "obtain": entry.obtain,
         }
         echo(facts_text(name, {key: value for key, value in facts.items() if value}) + "\n")
+    for name, network in network_cards().items():
+        found = "found" if is_here(name) else "not found"
+        facts = {
+            "network": network.title,
+            "status": f"{network.weights.status}; {found} on this machine",
+            "files": ", ".join(file.name for file in network.weights.files),
+            "source": network.weights.source,
+            "licence": network.licence,
+            "metrics": ", ".join(network.metrics),
+            "obtain": network.weights.obtain,
+        }
+        echo(facts_text(name, {key: value for key, value in facts.items() if value}) + "\n")
 
 
 @weights.command
 def fetch(name: str, /) -> None:
-    """Download an encoder's checkpoint and vocabulary from the Hugging Face hub.
+    """Download the files of an encoder, or of a metric's networks, from the Hugging Face hub.
 
-    They go into the hub's own cache (HF_HOME), where vlscore finds them; HF_HUB_OFFLINE is
-    respected. Of encoders that are on no hub only the vocabulary is downloaded; the command then
-    prints what you must do, and the exit status is 1.
+    They go into the hub's own cache (HF_HOME), and models of transformers into the folder that
+    `vlscore weights path` prints; vlscore finds them there. HF_HUB_OFFLINE is respected. Each file
+    must have the published sha256, or the one of its first download where none is published. Of
+    encoders that are on no hub only the vocabulary is downloaded; the command then prints what you
+    must do, and the exit status is 1.
 
-    Example: vlscore weights fetch biovil
+    Example: vlscore weights fetch chexbert
 
     Args:
-        name: Encoder; `vlscore weights list` lists them.
+        name: Encoder, network or metric, such as biovil or radcliq-v1; `vlscore weights list`
+            lists them.
     """
     from vlscore.encoders import fetch as run
+    from vlscore.encoders import networks_named
 
-    fetched = run(name)
-    for path in fetched.paths:
-        echo(path)
-    if not fetched.paths and not fetched.left_to_do:
-        echo(f"nothing to fetch: {name} ships with vlscore")
-    if fetched.left_to_do:
-        echo(fetched.left_to_do, err=True)
+    is_done = True
+    for each in networks_named(name) or [name]:
+        fetched = run(each)
+        for path in fetched.paths:
+            echo(path)
+            if said := fetched.digests.get(path):
+                echo(f"  {said}")
+        if not fetched.paths and not fetched.left_to_do:
+            echo(f"nothing to fetch: {each} ships with vlscore")
+        if fetched.left_to_do:
+            echo(fetched.left_to_do, err=True)
+            is_done = False
+    if not is_done:
         raise SystemExit(_TO_DO_BY_HAND)
 
 
@@ -106,13 +129,13 @@ def verify(path: Path, /, *, encoder: str | None = None, tokenizer: Path | None 
 def path(name: str | None = None, /) -> None:
     """Print the folder that is searched for checkpoints without --weights.
 
-    Put an encoder's checkpoint there, into a folder with the encoder's name. VLSCORE_WEIGHTS, a
-    folder or a file, is searched first.
+    Put an encoder's checkpoint there, into a folder with the encoder's name; the same for networks
+    of metrics. VLSCORE_WEIGHTS, a folder, or the file of an encoder, is searched first.
 
     Example: d="$(vlscore weights path gloria)"; mkdir -p "$d"; cp chexpert_resnet50.ckpt "$d"
 
     Args:
-        name: Encoder. Default: the folder of all encoders.
+        name: Encoder or network. Default: the folder of all.
     """
     from vlscore.encoders import weights_folder, weights_of
 

@@ -8,8 +8,11 @@ from .blocks.tokenizers import read_json as read_json
 from .blocks.tokenizers import refuse_code as refuse_code
 from .blocks.word_tokenizers import vocabulary_of as vocabulary_of
 from .cards import EncoderCard as EncoderCard
+from .cards import NetworkCard as NetworkCard
 from .cards import PublishedWeights as PublishedWeights
 from .cards import entry_of as entry_of
+from .cards import network_cards as network_cards
+from .cards import networks_named as networks_named
 from .checkpoints import convert as convert
 from .checkpoints import load_checkpoint as load_checkpoint
 from .checkpoints import tensors_digest as tensors_digest
@@ -21,6 +24,7 @@ from .devices import check_ready as check_ready
 from .devices import inference as inference
 from .devices import is_short_of_memory as is_short_of_memory
 from .devices import why_slow as why_slow
+from .hub import cached_file as cached_file
 from .image_pipeline import ImagePipeline as ImagePipeline
 from .models.small import READINGS as READINGS
 from .models.small import STYLES as STYLES
@@ -39,6 +43,7 @@ from .registry import load_encoder as load_encoder
 from .weight_files import VOCABULARY_FILES as VOCABULARY_FILES
 from .weight_files import checkpoint_in as checkpoint_in
 from .weight_files import fetch as fetch
+from .weight_files import find_network as find_network
 from .weight_files import is_here as is_here
 from .weight_files import path_from_file as path_from_file
 from .weight_files import published_weights as published_weights

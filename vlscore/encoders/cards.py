@@ -108,6 +108,7 @@ class PublishedFile:
     name: str
     also: tuple[str, ...] = ()
     md5: str | None = None
+    sha256: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class PublishedWeights:
-    """Source of an encoder's checkpoint; weights/cards/README.md explains the fields."""
+    """Source of a model's files; weights/cards/README.md explains the fields."""
 
     name: str
     status: str
@@ -127,6 +128,7 @@ class PublishedWeights:
     revision: str | None = None
     url: str | None = None
     vocabulary: str | None = None
+    is_folder: bool = False
 
     @property
     def source(self) -> str:
@@ -162,19 +164,14 @@ def entry_of(name: str) -> CardFile:
             f"the encoder {name} has no card: write weights/cards/{name}.toml, whose fields "
             "weights/cards/README.md explains"
         ) from None
-    with path.open("rb") as stream:
-        table: dict[str, Any] = tomllib.load(stream)
-    weights, variants = table.pop("weights"), table.pop("variants", {})
+    table = _table(path)
+    weights, variants = _weights(name, table), table.pop("variants", {})
     # Facts without a value are absent in the file.
     facts = {"C": None, "normalised": None} | table | {"notes": tuple(table.get("notes", ()))}
     card = EncoderCard(name=name, **facts)
-    files = tuple(
-        PublishedFile(**file | {"also": tuple(file.get("also", ()))})
-        for file in weights.pop("files", ())
-    )
     return CardFile(
         card,
-        PublishedWeights(name, files=files, **weights),
+        weights,
         {
             variant: replace(card, name=f"{name}:{variant}", **changes)
             for variant, changes in variants.items()
@@ -182,7 +179,57 @@ def entry_of(name: str) -> CardFile:
     )
 
 
+def _table(path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        return tomllib.load(stream)
+
+
+def _weights(name: str, table: dict[str, Any]) -> PublishedWeights:
+    """Take the part about weights out of a card's table."""
+    weights = table.pop("weights")
+    files = tuple(
+        PublishedFile(**file | {"also": tuple(file.get("also", ()))})
+        for file in weights.pop("files", ())
+    )
+    return PublishedWeights(name, files=files, **weights)
+
+
 def card_of(name: str, variant: str | None = None) -> EncoderCard:
     """Return the card of an encoder that ships with vlscore, or of one of its variants."""
     entry = entry_of(name)
     return entry.card if variant is None else entry.variants[variant]
+
+
+@dataclass(frozen=True)
+class NetworkCard:
+    """Facts about a network that metrics run; weights/networks/README.md explains the fields."""
+
+    name: str
+    title: str
+    licence: str
+    citation: str
+    metrics: tuple[str, ...]
+    weights: PublishedWeights
+
+
+@cache
+def network_cards() -> dict[str, NetworkCard]:
+    """Return the card of each network that metrics run, by name."""
+    cards = {}
+    for path in sorted(resource_path("weights", "networks").glob("*.toml")):
+        table = _table(path)
+        weights = _weights(path.stem, table)
+        facts = table | {"metrics": tuple(table["metrics"])}
+        cards[path.stem] = NetworkCard(path.stem, weights=weights, **facts)
+    return cards
+
+
+def networks_named(name: str) -> list[str]:
+    """Return the network of a name, or the networks that a metric of this name runs.
+
+    Letters' case does not matter; the list is empty where nothing has the name.
+    """
+    cards = network_cards()
+    if named := [known for known in cards if known.lower() == name.lower()]:
+        return named
+    return [known for known, card in cards.items() if name.lower() in card.metrics]

@@ -1,7 +1,8 @@
 """Weight files: finding, downloading and checking checkpoints and vocabularies.
 
 `find_weights` finds a checkpoint and `vocabulary_file` the vocabulary of a tokenizer. `fetch`
-downloads the checkpoints that weights/cards lists, and `verify` reads them whole. Nothing is
+downloads the checkpoints that weights/cards lists, and `verify` reads them whole. Networks of
+metrics (weights/networks) are found, downloaded and checked in the same way. Nothing is
 downloaded unless `fetch` or `download` is called, and a download fails at once without a network.
 No function here imports torch to find a file.
 """
@@ -9,32 +10,17 @@ No function here imports torch to find a file.
 import contextlib
 import hashlib
 import os
-import re
-import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from vlscore.core import file_digest
-from vlscore.encoders.cards import PublishedWeights, entry_of
+from vlscore.encoders.cards import PublishedWeights, entry_of, network_cards
+from vlscore.encoders.first_digests import check_digest
+from vlscore.encoders.hub import OFFLINE, cached_file, download, download_model, is_hub_id
 from vlscore.encoders.registry import ENCODERS, SHIPPED
 from vlscore.errors import ChecksumMismatch, UnknownName, WeightsNotFound
-
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_SECONDS_TO_CONNECT = 5.0
-_OFFLINE = "is the network there, and HF_HUB_OFFLINE unset? HF_ENDPOINT names a mirror"
-
-
-def is_hub_id(name: str) -> bool:
-    """Return True if a name has the form organisation/repository.
-
-    >>> is_hub_id("microsoft/BiomedVLP-BioViL-T"), is_hub_id("../vocab"), is_hub_id("/a/b")
-    (True, False, False)
-    """
-    return _HUB_ID.fullmatch(name) is not None
 
 
 def path_from_file(path: str, source: str | Path) -> str:
@@ -48,51 +34,6 @@ def path_from_file(path: str, source: str | Path) -> str:
             "repository of a hub, because it would be downloaded: download it, and write its path"
         )
     return path
-
-
-def cached_file(hub_id: str, name: str, *, revision: str | None = None) -> Path | None:
-    """Return a file in the hub's cache, else None; the network is not used."""
-    from huggingface_hub import try_to_load_from_cache
-
-    try:
-        found = try_to_load_from_cache(hub_id, name, revision=revision)
-    except ValueError:  # a configuration may name anything
-        return None
-    return Path(found) if isinstance(found, str) else None
-
-
-def download(hub_id: str, name: str, *, revision: str | None = None) -> Path:
-    """Download a file of the hub into its cache; return its path.
-
-    Raises: WeightsNotFound, at once if the hub cannot be reached.
-    """
-    from huggingface_hub import constants, hf_hub_download
-
-    found = cached_file(hub_id, name, revision=revision)
-    if found is not None:
-        return found
-    if constants.HF_HUB_OFFLINE or not _is_reachable(constants.ENDPOINT):
-        raise WeightsNotFound(f"{name} could not be had from huggingface.co/{hub_id}: {_OFFLINE}")
-    try:
-        return Path(hf_hub_download(hub_id, name, revision=revision))
-    except Exception as error:  # the hub library raises many unrelated types
-        raise WeightsNotFound(
-            f"{name} could not be had from huggingface.co/{hub_id} ({type(error).__name__}): "
-            f"{_OFFLINE}"
-        ) from None
-
-
-def _is_reachable(endpoint: str) -> bool:
-    """Try one connection, because the hub's client repeats its attempts for most of a minute."""
-    address = urlsplit(endpoint)
-    if getproxies().get(address.scheme):
-        return True
-    port = address.port or (80 if address.scheme == "http" else 443)
-    try:
-        socket.create_connection((address.hostname or "", port), _SECONDS_TO_CONNECT).close()
-    except OSError:
-        return False
-    return True
 
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
@@ -190,10 +131,15 @@ HOME_VARIABLE = "VLSCORE_WEIGHTS"
 
 @dataclass(frozen=True)
 class Fetched:
-    """Downloaded files, and what is left to do by hand ("" for nothing)."""
+    """Downloaded files, and what is left to do by hand ("" for nothing).
+
+    Attributes:
+        digests: the sha256 of each file, and against what it was checked, in words.
+    """
 
     paths: tuple[Path, ...]
     left_to_do: str
+    digests: dict[Path, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -203,7 +149,7 @@ class Verified:
     Attributes:
         digest: digest of its tensors, in any container; JointEncoder.weights_digest.
         sha256: sha256 of the file.
-        published_for: encoders whose published checksum it has.
+        published_for: encoders and networks whose published checksum it has.
     """
 
     path: Path
@@ -221,7 +167,12 @@ def published_weights() -> dict[str, PublishedWeights]:
 
 
 def weights_of(name: str) -> PublishedWeights:
-    """Return the source of one encoder's weights; any spelling of the name. Raises: UnknownName."""
+    """Return the source of the weights of an encoder, or of a network that metrics run.
+
+    Any spelling of an encoder's name is known. Raises: UnknownName.
+    """
+    if name in network_cards():
+        return network_cards()[name].weights
     known = ENCODERS.name_of(name)
     if known not in published_weights():
         raise UnknownName(f"{known} comes from a package of its own; its weights are not known")
@@ -229,7 +180,7 @@ def weights_of(name: str) -> PublishedWeights:
 
 
 def weights_folder() -> Path:
-    """Return the last folder of the search; it has a folder for each encoder, by its name."""
+    """Return the last folder of the search; it has a folder for each model, by its name."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "vlscore" / "weights"
 
@@ -265,9 +216,31 @@ def find_weights(
     raise WeightsNotFound(_advice(name, file_names, searched))
 
 
+def find_network(name: str) -> Path:
+    """Find the checkpoint, or the folder, of a network that metrics run; download nothing.
+
+    The search is that of `find_weights`, by the published names of the file alone.
+
+    Raises: WeightsNotFound; ChecksumMismatch if the file is not the published one.
+    """
+    entry = network_cards()[name].weights
+    if not entry.is_folder:
+        return find_weights(name, None, entry.files[0].names, guess=False)
+    searched = [folder for folder, _ in _searched(name) if folder.name == name]
+    found = next((folder for folder in searched if (folder / "config.json").is_file()), None)
+    if found is None:
+        raise WeightsNotFound(_advice(name, ("config.json",), list(map(str, searched))))
+    return found
+
+
 def is_here(name: str) -> bool:
-    """Return True if the encoder's checkpoint is found without `weights`."""
+    """Return True if the checkpoint of an encoder or a network is found without `weights`."""
     entry = weights_of(name)
+    if name in network_cards():
+        try:
+            return find_network(name).exists()
+        except WeightsNotFound:
+            return False
     try:
         for file in entry.files:
             find_weights(entry.name, None, file.names, guess=len(entry.files) == 1)
@@ -281,33 +254,48 @@ def check_published(name: str, path: Path) -> bool:
 
     Raises: ChecksumMismatch if it has another one.
     """
-    entry = published_weights().get(name)
+    entry = _entry(name)
     stated = next((file for file in entry.files if file.name == path.name), None) if entry else None
-    if stated is None or stated.md5 is None:
+    if stated is None or not (stated.md5 or stated.sha256):
         return False
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "md5").hexdigest()
-    if found != stated.md5:
+    if stated.sha256:
+        kind, expected, found = "sha256", stated.sha256, file_digest(path)
+    else:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "md5").hexdigest()
+        kind, expected = "md5", str(stated.md5)
+    if found != expected:
         raise ChecksumMismatch(
-            f"{path} has the md5 {found}, but {name}'s authors state {stated.md5}: it is "
-            "damaged or another version. Download it again; a model of your own can be given "
+            f"{path} has the {kind} {found}, but the published file of {name} has {expected}: it "
+            "is damaged or another version. Download it again; a model of your own can be given "
             "as weights=PATH"
         )
     return True
 
 
+def _entry(name: str) -> PublishedWeights | None:
+    if name in network_cards():
+        return network_cards()[name].weights
+    return published_weights().get(name)
+
+
 def fetch(name: str) -> Fetched:
-    """Download an encoder's checkpoint and vocabulary into the hub's cache.
+    """Download a checkpoint and its vocabulary into the hub's cache.
 
     HF_HOME and HF_HUB_OFFLINE are respected. A checkpoint that is on no hub must be downloaded by
     hand: then only the vocabulary is downloaded, and the result says what is left to do.
 
+    Args: name: encoder, or network that metrics run.
+
     Raises: UnknownName; WeightsNotFound if the hub cannot be reached; ChecksumMismatch.
     """
     entry = weights_of(name)
-    paths = []
+    paths: list[Path] = []
     if entry.status == "bundled":
         return Fetched((), "")
+    if entry.is_folder:
+        assert entry.hub is not None
+        paths += download_model(entry.hub, weights_folder() / entry.name, revision=entry.revision)
     if entry.hub:
         for file in entry.files:
             paths.append(_fetched(entry.name, entry.hub, file.name, entry.revision))
@@ -315,11 +303,17 @@ def fetch(name: str) -> Fetched:
         vocabulary = download_vocabulary(entry.vocabulary)
         if vocabulary is None:
             raise WeightsNotFound(
-                f"its vocabulary could not be had from huggingface.co/{entry.vocabulary}: "
-                f"{_OFFLINE}"
+                f"its vocabulary could not be had from huggingface.co/{entry.vocabulary}: {OFFLINE}"
             )
         paths.append(vocabulary)
-    return Fetched(tuple(paths), "" if entry.hub else _by_hand(entry))
+    stated = {file.name for file in entry.files if file.md5 or file.sha256}
+    digests = {
+        path: check_digest(
+            path, f"{entry.name}/{path.name}", weights_folder(), is_stated=path.name in stated
+        )
+        for path in paths
+    }
+    return Fetched(tuple(paths), "" if entry.hub else _by_hand(entry), digests)
 
 
 def _fetched(encoder: str, hub_id: str, name: str, revision: str | None) -> Path:
@@ -367,7 +361,9 @@ def _verify_file(path: Path) -> Verified:
         numbers=sum(tensor.numel() for tensor in tensors.values()),
         digest=tensors_digest(tensors),
         sha256=file_digest(path),
-        published_for=tuple(name for name in published_weights() if check_published(name, path)),
+        published_for=tuple(
+            name for name in (*published_weights(), *network_cards()) if check_published(name, path)
+        ),
     )
 
 
@@ -382,9 +378,11 @@ def _searched(name: str) -> Iterator[tuple[Path, bool]]:
             )
         if not Path(home).is_file():
             yield Path(home) / name, True
-        yield Path(home), False
+        # A single file is the checkpoint of the run's encoder.
+        if not (Path(home).is_file() and name in network_cards()):
+            yield Path(home), False
     yield weights_folder() / name, True
-    entry = published_weights().get(name)
+    entry = _entry(name)
     if entry and entry.hub:
         for file in entry.files:
             if (cached := cached_file(entry.hub, file.name, revision=entry.revision)) is not None:
@@ -392,7 +390,7 @@ def _searched(name: str) -> Iterator[tuple[Path, bool]]:
 
 
 def _advice(name: str, file_names: Sequence[str], searched: Sequence[str]) -> str:
-    entry = published_weights().get(name)
+    entry = _entry(name)
     obtain = _by_hand(entry) if entry else "Get the checkpoint from its authors."
     return (
         f"{name} needs its authors' checkpoint ({' or '.join(file_names)}), which is not in "

@@ -23,7 +23,7 @@ class Check(NamedTuple):
     """One fact of the installation.
 
     Attributes:
-        topic: Libraries, Extras, Device, Encoders, Metrics or Cache.
+        topic: Libraries, Extras, Device, Encoders, Networks, Metrics or Cache.
         fact: what was found, or what is absent.
         advice: what to do; "" where nothing is to do.
         is_needed: whether no command can do without it. Only such a check can fail.
@@ -50,6 +50,7 @@ def doctor() -> list[Check]:
         "Libraries": _libraries,
         "Device": _device,
         "Encoders": _encoders,
+        "Networks": _networks,
         "Metrics": _metrics,
         "Cache": _cache,
     }
@@ -147,6 +148,23 @@ def _encoders() -> Iterator[Check]:
     }
     for kind, names in found.items():
         yield Check("Encoders", f"{kind}: {', '.join(names)}", advice.get(kind, ""))
+
+
+def _networks() -> Iterator[Check]:
+    """Check which networks of metrics are on this machine."""
+    from vlscore.encoders import is_here, network_cards
+
+    found: dict[str, list[str]] = {}
+    for name in network_cards():
+        try:
+            kind = "found" if is_here(name) else "can be downloaded"
+        except VLScoreError as error:
+            yield Check("Networks", name, str(error))
+            continue
+        found.setdefault(kind, []).append(name)
+    for kind, names in found.items():
+        advice = "" if kind == "found" else "vlscore weights fetch NAME"
+        yield Check("Networks", f"{kind}: {', '.join(names)}", advice)
 
 
 def _metrics() -> Iterator[Check]:

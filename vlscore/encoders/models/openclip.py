@@ -26,6 +26,7 @@ from vlscore.encoders.checkpoints import (
     tensors_digest,
     without_wrappers,
 )
+from vlscore.encoders.hub import download, is_hub_id
 from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.openclip_parts import (
     BERT_WORDS,
@@ -38,10 +39,8 @@ from vlscore.encoders.models.openclip_parts import (
 from vlscore.encoders.published import load_state_dict, without_initialisation
 from vlscore.encoders.weight_files import (
     checkpoint_in,
-    download,
     download_vocabulary,
     find_weights,
-    is_hub_id,
     vocabulary_file,
 )
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, UnknownName, WeightsNotFound

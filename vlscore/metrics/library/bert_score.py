@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import file_digest
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidSetting, VLScoreError, WeightsNotFound
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.file_metric import path_parameter
+from vlscore.metrics.library.file_metric import network_path, path_parameter
 from vlscore.metrics.library.words import ReferenceCounts
 from vlscore.metrics.memo import content_digest
 from vlscore.metrics.metric import READ_BY_MODEL, Metric, Output, parameter
@@ -63,7 +63,8 @@ class BertScore(Metric):
     extra = "bertscore"
 
     model: str | None = path_parameter(
-        "folder of a transformers model with model.safetensors; nothing is fetched"
+        "folder of a transformers model with model.safetensors; or roberta-large or "
+        "distilroberta-base, for what `vlscore weights fetch` downloads under this name"
     )
     layer: int | None = parameter(
         None,
@@ -125,10 +126,14 @@ class BertScore(Metric):
             return reason
         if self.model is None:
             return (
-                "it needs a model on this machine: bert-score(model=FOLDER) with config.json, "
+                "it needs a model: `vlscore weights fetch roberta-large`, then "
+                "bert-score(model=roberta-large); or bert-score(model=FOLDER) with config.json, "
                 "model.safetensors and the tokenizer's files"
             )
-        folder = Path(self.model)
+        try:
+            folder = network_path(self.model)
+        except WeightsNotFound as error:
+            return str(error)
         if not (folder / "config.json").is_file():
             return f"{folder} has no config.json: name the folder of a transformers model"
         if not list(folder.glob(_WEIGHTS)):
@@ -162,7 +167,7 @@ class BertScore(Metric):
     def _folder(self) -> Path:
         if self.model is None:
             raise InvalidSetting("bert-score needs a model: bert-score(model=FOLDER)")
-        return Path(self.model).expanduser().resolve()
+        return network_path(self.model).resolve()
 
     @property
     def _tokenizer(self) -> Any:

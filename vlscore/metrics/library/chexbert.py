@@ -33,7 +33,10 @@ _GROUPS = {
     "-5": [OBSERVATIONS.index(name) for name in FIVE],
 }
 _CITATION = "Smit et al. 2020, CheXbert, EMNLP"
-_WEIGHTS = f"chexbert.pth, or a folder with it; default: {WEIGHTS_VARIABLE}; nothing is fetched"
+_WEIGHTS = (
+    f"chexbert.pth, or a folder with it; default: {WEIGHTS_VARIABLE}, else the file that "
+    "`vlscore weights fetch chexbert` downloads"
+)
 _VOCABULARY = "vocab.txt of bert-base-uncased; default: beside the checkpoint, else the hub's cache"
 _TRUNCATED = Output(
     "truncated",
@@ -48,10 +51,9 @@ class _CheXbertMetric(FileMetric):
     def files(self) -> tuple[Path, Path]:
         from vlscore.metrics.networks.model_files import chexbert_files
 
-        what = "the checkpoint chexbert.pth of github.com/stanfordmlgroup/CheXbert"
         vocabulary = self.settings["vocabulary"]
         return chexbert_files(
-            self.path_of("weights", WEIGHTS_VARIABLE, what),
+            self.path_of("weights", WEIGHTS_VARIABLE, "chexbert"),
             None if vocabulary is None else str(vocabulary),
         )
 

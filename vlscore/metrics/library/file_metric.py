@@ -1,9 +1,14 @@
-"""Base of metrics whose network runs from files on this machine; nothing is downloaded."""
+"""Base of metrics whose network runs from files on this machine; nothing is downloaded.
+
+The files are named in a parameter, or in an environment variable, or are where
+`vlscore weights fetch` puts them.
+"""
 
 import os
 from pathlib import Path
 from typing import Any
 
+from vlscore.encoders import find_network, network_cards, networks_named
 from vlscore.errors import MissingDependency, WeightsNotFound
 from vlscore.metrics.metric import READ_BY_MODEL, Metric, parameter
 
@@ -33,18 +38,39 @@ class FileMetric(Metric):
             return str(error)
         return None
 
-    def path_of(self, name: str, variable: str, what: str) -> Path:
-        """Return the path in a parameter, else in the environment variable.
+    def path_of(self, name: str, variable: str, network: str) -> Path:
+        """Return the path of a network's file or folder.
 
-        Raises: MissingDependency if neither is set; the message names both.
+        It is what the parameter `name` says, else the environment variable: a path, or the name of
+        a network that `vlscore weights fetch` downloads; else where that command puts `network`.
+
+        Raises: MissingDependency if it is not there; the message says how to get it.
         """
-        path = self.settings[name] or os.environ.get(variable)
-        if not path:
+        given = self.settings[name] or os.environ.get(variable) or network
+        if given != network:
+            return network_path(str(given))
+        try:
+            return find_network(network)
+        except WeightsNotFound:
+            # A metric of several networks has one command for all of them.
+            wanted = self.name if len(networks_named(self.name)) > 1 else network
             raise MissingDependency(
-                f"it needs {what} on this machine: write {self.name}({name}=PATH), or set "
-                f"{variable}"
-            )
-        return Path(str(path)).expanduser()
+                f"it needs {network_cards()[network].title}: `vlscore weights fetch {wanted}` "
+                f"downloads it; or write {self.name}({name}=PATH), or set {variable}"
+            ) from None
+
+
+def network_path(given: str) -> Path:
+    """Return a path as it is, and the path of a network that is named, such as radgraph-xl.
+
+    A file or folder with the network's name comes first.
+
+    Raises: WeightsNotFound if the named network is not on this machine.
+    """
+    path = Path(given).expanduser()
+    if not path.exists() and given in network_cards():
+        return find_network(given)
+    return path
 
 
 def path_parameter(description: str) -> Any:

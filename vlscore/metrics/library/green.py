@@ -47,7 +47,8 @@ class Green(FileMetric):
 
     model: str | None = path_parameter(
         "folder of the language model, such as GREEN-radllama2-7b, with the released question "
-        f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}; nothing is fetched"
+        f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}, else what `vlscore weights "
+        "fetch green` downloads"
     )
 
     def compute(self, batch: Batch) -> Computed:
@@ -86,7 +87,6 @@ class Green(FileMetric):
         }
 
     def files(self) -> tuple[Path, ...]:
-        what = "a folder with GREEN's language model, such as GREEN-radllama2-7b,"
-        folder = check_model_folder(self.path_of("model", MODEL_VARIABLE, what))
+        folder = check_model_folder(self.path_of("model", MODEL_VARIABLE, "GREEN-radllama2-7b"))
         read_template(folder)
         return (folder,)

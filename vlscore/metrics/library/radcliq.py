@@ -69,7 +69,8 @@ class RadCliQv0(Metric):
     library = "vlscore"
 
     bertscore: str | None = path_parameter(
-        "folder called distilroberta-base with that model, as bert-score(model=FOLDER)"
+        "folder called distilroberta-base with that model, as bert-score(model=FOLDER); default: "
+        "what `vlscore weights fetch distilroberta-base` downloads"
     )
     chexbert: str | None = path_parameter("as chexbert-similarity(weights=PATH)")
     radgraph: str | None = path_parameter("as radgraph-f1(weights=PATH)")
@@ -80,7 +81,9 @@ class RadCliQv0(Metric):
         return (
             RadGraphF1(weights=self.radgraph),
             # Its add_bertscore_col collapses runs of blanks, its add_bleu_col does so by its words.
-            BertScore(model=self.bertscore, layer=5, rescale="library", blanks="collapsed"),
+            BertScore(
+                model=self.bertscore or _MODEL, layer=5, rescale="library", blanks="collapsed"
+            ),
             CheXbertSimilarity(weights=self.chexbert),
             # CXR-Report-Metric's library counts .1 of a match for an order without any.
             Bleu2(smoothing="floor", tokens="cxr"),
@@ -100,7 +103,12 @@ class RadCliQv0(Metric):
         reasons = {metric.name: metric.missing() for metric in self.inputs}
         absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
         own = ", ".join(f"{name}=PATH" for name in _PATHS)
-        return f"{'; '.join(absent)}. To set all: {self.name}({own})" if absent else None
+        return (
+            f"{'; '.join(absent)}. To get all: `vlscore weights fetch {self.name}`; to name all: "
+            f"{self.name}({own})"
+            if absent
+            else None
+        )
 
     def facts(self) -> dict[str, Any]:
         if (reason := self.missing()) is not None:
@@ -125,4 +133,5 @@ class RadCliQv1(RadCliQv0):
     )
 
 
+_MODEL = "distilroberta-base"
 _PATHS = ("bertscore", "chexbert", "radgraph")

@@ -99,11 +99,13 @@ class _RadGraphMetric(FileMetric):
     level: ClassVar[Level]
 
     weights: str | None = path_parameter(
-        "RadGraph's .tar.gz, or the folder that it unpacks to; default: "
-        f"{WEIGHTS_VARIABLE}; nothing is fetched"
+        "RadGraph's .tar.gz, or the folder that it unpacks to, or radgraph-xl for what `vlscore "
+        f"weights fetch radgraph-xl` downloads; default: {WEIGHTS_VARIABLE}, else what `vlscore "
+        "weights fetch radgraph` downloads"
     )
     vocabulary: str | None = path_parameter(
-        "vocab.txt of the BERT that the model uses; default: beside the archive"
+        "vocab.txt of the BERT that the model uses; default: beside the archive, else the hub's "
+        "cache"
     )
 
     def compute(self, batch: Batch) -> "Values | Sequence[Values]":
@@ -120,8 +122,8 @@ class _RadGraphMetric(FileMetric):
     def files(self) -> tuple[Path, Path]:
         from vlscore.metrics.networks.model_files import radgraph_files
 
-        what = "a RadGraph archive, as the package radgraph or PhysioNet offers it,"
-        return radgraph_files(self.path_of("weights", WEIGHTS_VARIABLE, what), self.vocabulary)
+        weights = self.path_of("weights", WEIGHTS_VARIABLE, "radgraph")
+        return radgraph_files(weights, self.vocabulary)
 
     def _read(self, batch: Batch) -> "list[tuple[RadGraphAnnotation, RadGraphAnnotation]]":
         from vlscore.metrics.networks.radgraph_network import annotations

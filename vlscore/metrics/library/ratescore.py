@@ -87,10 +87,12 @@ class RaTEScore(FileMetric):
     library = "transformers"
 
     ner: str | None = path_parameter(
-        f"folder of the model RaTE-NER-Deberta; default: {NER_VARIABLE}; nothing is fetched"
+        f"folder of the model RaTE-NER-Deberta; default: {NER_VARIABLE}, else what `vlscore "
+        "weights fetch ratescore` downloads"
     )
     synonyms: str | None = path_parameter(
-        f"folder of the model BioLORD-2023-C; default: {SYNONYMS_VARIABLE}; nothing is fetched"
+        f"folder of the model BioLORD-2023-C; default: {SYNONYMS_VARIABLE}, else what `vlscore "
+        "weights fetch ratescore` downloads"
     )
     affinity: str = parameter(
         "long",
@@ -133,8 +135,8 @@ class RaTEScore(FileMetric):
     def files(self) -> tuple[Path, Path]:
         from vlscore.metrics.networks.model_files import check_model_folder
 
-        ner = self.path_of("ner", NER_VARIABLE, "a folder with RaTE-NER-Deberta")
-        synonyms = self.path_of("synonyms", SYNONYMS_VARIABLE, "a folder with BioLORD-2023-C")
+        ner = self.path_of("ner", NER_VARIABLE, "RaTE-NER-Deberta")
+        synonyms = self.path_of("synonyms", SYNONYMS_VARIABLE, "BioLORD-2023-C")
         return check_model_folder(ner), check_model_folder(synonyms)
 
 

@@ -10,7 +10,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from vlscore.encoders import VOCABULARY_FILES, checkpoint_in, vocabulary_file
+from vlscore.encoders import (
+    VOCABULARY_FILES,
+    cached_file,
+    checkpoint_in,
+    network_cards,
+    vocabulary_file,
+)
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 from vlscore.metrics.memo import content_digest
 
@@ -24,7 +30,13 @@ def chexbert_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[
     if given is not None and not given.exists():
         # transformers would take any other text for the name of a repository to download.
         raise WeightsNotFound(f"{given}: there is no such vocabulary file or folder")
-    return path, vocabulary_file(given, beside=path, hub_id="bert-base-uncased")
+    try:
+        return path, vocabulary_file(given, beside=path, hub_id="bert-base-uncased")
+    except WeightsNotFound:
+        raise WeightsNotFound(
+            f"no vocab.txt is beside {path}: `vlscore weights fetch chexbert` downloads that of "
+            "bert-base-uncased; or write its path as vocabulary=PATH"
+        ) from None
 
 
 def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
@@ -38,11 +50,44 @@ def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[
     for name in VOCABULARY_FILES:
         if (folder / name).is_file():
             return path, folder / name
+    # What `vlscore weights fetch` downloads with an archive lies elsewhere in the hub's cache.
+    for card in network_cards().values():
+        if path.name in {file.name for file in card.weights.files} and card.weights.vocabulary:
+            for name in VOCABULARY_FILES:
+                if (found := cached_file(card.weights.vocabulary, name)) is not None:
+                    return path, found
     raise WeightsNotFound(
         f"{folder} has no {' or '.join(VOCABULARY_FILES)}, because the archive does not contain "
         "it: its config.json names a BERT; write the path of that BERT's vocabulary as "
-        "vocabulary=PATH"
+        "vocabulary=PATH, or fetch archive and vocabulary with `vlscore weights fetch radgraph`"
     )
+
+
+# New names of repositories on the hub -> names that archives of the time before contain.
+_RENAMED = {
+    "microsoft/BiomedNLP-BiomedBERT-base-uncased-abstract-fulltext": (
+        "microsoft/BiomedNLP-PubMedBERT-base-uncased-abstract-fulltext"
+    )
+}
+
+
+def check_vocabulary_of(bert: str, vocabulary: Path, source: Path) -> None:
+    """Compare the BERT that a model names with the repository of its vocabulary.
+
+    Only a vocabulary in the hub's cache tells its repository. Vocabularies of different BERTs may
+    have the same number of pieces, and then nothing else would tell that they were confused.
+
+    Raises: IncompatibleCheckpoint.
+    """
+    folder = next((part for part in vocabulary.parts if part.startswith("models--")), None)
+    if folder is None:
+        return
+    repository = folder.removeprefix("models--").replace("--", "/")
+    if bert not in (repository, _RENAMED.get(repository)):
+        raise IncompatibleCheckpoint(
+            f"{source} uses the BERT {bert}, but {vocabulary} is the vocabulary of {repository}: "
+            "write the path of the right one as vocabulary=PATH"
+        )
 
 
 def check_place(path: Path) -> None:

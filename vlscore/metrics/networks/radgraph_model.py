@@ -38,6 +38,7 @@ class RadGraphFiles:
     Attributes:
         source: the archive or folder, for messages.
         dataset: the name before "__ner_labels" in the vocabulary.
+        bert: the BERT whose vocabulary the model uses, as its configuration names it.
         tensors: by name, as DyGIE names them.
         entity_labels: in the order of the scores; the first is "", no entity.
         relation_labels: in the order of the scores, without "no relation".
@@ -49,6 +50,7 @@ class RadGraphFiles:
 
     source: Path
     dataset: str
+    bert: str
     tensors: Mapping[str, Tensor]
     entity_labels: tuple[str, ...]
     relation_labels: tuple[str, ...]
@@ -125,6 +127,7 @@ def _read_folder(folder: Path, source: Path) -> RadGraphFiles:
         return RadGraphFiles(
             source=source,
             dataset=dataset,
+            bert=name,
             tensors=load_checkpoint(folder / WEIGHTS),
             entity_labels=entities,
             relation_labels=relations,

@@ -22,7 +22,11 @@ from vlscore.metrics.networks.model_bert import (
     groups_of_like_length,
     tokens_at_once,
 )
-from vlscore.metrics.networks.model_files import facts_of_network, radgraph_files
+from vlscore.metrics.networks.model_files import (
+    check_vocabulary_of,
+    facts_of_network,
+    radgraph_files,
+)
 from vlscore.metrics.networks.radgraph_model import (
     RadGraphModel,
     RadGraphScores,
@@ -118,7 +122,7 @@ class RadGraph:
     Args:
         weights: the .tar.gz as published, or the folder that it unpacks to.
         vocabulary: vocab.txt of the BERT that the model uses, or its folder; default: beside
-            the archive.
+            the archive, else what the hub's cache on this machine holds.
         splitting: how reports are split into words: as for the first RadGraph, or as for
             RadGraph-XL; default: by the data set that the archive names.
         device: where it runs.
@@ -136,6 +140,7 @@ class RadGraph:
     ) -> None:
         path, words = radgraph_files(weights, vocabulary)
         files = read_radgraph(path)
+        check_vocabulary_of(files.bert, words, path)
         self._model = RadGraphModel(files)
         bert = self._model.bert
         self._tokenizer = WordPieceTokenizer.from_file(words, size=bert.pieces)
