@@ -40,9 +40,11 @@ from .intervals import bootstrap as bootstrap
 from .intervals import bootstrap_mean as bootstrap_mean
 from .intervals import bootstrap_median as bootstrap_median
 from .intervals import bootstrap_sums as bootstrap_sums
+from .intervals import difference_of as difference_of
 from .intervals import percentiles as percentiles
 from .intervals import resampled_sums as resampled_sums
 from .intervals import share_undefined as share_undefined
+from .intervals import without_rounding as without_rounding
 from .rater_formulas import alpha_of as alpha_of
 from .rater_formulas import coincidences as coincidences
 from .rater_formulas import davidson as davidson

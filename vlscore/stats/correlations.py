@@ -13,7 +13,14 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import Interval, checked, checked_pairs, percentiles
+from vlscore.stats.intervals import (
+    ROUNDING,
+    Interval,
+    checked,
+    checked_pairs,
+    percentiles,
+    without_rounding,
+)
 
 CORRELATIONS = ("tau_b", "tau_c", "spearman", "pearson")
 
@@ -33,7 +40,7 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
     >>> round(kendall_tau_b([1, 2, 3], [10, 20, 15]), 4)
     0.3333
     """
-    first, second = checked_pairs(x, y)
+    first, second = map(without_rounding, checked_pairs(x, y))
     if first.min() == first.max() or second.min() == second.max():
         return float("nan")
     return float(scipy.stats.kendalltau(first, second, variant="b").statistic)
@@ -49,7 +56,7 @@ def largest_tau_b(y: ArrayLike) -> float:
     >>> largest_tau_b([1, 2, 3]), round(largest_tau_b([1, 1, 2]), 4)
     (1.0, 0.8165)
     """
-    _, counts = np.unique(checked(y), return_counts=True)
+    _, counts = np.unique(without_rounding(checked(y)), return_counts=True)
     if len(counts) < 2:
         return float("nan")
     n = int(counts.sum())
@@ -58,14 +65,15 @@ def largest_tau_b(y: ArrayLike) -> float:
 
 
 def bootstrap_p_value(differences: ArrayLike) -> float:
-    """Compute the two-sided p value of no difference from (B,) resamples; nan if all are nan.
+    """Compute the two-sided p value of no difference of correlations from (B,) resamples.
 
     Twice the smaller share of resamples on either side of 0, counted with one more on that side, so
-    it is never below 2 / (B + 1).
+    it is never below 2 / (B + 1). Nan if all resamples are nan.
     """
     drawn = np.asarray(differences, dtype=np.float64)
     kept = drawn[~np.isnan(drawn)]
-    smaller = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
+    # Correlations lie in [-1, 1], so their rounding is an absolute one.
+    smaller = min(int((kept <= ROUNDING).sum()), int((kept >= -ROUNDING).sum()))
     return min(1.0, 2 * (smaller + 1) / (len(kept) + 1)) if len(kept) else float("nan")
 
 
@@ -194,7 +202,7 @@ class _Drawn:
 
     def __init__(self, values: Array, weights: Array) -> None:
         self._values, self.weights = values, weights
-        self.codes = np.unique(values, return_inverse=True)[1].reshape(-1)
+        self.codes = np.unique(without_rounding(values), return_inverse=True)[1].reshape(-1)
         self._counts = _counted(self.codes, weights)
         self.sizes = weights.sum(axis=1)
         self.distinct = (self._counts > 0).sum(axis=1)

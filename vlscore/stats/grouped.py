@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import Interval, checked, percentiles
+from vlscore.stats.intervals import Interval, checked, percentiles, without_rounding
 
 # Weights drawn at once: bounds the memory whatever the number of groups.
 _DRAWN_AT_ONCE = 2_000_000
@@ -123,7 +123,7 @@ def grouped_auc(
     _check_groups(len(sample), groups)
     codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1].reshape(-1)
     count = int(codes.max()) + 1
-    ranks = np.unique(sample, return_inverse=True)[1].reshape(-1)
+    ranks = np.unique(without_rounding(sample), return_inverse=True)[1].reshape(-1)
     order = np.argsort(ranks, kind="stable")
     starts = np.flatnonzero(np.diff(ranks[order], prepend=-1))
 

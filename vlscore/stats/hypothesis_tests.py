@@ -16,20 +16,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import (
+    ROUNDING,
     Interval,
     checked,
     checked_pairs,
+    difference_of,
     percentiles,
     resampled_sums,
     share_undefined,
     weighted_sums,
+    without_rounding,
 )
 
 
 def paired_p_value(x: ArrayLike, y: ArrayLike) -> float:
     """Compute the p value of Wilcoxon's signed-rank test of paired (n,) samples; 1 if all equal."""
-    first, second = checked_pairs(x, y)
-    difference = first - second
+    difference = difference_of(*checked_pairs(x, y))
     return float(scipy.stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
 
 
@@ -45,14 +47,15 @@ def one_sided_p_value(x: ArrayLike, y: ArrayLike) -> float:
     first, second = checked_pairs(x, y)
     if len(first) < 2:
         return float("nan")
-    if np.ptp(first - second) == 0:
-        return 0.0 if first[0] > second[0] else 1.0
+    difference = difference_of(first, second)
+    if np.ptp(difference) == 0:
+        return 0.0 if difference[0] > 0 else 1.0
     return float(scipy.stats.ttest_rel(first, second, alternative="greater").pvalue)
 
 
 def two_sample_p_value(x: ArrayLike, y: ArrayLike) -> float:
     """Compute the p value of Mann-Whitney's test of independent samples (n,) and (m,)."""
-    result = scipy.stats.mannwhitneyu(checked(x), checked(y), alternative="two-sided")
+    result = scipy.stats.mannwhitneyu(*_together(x, y), alternative="two-sided")
     return float(result.pvalue)
 
 
@@ -62,12 +65,18 @@ def auc(larger: ArrayLike, smaller: ArrayLike) -> float:
     >>> auc([2, 3], [1, 2])
     0.875
     """
-    x, y = checked(larger), checked(smaller)
+    x, y = _together(larger, smaller)
     _, places, counts = np.unique(np.concatenate([x, y]), return_inverse=True, return_counts=True)
     # Equal values share their mean rank.
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[places.reshape(-1)]
     above = ranks[: len(x)].sum() - len(x) * (len(x) + 1) / 2
     return float(above / (len(x) * len(y)))
+
+
+def _together(x: ArrayLike, y: ArrayLike) -> list[NDArray[np.float64]]:
+    """Return two samples, values that are equal except for rounding made equal."""
+    first, second = checked(x), checked(y)
+    return np.split(without_rounding(np.concatenate([first, second])), [len(first)])
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -98,9 +107,6 @@ Sums = NDArray[np.float64]
 # (m, s) sums -> (m,) values.
 Combine = Callable[[Sums], Sums]
 
-# Differences of sums that are equal except for rounding count as equal.
-_ROUNDING = 1e-12
-
 
 @dataclass(frozen=True)
 class PairedDifference:
@@ -126,12 +132,14 @@ class PairedSums:
     Attributes:
         count: n.
         totals: (k, s).
+        sizes: (k, s), sums of the contributions without their signs.
         resampled: (r, k, s), sums over studies that were drawn with replacement.
         halves: (p, k, s), sums over a random part of the studies, each with probability 1/2.
     """
 
     count: int
     totals: Sums
+    sizes: Sums
     resampled: Sums
     halves: Sums
 
@@ -161,10 +169,11 @@ class PairedSums:
             drawn = combine(self.resampled[:, first]) - combine(self.resampled[:, second])
             moved = self.halves[:, first] - self.halves[:, second]
             exchanged = combine(self.totals[second] + moved) - combine(self.totals[first] - moved)
+            sizes = np.abs([*values, *combine(self.sizes[[first, second]])])
         interval = percentiles(observed, drawn, level, self.count)
         if np.isnan(observed):
             return PairedDifference(interval, float("nan"), share_undefined(drawn))
-        slack = _ROUNDING * max(map(abs, values))
+        slack = ROUNDING * float(sizes[np.isfinite(sizes)].max())
         # A draw without a value counts against the difference.
         as_extreme = int((~(np.abs(exchanged) < abs(observed) - slack)).sum())
         p_value = (as_extreme + 1) / (len(exchanged) + 1)
@@ -209,7 +218,7 @@ def paired_sums(
     resampled = resampled_sums(by_study, resamples, rng).reshape(-1, systems, sums)
     halves = weighted_sums(by_study, permutations, halving).reshape(-1, systems, sums)
     totals = statistics.sum(axis=1)
-    return PairedSums(count, totals, resampled, halves)
+    return PairedSums(count, totals, np.abs(statistics).sum(axis=1), resampled, halves)
 
 
 def mean_statistics(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.errors import InvalidSetting
+from vlscore.stats.intervals import without_rounding
 
 Array = NDArray[np.float64]
 LEVELS = ("nominal", "ordinal", "interval")
@@ -42,6 +43,7 @@ def coincidences(values: Array) -> tuple[Array, Array]:
 
     Args: values: as of `krippendorff_alpha`.
     """
+    values = _ratings(values)
     levels = np.unique(values[~np.isnan(values)])
     counts = (values[:, :, None] == levels).sum(0).astype(np.float64)
     raters = counts.sum(1)
@@ -91,6 +93,7 @@ def weighted_kappa(values: Array, level: str = "nominal", weights: Array | None 
     if level not in LEVELS:
         raise InvalidSetting(f"the level must be one of {', '.join(LEVELS)}, not {level!r}")
     each = np.ones((1, values.shape[1])) if weights is None else weights
+    values = _ratings(values)
     levels = np.unique(values[~np.isnan(values)])
     distance = (levels[:, None] - levels) ** 2
     if level == "nominal":
@@ -109,6 +112,11 @@ def weighted_kappa(values: Array, level: str = "nominal", weights: Array | None 
     defined = ~np.isnan(found)
     counts = defined.sum(0)
     return np.where(counts > 0, np.nansum(found, 0) / np.maximum(counts, 1), np.nan)
+
+
+def _ratings(values: Array) -> Array:
+    """Return (k, n) ratings, those that are equal except for rounding made equal."""
+    return without_rounding(values.reshape(-1)).reshape(values.shape)
 
 
 def davidson(wins: Array, ties: Array) -> tuple[Array, float]:

@@ -106,9 +106,9 @@ def test_a_wrong_answer_is_asked_again_with_its_error():
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("The report is excellent.", "not one JSON object"),
-        ("{", "not one JSON object"),
-        ("[" * 100_000, "nested too deeply|not one JSON object"),
+        ("The report is excellent.", "no JSON object"),
+        ("{", "no JSON object"),
+        ("[" * 100_000, "nested too deeply|no JSON object"),
         ('{"errors": []}', "must be an object with errors, correct"),
         ('{"errors": {}, "correct": []}', r"errors must be a list"),
         (WRONG_SIDE.replace("wrong_location", "wrong"), r"errors\[0\].category must be one of"),
@@ -117,7 +117,7 @@ def test_a_wrong_answer_is_asked_again_with_its_error():
         (WRONG_SIDE.replace("Small right effusion.", "x" * 2000), "0 to 1000 characters"),
         (WRONG_SIDE.replace('"effusion"', '"\\ud800"'), "finding must be a text"),
         (WRONG_SIDE.replace('"severity": 4', '"severity": true'), "integer from 1 to 5"),
-        ("", "not one JSON object"),
+        ("", "no JSON object"),
     ],
 )
 def test_an_answer_that_stays_wrong_fails_its_pair_with_the_reason(answer, reason):

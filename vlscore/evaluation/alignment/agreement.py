@@ -29,6 +29,7 @@ from vlscore.stats import (
     places_by_group,
     resampled_correlations,
     resampled_units,
+    without_rounding,
 )
 
 if TYPE_CHECKING:
@@ -251,9 +252,11 @@ def _rankings(
     studies = np.array([pairs.studies[k] for k in first])
     found = []
     for rating, values in pairs.ratings.items():
+        values = np.array([*map(without_rounding, values)])
         # (k, couples) each rater's order of each couple: 1, 0 or -1; nan where not rated.
         rated = np.sign(pairs.sign_of(rating) * (values[:, first] - values[:, second]))
         for metric, x in metrics.items():
+            x = without_rounding(x)
             ordered = np.broadcast_to(np.sign(x[first] - x[second]), rated.shape)
             found.append(
                 {"metric": metric, "rating": rating, **_ranked(ordered, rated, studies, options)}

@@ -20,7 +20,13 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.command_settings import IN_SAMPLE
 from vlscore.metrics import Composite, CompositeInput, digests_of
-from vlscore.stats import Interval, TextTable, correlation_interval, text_table
+from vlscore.stats import (
+    Interval,
+    TextTable,
+    correlation_interval,
+    text_table,
+    without_rounding,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -64,7 +70,7 @@ def fit_composite(
     """
     signs = {n: 1 if (higher_is_better or {}).get(n, True) else -1 for n in values}
     y, there, studies = _rated(values, pairs, rating)
-    varying = [name for name in values if np.ptp(values[name][there]) > 0]
+    varying = [name for name in values if np.ptp(without_rounding(values[name][there])) > 0]
     notes = [f"{n} is left out: all its values are equal" for n in values if n not in varying]
     if not varying:
         raise InvalidSetting("no metric is left to make a composite of: all are constant")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vlscore.data import Study
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.stats import without_rounding
 
 Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
@@ -137,11 +138,12 @@ class RatedPairs:
 
 
 def mean_of_raters(values: Array) -> Array:
-    """Return (n,) means of (k, n) ratings over k, without nan."""
+    """Return (n,) means of (k, n) ratings over k, without nan; means of equal sums are equal."""
     rated = ~np.isnan(values)
     counts = rated.sum(axis=0)
     sums = np.where(rated, values, 0.0).sum(axis=0)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return without_rounding(means, np.abs(np.where(rated, values, 0.0)).max(axis=0, initial=0.0))
 
 
 @dataclass

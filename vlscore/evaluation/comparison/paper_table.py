@@ -10,7 +10,15 @@ from vlscore.core import counted
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, corpus_name, number_signature
-from vlscore.stats import TextTable, benjamini_hochberg, bounds, interval_in, number, with_mark
+from vlscore.stats import (
+    TextTable,
+    benjamini_hochberg,
+    bounds,
+    interval_in,
+    number,
+    with_mark,
+    without_rounding,
+)
 
 if TYPE_CHECKING:
     from vlscore.stats import Interval, Result
@@ -54,8 +62,9 @@ class SystemsNumber:
     def best(self) -> list[str]:
         """Return the systems with the best value, of two or more that have one."""
         ranked = self.ranked()
-        best = self.values[ranked[0]].estimate if len(ranked) > 1 else None
-        return [name for name in ranked if self.values[name].estimate == best]
+        values = without_rounding([self.values[name].estimate for name in ranked])
+        found = [name for name, value in zip(ranked, values, strict=True) if value == values[0]]
+        return found if len(ranked) > 1 else []
 
 
 def numbers_in(result: "Result") -> list[SystemsNumber]:

@@ -17,7 +17,14 @@ from vlscore.evaluation.ratings.rater_agreement import (
     strengths,
 )
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets
-from vlscore.stats import Content, Result, TextTable, places_by_group, text_table
+from vlscore.stats import (
+    Content,
+    Result,
+    TextTable,
+    places_by_group,
+    text_table,
+    without_rounding,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -147,7 +154,7 @@ def _rated(filled: FilledSheets) -> Iterator[tuple[str, Array, Sequence[str], st
 
 def implied_preferences(pairs: RatedPairs, rating: str) -> "DataFrame":
     """Return which of every two reports of a study each rater's ratings prefer."""
-    values = pairs.sign_of(rating) * pairs.ratings[rating]
+    values = pairs.sign_of(rating) * np.array([*map(without_rounding, pairs.ratings[rating])])
     return preferences_of(
         (study, rater, pairs.candidates[i], pairs.candidates[j], int(np.sign(lead)), False)
         for row, rater in enumerate(pairs.raters)

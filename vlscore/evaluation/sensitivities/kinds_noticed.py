@@ -34,6 +34,7 @@ from vlscore.stats import (
     auc,
     benjamini_hochberg,
     correlation_interval,
+    difference_of,
     dot_plots,
     figure_style,
     finish,
@@ -49,6 +50,7 @@ from vlscore.stats import (
     text_table,
     two_sample_p_value,
     with_mark,
+    without_rounding,
 )
 
 if TYPE_CHECKING:
@@ -279,11 +281,12 @@ def _swap(
 ) -> dict[str, Any]:
     studies, significant = pairs["study_id"].tolist(), pairs["is_significant"].to_numpy(dtype=bool)
     spread, moved = float(right.std()), np.abs(right - wrong)
-    better = np.sign(sign * (right - wrong)) / 2 + 0.5
+    better = np.sign(sign * difference_of(right, wrong)) / 2 + 0.5
     within, means = {}, []
     for study, rows in places_by_group(studies).items():
         means.append((right[rows].mean(), wrong[rows].mean()))
-        x, y = (np.sign(values[rows][:, None] - values[rows]) for values in (right, wrong))
+        own = (without_rounding(values[rows]) for values in (right, wrong))
+        x, y = (np.sign(values[:, None] - values) for values in own)
         if (untied := float(np.abs(x).sum() * np.abs(y).sum())) > 0:
             within[study] = float((x * y).sum()) / untied**0.5
     p_value = paired_p_value(*np.transpose(means))

@@ -17,7 +17,18 @@ MOST = 40
 _NAME, _CORRECTION, _REASON = 80, 1000, 300
 _OMITTED = (ErrorCategory.OMITTED_FINDING, ErrorCategory.OMITTED_COMPARISON)
 _COMMITTED = tuple(category for category in ErrorCategory if category not in _OMITTED)
-_FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL)
+# Marks that models put around what they think before they answer.
+_THOUGHT = r"(?:\w+:)?(?:think|thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad)"
+_OPENS = rf"[<\[◁]\|?(?:{_THOUGHT}|begin_of_(?:{_THOUGHT}|solution))\|?[>\]▷]"
+_CLOSES = rf"[<\[◁]\|?(?:/\s*{_THOUGHT}|end_of_{_THOUGHT})\|?[>\]▷]"
+_THOUGHTS = re.compile(f"{_OPENS}.*?{_CLOSES}", re.DOTALL | re.IGNORECASE)
+_END_OF_THOUGHT = re.compile(_CLOSES, re.IGNORECASE)
+_OPEN_THOUGHT = re.compile(f"{_OPENS}.*", re.DOTALL | re.IGNORECASE)
+# Channels of OpenAI's open models: the answer is what stands behind the last mark.
+_FINAL_CHANNEL = re.compile(r".*<\|channel\|>final.*?<\|message\|>", re.DOTALL)
+# Signs at which JSON may begin that are tried; text of a model holds few that do not begin it.
+_MOST_BEGINNINGS = 200
+_WHOLE_NUMBER = re.compile(r"\s*\d{1,9}\s*")
 
 
 class UnusableAnswer(VLScoreError):
@@ -56,7 +67,7 @@ def read_answer(
     """Read an answer as a judgement.
 
     Args:
-        answer: JSON text; a code fence around it is removed.
+        answer: JSON text; thoughts before it, a code fence and words around it are ignored.
         candidate, reference: the two reports.
         lines, true_lines: their numbered lines, as the question listed them, from 1.
 
@@ -126,17 +137,80 @@ def _quote(text: str, line: SentenceSpan) -> Quote:
 # -- parts of the reader --------------------------------------------------------------------------
 
 
+class _Object(dict[str, Any]):
+    """JSON object of an answer, and a name that it, or an object in it, has twice."""
+
+    twice: str | None = None
+
+
+def _object_read(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    names = [name for name, _ in pairs]
+    if len(made) < len(pairs):
+        made.twice = next(name for name in made if names.count(name) > 1)
+    for value in made.values():
+        for inner in value if isinstance(value, list) else [value]:
+            made.twice = made.twice or getattr(inner, "twice", None)
+    return made
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object_read)
+
+
 def _parsed(answer: str) -> Any:
-    text = answer.strip()
-    if (fenced := _FENCE.fullmatch(text)) is not None:
-        text = fenced[1]
+    """Return the JSON value of an answer; raise UnusableAnswer if there is none, or more than one.
+
+    Python takes the last of two values of one name, and an error would vanish without a word.
+    """
+    text = answer.replace("\ufeff", "").strip()
+    found = _whole(text)
+    if found is None:
+        found = _only_object(_without_thoughts(text))
+    if (name := getattr(found, "twice", None)) is not None:
+        known = name if name in (*_FIELDS, "errors", "correct") else "a name"
+        raise UnusableAnswer(f"an object of the answer has {known} twice")
+    return found
+
+
+def _whole(text: str) -> Any:
+    """Return the value that the whole text is, None if it is no JSON."""
     try:
-        return json.loads(text)
+        return _DECODER.decode(text)
+    except ValueError:
+        return None
     except RecursionError:
         raise UnusableAnswer("the answer is nested too deeply") from None
-    except ValueError as error:
-        where = f", at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        raise UnusableAnswer(f"the answer is not one JSON object and nothing else{where}") from None
+
+
+def _without_thoughts(text: str) -> str:
+    text = _THOUGHTS.sub("", _FINAL_CHANNEL.sub("", text))
+    # The mark at the beginning may belong to the question; a thought without an end is no answer.
+    return _OPEN_THOUGHT.sub("", _END_OF_THOUGHT.split(text)[-1])
+
+
+def _only_object(text: str) -> Any:
+    """Return the judgement among the words of a text."""
+    found: list[Any] = []
+    place, failed, first = 0, 0, None
+    while (begins := re.compile(r"[{\[]").search(text, place)) and failed < _MOST_BEGINNINGS:
+        try:
+            value, place = _DECODER.raw_decode(text, begins.start())
+        except json.JSONDecodeError as error:
+            # Words may hold braces, too: only an object that breaks off is worth its place.
+            first = error.pos if first is None and begins[0] == "{" else first
+            place, failed = begins.end(), failed + 1
+            continue
+        except RecursionError:
+            raise UnusableAnswer("the answer is nested too deeply") from None
+        if isinstance(value, dict) and value not in found:
+            found.append(value)
+    judgements = [each for each in found if "errors" in each or "correct" in each] or found
+    if len(judgements) > 1:
+        raise UnusableAnswer("the answer holds several JSON objects: give one")
+    if not judgements or (first is not None and "errors" not in judgements[0]):
+        where = f"; JSON ends at character {first}" if first is not None else ""
+        raise UnusableAnswer(f"the answer holds no JSON object that can be read{where}")
+    return judgements[0]
 
 
 def _object_of(value: Any, place: str, names: Sequence[str]) -> Mapping[str, Any]:
@@ -154,9 +228,18 @@ def _list_of(value: Any, place: str) -> list[Any]:
 
 
 def _severity_of(value: Any, place: str) -> int:
-    if isinstance(value, bool) or value not in list(SEVERITIES):
+    severity = _whole_number(value)
+    if severity not in list(SEVERITIES):
         raise UnusableAnswer(f"{place} must be an integer from 1 to 5{_found(value)}")
-    return int(value)
+    return int(severity)
+
+
+def _whole_number(value: Any) -> int | None:
+    """Return a whole number, also one that is written as 3.0 or "3"; None for anything else."""
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+        return int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and value == value // 1 else None
 
 
 def _text_of(value: Any, place: str, most: int, least: int = 0) -> str:
@@ -168,10 +251,11 @@ def _text_of(value: Any, place: str, most: int, least: int = 0) -> str:
 def _line_of(value: Any, place: str, lines: Sequence[SentenceSpan]) -> SentenceSpan | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= len(lines):
+    number = _whole_number(value)
+    if number is None or not 1 <= number <= len(lines):
         allowed = f"a number from 1 to {len(lines)}, or null" if lines else "null: it has no lines"
         raise UnusableAnswer(f"{place} must be {allowed}{_found(value)}")
-    return lines[value - 1]
+    return lines[number - 1]
 
 
 def _found(value: Any) -> str:
