@@ -64,3 +64,29 @@ def test_slips_are_errors_of_ours_without_the_demonstrations_warning(score, opti
     assert done.exit_code == 2, done.output
     assert message in done.stderr
     assert done.output.count("\n") == 1
+
+
+@pytest.mark.usefixtures("hash_encoder")
+@pytest.mark.parametrize("name", ["report.txt", "reports.csv", "chest.png", "report", "dir", "@"])
+@pytest.mark.parametrize("command_name", ["score", "explain"])
+@pytest.mark.parametrize("given", ["-g", "-r"])
+def test_the_path_of_a_file_is_no_report(command, tmp_path, monkeypatch, name, command_name, given):
+    """Its letters were scored: 1.0 where both were the same file."""
+    for file in ("report.txt", "reports.csv", "chest.png", "report"):
+        (tmp_path / file).write_text("Small left effusion.")
+    (tmp_path / "dir").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for path in (tmp_path / name, name) if name != "@" else ("@report.txt", "absent/typo.txt"):
+        texts = {"-g": CANDIDATE, "-r": REFERENCE, given: path}
+        options = [each for pair in texts.items() for each in pair]
+        metric = ("-m", "rouge-l") if command_name == "score" else ("--metric", "rouge-l")
+        done = command(command_name, *options, *metric)
+        assert done.exit_code == 2, done.output
+        assert "is a path; give the words of the report" in done.stderr
+
+
+def test_a_report_may_hold_any_signs(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for text in (".", "..", "-", "Clear/normal.", "x" * 5000, "No edema.\0", "- Clear.", "Normal"):
+        done = command("score", "-g", text, "-r", text + " Clear.", "-m", "rouge-l")
+        assert done.exit_code == 0, (text, done.output)

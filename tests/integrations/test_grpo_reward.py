@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 
 import vlscore
@@ -90,11 +91,76 @@ def test_an_empty_reference_costs_its_own_row():
     assert None not in (found[0], found[2])
 
 
-@pytest.mark.parametrize("completion", ["", "  ", None, [], [{}], [{"content": None}], 7, "\ud800"])
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "",
+        "  ",
+        None,
+        [],
+        (),
+        [{"content": None}],
+        [{"role": "assistant", "tool_calls": [{"function": {"name": "look"}}]}],
+        [{"content": [{"type": "image"}]}],
+        [{"content": [{"type": "thinking", "text": CANDIDATES[0]}]}],
+        "\ud800",
+    ],
+    ids=repr,
+)
 def test_an_unusable_completion_is_an_empty_report(completion):
     reward = ReportReward("rouge-l")
     assert called(reward, [completion, *CANDIDATES[1:]])[0] == 0
     assert reward.failures == {}
+
+
+UNKNOWN_FORMS = [
+    {"role": "assistant", "content": CANDIDATES[0]},
+    {"content": CANDIDATES[0]},
+    {"text": CANDIDATES[0]},
+    [{"from": "gpt", "value": CANDIDATES[0]}],
+    [{"text": CANDIDATES[0]}],
+    [CANDIDATES[0]],
+    [[{"role": "assistant", "content": CANDIDATES[0]}]],
+    [{"role": "assistant", "content": {"text": CANDIDATES[0]}}],
+    [{"role": "assistant", "content": [CANDIDATES[0]]}],
+    [{"role": "assistant", "content": [{"type": "text", "text": 7}]}],
+    [{"role": "assistant", "content": 7}],
+    [{}],
+    [None],
+    {CANDIDATES[0]},
+    CANDIDATES[0].encode(),
+    np.array([1, 2]),
+    7,
+    0.5,
+    True,
+    object(),
+]
+
+
+@pytest.mark.parametrize("completion", UNKNOWN_FORMS, ids=repr)
+def test_a_completion_of_an_unknown_form_fails_and_is_counted(completion):
+    """It holds the reference itself: neither 0 nor 1 would be its reward."""
+    reward = ReportReward("rouge-l", failed=-5)
+    with pytest.warns(UserWarning, match="row 0 of a step has no reward .*must be a text, or a"):
+        found = called(reward, [completion, *CANDIDATES[1:]])
+    assert found[0] == -5
+    assert -5 not in found[1:]
+    assert reward.failures == {"InvalidReport": 1}
+
+
+@pytest.mark.parametrize("kind", [dict, set, "table", str])
+@pytest.mark.parametrize("argument", ["completions", "reference"])
+def test_what_has_no_order_is_no_list_of_reports(kind, argument):
+    values = {
+        dict: {text: text for text in CANDIDATES},
+        set: set(CANDIDATES),
+        "table": pandas.DataFrame(dict.fromkeys(CANDIDATES, CANDIDATES)),
+        str: "abc",
+    }[kind]
+    reward = ReportReward("rouge-l")
+    with pytest.warns(UserWarning, match="must be a list of reports"):
+        assert called(reward, **{argument: values}) == [None] * 3
+    assert reward.failures == {"InvalidReport": 3}
 
 
 def test_leaving_out_the_section_gains_nothing():

@@ -1,21 +1,28 @@
 """The call, names with parameters, and its refusals."""
 
+from collections import Counter, deque
+
 import numpy as np
+import pandas
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlscore import score
 from vlscore.core import Signature
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency
 from vlscore.metrics import (
     METRICS,
     EmbeddingTriples,
+    Scorer,
     compute,
     find_metric,
     find_metrics,
     signature,
 )
 from vlscore.metrics import metric as base
+from vlscore.retrieval import TextSearch
 
 
 def _triples(count: int, C: float | None = 2.0) -> EmbeddingTriples:
@@ -142,3 +149,55 @@ def test_references_are_needed_only_by_metrics_that_look_at_them():
     assert alone.tobytes() == both.tobytes()
     with pytest.raises(InvalidSetting, match="need references, but there are none"):
         compute("bleu-1", ["a"], None)
+
+
+_WITHOUT_ORDER = {
+    "dict": {"s1": ["Cardiomegaly."], "s2": ["Clear."]},
+    "dict of texts": {"s1": "Cardiomegaly.", "s2": "Clear."},
+    "counter": Counter(["Cardiomegaly.", "Clear."]),
+    "keys": {"s1": 1, "s2": 2}.keys(),
+    "set": {"Cardiomegaly.", "Clear."},
+    "frozen set": frozenset({"Cardiomegaly.", "Clear."}),
+    "data frame": pandas.DataFrame({"a": ["x", "y"], "b": ["x", "y"]}),
+    "frame of one column": pandas.DataFrame({"a": ["x", "y"]}),
+    "arrow table": pyarrow.table({"a": ["x", "y"], "b": ["x", "y"]}),
+    "array of two axes": np.array([["a", "b"], ["c", "d"]]),
+    "one text": "ab",
+    "bytes": b"ab",
+}
+
+
+@pytest.mark.parametrize("texts", _WITHOUT_ORDER.values(), ids=_WITHOUT_ORDER)
+def test_what_has_no_order_of_texts_is_refused_everywhere(texts):
+    """`compute` scored the keys of pycocoevalcap's dicts: 1.0 for opposite reports."""
+    good = ["Clear.", "No edema."]
+    scorer = Scorer(metrics="rouge-l")
+    calls = [
+        lambda: compute("rouge-l,bleu-1", texts, texts),
+        lambda: compute("rouge-l", good, texts),
+        lambda: compute("rouge-l", texts, good),
+        lambda: scorer.fit(texts),
+        lambda: TextSearch("rouge-l", texts),
+        lambda: TextSearch("rouge-l", good).search(texts),
+    ]
+    if not isinstance(texts, str):
+        calls += [
+            lambda: scorer.score(None, texts, texts),
+            lambda: scorer.score(None, good, texts),
+            lambda: score(None, texts, good, metrics="rouge-l"),
+        ]
+    for call in calls:
+        with pytest.raises(InvalidReport, match=r"must be a list of reports|is a text, not"):
+            call()
+
+
+def test_every_list_of_texts_is_the_same_list():
+    texts = ["Clear lungs.", "No edema."]
+    expected = compute("rouge-l", texts, texts[::-1])["rouge-l"].tolist()
+    for kind in (tuple, np.array, pandas.Series, pandas.Index, iter, deque, pyarrow_texts):
+        found = compute("rouge-l", kind(texts), kind(texts[::-1]))["rouge-l"].tolist()
+        assert found == expected
+
+
+def pyarrow_texts(texts):
+    return pyarrow.array(texts).to_pylist()

@@ -31,7 +31,7 @@ def explain(
     Example: vlscore explain -i chest.dcm -g "Left effusion." -r "Clear lungs."
 
     Args:
-        candidate: Generated report.
+        candidate: Generated report: its words, not a file ("$(cat FILE)" for those of a file).
         reference: Reference report.
         image: Image; repeat for several views.
         metric: Metric; `vlscore metrics` lists all.

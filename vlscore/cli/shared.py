@@ -8,6 +8,7 @@ names with commas between them, and may be repeated.
 
 import contextlib
 import dataclasses
+import os
 import re
 import typing
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -90,8 +91,24 @@ _Value = TypeVar("_Value")
 Several = Annotated[_Value, Parameter(required=True)]
 Table = Annotated[Path, described("Table: .jsonl, .json, .csv, .tsv or .parquet.")]
 Names = tuple[str, ...]
+# A text of this form is taken for the path of a file, also of one that is absent.
+_IS_FILE = re.compile(r"\S+\.(txt|tok|md|csv|tsv|jsonl?|parquet|xlsx?|gz|dcm|png|jpe?g)", re.I)
+
+
+def _refuse_path(kind: Any, text: str | None) -> None:
+    """Raise InvalidSetting for the path of a file in place of a report."""
+    path = (text or "").strip().removeprefix("@")
+    with contextlib.suppress(OSError, ValueError):
+        if _IS_FILE.fullmatch(path) or (os.path.exists(path) and any(map(str.isalnum, path))):
+            raise InvalidSetting(
+                f"{path} is a path; give the words of the report, those of a file by "
+                '"$(cat FILE)". To score tables: `vlscore evaluate`; to make one of a file of '
+                "references and a file of candidates: `vlscore pair`"
+            )
+
+
 # A report may begin with a hyphen.
-Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Text = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_refuse_path)]
 ImageRoot = Annotated[
     Path | None,
     described("Folder that image paths start from. Default: the table's.", TABLE),

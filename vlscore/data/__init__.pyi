@@ -65,6 +65,7 @@ from .sentences import split_sentences as split_sentences
 from .study import ColumnNames as ColumnNames
 from .study import Report as Report
 from .study import Study as Study
+from .study import check_texts as check_texts
 from .study_tables import ReportTable as ReportTable
 from .study_tables import StudyTable as StudyTable
 from .study_tables import open_reports as open_reports

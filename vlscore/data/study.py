@@ -1,11 +1,12 @@
 """Studies and reports as plain data: what the rows of a table become."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from vlscore.data.cells import looks_missing
 from vlscore.data.reports import TextPolicy, select, select_from_parts
+from vlscore.errors import InvalidReport
 
 
 @dataclass(frozen=True)
@@ -101,3 +102,22 @@ class ColumnNames:
     def to_dict(self) -> dict[str, str]:
         """Return role -> name of the column."""
         return asdict(self)
+
+
+def check_texts(name: str, texts: Any) -> None:
+    """Raise InvalidReport unless `texts` may be a list of reports, by its kind.
+
+    Python would read the letters of one text, the keys of a dict, and the names of a table's
+    columns; a set has no order.
+
+    Args: name: of the argument, as in "candidates".
+    """
+    if isinstance(texts, str | bytes | bytearray):
+        raise InvalidReport(f"{name} must be a list of reports, not one text")
+    is_table = hasattr(texts, "columns") or hasattr(texts, "column_names")
+    if isinstance(texts, Mapping | Set) or is_table or getattr(texts, "ndim", 1) != 1:
+        raise InvalidReport(
+            f"{name} must be a list of reports in the order of the studies, not a "
+            f"{type(texts).__name__}; write [reports[id] for id in ids] for a dict, and "
+            'table["report"] for a table'
+        )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import Cache, Namespace, file_digest
-from vlscore.data import ImagePolicy
+from vlscore.data import ImagePolicy, check_texts
 from vlscore.embedding.batches import Forward, Work, default_batch_size, in_batches, stacked
 from vlscore.embedding.cache_facts import embedding_facts
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
@@ -134,7 +134,10 @@ class EmbeddingEngine:
 
         Texts of like length go through the encoder together: the more there are in one call, the
         less of it is padding.
+
+        Raises: InvalidReport for one text, a dict, a set or a table in place of a list.
         """
+        check_texts("texts", texts)
         distinct = list(dict.fromkeys(texts))
         found: dict[str, _ReportRow] = {}
         failed: dict[str, VLScoreError] = {}

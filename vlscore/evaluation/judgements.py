@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vlscore.claims import claims_of, evidence_digest, read_evidence
 from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
 from vlscore.data import ColumnNames, Study, StudyTable, TextPolicy, columns_of, open_studies
-from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy
 from vlscore.findings import language_notes
 from vlscore.metrics import (
     CANDIDATE,
@@ -104,9 +104,10 @@ def judge(
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
 
-    Raises: InvalidTable where the table cannot be read or no row can be judged; InvalidSetting
-        where `out` holds other results; FolderInUse. EndpointFailed where a model gives no more
-        answers; the same call then asks only what the cache does not hold.
+    Raises: InvalidTable where the table cannot be read; InvalidSetting where `out` holds other
+        results; FolderInUse. EndpointFailed where a model gives no more answers; the same call then
+        asks only what the cache does not hold. A row that cannot be judged raises nothing: it is
+        listed in failures.csv, also where there is no other.
     """
     judge = judge or RuleJudge()
     if prices is not None and not all(0 <= price < float("inf") for price in prices):
@@ -235,11 +236,9 @@ class _JudgeWork:
         return len(seen)
 
     def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
-        """Write each study's errors as a line; return its scores, and errors by category.
-
-        Raises: InvalidTable where no row could be judged.
-        """
+        """Write each study's errors as a line; return its scores, and errors by category."""
         totals = []
+        names = [*_SCORES, *([IMAGE_RATING] if self.seen is not None else [])]
         with path.open("w", encoding="utf-8", newline="") as lines:
             for row, case, judged in self._judged(table, on_progress):
                 if isinstance(case, str) or isinstance(judged, str):
@@ -255,9 +254,12 @@ class _JudgeWork:
                     {name: record[name] for name in ("study_id", *scores)} | judged.totals
                 )
                 self.severities.update((error.category, error.severity) for error in judged.errors)
-        if not totals:
-            raise InvalidTable(f"{table.path}: no row could be judged")
-        return frame(totals)
+        if totals:
+            return frame(totals)
+        # Every row failed: failures.csv says why.
+        import pandas
+
+        return pandas.DataFrame(columns=["study_id", *names, *map(str, ErrorCategory)], dtype=float)
 
     def _hear(
         self, record: dict[str, Any], case: JudgeCase, judged: Judgement, seen: Seen | str

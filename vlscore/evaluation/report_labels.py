@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnProgress, __version__, frame, no_progress
 from vlscore.data import TextPolicy, open_reports
-from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidTable
+from vlscore.errors import Failure, InvalidReport, InvalidSetting
 from vlscore.findings import (
     CHEXPERT_LABELS,
     Axis,
@@ -69,7 +69,7 @@ def findings(
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
 
-    Raises: InvalidTable where the table cannot be read or holds no report; InvalidSetting for an
+    Raises: InvalidTable where the table cannot be read; InvalidSetting for an
         unknown format, and where `out` holds other results; FolderInUse.
     """
     policy = policy or LabelPolicy()
@@ -105,8 +105,6 @@ def findings(
             except InvalidReport as error:
                 failures.append(Failure(row.row, row.id, str(error)))
             (on_progress or no_progress)(done, len(failures))
-        if not labels:
-            raise InvalidTable(f"{table.path}: holds no report")
         counts, files = _counts(labels), _files(labels, mentions, format)
         shown = text_table(f"Labels of {len(labels)} reports", counts)
         facts = {"table": str(table.path.resolve()), "reports": len(labels)}
@@ -138,7 +136,11 @@ def _files(
     found = DataFrame(mentions, columns=_FINDING_COLUMNS, dtype=object)
     if format == "csv":
         found["zones"] = found["zones"].map(";".join).astype(object)
-    return {f"labels.{format}": DataFrame(labels, dtype=object), f"findings.{format}": found}
+    names = ["study_id", *CHEXPERT_LABELS]
+    return {
+        f"labels.{format}": DataFrame(labels, columns=names, dtype=object),
+        f"findings.{format}": found,
+    }
 
 
 def _described(study: str, text: str, finding: Finding, policy: LabelPolicy) -> dict[str, Any]:

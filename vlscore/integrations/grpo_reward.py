@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import warn_caller
-from vlscore.data import check_encodable, select
+from vlscore.data import check_encodable, check_texts, select
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable
+
+# Parts of a message that are its words; others are images, thoughts, calls of tools.
+_TEXT_PARTS = ("text", "output_text", "input_text")
+# Names of entries that a message names.
+_NAMED = 5
 
 
 def fitted_scorer(scorer: Scorer | Any) -> Scorer:
@@ -30,8 +35,9 @@ class ReportReward:
     TRL calls it with the completions of a step and the columns of the data set. Larger is better:
     a metric of which lower values are better is subtracted. A call never raises an error: a row
     that cannot be scored gets the reward `failed`, is counted in `failures`, and the first row of
-    each kind of error is reported in a warning. A completion that is no usable report, for instance
-    one without the section that is scored, is scored as an empty report.
+    each kind of error is reported in a warning. So is a completion of a form that TRL does not
+    have, as a dict instead of a list of messages. A completion that is no usable report, for
+    instance an empty one, or one without the section that is scored, is scored as an empty report.
 
     Args:
         scorer: a `Scorer`, or names of metrics, as in "vlscore,findings-f1". For metrics that are
@@ -96,12 +102,19 @@ class ReportReward:
         self, completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> list[float | None]:
         needs, count = self.scorer.needs, len(completions)
-        candidates = [self._usable(text_of_completion(each)) for each in completions]
+        failures: dict[int, Exception] = {}
+        candidates: list[str] = []
+        check_texts("completions", completions)
+        for row, completion in enumerate(completions):
+            try:
+                candidates.append(self._usable(text_of_completion(completion)))
+            except InvalidReport as error:
+                failures[row] = error
+                candidates.append("")
         references = self._column(columns, (self.reference,), count) if needs.references else None
         images = self._column(columns, self.image_columns, count) if needs.images else None
         # The scorer takes a study with several views as a tuple.
         views = images and [tuple(each) if isinstance(each, list) else each for each in images]
-        failures: dict[int, Exception] = {}
         for row, reference in enumerate(references or ()):
             if not isinstance(reference, str) or not reference.strip():
                 failures[row] = InvalidReport("the reference is empty, or not a text")
@@ -126,6 +139,7 @@ class ReportReward:
     def _column(self, columns: Mapping[str, Any], names: Sequence[str], count: int) -> list[Any]:
         for name in names:
             if columns.get(name) is not None:
+                check_texts(f'"{name}"', columns[name])
                 found = list(columns[name])
                 if len(found) != count:
                     raise InvalidStudy(f'"{name}" has {len(found)} entries, not {count}')
@@ -165,20 +179,52 @@ class ReportReward:
 
 
 def text_of_completion(completion: Any) -> str:
-    """Return the text of a completion: a text, or the last of its messages; else "".
+    """Return the text of a completion: a text, or that of the last of its messages.
+
+    A message without content, such as a call of a tool, is an empty text, and so are None and an
+    empty list.
+
+    Raises: InvalidReport for any other form: what is not understood must not count as a bad report.
 
     >>> text_of_completion([{"role": "assistant", "content": "Clear lungs."}])
     'Clear lungs.'
     >>> text_of_completion([{"content": [{"type": "text", "text": "Clear."}, {"type": "image"}]}])
     'Clear.'
     """
-    if isinstance(completion, str):
-        return completion
-    if not isinstance(completion, Sequence) or not completion:
+    if completion is None or isinstance(completion, str):
+        return completion or ""
+    if not isinstance(completion, list | tuple):
+        raise _of_unknown_form(completion)
+    if not completion:
         return ""
     message = completion[-1]
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
-        return " ".join(filter(None, texts))
-    return text_of_completion(content)
+    if not isinstance(message, Mapping) or not {"content", "role", "tool_calls"} & message.keys():
+        raise _of_unknown_form(message)
+    content = message.get("content")
+    if isinstance(content, list | tuple):
+        return " ".join(filter(None, map(_text_of_part, content)))
+    if content is None or isinstance(content, str):
+        return content or ""
+    raise _of_unknown_form(content)
+
+
+def _text_of_part(part: Any) -> str:
+    """Return the text of a part of a message; "" for an image or a thought."""
+    if not isinstance(part, Mapping) or not {"type", "text"} & part.keys():
+        raise _of_unknown_form(part)
+    if part.get("type", "text") not in _TEXT_PARTS:
+        return ""
+    if not isinstance(text := part.get("text"), str):
+        raise _of_unknown_form(text)
+    return text
+
+
+def _of_unknown_form(found: Any) -> InvalidReport:
+    names = ""
+    if isinstance(found, Mapping):
+        known = [name for name in found if isinstance(name, str) and name.isidentifier()]
+        names = f" of {', '.join(known[:_NAMED])}" if known else ""
+    return InvalidReport(
+        "a completion must be a text, or a list of messages with role and content, as TRL passes "
+        f"it; found a {type(found).__name__}{names}"
+    )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import Signature
+from vlscore.data import check_texts
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.metrics.memo import Memo
 
@@ -170,10 +171,9 @@ def spread(values: NDArray[Any], rows: Sequence[int], count: int) -> NDArray[Any
 def as_texts(name: str, texts: Any) -> list[str]:
     """Return a list of texts from a list, tuple, numpy array or pandas Series of them.
 
-    Raises: InvalidReport if it is one text, or holds anything but texts.
+    Raises: InvalidReport if it is one text, a dict, a set or a table, or holds anything but texts.
     """
-    if isinstance(texts, str | bytes):
-        raise InvalidReport(f"{name} must be a list of reports, not one text")
+    check_texts(name, texts)
     try:
         found = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     except TypeError:

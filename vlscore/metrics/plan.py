@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import Cache, Signature, __version__, text_digest
+from vlscore.data import check_texts
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.arguments import Needs
 from vlscore.metrics.batch import (
@@ -96,10 +97,10 @@ class Plan:
         """Return the plan with its metrics fitted to the references of a run.
 
         Args: references: those of every study, after the text policy; read once, in chunks.
-        Raises: InvalidReport that names the position of an entry that is not a text.
+        Raises: InvalidReport that names the position of an entry that is not a text; also for one
+            text, a dict, a set or a table.
         """
-        if isinstance(references, str | bytes):
-            raise InvalidReport("references must be a list of reports, not one text")
+        check_texts("references", references)
         states = {metric: metric.fit([]) for metric in self._fitted}
         rest, seen, total = iter(references), 0, 0
         while self._fitted and (part := list(islice(rest, _FITTED_AT_ONCE))):
@@ -318,8 +319,9 @@ def compute(
 
     Returns: column -> (n,) float64, in the order of `metrics`; a metric of several numbers has
         several columns, the first under its own name.
-    Raises: UnknownName, InvalidSetting, InvalidReport that names the position of an entry that is
-        not a text, MissingDependency that says what to install.
+    Raises: UnknownName, InvalidSetting, InvalidReport for a dict, a set, a table or one text in
+        place of a list, and that names the position of an entry that is not a text,
+        MissingDependency that says what to install.
 
     >>> compute(["bleu-1"], ["No effusion ."], ["no effusion."])["bleu-1"].tolist()
     [1.0]

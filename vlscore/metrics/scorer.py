@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 from numpy.typing import NDArray
 
 from vlscore.core import Cache, Signature, open_cache, warn_caller
-from vlscore.data import ImagePolicy, StudyTable, TextPolicy, select, select_from_parts
-from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
+from vlscore.data import (
+    ImagePolicy,
+    StudyTable,
+    TextPolicy,
+    check_texts,
+    select,
+    select_from_parts,
+)
+from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics.arguments import Item, items_of
 from vlscore.metrics.batch import Batch, EmbeddingTriples, spread
 from vlscore.metrics.metric import Metric
@@ -166,10 +173,9 @@ class Scorer(Plan):
         `fit` they are fitted to each batch separately. The text policy is applied here.
 
         Args: references: those of every study, read once; unreadable ones are left out.
-        Raises: InvalidReport for one text instead of several.
+        Raises: InvalidReport for one text, a dict, a set or a table in place of a list.
         """
-        if isinstance(references, str | bytes):
-            raise InvalidReport("references must be a list of reports, not one text")
+        check_texts("references", references)
         usable: list[str] = []
         for each in references:
             with contextlib.suppress(VLScoreError):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from vlscore.data import check_texts
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics import Batch, Metric, Plan, find_metric
 from vlscore.retrieval.exact import Excluded, Hits
@@ -25,10 +26,11 @@ class TextSearch:
         texts: the whole corpus.
 
     Raises: UnknownName; InvalidSetting for a metric that looks at images or embeddings;
-        MissingDependency.
+        MissingDependency; InvalidReport for a dict, a set or a table in place of a list.
     """
 
     def __init__(self, metric: str | Metric, texts: Sequence[str]) -> None:
+        check_texts("texts", texts)
         self._metric, self._texts = find_metric(metric), texts
         self._plan = Plan([self._metric])
         if self._plan.needs.embeddings or self._plan.needs.images:
@@ -62,6 +64,7 @@ class TextSearch:
         >>> TextSearch("bleu-1", texts).search(["no effusion"], k=1)
         [[(1, 1.0)]]
         """
+        check_texts("references", references)
         hits = Hits.none(len(references), k)
         errors: dict[int, VLScoreError] = {}
         barred = {q: set(numbers) for q, numbers in (excluded or {}).items()}

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from vlscore.data import TextPolicy
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation import findings
 from vlscore.findings import CHEXPERT_LABELS, LabelPolicy, chexpert_labels
 
@@ -81,5 +81,7 @@ def test_slips_are_told(table, tmp_path):
         findings(table, tmp_path / "o", format="xlsx")
     empty = tmp_path / "empty.csv"
     empty.write_text("id,report\na,\n")
-    with pytest.raises(InvalidTable, match="holds no report"):
-        findings(empty, tmp_path / "e")
+    found = findings(empty, tmp_path / "e")
+    assert [(f.row, f.id) for f in found.failures] == [(1, "a")]
+    assert "no text in report" in found.failures[0].reason
+    assert list(found.rows("labels.csv").columns) == ["study_id", *CHEXPERT_LABELS]

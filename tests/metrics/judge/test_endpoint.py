@@ -8,6 +8,7 @@ import tracemalloc
 
 import pytest
 
+from tests.command import run_command
 from tests.metrics.judge.endpoint_server import EMPTY, Answer, running
 from vlscore import evaluation
 from vlscore.errors import InvalidSetting, MissingDependency
@@ -364,6 +365,29 @@ def test_a_part_of_the_key_that_a_service_returns_is_written_nowhere(sent, monke
     with running(always(Answer(repeated))) as endpoint:
         judgement = judge_of(endpoint.url, cache=False).judge(*CASE)
     assert "secret" not in judgement.errors[0].reason
+
+
+@pytest.mark.parametrize("field", ["max_tokens", "temperature"])
+def test_a_field_that_a_model_does_not_take_is_named_with_the_remedy(field):
+    error = {"type": "invalid_request_error", "code": "unsupported_parameter", "param": field}
+    body = json.dumps({"error": {"message": "x", **error}}).encode()
+    with running(always(Answer(status=400, body=body))) as endpoint:
+        (outcome,) = judge_of(endpoint.url).judge_all([CASE])
+    assert f"may not take {field}: copy the prompt" in str(outcome.error)
+
+
+def test_a_table_of_which_every_question_fails_lists_every_row(tmp_path):
+    path = tmp_path / "three.csv"
+    path.write_text(
+        "id,reference,candidate\n" + "".join(f"s{k},Clear.,Edema {k}.\n" for k in "abc")
+    )
+    with running(always(Answer(status=400))) as endpoint:
+        options = ("--model", "m", "--endpoint", endpoint.url, "-q", "--no-cache")
+        done = run_command("judge", path, "--out", tmp_path / "j", *options)
+    assert done.exit_code == 1, done.output
+    assert "row 1 (sa), row 2 (sb), row 3 (sc)" in done.stderr
+    assert "HTTP 400" in done.stderr
+    assert (tmp_path / "j" / "failures.csv").read_text().count("HTTP 400") == 3
 
 
 def test_a_key_of_another_service_is_not_sent(monkeypatch):

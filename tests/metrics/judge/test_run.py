@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vlscore import evaluation
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.errors import InvalidSetting
 
 ROWS = [
     {"id": "a", "reference": "Left effusion.", "candidate": "Right effusion."},
@@ -48,10 +48,15 @@ def test_a_bad_row_costs_no_other(tmp_path):
     assert "write years (72)" in reasons["c"]
 
 
-def test_a_table_without_a_usable_row_is_refused(tmp_path):
-    rows = [{"id": "x", "reference": None, "candidate": "y"}]
-    with pytest.raises(InvalidTable, match="no row could be judged"):
-        evaluation.judge(table(tmp_path, rows), tmp_path / "out")
+def test_where_every_row_fails_each_has_its_reason(tmp_path):
+    rows = [{"id": "x", "reference": None, "candidate": "y"}, {"id": "z", "candidate": "y"}]
+    result = evaluation.judge(table(tmp_path, rows), tmp_path / "out")
+    assert [(f.row, f.id) for f in result.failures] == [(1, "x"), (2, "z")]
+    assert "is empty" in result.failures[0].reason
+    assert (tmp_path / "out" / "failures.csv").is_file()
+    assert result.record["reports"] == 0
+    assert result.frame("scores")["mean"].isna().all()
+    assert list(result.rows("totals.csv").columns)[:2] == ["study_id", "rating"]
 
 
 def test_a_finished_folder_refuses_another_table(tmp_path):

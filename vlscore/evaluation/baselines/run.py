@@ -183,7 +183,7 @@ def _training_reports(
     """Read what a baseline learns from; return it, its ids, the number of rows, and notes."""
     if table is None:
         return TrainingReports([]), set(), 0, []
-    images = None
+    images, why = None, ""
     if isinstance(table, StudyTable):
         from vlscore.embedding import embed_table  # loads torch
 
@@ -197,15 +197,16 @@ def _training_reports(
     else:
         rows = list(table)
         reports, count = [row for row in rows if isinstance(row, Report)], len(rows)
+        why = next((f"; row {r.row}: {r.reason}" for r in rows if isinstance(r, Failure)), "")
     texts, good = [], []
     for k, report in enumerate(reports):
         try:
             texts.append(report.selected(policy).text)
             good.append(k)
-        except VLScoreError:
-            continue
+        except VLScoreError as error:
+            why = why or f"; row {report.row}: {error}"
     if not texts:
-        raise InvalidTable(f"{table.path}: no row can be learnt from")
+        raise InvalidTable(f"{table.path}: no row can be learnt from{why}")
     bad = count - len(texts)
     notes = [f"{table.path}: {bad} rows cannot be used"] if bad else []
     whole = [reports[k] for k in good]

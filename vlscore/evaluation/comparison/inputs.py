@@ -175,12 +175,14 @@ def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[
 
 def _training_reports(table: ReportTable, policy: TextPolicy) -> tuple[list[str], list[str]]:
     """Return the selected sections of training reports, and a note on those without."""
-    texts, bad = [], 0
+    texts: list[str] = []
+    bad: list[Failure] = []
     for row in table.selected(policy):
         if isinstance(row, Failure):
-            bad += 1
+            bad.append(row)
         else:
             texts.append(row.text)
     if not texts:
-        raise InvalidTable(f"{table.path}: holds no report that can be used")
-    return texts, [f"{table.path}: {bad} reports cannot be used"] if bad else []
+        why = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
+        raise InvalidTable(f"{table.path}: holds no report that can be used{why}")
+    return texts, [f"{table.path}: {len(bad)} reports cannot be used"] if bad else []

@@ -91,6 +91,8 @@ class EndpointModel:
         self._in_flight, self._timeout, self._retries = in_flight, timeout, retries
         self._failures = 0
         self._ended: EndpointFailed | None = None
+        # Names of the fields of a request, which a service may refuse.
+        self._sent: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return the address, and whether it is this machine."""
@@ -119,6 +121,7 @@ class EndpointModel:
         left = iter(enumerate(questions))
         self._ended = None
         fields = _fields(prompt)
+        self._sent = tuple(fields)
         async with self._client() as client:
 
             async def work(left: Iterator[tuple[int, JudgeQuestion]]) -> None:
@@ -260,7 +263,14 @@ class EndpointModel:
                 f"{self.url} accepts no more requests ({what}). "
                 "The answers so far are stored; run the same command again later"
             )
-        return QuestionFailed(f"{self.url} refused the question ({what})")
+        fields = [name for name in known if name in self._sent]
+        advice = (
+            f". This model may not take {fields[0]}: copy the prompt, change [request], and name "
+            "the copy with --prompt; docs/judge.md"
+            if fields
+            else ""
+        )
+        return QuestionFailed(f"{self.url} refused the question ({what}){advice}")
 
 
 def checked_host(url: str, send_to: Iterable[str] = ()) -> tuple[str, bool]:
