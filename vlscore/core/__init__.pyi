@@ -15,6 +15,9 @@ from .files import resource_path as resource_path
 from .files import text_digest as text_digest
 from .files import write_json as write_json
 from .files import writing as writing
+from .input_files import IMAGES as IMAGES
+from .input_files import images_frame as images_frame
+from .input_files import require_same_images as require_same_images
 from .lru import LRUCache as LRUCache
 from .registry import Registry as Registry
 from .registry import check_derived as check_derived

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from vlscore.data.cells import looks_missing
@@ -37,6 +38,11 @@ class Study:
     parts: Mapping[str, str] | None = field(default=None, hash=False)
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     prior: Any | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Paths of its image files, the earlier image included."""
+        return tuple(each for each in (*self.images, self.prior) if isinstance(each, Path))
 
     @property
     def suspicious(self) -> tuple[str, ...]:

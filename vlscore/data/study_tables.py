@@ -136,6 +136,13 @@ class StudyTable(Table[Study]):
             "image_root": root if "image" in self.roles else None,
         }
 
+    def image_files(self) -> Iterator[Path]:
+        """Yield the path of every image that the rows name, if images are read."""
+        if "image" in self.roles:
+            for row in self:
+                if isinstance(row, Study):
+                    yield from row.files
+
     @property
     def has_priors(self) -> bool:
         """Return whether the table has the column "prior", of earlier images."""
@@ -185,6 +192,11 @@ class ReportTable(Table[Report]):
 
     sources: tuple[str, ...]
     by_section: bool
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Return what results depend on: bytes and columns."""
+        return {"table_sha256": self.sha256, "columns": [self.id_column, *self.sources]}
 
     def selected(self, policy: TextPolicy) -> Iterator[Report | Failure]:
         """Yield each report with the part that the policy scores; a bad row where it has none."""

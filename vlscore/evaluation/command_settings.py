@@ -73,7 +73,7 @@ class ComparisonSettings:
         }
         return {
             "baselines": self.baselines,
-            "train_sha256": self.train.sha256 if self.train is not None else None,
+            "train": self.train.key if self.train is not None else None,
             "resamples": self.resamples,
             "permutations": self.permutations,
             "seed": self.seed,

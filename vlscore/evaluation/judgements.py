@@ -144,7 +144,14 @@ def judge(
         return _content(work, table, totals, signatures, prices)
 
     notes = _notes(table.notes, judge, prices)
-    return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+    return Result.make(
+        out,
+        key,
+        compute,
+        images=None if evidence is None else table.image_files,
+        overwrite=overwrite,
+        notes=notes,
+    )
 
 
 def _opened(

@@ -88,7 +88,9 @@ def retrieval(
         )
 
     notes = (*table.notes, *embedder.notes, *training_notes(embedder, table.sha256))
-    return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+    return Result.make(
+        out, key, compute, images=table.image_files, overwrite=overwrite, notes=notes
+    )
 
 
 def _signature(embedder: StudyEmbedder, policy: TextPolicy) -> Signature:

@@ -131,7 +131,9 @@ def oracle(
     def compute(path: Path) -> Content:
         return search.run(table, workers, on_progress or no_progress)
 
-    return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+    return Result.make(
+        out, key, compute, images=table.image_files, overwrite=overwrite, notes=notes
+    )
 
 
 class _Search:

@@ -9,6 +9,7 @@ a reader must know. One writer makes the files of it; `Result` reads them.
 | result.json | every data frame, the printed tables, signatures, notes |
 | tables.md, tables.tex | the printed tables |
 | failures.csv | failed rows: row, id, reason |
+| images.parquet | a row for every image file that was read: size, time of the last change, sha256 |
 | values.parquet and others | rows of `Content.rows` |
 """
 
@@ -22,17 +23,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from vlscore.core import (
+    IMAGES,
     RECORD,
     FinishedRun,
     cells,
     finished_run,
     frame,
     from_cell,
+    images_frame,
     json_line,
     output_folder,
     plain,
     read_frame,
     reading_result,
+    require_same_images,
     run_record,
     write_json,
 )
@@ -125,6 +129,7 @@ class Result(FinishedRun):
         key: Mapping[str, Any],
         compute: Callable[[Path], Content],
         *,
+        images: Callable[[], Iterable[Path]] | None = None,
         overwrite: bool = False,
         notes: Iterable[str] = (),
     ) -> Self:
@@ -134,14 +139,25 @@ class Result(FinishedRun):
             out, key, overwrite: see `output_folder`.
             compute: called with the folder in which further files can be written, such as figures.
                 It is not called where the run ended before.
+            images: returns the image files that the results depend on. A later call is refused
+                where one of them was replaced.
             notes: `call_notes`.
 
-        Raises: whatever `output_folder` and `compute` raise.
+        Raises: whatever `output_folder` and `compute` raise; InvalidSetting for a replaced image.
         """
+
+        def write(path: Path) -> dict[str, Any]:
+            record = compute(path).write(path)
+            if images is not None and len(found := images_frame(images())):
+                write_rows(path / IMAGES, found)
+            return record
+
         with output_folder(out, key, overwrite=overwrite) as folder:
             record = folder.record
             if record is None:
-                record = folder.finish(lambda path: compute(path).write(path))
+                record = folder.finish(write)
+            elif folder.unchanged:
+                require_same_images(folder.out)
         return cls(folder.out, record, folder.unchanged, tuple(notes))
 
     @classmethod

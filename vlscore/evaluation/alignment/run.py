@@ -139,7 +139,13 @@ def align(
             },
         )
 
-    return Result.make(out, key, compute, overwrite=overwrite)
+    return Result.make(
+        out,
+        key,
+        compute,
+        images=None if studies is None else studies.image_files,
+        overwrite=overwrite,
+    )
 
 
 def _key(pairs: RatedPairs, scorer: Scorer | None, studies: StudyTable | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Candidates of a baseline for a table of studies."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +101,7 @@ def baseline(
         "command": "baseline",
         "signature": str(signature),
         **table.key,
-        "train_sha256": None if trained is None else trained.sha256,
+        "train": None if trained is None else trained.key,
     }
 
     def compute(folder: Path) -> Content:
@@ -122,8 +122,21 @@ def baseline(
         notes += _shared_note(cases, ids)
         return _content(chosen, table, [text for _, text in found], failures, notes, signature)
 
+    def image_files() -> Iterator[Path]:
+        if IMAGES in needs:
+            yield from table.image_files()
+        if isinstance(trained, StudyTable):
+            yield from trained.image_files()
+
     notes = table.notes if embedder is None else (*table.notes, *embedder.notes)
-    return Result.make(out, key, compute, overwrite=overwrite, notes=notes)
+    return Result.make(
+        out,
+        key,
+        compute,
+        images=None if embedder is None else image_files,
+        overwrite=overwrite,
+        notes=notes,
+    )
 
 
 def _studies(

@@ -1,6 +1,6 @@
 """What a comparison reads before any value is computed: systems, metrics, training reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,12 @@ class Inputs:
     groups: Mapping[str, Sequence[str]]
     train: Sequence[str] | None
     notes: Sequence[str]
+
+    def image_files(self) -> Iterator[Path]:
+        """Yield the path of every image that is read."""
+        for study in self.systems.images.values():
+            if isinstance(study, Study):
+                yield from study.files
 
 
 def read_inputs(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore.core import OnProgress, frame, no_progress
-from vlscore.data import Study, TextPolicy, select
+from vlscore.data import TextPolicy, select
 from vlscore.errors import Failure, InvalidSetting, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
@@ -38,7 +38,6 @@ from vlscore.evaluation.comparison.tables import (
     texts_table,
 )
 from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
-from vlscore.evaluation.scoring.scored_rows import IMAGES, images_frame, require_same_images
 from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result, adjusted_p_values, with_mark, write_changed
 
@@ -95,9 +94,9 @@ def compare(
     def compute(path: Path) -> Content:
         return _compared(inputs, settings, workers, on_progress)
 
-    result = Result.make(out, key_of(inputs, settings), compute, overwrite=overwrite)
-    if result.unchanged and inputs.image_table is not None:
-        require_same_images(result.folder)
+    result = Result.make(
+        out, key_of(inputs, settings), compute, images=inputs.image_files, overwrite=overwrite
+    )
     paper = paper_table(result, shown)
     for suffix, text in zip(PAPER_FORMATS, (paper.markdown(), paper.latex()), strict=True):
         write_changed(result.folder / f"{PAPER}.{suffix}", text)
@@ -266,7 +265,7 @@ def _same_text_notes(facts: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _files(inputs: Inputs, values: SystemValues) -> "dict[str, pandas.DataFrame]":
-    """Return the values of single studies, one row a system and study, and the images."""
+    """Return the values of single studies, one row a system and study."""
     import pandas
 
     ids, systems = [study.id for study in inputs.systems.studies], len(values.names)
@@ -279,8 +278,4 @@ def _files(inputs: Inputs, values: SystemValues) -> "dict[str, pandas.DataFrame]
             "error": pandas.Series(reasons, dtype=object),
         }
     )
-    files = {VALUES: rows}
-    if inputs.image_table is not None:
-        studies = (found for found in inputs.systems.images.values() if isinstance(found, Study))
-        files[IMAGES] = images_frame(path for study in studies for path in study.images)
-    return files
+    return {VALUES: rows}

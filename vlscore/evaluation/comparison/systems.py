@@ -9,11 +9,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from vlscore.core import FinishedRun, counted, finished_run
+from vlscore.core import FinishedRun, counted, finished_run, require_same_images
 from vlscore.data import ColumnNames, Study, StudyTable, is_missing, open_studies, read_rows
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.scoring.scored_rows import ScoredRows, require_same_images
+from vlscore.evaluation.scoring.scored_rows import ScoredRows
 from vlscore.metrics import Metric
 
 _TEXTS = {"reference", "candidate"}

@@ -42,19 +42,19 @@ def open_reports_to_judge(
         report of a study.
     Raises: InvalidTable, InvalidSetting where the sources cannot be read together.
     """
+    where = {
+        "studies": studies and file_digest(Path(studies)),
+        "image_root": image_root and str(Path(image_root).resolve()),
+    }
     named = [split_name(each) for each in sources]
     runs = [(name, path, finished_run(path)) for name, path in named]
     if any(run is not None and run.key.get("command") == "oracle" for *_, run in runs):
         oracles = _oracles(runs)
         digests = {name: run.digests[_hits()] for name, run in oracles.items()}
-        key: dict[str, Any] = {"oracles": digests}
+        key: dict[str, Any] = {"oracles": digests, **where}
         return key, lambda: _of_oracles(oracles, studies, image_root, images)
     opened = open_sources(sources)
-    key = {
-        "systems": {each.name: each.table.sha256 for each in opened},
-        "studies": studies and file_digest(Path(studies)),
-        "image_root": image_root and str(Path(image_root).resolve()),
-    }
+    key = {"systems": {each.name: each.table.key for each in opened}, **where}
     return key, lambda: _of_systems(opened, studies, image_root, images)
 
 

@@ -2,11 +2,18 @@
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import OnProgress, finished_run, frame, key_difference, no_progress
+from vlscore.core import (
+    IMAGES,
+    OnProgress,
+    finished_run,
+    frame,
+    key_difference,
+    no_progress,
+)
 from vlscore.data import ColumnNames, Study, StudyTable, headings_note, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
@@ -14,15 +21,12 @@ from vlscore.evaluation.scoring.scored_rows import (
     ERROR,
     HEADINGS,
     ID,
-    IMAGES,
     ROW,
     ScoredRows,
     counts_of,
-    images_frame,
     item_of,
     own_names,
     read_own,
-    require_same_images,
     scored_rows,
 )
 from vlscore.evaluation.scoring.summary import (
@@ -106,7 +110,14 @@ def evaluate(
     if scorer.needs_fit:
         scorer = scorer.fit(item for item in items if isinstance(item, Item))
     key = _key(studies, scorer, format, own_columns if names else None, part)
-    needs_images = scorer.needs.images
+
+    def own_rows() -> list[int]:
+        return sorted(k for batch in rows_of_part(items, scorer, share) for k in batch)
+
+    def image_files() -> Iterator[Path]:
+        for row in (rows[k] for k in own_rows()):
+            if isinstance(row, Study):
+                yield from row.files
 
     def compute(path: Path) -> Content:
         began, work = time.monotonic(), scorer.work
@@ -120,13 +131,10 @@ def evaluate(
             part=share,
             engine=engine,
         )
-        mine = sorted(k for batch in rows_of_part(items, scorer, share) for k in batch)
+        mine = own_rows()
         seen = [rows[k] for k in mine]
         scored = scored_rows(rows, values, own, mine)
         files = scored.files(format)
-        if needs_images:
-            paths = (path for row in seen if isinstance(row, Study) for path in row.images)
-            files[IMAGES] = images_frame(paths)
         facts = {
             **_facts(studies, scorer, rows),
             "work": {name: n - work[name] for name, n in scorer.work.items()} or None,
@@ -135,10 +143,14 @@ def evaluate(
         return _content(scored, counts_of(seen, scored, scorer), own_columns, files, facts)
 
     notes = _notes(studies, scorer)
-    result = Result.make(out, key, compute, overwrite=overwrite, notes=notes)
-    if result.unchanged and needs_images:
-        require_same_images(result.folder)
-    return result
+    return Result.make(
+        out,
+        key,
+        compute,
+        images=image_files if scorer.needs.images else None,
+        overwrite=overwrite,
+        notes=notes,
+    )
 
 
 def join_parts(

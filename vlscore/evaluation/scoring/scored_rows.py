@@ -4,21 +4,17 @@
 |---|---|
 | scores.parquet or .csv | row, id, the user's own columns, every number, flags, error |
 | sums.parquet | what values of the whole corpus are computed from |
-| images.parquet | a row for every image: size, time of the last change and sha256 |
 """
 
-import contextlib
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import FinishedRun, Signature, file_digest, read_frame
+from vlscore.core import FinishedRun, Signature, read_frame
 from vlscore.data import Study, StudyTable, has_headings, is_missing, read_rows
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Row
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
 ROW, ID, ERROR = "row", "id", "error"
 SCORES = ("scores.parquet", "scores.csv")
-SUMS, IMAGES = "sums.parquet", "images.parquet"
+SUMS = "sums.parquet"
 HEADINGS = "references with headings, scored whole"
 # Beyond these, a candidate is near the line through image and reference, but not near the latter.
 _FOOT_NEAR = (-0.5, 1.5)
@@ -245,38 +241,3 @@ def _text(value: Any) -> str | None:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
-
-
-def images_frame(paths: Iterable[Path]) -> "pandas.DataFrame":
-    """Return one row an image file that exists: path, size, time of the last change, sha256."""
-    import pandas
-
-    found = []
-    for path in dict.fromkeys(map(os.fspath, paths)):
-        # A file that is absent has failed; there is nothing to compare with later.
-        with contextlib.suppress(OSError):
-            status = os.stat(path)
-            found.append((path, status.st_size, status.st_mtime_ns, file_digest(path)))
-    return pandas.DataFrame(found, columns=["path", "size", "changed", "sha256"])
-
-
-def require_same_images(folder: Path) -> None:
-    """Raise InvalidSetting for an image that was replaced since a folder was computed from it.
-
-    A file that is gone replaces nothing, and one of the same size and time is not read.
-    """
-    if not (folder / IMAGES).is_file():
-        return
-    for path, size, changed, sha256 in read_frame(folder / IMAGES).itertuples(index=False):
-        try:
-            status = os.stat(path)
-            is_as_before = status.st_size == size and (
-                status.st_mtime_ns == changed or file_digest(path) == sha256
-            )
-        except OSError:
-            continue
-        if not is_as_before:
-            raise InvalidSetting(
-                f"{path} has been replaced since {folder} was computed from it. Bring the file "
-                "back, choose another output folder, or give --overwrite to compute all again"
-            )

@@ -161,7 +161,13 @@ def sensitivity(
             },
         )
 
-    return Result.make(out, key, compute, overwrite=overwrite)
+    return Result.make(
+        out,
+        key,
+        compute,
+        images=None if studies is None else studies.image_files,
+        overwrite=overwrite,
+    )
 
 
 def _chosen(

@@ -1,0 +1,625 @@
+"""A result is current only while everything that it depends on is the same.
+
+For every command, each argument of its function and each field of its settings is changed once, and
+the second call into the same folder must say what differs. An argument that is neither changed here
+nor listed in `FREE` fails the test of completeness. The commands' computations are left out: what a
+result depends on is compared before them.
+"""
+
+import dataclasses
+import inspect
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.doubles import HashEncoder, KeptEncoder
+from tests.evaluation.golden_inputs import fill, some_perturbations
+from tests.evaluation.samples import make_table, write_table
+from vlscore.data import ColumnNames, TextPolicy, open_reports, open_studies
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation import (
+    AlignmentSettings,
+    BaselineSettings,
+    ComparisonSettings,
+    EvidenceSettings,
+    Sampling,
+    SheetSettings,
+    TokenPrices,
+    align,
+    baseline,
+    baselines,
+    claims,
+    compare,
+    controlled,
+    evaluate,
+    failure_modes,
+    findings,
+    judge,
+    ratings_make,
+    ratings_read,
+    read_ratings,
+    retrieval,
+    sensitivity,
+)
+from vlscore.findings import LabelPolicy
+from vlscore.metrics import RuleJudge, Scorer
+from vlscore.perturb import PerturbationSettings, perturb
+from vlscore.retrieval import OracleSettings, SourceSettings, index_build, oracle
+from vlscore.stats import Content, Result
+
+# Results do not depend on them: where and how they are computed and shown.
+FREE = {
+    "out",
+    "workers",
+    "overwrite",
+    "keep_going",
+    "engine",
+    "on_progress",
+    "on_phase",
+}
+
+
+class World:
+    """Inputs of every command in one folder, each with a second one that differs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.studies, self.records = make_table(folder / "films", 6)
+        self.others = self._table("others", [{**r, "candidate": "Other."} for r in self.records])
+        self.further = self._table(
+            "further",
+            [
+                {
+                    **{name: r[name] for name in ("id", "image")},
+                    "reference": "Small left pleural effusion." if k % 2 else "No effusion.",
+                    "truth": f"again {k}",
+                    "age": 40,
+                    "group": k % 2,
+                    "candidate": "No effusion.",
+                }
+                for k, r in enumerate(self.records)
+            ],
+        )
+        shutil.copytree(folder / "films", folder / "elsewhere")
+        self.roots = folder / "films", folder / "elsewhere"
+        self.embedder = StudyEmbedder(HashEncoder())
+        self.other_embedder = StudyEmbedder(KeptEncoder())
+        self.perturbed, self.perturbed_studies = some_perturbations(self._made("perturbed"))
+        self.sheets = self._sheets()
+        self.ratings = self.ratings_of("rated", 1)
+        self.values = self.written("values.csv", "system,id,one\na,s0,1\nb,s0,2\n")
+        rated = "study_id,candidate_id,one\n0,c0,1\n1,c1,2\n2,c0,1\n"
+        self.rated_values = self.written("rated_values.csv", rated)
+        labels = self.written("labels.csv", "id,Pleural Effusion\ns0,0.7\ns1,0.2\n")
+        self.labels = str(labels)
+        self.index = self.index_of(self.studies, "index")
+
+    def _made(self, name: str) -> Path:
+        (self.folder / name).mkdir()
+        return self.folder / name
+
+    def written(self, name: str, text: str) -> Path:
+        """A file with this text."""
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return self.folder / name
+
+    def _table(self, name: str, records: list[dict[str, Any]]) -> Path:
+        return write_table(self.folder / "films" / f"{name}.jsonl", records)
+
+    def _sheets(self) -> Path:
+        out = self.folder / "sheets"
+        settings = SheetSettings(raters=("ann", "bob"), format=("csv",))
+        ratings_make([f"a={self.studies}", f"b={self.others}"], out, settings)
+        fill(out)
+        return out
+
+    def ratings_of(self, name: str, extra: int) -> Path:
+        """A table of ratings by two raters."""
+        rows = [
+            f"{k},c{k % 2},{rater},{(k + extra) % 5 + 1},Reference {k}.,Candidate {k}."
+            for k in range(6)
+            for rater in ("ann", "bob")
+        ]
+        head = "study_id,candidate_id,rater,rating,reference,candidate"
+        return self.written(f"{name}.csv", "\n".join([head, *rows]) + "\n")
+
+    def index_of(self, table: Path, name: str) -> Path:
+        """An index of the reports of a table."""
+        return index_build(table, self.folder / name, self.embedder).folder
+
+
+def _shortened(perturbed: Path) -> Path:
+    """The same perturbations without the last one."""
+    lines = (perturbed / "perturbations.jsonl").read_text().splitlines(keepends=True)
+    path = perturbed.parent / "shorter.jsonl"
+    path.write_text("".join(lines[:-1]))
+    return path
+
+
+def _changed_values(world: World) -> Path:
+    """Values computed elsewhere for the perturbed reports."""
+    lines = (world.perturbed / "perturbations.jsonl").read_text().splitlines()
+    pairs = [json.loads(line) for line in lines]
+    rows = [f"{pair['study_id']},{pair['kind']},1,2" for pair in pairs]
+    head = "study_id,kind,one.original,one.perturbed"
+    return world.written("changed_values.csv", "\n".join([head, *rows]) + "\n")
+
+
+def _refilled(sheets: Path) -> Path:
+    """The same sheets, of which one has another answer."""
+    copy = sheets.parent / "refilled"
+    if not copy.exists():
+        shutil.copytree(sheets, copy)
+        sheet = copy / "sheet-ann.csv"
+        sheet.write_text(sheet.read_text().replace(",1", ",2", 1))
+    return copy
+
+
+def _templates(folder: Path) -> Path:
+    """A copy of the bundled templates with another comment."""
+    bundled = Path(baselines.__file__).parent / "templates" / "chest.toml"
+    path = folder / "templates.toml"
+    path.write_text(bundled.read_text() + "# mine")
+    return path
+
+
+def _dimensions(folder: Path) -> Path:
+    """A user's own dimensions."""
+    path = folder / "dimensions.toml"
+    path.write_text('[[dimension]]\nname = "x"\ntext = "y"\nlow = "a"\nhigh = "b"\n')
+    return path
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("world"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command's function, a call of it, and another value of every argument and setting."""
+
+    function: Any
+    call: dict[str, Any]
+    changes: dict[str, Any]
+    free: frozenset[str] = frozenset()
+
+
+def command_of(name: str, world: World) -> Command:
+    """The command of a name; `settings.x` is the field x of the argument `settings`."""
+    columns = ColumnNames(candidate="reference")
+    section = TextPolicy("findings")
+    other_root = {"image_root": world.roots[1]}
+    texts = Scorer(metrics="rouge-l")
+    return {
+        "evaluate": lambda: Command(
+            evaluate,
+            {"table": world.studies, "scorer": Scorer(world.embedder, metrics="vlscore")},
+            {
+                "table": world.others,
+                "scorer": Scorer(world.other_embedder, metrics="vlscore"),
+                **other_root,
+                "columns": columns,
+                "format": "csv",
+                "keep": ["reference"],
+                "by": ["reference"],
+                "patient": "reference",
+                "part": "1/2",
+            },
+        ),
+        "compare": lambda: Command(
+            compare,
+            {
+                "systems": [f"a={world.studies}", f"b={world.others}"],
+                "scorer": Scorer(world.embedder, metrics="vlscore"),
+                "settings": ComparisonSettings(),
+            },
+            {
+                "systems": [f"a={world.others}", f"b={world.others}"],
+                "scorer": Scorer(world.other_embedder, metrics="vlscore"),
+                **other_root,
+                "settings.train": open_reports(world.others),
+                "settings.baselines": True,
+                "settings.values": world.values,
+                "settings.lower_is_better": (("one",), {"values": world.values}),
+                "settings.resamples": 999,
+                "settings.permutations": 999,
+                "settings.seed": 1,
+                "settings.ignore_blanks": True,
+                "settings.against": "b",
+                "settings.by": ("reference",),
+                "settings.patient_column": "id",
+            },
+            # How the one table is printed: it is written anew by every call.
+            frozenset({"table"}),
+        ),
+        "align": lambda: Command(
+            align,
+            {
+                "pairs": read_ratings(world.ratings),
+                "scorer": texts,
+                "settings": AlignmentSettings(),
+            },
+            {
+                "pairs": read_ratings(world.ratings_of("rated again", 2)),
+                "scorer": Scorer(metrics="bleu-1"),
+                "settings.values": world.rated_values,
+                "settings.lower_is_better": (("one",), {"values": world.rated_values}),
+                "settings.fit": "rating",
+                "settings.resamples": 999,
+                "settings.seed": 1,
+                "settings.level": 0.9,
+                "settings.columns": (
+                    ("findings-f1.precision",),
+                    {"scorer": Scorer(metrics="findings-f1")},
+                ),
+                "studies": open_studies(world.perturbed_studies, needs={"image"}),
+                "figure": "svg",
+            },
+        ),
+        "failure-modes": lambda: Command(
+            failure_modes,
+            {"pairs": read_ratings(world.ratings)},
+            {
+                "pairs": read_ratings(world.ratings_of("rated once more", 3)),
+                "rate": 0.2,
+                "resamples": 99,
+                "seed": 1,
+            },
+        ),
+        "sensitivity": lambda: Command(
+            sensitivity,
+            {
+                "perturbations": world.perturbed,
+                "metrics": ["vlscore"],
+                "embedder": world.embedder,
+                "studies": open_studies(world.perturbed_studies, needs={"image"}),
+            },
+            {
+                "perturbations": _shortened(world.perturbed),
+                "metrics": ["image-gain-distance"],
+                "embedder": world.other_embedder,
+                "studies": open_studies(
+                    world.perturbed_studies, needs={"image"}, image_root=world.roots[1]
+                ),
+                "text_policy": section,
+                "C": 3.0,
+                "comparisons": ("ignored", {"metrics": ["findings-f1"]}),
+                "values": _changed_values(world),
+                "lower_is_better": (["one"], {"values": _changed_values(world)}),
+                "swap_images": True,
+                "figure": "svg",
+                "format": "parquet",
+                "resamples": 999,
+                "seed": 1,
+            },
+        ),
+        "controlled": lambda: Command(
+            controlled,
+            {"source": open_reports(world.further), "scorer": texts, "sampling": Sampling()},
+            {
+                "source": open_reports(world.others),
+                "scorer": Scorer(metrics="bleu-1"),
+                "observations": ("Pleural Effusion",),
+                "text_policy": section,
+                "sampling.references": 9,
+                "sampling.candidates": 9,
+                "sampling.resamples": 99,
+                "sampling.seed": 1,
+            },
+        ),
+        "findings": lambda: Command(
+            findings,
+            {"path": world.further},
+            {
+                "path": world.others,
+                "policy": LabelPolicy("positive"),
+                "format": "jsonl",
+                "text_policy": section,
+                "id_column": "image",
+                "text_column": "truth",
+            },
+        ),
+        "claims": lambda: Command(
+            claims,
+            {
+                "studies": world.studies,
+                "embedder": world.embedder,
+                "fit": world.further,
+                "settings": EvidenceSettings(),
+            },
+            {
+                "studies": world.others,
+                "embedder": world.other_embedder,
+                "fit": world.others,
+                "calibrate": world.others,
+                "labels": [world.values],
+                "rate": 0.2,
+                "columns": columns,
+                **other_root,
+                "settings.calibration_share": 0.3,
+                "settings.no_zero_shot": True,
+                "settings.group_column": "group",
+                "settings.seed": 1,
+            },
+            # It takes the place of `fit`, and has a test of its own.
+            frozenset({"evidence"}),
+        ),
+        "judge": lambda: Command(
+            judge,
+            {"path": world.further, "evidence": world.values, "embedder": world.embedder},
+            {
+                "path": world.others,
+                "judge": RuleJudge(comparisons="ignored"),
+                "evidence": world.rated_values,
+                "embedder": world.other_embedder,
+                "trust": 0.6,
+                "columns": columns,
+                **other_root,
+                "age_column": "group",
+                "indication_column": "truth",
+                "text_policy": section,
+                "prices": TokenPrices(1, 2),
+            },
+        ),
+        "baseline": lambda: Command(
+            baseline,
+            {
+                "name": "nearest-image",
+                "studies": world.studies,
+                "train": world.further,
+                "embedder": world.embedder,
+                "settings": BaselineSettings(),
+            },
+            {
+                "name": "random",
+                "studies": world.others,
+                "train": world.others,
+                "embedder": world.other_embedder,
+                "text_policy": section,
+                "columns": ColumnNames(reference="candidate"),
+                **other_root,
+                "settings.seed": (1, {"name": "random"}),
+                "settings.first": (9, {"name": "top-words"}),
+                "settings.by_section": (True, {"name": "top-sentences"}),
+                "settings.labels": ("zero-shot", {"name": "templates", "train": None}),
+                "settings.threshold": (
+                    0.6,
+                    {"name": "templates", "labels": world.labels, "train": None},
+                ),
+                "settings.style": ("single", {"name": "templates", "labels": "probe"}),
+                "settings.templates": (
+                    _templates(world.folder),
+                    {"name": "templates", "labels": "probe"},
+                ),
+            },
+        ),
+        "retrieval": lambda: Command(
+            retrieval,
+            {"studies": world.studies, "embedder": world.embedder},
+            {
+                "studies": world.others,
+                "embedder": world.other_embedder,
+                "text_policy": section,
+                "columns": ColumnNames(reference="candidate"),
+                **other_root,
+            },
+        ),
+        "ratings read": lambda: Command(
+            ratings_read,
+            {"folder": world.sheets},
+            {
+                "folder": _refilled(world.sheets),
+                "groups": {"first": ["ann"]},
+                "resamples": 99,
+                "seed": 1,
+            },
+        ),
+        "ratings make": lambda: Command(
+            ratings_make,
+            {
+                "sources": [f"a={world.studies}", f"b={world.others}"],
+                "settings": SheetSettings(images=True),
+            },
+            {
+                "sources": [f"a={world.others}", f"b={world.others}"],
+                "studies": world.further,
+                **other_root,
+                "settings.raters": ("eve",),
+                "settings.ask": ("preferences",),
+                "settings.format": ("html", "csv"),
+                "settings.raters_per_study": 1,
+                "settings.images": False,
+                "settings.dimensions": (_dimensions(world.folder), {"ask": ("dimensions",)}),
+                "settings.sample": 2,
+                "settings.seed": 1,
+            },
+        ),
+        "oracle": lambda: Command(
+            oracle,
+            {
+                "studies": world.studies,
+                "index": world.index,
+                "embedder": world.embedder,
+                "settings": OracleSettings(),
+            },
+            {
+                "studies": world.others,
+                "index": world.index_of(world.further, "further index"),
+                "columns": ColumnNames(reference="candidate"),
+                **other_root,
+                "settings.metric": "cosine",
+                "settings.k": 3,
+                "settings.guard": "segment",
+                "settings.exclude_exact": True,
+                "settings.exclude_ids": "reference",
+            },
+            # Another encoder or section than the index's is refused; the other three belong to
+            # another search.
+            frozenset(
+                {
+                    "embedder",
+                    "text_policy",
+                    "settings.mode",
+                    "settings.candidates",
+                    "settings.effort",
+                }
+            ),
+        ),
+        "index build": lambda: Command(
+            index_build,
+            {"table": world.studies, "embedder": world.embedder, "settings": SourceSettings()},
+            {
+                "table": world.others,
+                "embedder": world.other_embedder,
+                "settings.kind": "image",
+                "settings.text_policy": section,
+                "settings.id_column": "image",
+                "settings.text_column": "candidate",
+                "settings.image_column": "reference",
+                "settings.image_root": world.roots[1],
+                "approximate": "Flat",
+            },
+        ),
+        "perturb": lambda: Command(
+            perturb,
+            {"path": world.further, "settings": PerturbationSettings()},
+            {
+                "path": world.others,
+                "standard_normal": "Lungs are clear.",
+                "id_column": "image",
+                "text_column": "truth",
+                "settings.seed": 1,
+                "settings.kinds": "remove-pathology",
+                "settings.per_report": 2,
+            },
+        ),
+    }[name]()
+
+
+NAMES = (
+    "evaluate",
+    "compare",
+    "align",
+    "failure-modes",
+    "sensitivity",
+    "controlled",
+    "findings",
+    "claims",
+    "judge",
+    "baseline",
+    "retrieval",
+    "ratings read",
+    "ratings make",
+    "oracle",
+    "index build",
+    "perturb",
+)
+
+
+def parameters_of(function: Any, call: dict[str, Any]) -> set[str]:
+    """Names of the arguments of a function, and of the fields of its settings."""
+    names = set(inspect.signature(function).parameters)
+    for name, value in call.items():
+        if name in ("settings", "sampling"):
+            names.remove(name)
+            names |= {f"{name}.{field.name}" for field in dataclasses.fields(value)}
+    return names
+
+
+def called_with(call: dict[str, Any], name: str, change: Any) -> dict[str, Any]:
+    """The call with one argument or field changed, and what the change needs besides."""
+    needed: dict[str, Any] = {}
+    if isinstance(change, tuple) and len(change) == 2 and isinstance(change[1], dict):
+        change, needed = change
+    argument, _, field = name.partition(".")
+    if not field:
+        return {**call, **needed, name: change}
+    own = {f.name for f in dataclasses.fields(call[argument])}
+    fields = {n: v for n, v in needed.items() if n in own} | {field: change}
+    others = {n: v for n, v in needed.items() if n not in own}
+    return {**call, **others, argument: dataclasses.replace(call[argument], **fields)}
+
+
+@pytest.fixture
+def nothing_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results hold what they depend on, and nothing else."""
+    made = Result.make.__func__
+
+    def make(cls, out, key, compute, **options):
+        return made(cls, out, key, lambda path: Content({}), **options)
+
+    monkeypatch.setattr(Result, "make", classmethod(make))
+    for module in ("comparison.run", "comparison.inputs"):
+        for name in ("paper_table", "methods", "write_changed"):
+            path = f"vlscore.evaluation.{module}.{name}"
+            monkeypatch.setattr(path, lambda *_, **__: _Text(), raising=False)
+
+
+class _Text:
+    """Stands for a table and a paragraph of results that were not computed."""
+
+    markdown = latex = bibtex = staticmethod(lambda: "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_argument_is_changed_or_free(world, name):
+    command = command_of(name, world)
+    parameters = parameters_of(command.function, command.call)
+    assert parameters - FREE - command.free == set(command.changes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_call_names_what_differs(world, name, tmp_path, nothing_computed):
+    command = command_of(name, world)
+    unnoticed = []
+    for change, value in command.changes.items():
+        out = tmp_path / change
+        second = called_with(command.call, change, value)
+        # What a change needs besides, such as another kind of baseline, is there before it.
+        needed = value[1] if isinstance(value, tuple) and isinstance(value[-1], dict) else {}
+        first = command.call
+        for argument, other in needed.items():
+            first = called_with(first, _full_name(first, argument), other)
+        command.function(**first, out=out)
+        try:
+            command.function(**second, out=out)
+        except InvalidSetting as error:
+            if "differ" in str(error):
+                continue
+            raise
+        unnoticed.append(change)
+    assert not unnoticed
+
+
+def _full_name(call: dict[str, Any], name: str) -> str:
+    for argument in ("settings", "sampling"):
+        if argument in call and name in {f.name for f in dataclasses.fields(call[argument])}:
+            return f"{argument}.{name}"
+    return name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["evaluate", "compare", "sensitivity", "claims", "judge", "baseline", "retrieval", "oracle"],
+)
+def test_a_replaced_image_is_noticed(world, name, tmp_path, nothing_computed):
+    command = command_of(name, world)
+    out = tmp_path / "out"
+    command.function(**command.call, out=out)
+    assert command.function(**command.call, out=out).unchanged
+    table = world.perturbed_studies if name == "sensitivity" else world.studies
+    image = next(path for path in sorted(table.parent.rglob("*.png")))
+    before = image.read_bytes()
+    try:
+        Image.fromarray(np.full((9, 9), 7, np.uint8)).save(image)
+        with pytest.raises(InvalidSetting, match="has been replaced since"):
+            command.function(**command.call, out=out)
+    finally:
+        image.write_bytes(before)
