@@ -1,5 +1,7 @@
 """A folder of results appears complete or not at all, whatever stops its run."""
 
+import hashlib
+import json
 import os
 import resource
 import signal
@@ -162,3 +164,61 @@ def test_killed_at_any_operation_the_same_command_gives_the_same_bytes(
         if ended:
             break
     assert kill_at > 8
+
+
+def planted(folder, files, digests=None):
+    """A folder `.partial` as a run would leave it, with these files."""
+    (folder / ".partial").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / ".partial" / name).write_text(text)
+    found = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    record = {"key": {"seed": 0}, "results": digests or found}
+    (folder / ".partial" / "run.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize("digests", [None, {"thesis.docx": "0"}])
+def test_planted_results_replace_no_file_of_a_user(tmp_path, digests):
+    (tmp_path / "thesis.docx").write_text("mine")
+    planted(tmp_path, {"thesis.docx": "evil"}, digests)
+    with pytest.raises(InvalidSetting, match=r"holds thesis\.docx, which no run"):
+        make(tmp_path)
+    assert (tmp_path / "thesis.docx").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"x": 1}', "", "[" * 100_000, '{"key": {}, "results": {"a": 1}}']
+)
+def test_a_damaged_partial_folder_does_not_block_the_folder(tmp_path, text):
+    out = tmp_path / "run"
+    (out / ".partial").mkdir(parents=True)
+    (out / ".partial" / "run.json").write_text(text)
+    make(out)
+    make(tmp_path / "whole")
+    assert content(out) == content(tmp_path / "whole")
+    assert not (out / ".partial").exists()
+
+
+def test_a_damaged_result_in_the_partial_folder_is_computed_again(tmp_path):
+    out = tmp_path / "run"
+    planted(out, {"a.txt": "half"}, {"a.txt": hashlib.sha256(b"whole").hexdigest()})
+    make(out)
+    make(tmp_path / "whole")
+    assert content(out) == content(tmp_path / "whole")
+
+
+def test_a_folder_with_the_name_of_a_result_is_refused_before_anything_is_moved(tmp_path):
+    make(tmp_path, {"seed": 0}, {"a.txt": "old", "b.txt": "old"})
+    before = content(tmp_path)
+    (tmp_path / "z.txt").mkdir()
+    with pytest.raises(InvalidSetting, match=r"z\.txt is a folder"):
+        make(tmp_path, {"seed": 1}, {"a.txt": "new", "z.txt": "new"}, overwrite=True)
+    (tmp_path / "z.txt").rmdir()
+    assert content(tmp_path) == before
+    assert not (tmp_path / ".partial").exists()
+
+
+def test_a_folder_whose_run_was_killed_while_it_moved_says_so(tmp_path):
+    make(tmp_path, {"seed": 0}, {"a.txt": "old"})
+    planted(tmp_path, {"a.txt": "new"})
+    with pytest.raises(ChecksumMismatch, match="repeat its command, which completes the folder"):
+        finished_run(tmp_path).check()

@@ -90,6 +90,11 @@ class FinishedRun:
 
     def check(self) -> None:
         """Raise ChecksumMismatch at the first result that is missing or has changed."""
+        if (self.folder / PARTIAL / RECORD).is_file():
+            raise ChecksumMismatch(
+                f"{self.folder}: a run ended while it moved its results here; repeat its command, "
+                "which completes the folder"
+            )
         for name, sha256 in self.digests.items():
             path = self.folder / name
             if not path.is_file() or file_digest(path) != sha256:
@@ -166,16 +171,20 @@ class ResultFolder:
                 with writing(self.out):
                     raise
             raise
-        # From here on the run can only be completed, by this process or by the next one.
-        self.record = as_json({**record, _KEY: self.key, _RESULTS: digests})
-        with writing(self.out):
+        whole: dict[str, Any] = as_json({**record, _KEY: self.key, _RESULTS: digests})
+        try:
             # In ASCII, which can also hold undecodable bytes of a path.
-            with atomic_write(partial / RECORD) as stream:
-                stream.write(json.dumps(self.record, indent=2, allow_nan=False) + "\n")
+            with writing(self.out), atomic_write(partial / RECORD) as stream:
+                stream.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        # From here on the run can only be completed, by this process or by the next one.
+        with writing(self.out):
             _sync(partial)
-            _move_results(self.out)
-        assert self.record is not None
-        return self.record
+            _move_results(self.out, FinishedRun(partial, whole))
+        self.record = whole
+        return whole
 
 
 @contextlib.contextmanager
@@ -208,8 +217,7 @@ def output_folder(
     run = ResultFolder(Path(out), as_json(key))
     with sole_writer(run.out):
         with writing(run.out):
-            _move_results(run.out)
-            shutil.rmtree(run.out / PARTIAL, ignore_errors=True)
+            _complete(run.out)
         if not overwrite:
             finished = finished_run(run.out)
             if finished is None:
@@ -243,24 +251,60 @@ def _is_of_disk(error: OSError, partial: Path) -> bool:
     return Path(os.fsdecode(error.filename)).is_relative_to(partial)
 
 
-def _move_results(out: Path) -> None:
-    """Move complete results from `.partial/` to their places, those that no kill left there."""
+def _complete(out: Path) -> None:
+    """Complete the folder of a run that was killed while it moved its results; remove `.partial/`.
+
+    Nothing is moved where what waits there is damaged, or would replace a file that no run wrote:
+    then the results are computed again.
+    """
     partial = out / PARTIAL
-    if not (partial / RECORD).is_file():
-        return
-    new = finished_run(partial)
-    assert new is not None
     with contextlib.suppress(ChecksumMismatch):
-        if (old := finished_run(out)) is not None:
-            for name in set(old.digests) - set(new.digests):
-                (out / name).unlink(missing_ok=True)
-    for name in new.digests:
-        if (partial / name).exists():
-            os.replace(partial / name, out / name)
-    _sync(out)
-    os.replace(partial / RECORD, out / RECORD)
-    _sync(out)
+        new = finished_run(partial)
+        if new is not None and _can_be_moved(new, out):
+            _move_results(out, new)
     shutil.rmtree(partial, ignore_errors=True)
+
+
+def _can_be_moved(new: FinishedRun, out: Path) -> bool:
+    own = _own_files(out)
+    for name, sha256 in new.digests.items():
+        waiting, there = new.folder / name, out / name
+        if waiting.exists() and there.exists() and name not in own:
+            return False
+        found = waiting if waiting.exists() else there
+        if there.is_dir() or not found.is_file() or file_digest(found) != sha256:
+            return False
+    return True
+
+
+def _own_files(out: Path) -> set[str]:
+    """Return the names of the files in the folder that an earlier run wrote."""
+    with contextlib.suppress(ChecksumMismatch):
+        if (run := finished_run(out)) is not None:
+            return set(run.digests)
+    return set()
+
+
+def _move_results(out: Path, new: FinishedRun) -> None:
+    """Move complete results from `.partial/` to their places, those that no kill left there.
+
+    Raises: InvalidSetting where a folder has the name of a result.
+    """
+    if folders := [name for name in new.digests if (out / name).is_dir()]:
+        shutil.rmtree(new.folder, ignore_errors=True)
+        raise InvalidSetting(
+            f"{out / folders[0]} is a folder, and a result has this name; move it, or choose "
+            "another output folder"
+        )
+    for name in _own_files(out) - set(new.digests):
+        (out / name).unlink(missing_ok=True)
+    for name in new.digests:
+        if (new.folder / name).exists():
+            os.replace(new.folder / name, out / name)
+    _sync(out)
+    os.replace(new.folder / RECORD, out / RECORD)
+    _sync(out)
+    shutil.rmtree(new.folder, ignore_errors=True)
 
 
 def _digests_on_disk(folder: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from vlscore.core import RECORD, Signature, counted, finished_run
+from vlscore.core import RECORD, Signature, counted, finished_run, printable, reading_result
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.tables import draw_alignment
 from vlscore.evaluation.baselines.baseline_base import BASELINE
@@ -20,6 +20,7 @@ from vlscore.stats import (
     Result,
     check_drawable,
     curves,
+    escaped,
     histograms,
     interval_in,
     note_with_mark,
@@ -128,7 +129,10 @@ METHODS, REFERENCES = "methods.md", "references.bib"
 _ENTRY = re.compile(r"^@\w+\{(?P<key>[^,]+),.*?^\}\n", re.MULTILINE | re.DOTALL)
 _KEYWORDS = re.compile(r"^  keywords = \{(?P<names>[^}]*)\},\n", re.MULTILINE)
 _CITED = re.compile(r" \[(?P<keys>@[^\]]+)\]")
-_LATEX = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "$": r"\$", "~": r"\~{}"})
+# A name or value of somebody's within the text, between two letters that no text has.
+_BEGIN, _END = "\ue000", "\ue001"
+_DATA = re.compile(f"{_BEGIN}([^{_END}]*){_END}")
+_MARKDOWN = re.compile(r"[\\`*\[\]<>@#|~^$]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -136,10 +140,16 @@ class MethodsText:
     """A paragraph to paste.
 
     Attributes:
-        markdown: text with citations as pandoc reads them, as in [@papineni2002bleu].
+        text: text with citations as in [@papineni2002bleu], and names and values of others as
+            `_data` marks them.
     """
 
-    markdown: str
+    text: str
+
+    @property
+    def markdown(self) -> str:
+        """Return the text for Markdown, with citations as pandoc reads them."""
+        return _DATA.sub(lambda found: _MARKDOWN.sub(r"\\\g<0>", found[1]), self.text)
 
     @property
     def latex(self) -> str:
@@ -149,16 +159,21 @@ class MethodsText:
             keys = found["keys"].replace("@", "").replace("; ", ",")
             return rf"~\cite{{{keys}}}"
 
-        parts = re.split(r"( \[@[^\]]+\])", self.markdown)
-        return "".join(
-            _CITED.sub(cite, part) if _CITED.fullmatch(part) else part.translate(_LATEX)
-            for part in parts
-        )
+        # Every second part is data, in which nothing is a citation.
+        parts = _DATA.split(self.text.rstrip("\n"))
+        for k, part in enumerate(parts):
+            pieces = [part] if k % 2 else re.split(r"( \[@[^\]]+\])", part)
+            parts[k] = "".join(
+                _CITED.sub(cite, piece) if not k % 2 and _CITED.fullmatch(piece) else escaped(piece)
+                for piece in pieces
+            )
+        return "".join(parts) + "\n"
 
     @property
     def bibtex(self) -> str:
         """Return the BibTeX entries of what is cited, in the order of their keys."""
-        cited = set(re.findall(r"@([\w-]+)", " ".join(_CITED.findall(self.markdown))))
+        text = _DATA.sub("", self.text)
+        cited = set(re.findall(r"@([\w-]+)", " ".join(_CITED.findall(text))))
         return "\n".join(entry for key, (entry, _) in _entries().items() if key in cited)
 
 
@@ -168,17 +183,22 @@ def methods(folder: str | Path) -> MethodsText:
     It names the metrics with their libraries and versions, the encoder, intervals, tests and the
     tests over which p values are adjusted.
 
-    Raises: InvalidTable for another folder.
+    Raises: InvalidTable for another folder; ChecksumMismatch where a result was changed.
     """
     result = _finished(folder)
+    text_of = {"evaluate": _of_evaluation, "compare": _of_comparison, "align": _of_alignment}
     command = result.key.get("command")
-    if command == "evaluate":
-        return MethodsText(_of_evaluation(result))
-    if command == "compare":
-        return MethodsText(_of_comparison(result))
-    if command == "align":
-        return MethodsText(_of_alignment(result))
-    raise InvalidTable(f"{folder}: give a folder of evaluate, compare or align")
+    if command not in text_of:
+        raise InvalidTable(f"{folder}: give a folder of evaluate, compare or align")
+    result.check()
+    with reading_result(result.folder / RECORD):
+        return MethodsText(text_of[command](result))
+
+
+def _data(value: object) -> str:
+    """Return a name or value of somebody's, marked so that it is printed as it is."""
+    text = printable(str(value), one_line=True)
+    return _BEGIN + text.replace(_BEGIN, "").replace(_END, "") + _END
 
 
 def _of_comparison(result: Result) -> str:
@@ -189,8 +209,11 @@ def _of_comparison(result: Result) -> str:
     corpus = set(primary[primary["of_corpus"]]["of"])
     systems = list(result.frame("texts")["system"])
     parts = [
-        f"We compared {counted(len(systems), 'system')} ({', '.join(systems)}) on the same "
-        f"{counted(result.record['studies'], 'study')} with vlscore {result.record['vlscore']}.",
+        f"We compared {counted(len(systems), 'system')} ({', '.join(map(_data, systems))}) on the "
+        f"same {counted(result.record['studies'], 'study')} with vlscore "
+        f"{_data(result.record['vlscore'])}.",
+        *_of_baselines(systems, key.get("train") is not None),
+        *_of_empty_reports(result),
         *_of_metrics(result, titles, corpus),
         _of_intervals(key["resamples"], key.get("patient_column")),
     ]
@@ -201,7 +224,7 @@ def _of_comparison(result: Result) -> str:
     if count:
         pairs = "every two systems"
         if key.get("against"):
-            pairs = f"{key['against']} and each other system"
+            pairs = f"{_data(key['against'])} and each other system"
         if any(name.startswith(BASELINE) for name in systems):
             pairs += ", but not between two baselines,"
         parts.append(
@@ -211,8 +234,39 @@ def _of_comparison(result: Result) -> str:
             "metrics above; differences with an adjusted p below 0.05 whose interval excludes 0 "
             "are called significant."
         )
-    parts.append(f"The seed was {key['seed']}.")
+    parts.append(f"The seed was {_data(key['seed'])}.")
     return _joined(parts)
+
+
+def _of_baselines(systems: Sequence[str], is_trained: bool) -> list[str]:
+    """Return a sentence that says what each baseline among the systems is."""
+    reports = "the training reports" if is_trained else "the references of these studies"
+    what = {
+        "constant": f"the most frequent of {reports}",
+        "normal": f"the most frequent normal sentences of {reports}",
+        "random": f"one of {reports}, drawn at random",
+        "nearest-image": "the reference of the other study whose image is nearest in the space of "
+        "the encoder",
+    }
+    found = [
+        f"{BASELINE}{name} is {text}"
+        for name, text in what.items()
+        if f"{BASELINE}{name}" in systems
+    ]
+    return [f"Of the baselines, {'; '.join(found)}."] if found else []
+
+
+def _of_empty_reports(result: Result) -> list[str]:
+    """Return a sentence on candidates that are empty, which are scored as they are."""
+    texts = result.frame("texts")
+    empty = texts[texts["empty"] > 0]
+    if not len(empty):
+        return []
+    counts = [
+        f"{count} of {_data(name)}"
+        for name, count in zip(empty["system"], empty["empty"], strict=True)
+    ]
+    return [f"Empty candidates were scored as empty reports: {', '.join(counts)}."]
 
 
 def _of_evaluation(result: Result) -> str:
@@ -220,7 +274,7 @@ def _of_evaluation(result: Result) -> str:
     patient = (result.key.get("own_columns") or {}).get("patient")
     parts = [
         f"We scored {counted(int(counts['rows']), 'study')} with vlscore "
-        f"{result.record['vlscore']}.",
+        f"{_data(result.record['vlscore'])}.",
         *_of_metrics(result, {}, set()),
         _of_intervals(2000, patient),
     ]
@@ -233,13 +287,13 @@ def _of_alignment(result: Result) -> str:
         f"We compared metrics with {counted(len(record['raters']), 'rater')} on "
         f"{counted(record['pairs'], 'pair')} of candidate and reference from "
         f"{counted(record['studies'], 'study')} with vlscore "
-        f"{record['vlscore']}.",
+        f"{_data(record['vlscore'])}.",
         *_of_metrics(result, {}, set()),
         "Agreement is Kendall's tau_b with the raters' mean.",
         _of_intervals(result.key["resamples"], None),
         "p values of differences between metrics were adjusted "
         f"{_cite('false-discovery-rate')} over all pairs of metrics.",
-        f"The seed was {result.key['seed']}.",
+        f"The seed was {_data(result.key['seed'])}.",
     ]
     return _joined(parts)
 
@@ -265,13 +319,13 @@ def _of_metrics(result: Result, titles: Mapping[str, str], corpus: set[str]) -> 
     sentences = [f"Metrics were {'; '.join(shown)}."]
     for encoder, facts in encoders.items():
         weights, _, digest = encoder.partition("@")
-        how = [f"weights {digest}"] if digest else []
-        how += [f"C = {facts['C']}"] if facts.get("C") else []
-        how += [f"views: {facts['views']}"] if facts.get("views") else []
+        how = [f"weights {_data(digest)}"] if digest else []
+        how += [f"C = {_data(facts['C'])}"] if facts.get("C") else []
+        how += [f"views: {_data(facts['views'])}"] if facts.get("views") else []
         cited = _cite(weights)
-        sentences.append(f"The encoder was {weights} {cited} ({', '.join(how)}).")
+        sentences.append(f"The encoder was {_data(weights)} {cited} ({', '.join(how)}).")
     for section in dict.fromkeys(sections):
-        what = "whole reports" if section == "all" else f"the part {section} of the reports"
+        what = "whole reports" if section == "all" else f"the part {_data(section)} of the reports"
         sentences.append(f"Metrics read {what}.")
     if is_demonstration:
         sentences.append(DEMONSTRATION)
@@ -289,18 +343,18 @@ def _metric(
         cited = _cite(metric.name)
     except VLScoreError:
         # A metric that was computed elsewhere, or a user's own that is not registered here.
-        return f"{title or name} (computed elsewhere)"
+        return f"{_data(title or name)} (computed elsewhere)"
     version = facts.get(library)
-    by = f"by {library} {version}" if version else f"by {library}"
+    by = f"by {library} {_data(version)}" if version else f"by {library}"
     if facts.get("model"):
-        by = f"by the language model {facts['model']}"
+        by = f"by the language model {_data(facts['model'])}"
     elif metric.uses_findings:
         by = "by rules of vlscore"
     # The publication's idea, not its code: a reader must not take our number for the authors'.
     if cited and (metric.uses_findings or metric.name == "composite"):
         by, cited = f"{by}, after {cited}", ""
     parts = [by, *(["of the whole corpus"] if of_corpus else [])]
-    return f"{title} {cited} ({', '.join(parts)})"
+    return f"{_data(title)} {cited} ({', '.join(parts)})"
 
 
 def _of_intervals(resamples: int, patients: str | None) -> str:

@@ -45,6 +45,7 @@ from .intervals import percentiles as percentiles
 from .intervals import resampled_sums as resampled_sums
 from .intervals import share_undefined as share_undefined
 from .intervals import without_rounding as without_rounding
+from .latex import escaped as escaped
 from .rater_formulas import alpha_of as alpha_of
 from .rater_formulas import coincidences as coincidences
 from .rater_formulas import davidson as davidson

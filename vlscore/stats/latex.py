@@ -31,6 +31,7 @@ _LETTERS = str.maketrans(
         "↑": r"$\uparrow$",
         "↓": r"$\downarrow$",
         "†": r"\textdagger{}",
+        "‡": r"\textdaggerdbl{}",
         "−": "$-$",
         "τ": r"$\tau$",
     }

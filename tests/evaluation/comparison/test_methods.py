@@ -2,12 +2,13 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
 from tests.evaluation.samples import compare
 from vlscore.encoders import ENCODERS
-from vlscore.errors import InvalidTable
+from vlscore.errors import ChecksumMismatch, InvalidTable
 from vlscore.evaluation import draw, evaluate, methods
 from vlscore.evaluation.finished_folders import _entries
 from vlscore.metrics import METRICS, Scorer
@@ -106,3 +107,38 @@ def test_figures_of_a_finished_folder(folders):
     assert [path.name for path in draw(folders / "scored", "svg")] == ["distributions.svg"]
     with pytest.raises(InvalidTable, match="not the folder of a finished command"):
         draw(folders, "svg")
+
+
+def test_names_of_others_run_nothing_where_the_paragraph_is_pasted(folders, tmp_path):
+    evil = r"\input{/etc/passwd}<b>[a](javascript:1) [@web2020x]^$x$"
+    compare(
+        [f"{evil}={folders / 'ours.jsonl'}", folders / "theirs.jsonl"],
+        tmp_path / "out",
+        Scorer(metrics="rouge-l"),
+        resamples=50,
+        permutations=99,
+    )
+    found = methods(tmp_path / "out")
+    assert r"\input{" not in found.latex
+    assert r"\textbackslash{}input\{/etc/passwd\}" in found.latex
+    assert "web2020x}" not in found.latex.replace(r"[@web2020x]", "")
+    assert not re.search(r"(?<!\\)<b>|(?<!\\)\]\(|(?<!\\)\[@web", found.markdown)
+    assert "web2020x" not in found.bibtex
+
+
+def test_the_paragraph_is_not_made_of_results_that_were_changed(folders, tmp_path):
+    shutil.copytree(folders / "compared", tmp_path / "copy")
+    path = tmp_path / "copy" / "result.json"
+    path.write_text(path.read_text().replace("sacrebleu:", "sacrebleu:9"))
+    with pytest.raises(ChecksumMismatch, match=r"result\.json has been changed"):
+        methods(tmp_path / "copy")
+
+
+def test_the_paragraph_says_what_baselines_are_and_counts_empty_candidates(tmp_path):
+    rows = [{**row, "candidate": "" if k == 2 else row["candidate"]} for k, row in enumerate(ROWS)]
+    table = tmp_path / "ours.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    compare([table], tmp_path / "out", Scorer(metrics="rouge-l"), baselines=True, resamples=50)
+    found = methods(tmp_path / "out").markdown
+    assert "baseline:normal is the most frequent normal sentences of the references" in found
+    assert "Empty candidates were scored as empty reports: 1 of ours." in found
