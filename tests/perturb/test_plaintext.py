@@ -4,7 +4,7 @@ import pytest
 
 from vlscore.findings import load_lexicon
 from vlscore.perturb import apply_edits
-from vlscore.perturb.lexicons import read_table
+from vlscore.perturb.lexicons import perturbation_table
 from vlscore.perturb.plaintext import (
     any_of,
     claims,
@@ -119,7 +119,7 @@ def test_a_denial_makes_room(said, expected):
 
 def test_every_topic_is_of_observations_and_systems_that_there_are():
     known = load_lexicon().observations.keys()
-    table = read_table("consistency")
+    table = perturbation_table("consistency")
     named = [name for entry in table["topic"] for name in entry["observations"]]
     assert len(set(named)) == len(named)
     assert set(named) <= known

@@ -13,10 +13,12 @@ from .lexicon import load_lexicon as load_lexicon
 from .lexicon import severity_level as severity_level
 from .lexicon_files import extraction_name as extraction_name
 from .lexicon_files import freeze as freeze
-from .lexicon_files import read_lexicon as read_lexicon
+from .modifiers import find_sizes as find_sizes
 from .phrases import PhraseTrie as PhraseTrie
 from .sentences_read import language_notes as language_notes
 from .sentences_read import sentences_read as sentences_read
+from .tokens import Match as Match
+from .tokens import Token as Token
 from .tokens import tokenize as tokenize
 from .types import Attribute as Attribute
 from .types import Axis as Axis

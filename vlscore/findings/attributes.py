@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.mentions import Mention
 from vlscore.findings.modifiers import Modifier
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Attribute, Axis, Side, Span
 
 _PAIRED = re.compile(

@@ -154,7 +154,7 @@ def _of_sentence(
         if finding.polarity is Polarity.UNCERTAIN and own[0].span.end <= finding.span.start:
             continue  # "could be developing pneumonia" compares nothing
         span = max((a.span for a in own), key=lambda s: s.end - s.start)
-        if finding.observation in lexicon.changes.more_observations:
+        if finding.observation in lexicon.grammar["findings_better_with_more"]:
             change = _turned(change, span.of(text), lexicon)
         yield FindingChange(finding.observation, change, span, index, finding)
     yield from _shared(text, sentence, lexicon)
@@ -165,7 +165,7 @@ def _of_sentence(
             yield from _without_finding(report, sentence, attribute, lexicon)
         elif len(attribute.span.of(text).split()) > 1:  # not of "heart size is increased"
             change = TemporalChange(attribute.value)
-            if stating[0].observation in lexicon.changes.more_observations:
+            if stating[0].observation in lexicon.grammar["findings_better_with_more"]:
                 change = _turned(change, attribute.span.of(text), lexicon)
             yield FindingChange(stating[0].observation, change, attribute.span, index, stating[0])
 
@@ -263,7 +263,7 @@ def _without_finding(
         elif change in ENLARGING:
             yield FindingChange(OTHER, change, attribute.span, sentence.index)
         return  # "no new abnormality": of what, nobody says
-    if part in lexicon.changes.more_topics:
+    if part in lexicon.grammar["topics_better_with_more"]:
         change = _turned(change, attribute.span.of(text), lexicon)
     yield FindingChange(part or EXAMINATION, change, attribute.span, sentence.index)
 
@@ -304,7 +304,7 @@ def _turned(change: TemporalChange, words: str, lexicon: Lexicon) -> TemporalCha
     """Return the change of something that is better with more of it."""
     forms = [t.form for t in lexicon.tokenize(words)]
     phrases = {*forms, *map(" ".join, pairwise(forms))}
-    if change not in ENLARGING or phrases.isdisjoint(lexicon.changes.amounts):
+    if change not in ENLARGING or phrases.isdisjoint(lexicon.grammar["amounts"]):
         return change
     worse = change is TemporalChange.WORSE
     return TemporalChange.IMPROVED if worse else TemporalChange.WORSE

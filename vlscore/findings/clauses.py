@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Match, Token
 
 #: Words of a text without punctuation from which it is taken to be several clauses.
 _LONGEST_CLAUSE = 15

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon, Trigger
 from vlscore.findings.mentions import Mention, Well
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Denial, Polarity, Span, Status
 
 _DOUBT = ("uncertain", "probable")

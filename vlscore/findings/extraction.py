@@ -28,9 +28,8 @@ from vlscore.findings.layout import (
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers
-from vlscore.findings.phrases import Match
 from vlscore.findings.sentence_categories import Sections, pattern_category
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import (
     Attribute,
     Axis,
@@ -186,7 +185,7 @@ def _findings(
     if not mentions:
         return ()
     topics = found.get("topic", [])
-    lone = [p for p in topics if p.entry in lexicon.changes.lone_topics]
+    lone = [p for p in topics if p.entry in lexicon.grammar["topics_changing_alone"]]
     of_findings = [
         m
         for m in modifiers

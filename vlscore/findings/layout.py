@@ -18,8 +18,7 @@ from typing import NamedTuple
 from vlscore.findings.clauses import clauses_of
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_modifiers
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Finding, Layout, Polarity, Rule, Sentence, Span
 
 # A text without any of these is prose; most sentences are, so this is asked first.

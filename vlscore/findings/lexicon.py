@@ -5,24 +5,20 @@ name the entry that fired. A user's own folder with the same files replaces thes
 one frozen in a file (`vlscore.findings.lexicon_files`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict, cast
 
+from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
+from vlscore.findings.compositions import Composition, PatternRule, pattern_rules
 from vlscore.findings.coverage import Coverage, load_coverage, require_known
-from vlscore.findings.lexicon_files import our_lexicon, read_lexicon, read_tables
+from vlscore.findings.lexicon_files import our_lexicon, read_tables
 from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.tokens import Spellings, Token, spellings, tokenize
-from vlscore.findings.types import Category, Side, TemporalChange
-
-_EFFECTS = {
-    *("negated", "uncertain", "probable", "asserted"),
-    *("historical", "hypothetical", "other"),
-    *("pseudo", "terminate"),
-}
+from vlscore.findings.types import Category, TemporalChange
 
 CHEXPERT_LABELS = (
     "No Finding",
@@ -42,28 +38,82 @@ CHEXPERT_LABELS = (
 )
 
 
-_GRAMMAR = {
-    *("gap_fillers", "gap_conjunctions", "gap_adjectives", "adjective_endings", "sides"),
-    *("subject_stops", "subject_joints", "said_before_comma", "copulas", "contrasts", "relatives"),
-    *("finding_joints", "trailing_openers", "chain", "predicates", "anaphors", "label_stops"),
-    *("labels_of_absence", "labels_of_presence", "labels_of_detail", "labels_of_devices"),
-    *("labels_of_answers", "clause_joints", "clause_leads", "before_period", "after_period"),
-    *("answers_no", "answers_yes", "answer_fillers"),
-    *("then", "verbs_of_state", "verbs_of_amount", "verbs_of_appearance", "partly", "becoming"),
-    *("adverbs_of_degree", "degrees_of_change", "nouns_of_change", "directions", "parting"),
-    *("between_have_and_verb", "openers_of_clause", "clause_openers"),
-}
+class Grammar(TypedDict):
+    """Lists of words of `grammar.toml` and of [words] of `change.toml` that rules in Python read.
+
+    Rows name further lists.
+    """
+
+    adjective_endings: frozenset[str]
+    adverbs_of_degree: frozenset[str]
+    after_denials: frozenset[str]
+    after_period: frozenset[str]
+    amounts: frozenset[str]
+    anaphors: frozenset[str]
+    answer_fillers: frozenset[str]
+    answers_no: frozenset[str]
+    answers_yes: frozenset[str]
+    before_earlier: frozenset[str]
+    before_parts: frozenset[str]
+    before_period: frozenset[str]
+    chain: frozenset[str]
+    clause_ends: frozenset[str]
+    clause_joints: frozenset[str]
+    clause_leads: frozenset[str]
+    clause_openers: frozenset[str]
+    contrasts: frozenset[str]
+    copulas: frozenset[str]
+    degrees: frozenset[str]
+    denials: frozenset[str]
+    denying: frozenset[str]
+    finding_joints: frozenset[str]
+    findings_better_with_more: frozenset[str]
+    gap_adjectives: frozenset[str]
+    gap_conjunctions: frozenset[str]
+    gap_fillers: frozenset[str]
+    label_stops: frozenset[str]
+    labels_of_absence: frozenset[str]
+    labels_of_answers: frozenset[str]
+    labels_of_detail: frozenset[str]
+    labels_of_devices: frozenset[str]
+    labels_of_presence: frozenset[str]
+    next_clause: frozenset[str]
+    nouns_of_change: frozenset[str]
+    predicates: frozenset[str]
+    relatives: frozenset[str]
+    said_before_comma: frozenset[str]
+    sides: frozenset[str]
+    still_there: frozenset[str]
+    subject_joints: frozenset[str]
+    subject_stops: frozenset[str]
+    then: frozenset[str]
+    times: frozenset[str]
+    topics_better_with_more: frozenset[str]
+    topics_changing_alone: frozenset[str]
+    trailing_openers: frozenset[str]
+    wishes: frozenset[str]
+
+
+class Frame(NamedTuple):
+    """States that say an observation of a part of the chest."""
+
+    subject: str
+    states: tuple[str, ...]
 
 
 class Observation(NamedTuple):
-    """Observation, and the CheXpert label to which it counts.
+    """Observation, and the CheXpert label to which it counts; see `observations.toml`.
 
     A `midline` observation takes no side or zone from a neighbour in an enumeration.
     """
 
     name: str
-    chexpert: str | None
-    midline: bool
+    chexpert: str | None = None
+    midline: bool = False
+    mentions: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    normal: tuple[str, ...] = ()
+    centred: tuple[str, ...] = ()
 
 
 class Trigger(NamedTuple):
@@ -72,17 +122,27 @@ class Trigger(NamedTuple):
     `ends_scope` marks a pseudo-trigger that also ends the scopes around it.
     """
 
-    effect: str
-    forward: bool
-    scope: int
-    ends_scope: bool
+    effect: Literal[
+        "negated",
+        "uncertain",
+        "probable",
+        "asserted",
+        "historical",
+        "hypothetical",
+        "other",
+        "pseudo",
+        "terminate",
+    ]
+    forward: bool = True
+    scope: int = 0
+    ends_scope: bool = False
 
 
 class NamedPlace(NamedTuple):
     """The side, the zone, or both, that a phrase names."""
 
-    side: str | None
-    zone: str | None
+    side: Literal["left", "right", "bilateral"] | None = None
+    zone: str | None = None
 
 
 class SeverityLevel(NamedTuple):
@@ -100,35 +160,7 @@ class SentencePattern(NamedTuple):
 
     category: Category
     at_start: bool
-    always: bool
-
-
-@dataclass(frozen=True)
-class ChangeWords:
-    """Words with which phrases of change are composed; see `change.toml`.
-
-    `excesses` are nouns of abnormality, which "increased" compares as it does diseases.
-    `earlier` name an earlier time only behind one of `before`. `wishes` precede a change that has
-    not happened, `denials` (with `after_denials` between) one that is none. `moving` are degrees
-    of a change. `more_topics` and `more_observations` are better with more of them, if the change
-    is stated in `amounts`. The change of one of `lone_topics` is of no finding beside it.
-    `presence` says that a finding is still there.
-    """
-
-    diseases: frozenset[str]
-    predicated: frozenset[str]
-    excesses: frozenset[str]
-    before: frozenset[str]
-    earlier: frozenset[str]
-    wishes: frozenset[str]
-    denials: frozenset[str]
-    after_denials: frozenset[str]
-    moving: frozenset[str]
-    lone_topics: frozenset[str]
-    more_topics: frozenset[str]
-    more_observations: frozenset[str]
-    amounts: frozenset[str]
-    presence: frozenset[str]
+    always: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +168,7 @@ class Lexicon:
     """Lexicons of all axes. Compared and hashed by identity: `load_lexicon` loads a folder once.
 
     `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
+    `lists` are all lists of words, `grammar` those of them that rules in Python read.
     """
 
     observations: Mapping[str, Observation]
@@ -145,9 +178,10 @@ class Lexicon:
     headings: Mapping[str, Category]
     priority: Mapping[Category, int]
     breaks_before_hedge: frozenset[str]
-    grammar: Mapping[str, frozenset[str]]
+    grammar: Grammar
+    lists: Mapping[str, frozenset[str]]
     coverage: Coverage
-    changes: ChangeWords
+    rules: Mapping[str, Sequence[PatternRule]]
     trie: PhraseTrie = field(repr=False)
     spelt: Spellings = field(repr=False)
 
@@ -167,165 +201,119 @@ class Lexicon:
         return dict(reversed(named))
 
 
-def _add(trie: PhraseTrie, layer: str, phrases: Iterable[str], entry: Any) -> None:
-    for phrase in phrases:
-        try:
-            trie.add(layer, phrase, entry)
-        except ValueError as error:
-            raise InvalidLexicon(f"{layer} lexicon: {error}") from error
+def _add_entries(
+    trie: PhraseTrie, layer: str, kind: type[Any], entries: Iterable[Mapping[str, Any]], file: str
+) -> None:
+    """Add the `phrases` of each entry of a table, with the rest of the entry."""
+    for entry in entries:
+        if "phrases" not in entry:
+            raise InvalidLexicon(f"{file}: {dict(entry)} lacks phrases")
+        rest = {key: value for key, value in entry.items() if key != "phrases"}
+        trie.add_all(layer, entry["phrases"], entry_of(kind, rest, file))
 
 
 def _add_observation(
-    file: str, entry: dict[str, Any], subjects: Collection[str], trie: PhraseTrie
+    observation: Observation, subjects: Collection[str], trie: PhraseTrie, file: str
 ) -> None:
     """Add the phrases that mention an observation, and its states of the known subjects."""
-    _add(trie, "mention", entry.get("mentions", ()), entry["name"])
-    for frame in entry.get("frames", ()):
-        subject = require_known(file, entry["name"], frame["subject"], subjects)
-        _add(trie, "state", frame["states"], (subject, entry["name"]))
+    name = observation.name
+    trie.add_all("mention", observation.mentions, name)
+    for frame in observation.frames:
+        subject = require_known(file, name, frame.subject, subjects)
+        trie.add_all("state", frame.states, (subject, name))
 
 
 def _load_observations(
-    data: dict[str, Any], trie: PhraseTrie
+    data: Mapping[str, Any], trie: PhraseTrie
 ) -> tuple[dict[str, Observation], dict[str, dict[str, tuple[str, ...]]]]:
-    observations: dict[str, Observation] = {}
-    denied: dict[str, dict[str, list[str]]] = {
-        state: {name: [] for name in data["subjects"]} for state in ("normal", "centred")
-    }
-    for name, phrases in data["subjects"].items():
-        _add(trie, "subject", phrases, name)
-    _add(trie, "normal", data["normal_states"], "normal")
-    _add(trie, "normal", data["centred_states"], "centred")
-    _add(trie, "mention", data["no_findings"], None)
-    for entry in data["observation"]:
-        name, label = entry["name"], entry.get("chexpert")
-        if name in observations:
-            raise InvalidLexicon(f"observations.toml: {name!r} is defined twice")
-        if label is not None and label not in CHEXPERT_LABELS:
-            raise InvalidLexicon(f"observations.toml: {name!r} has an unknown label {label!r}")
-        observations[name] = Observation(name, label, entry.get("midline", False))
-        _add_observation("observations.toml", entry, data["subjects"], trie)
-        for state, known in denied.items():
-            for subject in entry.get(state, ()):
-                known[require_known("observations.toml", name, subject, known)].append(name)
-    return observations, {
-        state: {subject: tuple(names) for subject, names in known.items()}
-        for state, known in denied.items()
+    file, subjects = "observations.toml", data["subjects"]
+    for name, phrases in subjects.items():
+        trie.add_all("subject", phrases, name)
+    trie.add_all("normal", data["normal_states"], "normal")
+    trie.add_all("normal", data["centred_states"], "centred")
+    trie.add_all("mention", data["no_findings"], None)
+    known: dict[str, Observation] = {}
+    for each in entries_of(Observation, data["observation"], file):
+        if each.name in known:
+            raise InvalidLexicon(f"{file}: {each.name!r} is defined twice")
+        if each.chexpert not in (None, *CHEXPERT_LABELS):
+            raise InvalidLexicon(f"{file}: {each.name!r} has an unknown label {each.chexpert!r}")
+        known[each.name] = each
+        _add_observation(each, subjects, trie, file)
+        for subject in (*each.normal, *each.centred):
+            require_known(file, each.name, subject, subjects)
+    return known, {
+        "normal": {s: tuple(o.name for o in known.values() if s in o.normal) for s in subjects},
+        "centred": {s: tuple(o.name for o in known.values() if s in o.centred) for s in subjects},
     }
 
 
-def _load_triggers(file: str, entries: Iterable[dict[str, Any]], trie: PhraseTrie) -> None:
+def _add_triggers(trie: PhraseTrie, entries: Iterable[Mapping[str, Any]], file: str) -> None:
     for entry in entries:
-        effect, direction = entry["effect"], entry.get("direction", "forward")
-        if effect not in _EFFECTS or direction not in ("forward", "backward"):
-            raise InvalidLexicon(f"{file}: unknown effect or direction: {effect!r}, {direction!r}")
-        layer = "boundary" if effect == "terminate" else "trigger"
-        trigger = Trigger(
-            effect,
-            direction == "forward",
-            int(entry.get("scope", 0)),
-            entry.get("ends_scope", False),
-        )
-        _add(trie, layer, entry["phrases"], trigger)
+        layer = "boundary" if entry.get("effect") == "terminate" else "trigger"
+        _add_entries(trie, layer, Trigger, [entry], file)
 
 
-def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:
-    for entry in data["combined"]:
-        place = NamedPlace(str(Side(entry["side"])), entry["zone"])
-        _add(trie, "place", entry["phrases"], place)
+def _load_places(data: Mapping[str, Any], trie: PhraseTrie) -> None:
+    file = "location.toml"
     combined = {p for entry in data["combined"] for p in entry["phrases"]}
-    for entry in data["side"]:
-        phrases = [p for p in entry["phrases"] if p not in combined]
-        _add(trie, "place", phrases, NamedPlace(str(Side(entry["value"])), None))
-    for entry in data["zone"]:
-        _add(trie, "place", entry["phrases"], NamedPlace(None, entry["value"]))
-    for entry in data["neutral"]:
-        _add(trie, "place", entry["phrases"], NamedPlace(None, None))
+    sides = [
+        {**entry, "phrases": [p for p in entry["phrases"] if p not in combined]}
+        for entry in data["side"]
+    ]
+    for entries in (data["combined"], sides, data["zone"], data["neutral"]):
+        _add_entries(trie, "place", NamedPlace, entries, file)
 
 
 def _load_levels(
-    data: Iterable[dict[str, Any]], trie: PhraseTrie
+    scales: Iterable[Mapping[str, Any]], trie: PhraseTrie, file: str
 ) -> dict[str, tuple[SeverityLevel, ...]]:
-    scales = {}
-    for scale in data:
-        levels = []
-        for entry in scale["level"]:
-            level = SeverityLevel(
-                scale["name"],
-                entry["rank"],
-                entry["value"],
-                tuple(entry["adjectives"]),
-                tuple(entry["adverbs"]),
-            )
-            levels.append(level)
-            _add(trie, "severity", (*level.adjectives, *level.adverbs), level)
-        scales[scale["name"]] = tuple(sorted(levels, key=lambda level: level.rank))
-    return scales
+    found = {}
+    for scale in scales:
+        levels = [entry_of(SeverityLevel, e, file, scale=scale["name"]) for e in scale["level"]]
+        for level in levels:
+            trie.add_all("severity", (*level.adjectives, *level.adverbs), level)
+        found[scale["name"]] = tuple(sorted(levels, key=lambda level: level.rank))
+    return found
 
 
-def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> ChangeWords:
+def _load_changes(data: Mapping[str, Any], trie: PhraseTrie) -> None:
     for layer in ("change", "comparative", "event", "disease"):
         for entry in data[layer]:
-            _add(trie, layer, entry["phrases"], str(TemporalChange(entry["value"])))
-    _add(trie, "change", data["neutral"]["phrases"], None)
+            trie.add_all(layer, entry["phrases"], str(TemporalChange(entry["value"])))
+    trie.add_all("change", data["neutral"]["phrases"], None)
     for layer in ("earlier", "unseen"):
-        _add(trie, layer, data[layer]["phrases"], layer)
+        trie.add_all(layer, data[layer]["phrases"], layer)
     for name, phrases in data["topic"].items():
-        _add(trie, "topic", phrases, name)
-    more = data["more"]
-    return ChangeWords(
-        diseases=frozenset(name for each in data["disease"] for name in each["observations"]),
-        predicated=frozenset(data["predicate"]["observations"]),
-        excesses=frozenset(data["excess"]["words"]),
-        before=frozenset(data["earlier"]["before"]),
-        earlier=frozenset(data["earlier"]["after"]),
-        wishes=frozenset(data["wish"]["words"]),
-        denials=frozenset(data["denial"]["words"]),
-        after_denials=frozenset(data["denial"]["between"]),
-        moving=frozenset(data["moving"]["words"]),
-        lone_topics=frozenset(data["lone"]["topics"]),
-        more_topics=frozenset(more["topics"]),
-        more_observations=frozenset(more["observations"]),
-        amounts=frozenset(more["words"]),
-        presence=frozenset(data["presence"]["words"]),
-    )
+        trie.add_all("topic", phrases, name)
 
 
-def _load_sentences(
-    data: dict[str, Any], trie: PhraseTrie
-) -> tuple[dict[str, Category], dict[Category, int]]:
-    _add(trie, "reporting", data["reporting"], "reporting")
+def _load_sentences(data: Mapping[str, Any], trie: PhraseTrie) -> dict[str, Category]:
+    trie.add_all("reporting", data["reporting"], "reporting")
     for entry in data["pattern"]:
         category, always = Category(entry["category"]), entry.get("always", False)
-        _add(trie, "opening", entry["starts"], SentencePattern(category, True, always))
-        _add(trie, "pattern", entry["contains"], SentencePattern(category, False, always))
-    headings = {
-        title: Category(category)
-        for category, titles in data["headings"].items()
-        for title in titles
-    }
-    return headings, {Category(name): rank for rank, name in enumerate(data["priority"])}
+        trie.add_all("opening", entry["starts"], SentencePattern(category, True, always))
+        trie.add_all("pattern", entry["contains"], SentencePattern(category, False, always))
+    return {t: Category(name) for name, titles in data["headings"].items() for t in titles}
 
 
 def _load_further(
     file: str,
-    data: dict[str, Any],
+    data: Mapping[str, Any],
     observations: dict[str, Observation],
     subjects: Collection[str],
     scales: dict[str, tuple[SeverityLevel, ...]],
     trie: PhraseTrie,
 ) -> None:
     """Add the findings, phrases, triggers, places and scales of one more file."""
-    _load_triggers(file, data.get("trigger", ()), trie)
+    _add_triggers(trie, data.get("trigger", ()), file)
     for name, phrases in data.get("subjects", {}).items():
-        _add(trie, "subject", phrases, require_known(file, "subjects", name, subjects))
-    for entry in data.get("zone", ()):
-        _add(trie, "place", entry["phrases"], NamedPlace(None, entry["value"]))
-    scales |= _load_levels(data.get("scale", ()), trie)
-    for entry in data["observation"]:
-        own = Observation(entry["name"], None, entry.get("midline", False))
-        observations.setdefault(own.name, own)
-        _add_observation(file, entry, subjects, trie)
+        trie.add_all("subject", phrases, require_known(file, "subjects", name, subjects))
+    _add_entries(trie, "place", NamedPlace, data.get("zone", ()), file)
+    scales |= _load_levels(data.get("scale", ()), trie, file)
+    for each in entries_of(Observation, data["observation"], file):
+        observations.setdefault(each.name, each._replace(chexpert=None))
+        _add_observation(each, subjects, trie, file)
 
 
 @cache
@@ -346,46 +334,46 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
     try:
         trie = PhraseTrie(spelt := spellings(folder))
         observations, normal_of = _load_observations(tables["observations"], trie)
-        context = tables["context"]
-        _load_triggers("context.toml", context["trigger"], trie)
+        context, changes, sentences = (tables[t] for t in ("context", "change", "sentences"))
+        _add_triggers(trie, context["trigger"], "context.toml")
         for layer in ("lookalike", "unanswered"):
-            _add(trie, layer, context[layer]["phrases"], layer)
+            trie.add_all(layer, context[layer]["phrases"], layer)
         _load_places(tables["location"], trie)
-        severity = tables["severity"]
-        scales = _load_levels(severity["scale"], trie)
-        _add(trie, "severity", severity["neutral"]["phrases"], None)
-        changes = _load_changes(tables["change"], trie)
-        headings, priority = _load_sentences(tables["sentences"], trie)
-        grammar = {name: frozenset(words) for name, words in tables["grammar"].items()}
-        if missing := _GRAMMAR - grammar.keys():
-            raise InvalidLexicon(f"grammar.toml lacks {', '.join(sorted(missing))}")
-        statements = tables["coverage"]
-        coverage = load_coverage(statements, observations, normal_of["normal"])
-        more = {"synonyms.toml": tables["synonyms"]}
+        scales = _load_levels(tables["severity"]["scale"], trie, "severity.toml")
+        trie.add_all("severity", tables["severity"]["neutral"]["phrases"], None)
+        _load_changes(changes, trie)
+        headings = _load_sentences(sentences, trie)
+        words = {**tables["grammar"], **changes["words"]}
+        lists = {name: frozenset(each) for name, each in words.items()}
+        if missing := Grammar.__required_keys__ - lists.keys():
+            raise InvalidLexicon(
+                f"grammar.toml and [words] of change.toml lack {', '.join(sorted(missing))}"
+            )
+        coverage = load_coverage(tables["coverage"], observations, normal_of["normal"])
+        further_tables = {"synonyms.toml": tables["synonyms"]}
         if further is not None:
-            more[further.name] = read_lexicon(further)
-        for file, data in more.items():
+            further_tables[further.name] = read_table(further)
+        for file, data in further_tables.items():
             _load_further(file, data, observations, normal_of["normal"], scales, trie)
-        for entry in statements["statement"]:
-            _add(trie, "statement", entry["phrases"], entry["scope"])
+        for entry in tables["coverage"]["statement"]:
+            trie.add_all("statement", entry["phrases"], entry["scope"])
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
             midline=frozenset(name for name, o in observations.items() if o.midline),
             scales=scales,
             headings=headings,
-            priority=priority,
+            priority={Category(name): rank for rank, name in enumerate(sentences["priority"])},
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
-            grammar=grammar,
+            grammar=cast(Grammar, lists),
+            lists=lists,
             coverage=coverage,
-            changes=changes,
+            rules=pattern_rules(entries_of(Composition, changes["compose"], "change.toml"), lists),
             trie=trie,
             spelt=spelt,
         )
     except (KeyError, TypeError) as error:
-        raise InvalidLexicon(
-            f"{folder}: an entry lacks a key, or one has a wrong value: {error}"
-        ) from error
+        raise InvalidLexicon(f"{folder}: an entry lacks {error}, or has a wrong form") from error
     except ValueError as error:
         raise InvalidLexicon(f"{folder}: {error}") from error
 

@@ -7,13 +7,11 @@ keeps a frozen copy, which `freeze` writes. Both are read by `load_lexicon`.
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from vlscore.core import resource_path
+from vlscore.core import TomlTable, read_table, resource_path
 from vlscore.errors import InvalidLexicon
 
 #: Raised by one where the rules (not only the lexicons) read the same words otherwise.
@@ -31,23 +29,8 @@ def our_lexicon() -> Path:
     return resource_path("perturbations", "lexicons")
 
 
-def read_lexicon(path: Path, what: str = "lexicon") -> dict[str, Any]:
-    """Return the content of a TOML file.
-
-    Args: what: word for the file in messages.
-    Raises: InvalidLexicon where it is missing or not TOML.
-    """
-    try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError as error:
-        raise InvalidLexicon(f"{path}: this {what} does not exist") from error
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidLexicon(f"{path} is not valid TOML: {error}") from error
-
-
 @cache
-def read_tables(source: Path | None = None) -> Mapping[str, dict[str, Any]]:
+def read_tables(source: Path | None = None) -> Mapping[str, TomlTable]:
     """Return the tables of a lexicon by name.
 
     Args: source: a folder, or a file that `freeze` wrote; default: the lexicon that ships.
@@ -55,7 +38,7 @@ def read_tables(source: Path | None = None) -> Mapping[str, dict[str, Any]]:
     """
     source = source or our_lexicon()
     if not source.is_file():
-        return {name: read_lexicon(source / f"{name}.toml") for name in TABLES}
+        return {name: read_table(source / f"{name}.toml") for name in TABLES}
     try:
         if source.stat().st_size > _LARGEST_FROZEN:
             raise ValueError("it is too large")
@@ -67,7 +50,7 @@ def read_tables(source: Path | None = None) -> Mapping[str, dict[str, Any]]:
         raise InvalidLexicon(f"{source} is no frozen lexicon: {reason}") from None
     if missing := [name for name in TABLES if name not in tables]:
         raise InvalidLexicon(f"{source} is no frozen lexicon: it lacks {', '.join(missing)}")
-    return tables
+    return {name: TomlTable(table, f"{name}.toml") for name, table in tables.items()}
 
 
 def freeze(source: Path | None = None) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Match, Token
 
 _LONGEST_GAP = 9
 _LONGEST_JOINT = 5

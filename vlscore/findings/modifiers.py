@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from vlscore.findings.earlier_times import EarlierTime
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token, number_before
+from vlscore.findings.tokens import Match, Token, number_before
 from vlscore.findings.types import Attribute, Axis, Span, TemporalChange
 
 #: Units of size -> millimetres.

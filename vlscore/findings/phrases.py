@@ -5,23 +5,15 @@ sentence.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from vlscore.findings.tokens import Spellings, Token, form_of, spellings, tokenize
+from vlscore.errors import InvalidLexicon
+from vlscore.findings.tokens import Match, Spellings, Token, form_of, spellings, tokenize
 
 _PART = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)(?=\s|$)|([^()]+)")
-
-
-class Match(NamedTuple):
-    """Tokens [first, last) spell a phrase of `layer`, whose lexicon entry is `entry`."""
-
-    first: int
-    last: int
-    layer: str
-    entry: Any
 
 
 @lru_cache(20_000)
@@ -94,6 +86,14 @@ class PhraseTrie:
         self._words |= forms
         if layer in _NAMING_LAYERS:
             self._names |= {form for form in forms if len(form) >= _SHORTEST_PART}
+
+    def add_all(self, layer: str, patterns: Iterable[str], entry: Any) -> None:
+        """Add every phrase of several patterns. Raises: InvalidLexicon."""
+        for pattern in patterns:
+            try:
+                self.add(layer, pattern, entry)
+            except ValueError as error:
+                raise InvalidLexicon(f"{layer} lexicon: {error}") from error
 
     def phrases(self, layer: str) -> dict[str, list[Any]]:
         """Return every phrase of a layer with its entries."""

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from vlscore.findings.lexicon import Lexicon, SentencePattern
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Category, Rule, Span
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")

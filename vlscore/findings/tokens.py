@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vlscore.findings.lexicon_files import read_tables
 
@@ -21,6 +21,15 @@ class Token(NamedTuple):
     form: str
     start: int
     end: int
+
+
+class Match(NamedTuple):
+    """Tokens [first, last) spell a phrase of `layer`, whose lexicon entry is `entry`."""
+
+    first: int
+    last: int
+    layer: str
+    entry: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from vlscore.core import resource_path
-from vlscore.findings import Category, Polarity, Sentence, extract, read_lexicon
+from vlscore.core import entries_of, entry_of, read_table, resource_path
+from vlscore.findings import Category, Polarity, Sentence, extract
 from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
 from vlscore.perturb.effects import consistent
-from vlscore.perturb.lexicons import discourse, entry_of
+from vlscore.perturb.lexicons import discourse
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
 
@@ -46,9 +46,10 @@ class Recipe(NamedTuple):
 @cache
 def recipe() -> Recipe:
     """Return the recipe in `perturbations/standard_normal.toml`."""
-    table = read_lexicon(resource_path("perturbations", "standard_normal.toml"))
-    topics = tuple(entry_of(NormalTopic, entry) for entry in table["topic"])
-    return entry_of(Recipe, table, topics=topics)
+    file = "standard_normal.toml"
+    table = read_table(resource_path("perturbations", file))
+    topics = tuple(entries_of(NormalTopic, table.pop("topic"), file))
+    return entry_of(Recipe, table, file, topics=topics)
 
 
 def standard_normal_of(reports: Iterable[str]) -> str:

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple
 
-from vlscore.core import resource_path
-from vlscore.findings import read_lexicon
+from vlscore.core import entries_of, entry_of, read_table, resource_path
 
 
 class Discourse(NamedTuple):
@@ -133,40 +132,19 @@ def matching_form(words: str) -> str:
     return " ".join(words.lower().replace("-", " ").split())
 
 
-@cache
-def read_table(name: str) -> dict[str, Any]:
+def perturbation_table(name: str) -> dict[str, Any]:
     """Return one file of the folder of lexicons. Raises: InvalidLexicon."""
-    return read_lexicon(resource_path("perturbations", "lexicons", f"{name}.toml"))
-
-
-Entry = TypeVar("Entry", bound=tuple[Any, ...])
-
-
-def entry_of(kind: type[Entry], table: Mapping[str, Any], **made: Any) -> Entry:
-    """Return a NamedTuple whose fields are entries of a table, converted as their types say.
-
-    Args: made: fields that are made of something else.
-    """
-    for name, hint in get_type_hints(kind).items():
-        if name in table and name not in made:
-            made[name] = _of_type(hint, table[name])
-    return kind(**made)
-
-
-def _of_type(hint: Any, value: Any) -> Any:
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Mapping:
-        return {key: _of_type(inner[1], each) for key, each in value.items()}
-    return origin(value) if origin in (frozenset, tuple) else value
+    return read_table(resource_path("perturbations", "lexicons", f"{name}.toml"))
 
 
 @cache
 def discourse() -> Discourse:
     """Rules of discourse.toml."""
-    table = read_table("discourse")
+    table = perturbation_table("discourse")
     return entry_of(
         Discourse,
         table,
+        "discourse.toml",
         leaning=_any_of(table["leaning"]),
         families=_relatives(table["families"]),
         levels=_relatives(table["levels"]),
@@ -192,14 +170,15 @@ def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
 @cache
 def location_moves() -> LocationMoves:
     """Rules of location_moves.toml."""
-    table = read_table("location_moves")
-    return entry_of(LocationMoves, {**table, **table["rules"]})
+    table = perturbation_table("location_moves")
+    rules = table.pop("rules")
+    return entry_of(LocationMoves, {**table, **rules}, "location_moves.toml")
 
 
 @cache
 def severity_changes() -> SeverityChanges:
     """Rules of severity_changes.toml."""
-    table = read_table("severity_changes")
+    table = perturbation_table("severity_changes")
     changes = {}
     for entry in table["change"]:
         words = tuple(entry["to"])
@@ -209,6 +188,7 @@ def severity_changes() -> SeverityChanges:
     return entry_of(
         SeverityChanges,
         {"signs": table["signs"], **table["rules"]},
+        "severity_changes.toml",
         changes=changes,
         has_amount=frozenset(amounts["of"]),
         amounts=amounts["to"],
@@ -218,34 +198,36 @@ def severity_changes() -> SeverityChanges:
 @cache
 def noninformative() -> frozenset[str]:
     """Words without clinical content, from noninformative.toml."""
-    return frozenset(read_table("noninformative")["words"])
+    return frozenset(perturbation_table("noninformative")["words"])
 
 
 @cache
 def equivalents() -> tuple[Equivalents, ...]:
     """Entries of equivalents.toml."""
-    return tuple(entry_of(Equivalents, group) for group in read_table("equivalents")["group"])
+    groups = perturbation_table("equivalents")["group"]
+    return tuple(entries_of(Equivalents, groups, "equivalents.toml"))
 
 
 @cache
 def false_findings() -> tuple[FalseFinding, ...]:
     """Entries of false_findings.toml."""
-    return tuple(entry_of(FalseFinding, entry) for entry in read_table("false_findings")["finding"])
+    found = perturbation_table("false_findings")["finding"]
+    return tuple(entries_of(FalseFinding, found, "false_findings.toml"))
 
 
 @cache
 def denials() -> Denials:
     """Entry of statements.toml."""
-    return entry_of(Denials, read_table("statements")["negate"])
+    return entry_of(Denials, perturbation_table("statements")["negate"], "statements.toml")
 
 
 @cache
 def assertions() -> Assertions:
     """Entry of statements.toml."""
-    return entry_of(Assertions, read_table("statements")["affirm"])
+    return entry_of(Assertions, perturbation_table("statements")["affirm"], "statements.toml")
 
 
 @cache
 def comparisons() -> Comparisons:
     """Entry of statements.toml."""
-    return entry_of(Comparisons, read_table("statements")["compare"])
+    return entry_of(Comparisons, perturbation_table("statements")["compare"], "statements.toml")

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from vlscore.perturb.edits import Edit, with_capital
-from vlscore.perturb.lexicons import read_table
+from vlscore.perturb.lexicons import perturbation_table
 
 Pattern = re.Pattern[str]
 
@@ -137,7 +137,7 @@ def bare(said: str) -> str:
 def topics() -> dict[str, Topic]:
     """Observation -> its topic, from consistency.toml."""
     found = {}
-    for entry in read_table("consistency")["topic"]:
+    for entry in perturbation_table("consistency")["topic"]:
         topic = Topic(
             entry["name"],
             frozenset(entry["observations"]),
@@ -154,14 +154,16 @@ def topics() -> dict[str, Topic]:
 @cache
 def words() -> Words:
     """Rules of consistency.toml."""
-    table = read_table("consistency")["words"]
+    table = perturbation_table("consistency")["words"]
     return Words(*(any_of(table[name]) for name in Words._fields))
 
 
 @cache
 def systems() -> dict[str, Pattern]:
     """System -> the words that name it, from consistency.toml."""
-    return {name: any_of(said) for name, said in read_table("consistency")["systems"].items()}
+    return {
+        name: any_of(said) for name, said in perturbation_table("consistency")["systems"].items()
+    }
 
 
 def any_of(patterns: list[str]) -> Pattern:

@@ -61,7 +61,7 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("concepts.toml", "severity = [5, 5, 5]", "severity = [5, 5, 6]", "three severities"),
+        ("concepts.toml", "severity = [5, 5, 5]", "severity = [5, 5, 6]", "not 6"),
         ("concepts.toml", 'name = "hernia"', 'name = "hernias"', "'hernias' is unknown"),
         (
             "relations.toml",
@@ -70,14 +70,18 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
             "these concepts do not exist: volume",
         ),
         ("patients.toml", '"osteopenia"', '"osteopeny"', "these concepts do not exist: osteopeny"),
-        ("patients.toml", "raise = 1", "raised = 1", "wrong value: 'raise'"),
-        ("positions.toml", "bad_good = 4", "bad_god = 4", "bad_good"),
+        ("patients.toml", "raised = 1", "raise = 1", "patients.toml has an unknown key raise"),
+        ("concepts.toml", "device = true", 'device = "yes"', "'yes' is no bool"),
+        ("concepts.toml", "by_bone = true", "by_bones = true", "unknown key by_bones"),
+        ("positions.toml", "good = [16, 70]", "good = [16]", "it needs 2 values"),
+        ("positions.toml", "[grave]", "[graves]", "positions.toml lacks grave"),
+        ("positions.toml", "bad_good = 4", "bad_god = 4", "unknown key bad_god"),
         ("words.toml", "[[observation]]", "[[observation", "not valid TOML"),
         (
             "words.toml",
             'effect = "hypothetical"',
             'effect = "maybe"',
-            r"words\.toml: unknown effect",
+            r"words\.toml, effect: it is one of",
         ),
     ],
 )
@@ -85,6 +89,34 @@ def test_a_broken_table_is_named(folder, file, old, new, message):
     edit(folder / file, old, new)
     with pytest.raises(InvalidLexicon, match=message):
         load_tables(folder)
+
+
+@pytest.mark.parametrize(
+    ("distance", "is_good"),
+    [
+        *((words, False) for words in ("7.2 cm", "8.3 cm", "12 cm", "72 mm", "0.2 cm", "one cm")),
+        *((words, False) for words in ("seven cm", "9 millimeters", "1.5 cm", "13 centimeters")),
+        *((words, True) for words in ("5 cm", "3.4 cm", "two point five cm", "66 mm", "4-5 cm")),
+    ],
+)
+@pytest.mark.parametrize("where", ["above the carina", "from the carina", "proximal to the carina"])
+def test_a_tip_lies_well_at_any_good_distance(distance, is_good, where):
+    """Whatever number says it; 5 cm +- 2 is the rule of the field, 1.5 and 7 cm are too near and
+    too far."""
+    text = f"Endotracheal tube tip is {distance} {where}."
+    errors = RuleJudge().judge(text, "Endotracheal tube in good position.").errors
+    assert (not errors) is is_good, errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PICC tip 1 cm above the cavoatrial junction.",
+        "Right jugular catheter tip 1 cm above the carina.",
+    ],
+)
+def test_a_distance_is_of_the_devices_that_the_table_names(text):
+    assert not RuleJudge().judge(text, text.split(" tip")[0] + " in good position.").errors
 
 
 def test_a_missing_table_is_named(folder):

@@ -2,79 +2,99 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, permutations
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
+from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
-from vlscore.findings import Lexicon, PhraseTrie, load_lexicon, read_lexicon
+from vlscore.findings import Lexicon, PhraseTrie, load_lexicon
 
 FOLDER = Path(__file__).with_name("data")
 FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "words.toml")
 
 
-@dataclass(frozen=True, slots=True)
-class Concept:
-    """Concept: what the judge counts as one finding.
+Severity = Literal[1, 2, 3, 4, 5]
 
-    Attributes:
-        name: name of the concept.
-        severity: severities of an error about it: mild, ungraded or moderate, severe.
-        device: whether it is a device, which has a position.
-        title: the name in words.
-        titles: observation -> more exact name; the first one that the report names is used.
-        old: words that mark the finding as old; None if that makes no difference.
-        by_bone: whether it is another finding in another bone.
-        after_treatment: whether it is still present if the report describes it as past.
+
+class Concept(NamedTuple):
+    """What the judge counts as one finding; see `concepts.toml`.
+
+    `severity` is of an error about it: mild, ungraded or moderate, severe. `old` marks the finding
+    as old. A refined one is `of` observations, where their words hold one of `words`.
     """
 
     name: str
-    severity: tuple[int, int, int]
-    device: bool
-    after_treatment: bool
-    title: str
-    titles: Mapping[str, str]
+    severity: tuple[Severity, Severity, Severity]
+    title: str = ""
+    titles: Mapping[str, str] = MappingProxyType({})
+    observations: tuple[str, ...] | None = None
+    device: bool = False
+    after_treatment: bool = False
     old: re.Pattern[str] | None = None
     by_bone: bool = False
+    of: tuple[str, ...] = ()
+    words: re.Pattern[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refinement:
-    """Concept for those mentions whose words match a pattern."""
+class Relation(NamedTuple):
+    """`name` stands for, is a sign of, or follows from each finding `of`; see `relations.toml`."""
 
-    pattern: re.Pattern[str]
-    concept: str
+    name: str
+    of: tuple[str, ...]
+    credit: float = 0.0
+    across: bool = True
+    anywhere: bool = False
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return it with each finding."""
+        return [(self.name, exact) for exact in self.of]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """A place of a device's tip.
-
-    Attributes:
-        order: rank in the list.
-        name: name of the place.
-        level: good, fair or bad.
-        excepted: devices that belong there.
-    """
+class Position(NamedTuple):
+    """A place of a device's tip, by its rank in the list; `excepted` devices belong there."""
 
     order: int
     name: str
-    level: str
+    level: Literal["good", "fair", "bad"]
+    phrases: tuple[str, ...]
     excepted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PatientRule:
+class Distance(NamedTuple):
+    """Distances in millimetres at which the tips of devices lie well; see `positions.toml`."""
+
+    devices: tuple[str, ...]
+    phrases: tuple[str, ...]
+    good: tuple[float, float]
+    otherwise: str
+
+
+class _Grave(NamedTuple):
+    concepts: tuple[str, ...]
+    raised: int
+
+
+class _LevelsConfused(NamedTuple):
+    bad_good: Severity
+    bad_fair: Severity
+    fair_good: Severity
+
+
+class PatientRule(NamedTuple):
     """A change of severity for some findings of some patients; see `patients.toml`."""
 
     findings: frozenset[str]
-    from_age: float | None
-    to_age: float | None
-    indication: re.Pattern[str] | None
     raised: int
     because: str
+    from_age: float | None = None
+    to_age: float | None = None
+    indication: re.Pattern[str] | None = None
 
     def applies(self, concept: str, age: float | None, indication: str) -> bool:
         """Return whether every condition of the rule holds."""
@@ -95,7 +115,7 @@ class JudgeTables:
         lexicon: of the findings that the judge reads.
         concepts: by name.
         of_observation: observation -> concept.
-        refined: observation -> refinements, tried in order.
+        refined: observation -> its refined concepts, tried in order.
         coarser: (coarser concept, exact concept) -> credit in (0, 1).
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
         repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
@@ -114,7 +134,7 @@ class JudgeTables:
     lexicon: Lexicon
     concepts: Mapping[str, Concept]
     of_observation: Mapping[str, str]
-    refined: Mapping[str, tuple[Refinement, ...]]
+    refined: Mapping[str, Sequence[Concept]]
     coarser: Mapping[tuple[str, str], float]
     signs: frozenset[tuple[str, str]]
     repeated: frozenset[tuple[str, str]]
@@ -131,98 +151,39 @@ class JudgeTables:
 
     def title_of(self, concept: str, observations: Collection[str]) -> str:
         """Return what errors call a concept that a report names by some observations."""
-        titles = self.concepts[concept].titles
-        exact = (title for name, title in titles.items() if name in observations)
-        return next(exact, self.concepts[concept].title)
-
-
-def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds any of the words where a word begins."""
-    return re.compile(r"\b(?:" + "|".join(re.escape(word) for word in words) + ")", re.IGNORECASE)
-
-
-def _read(folder: Path, name: str) -> dict[str, Any]:
-    return read_lexicon(folder / name, "table of the rule judge")
-
-
-def _concept(entry: Mapping[str, Any]) -> Concept:
-    grades = list(entry["severity"])
-    if len(grades) != 3 or not all(g in (1, 2, 3, 4, 5) for g in grades):
-        raise InvalidLexicon(
-            f"concepts.toml: {entry['name']!r} needs three severities of 1 to 5, not {grades}"
-        )
-    mild, plain, severe = grades
-    return Concept(
-        entry["name"],
-        (mild, plain, severe),
-        entry.get("device", False),
-        entry.get("after_treatment", False),
-        entry.get("title", entry["name"].replace("_", " ")),
-        entry.get("titles", {}),
-        words_pattern(entry["old"]) if "old" in entry else None,
-        entry.get("by_bone", False),
-    )
+        of = self.concepts[concept]
+        exact = (title for name, title in of.titles.items() if name in observations)
+        return next(exact, of.title or concept.replace("_", " "))
 
 
 def _concepts(
     data: Mapping[str, Any], lexicon: Lexicon
-) -> tuple[dict[str, Concept], dict[str, str], dict[str, list[Refinement]]]:
+) -> tuple[dict[str, Concept], dict[str, str], dict[str, list[Concept]]]:
     concepts: dict[str, Concept] = {}
     of_observation: dict[str, str] = {}
-    refined: dict[str, list[Refinement]] = {}
-    for entry in data["concept"]:
-        concepts[entry["name"]] = _concept(entry)
-        for name in entry.get("observations", [entry["name"]]):
+    refined: dict[str, list[Concept]] = {}
+    for concept in entries_of(Concept, data["concept"], "concepts.toml"):
+        concepts[concept.name] = concept
+        for name in (concept.name,) if concept.observations is None else concept.observations:
             if name in of_observation or name not in lexicon.observations:
                 raise InvalidLexicon(
                     f"concepts.toml: observation {name!r} is unknown, or belongs to two concepts"
                 )
-            of_observation[name] = entry["name"]
+            of_observation[name] = concept.name
     if missing := sorted(lexicon.observations.keys() - of_observation.keys()):
         raise InvalidLexicon(
             f"concepts.toml: these observations belong to no concept: {', '.join(missing)}"
         )
-    for entry in data["refined"]:
-        concepts.setdefault(entry["name"], _concept(entry))
-        for name in entry["of"]:
-            refinement = Refinement(words_pattern(entry["words"]), entry["name"])
-            refined.setdefault(name, []).append(refinement)
+    for concept in entries_of(Concept, data["refined"], "concepts.toml"):
+        concepts.setdefault(concept.name, concept)
+        for name in concept.of:
+            refined.setdefault(name, []).append(concept)
     return concepts, of_observation, refined
 
 
-def _known(names: Iterable[str], concepts: Mapping[str, Concept], file: str) -> list[str]:
-    found = list(names)
-    if unknown := sorted(set(found) - concepts.keys()):
+def _require(names: Iterable[str], concepts: Mapping[str, Concept], file: str) -> None:
+    if unknown := sorted(set(names) - concepts.keys()):
         raise InvalidLexicon(f"{file}: these concepts do not exist: {', '.join(unknown)}")
-    return found
-
-
-def _relations(
-    data: Mapping[str, Any], concepts: Mapping[str, Concept]
-) -> tuple[dict[tuple[str, str], float], set[tuple[str, str]], frozenset[tuple[str, str]]]:
-    coarser: dict[tuple[str, str], float] = {}
-    for entry in data["coarser"]:
-        (name,) = _known([entry["name"]], concepts, "relations.toml")
-        for exact in _known(entry["of"], concepts, "relations.toml"):
-            coarser[name, exact] = float(entry["credit"])
-    signs = {
-        (name, exact)
-        for entry in data["sign"]
-        for name in _known([entry["name"]], concepts, "relations.toml")
-        for exact in _known(entry["of"], concepts, "relations.toml")
-    }
-    kin = {
-        (one, other)
-        for entry in data["kin"]
-        for one in _known(entry["names"], concepts, "relations.toml")
-        for other in entry["names"]
-        if one != other
-    }
-    return coarser, signs, frozenset(kin)
-
-
-def _pairs(entries: Iterable[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
-    return frozenset((entry["name"], exact) for entry in entries for exact in entry["of"])
 
 
 def _levels(families: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
@@ -235,29 +196,20 @@ def _levels(families: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, tu
     return levels
 
 
-def _patients(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> list[PatientRule]:
-    return [
-        PatientRule(
-            frozenset(_known(entry["findings"], concepts, "patients.toml")),
-            entry.get("from_age"),
-            entry.get("to_age"),
-            words_pattern(entry["indication"]) if "indication" in entry else None,
-            int(entry["raise"]),
-            entry["because"],
-        )
-        for entry in data["rule"]
-    ]
-
-
-def _positions(data: Mapping[str, Any]) -> PhraseTrie:
-    phrases = PhraseTrie()
-    for phrase in data["route"]["phrases"]:
-        phrases.add("position", phrase, None)
+def _positions(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> PhraseTrie:
+    file, phrases = "positions.toml", PhraseTrie()
+    phrases.add_all("position", data["route"]["phrases"], None)
+    positions = {}
     for order, entry in enumerate(data["position"]):
-        excepted = tuple(entry.get("except", ()))
-        position = Position(order, entry["name"], entry["level"], excepted)
-        for phrase in entry["phrases"]:
-            phrases.add("position", phrase, position)
+        position = entry_of(Position, entry, file, order=order)
+        phrases.add_all("position", position.phrases, position)
+        positions[position.name] = position
+        _require(position.excepted, concepts, file)
+    for distance in entries_of(Distance, data["distance"], file):
+        _require(distance.devices, concepts, file)
+        if distance.otherwise not in positions:
+            raise InvalidLexicon(f"{file}: no position is named {distance.otherwise!r}")
+        phrases.add_all("distance", distance.phrases, (positions[distance.otherwise], distance))
     return phrases
 
 
@@ -268,39 +220,47 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
     Raises: InvalidLexicon naming file and entry.
     """
     lexicon = load_lexicon(further=folder / "words.toml")
-    try:
-        concepts, of_observation, refined = _concepts(_read(folder, "concepts.toml"), lexicon)
-        relations = _read(folder, "relations.toml")
-        coarser, signs, kin = _relations(relations, concepts)
-        places = _read(folder, "positions.toml")
-        levels = places["severity"]
-        patients = tuple(_patients(_read(folder, "patients.toml"), concepts))
-        grave = _known(places["grave"]["concepts"], concepts, "positions.toml")
-        content = b"".join((folder / name).read_bytes() for name in FILES)
-        return JudgeTables(
-            lexicon=lexicon,
-            concepts=concepts,
-            of_observation=of_observation,
-            refined={name: tuple(each) for name, each in refined.items()},
-            coarser=coarser,
-            signs=frozenset(signs | coarser.keys()),
-            repeated=_pairs(e for e in relations["coarser"] if e.get("across", True)),
-            anywhere=_pairs(e for e in relations["coarser"] if e.get("anywhere", False)),
-            consequences=_pairs(relations["consequence"]),
-            topics={name: tuple(parts) for name, parts in relations["topics"].items()},
-            levels=_levels(places["levels"]),
-            kin=kin,
-            positions=_positions(places),
-            position_severity={
-                pair: int(levels[f"{one}_{other}"])
-                for one, other in (("bad", "good"), ("bad", "fair"), ("fair", "good"))
-                for pair in ((one, other), (other, one))
-            },
-            grave_devices=dict.fromkeys(grave, int(places["grave"]["raise"])),
-            patients=patients,
-            digest=hashlib.sha256(content).hexdigest()[:12],
-        )
-    except (KeyError, TypeError) as error:
-        raise InvalidLexicon(
-            f"{folder}: an entry lacks a key, or one has a wrong value: {error}"
-        ) from error
+    data = {name: read_table(folder / name, "table of the rule judge") for name in FILES}
+    concepts, of_observation, refined = _concepts(data["concepts.toml"], lexicon)
+    relations = {
+        how: entries_of(Relation, data["relations.toml"][how], "relations.toml")
+        for how in ("coarser", "sign", "consequence")
+    }
+    kin = [entry["names"] for entry in data["relations.toml"]["kin"]]
+    related = [name for each in relations.values() for r in each for name in (r.name, *r.of)]
+    _require([*related, *chain(*kin)], concepts, "relations.toml")
+    patients = entries_of(PatientRule, data["patients.toml"]["rule"], "patients.toml")
+    _require(chain(*(rule.findings for rule in patients)), concepts, "patients.toml")
+    places = data["positions.toml"]
+    grave = entry_of(_Grave, places["grave"], "positions.toml, grave")
+    _require(grave.concepts, concepts, "positions.toml")
+    confused = entry_of(_LevelsConfused, places["severity"], "positions.toml, severity")._asdict()
+    coarser = relations["coarser"]
+    content = b"".join((folder / name).read_bytes() for name in FILES)
+    return JudgeTables(
+        lexicon=lexicon,
+        concepts=concepts,
+        of_observation=of_observation,
+        refined=refined,
+        coarser={pair: r.credit for r in coarser for pair in r.pairs},
+        signs=_pairs([*coarser, *relations["sign"]]),
+        repeated=_pairs(r for r in coarser if r.across),
+        anywhere=_pairs(r for r in coarser if r.anywhere),
+        consequences=_pairs(relations["consequence"]),
+        topics={name: tuple(parts) for name, parts in data["relations.toml"]["topics"].items()},
+        levels=_levels(places["levels"]),
+        kin=frozenset(pair for names in kin for pair in permutations(names, 2)),
+        positions=_positions(places, concepts),
+        position_severity={
+            pair: severity
+            for levels, severity in confused.items()
+            for pair in permutations(levels.split("_"), 2)
+        },
+        grave_devices=dict.fromkeys(grave.concepts, grave.raised),
+        patients=tuple(patients),
+        digest=hashlib.sha256(content).hexdigest()[:12],
+    )
+
+
+def _pairs(relations: Iterable[Relation]) -> frozenset[tuple[str, str]]:
+    return frozenset(pair for relation in relations for pair in relation.pairs)

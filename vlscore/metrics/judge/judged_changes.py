@@ -38,7 +38,7 @@ def stated_change(
     if change is None or change.is_real:
         return change
     forms = {token.form for token in tokenize(change.span.of(text))}
-    return None if forms <= tables.lexicon.changes.presence else change
+    return None if forms <= tables.lexicon.grammar["still_there"] else change
 
 
 def states_beside(

@@ -32,7 +32,8 @@ def severity_of(statement: Statement, patient: Patient, tables: JudgeTables) -> 
     """Return the severity of missing or inventing a finding."""
     concept = tables.concepts[statement.concept]
     mild, plain, severe = concept.severity
-    level, how = plain, ""
+    level: int = plain
+    how = ""
     if statement.rank is not None and statement.rank <= _MILD:
         level, how = mild, f"{statement.grade} "
     elif statement.rank is not None and statement.rank >= _SEVERE:

@@ -174,7 +174,7 @@ def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
 @lru_cache(_REMEMBERED)
 def concept_of(words: str, observation: str, tables: JudgeTables) -> str:
     """Return the concept of a mention by its words and its observation."""
-    for refinement in tables.refined.get(observation, ()):
-        if refinement.pattern.search(words):
-            return refinement.concept
+    for refined in tables.refined.get(observation, ()):
+        if refined.words and refined.words.search(words):
+            return refined.name
     return tables.of_observation[observation]

@@ -1,16 +1,20 @@
 """What the words of a report say of one finding: sides, places, grade, sizes, position."""
 
 import re
+from collections.abc import Iterator, Sequence
 
 from vlscore.findings import (
     Attribute,
     Axis,
     Finding,
+    Match,
     ReportFindings,
     Sentence,
     SeverityLevel,
     Side,
     Span,
+    Token,
+    find_sizes,
     severity_level,
     tokenize,
 )
@@ -152,9 +156,13 @@ def _positions_in(
 ) -> tuple[Position, list[Span]] | None:
     words = span.of(text)
     tokens = tokenize(words)
+    found = tables.positions.find(tokens)
     said = [
         m
-        for m in tables.positions.find(tokens).get("position", ())
+        for m in (
+            *found.get("position", ()),
+            *_distances(tokens, found.get("distance", ()), device),
+        )
         if m.entry is not None
         and device not in m.entry.excepted
         and _is_said(m.entry, words[: tokens[m.first].start])
@@ -165,6 +173,17 @@ def _positions_in(
         Span(span.start + tokens[m.first].start, span.start + tokens[m.last - 1].end) for m in said
     ]
     return min(m.entry for m in said), spans
+
+
+def _distances(tokens: Sequence[Token], measured: Sequence[Match], device: str) -> Iterator[Match]:
+    """Find distances at which the tip of a device does not lie well: "1 cm above the carina"."""
+    sizes = {size.last: size for size in find_sizes(tokens)}
+    for match in measured:
+        position, distance = match.entry
+        size = sizes.get(match.first)
+        low, high = distance.good
+        if size and device in distance.devices and not low <= size.millimetres < high:
+            yield Match(size.first, match.last, "position", position)
 
 
 def ribs_of(text: str, line: Span, finding: Finding) -> frozenset[str]:

@@ -1,0 +1,50 @@
+"""Rules that are rows of tables: each row's example is its test; patterns are checked."""
+
+from dataclasses import replace
+
+import pytest
+
+from vlscore.errors import InvalidLexicon
+from vlscore.findings import changes_of, extract, load_lexicon
+from vlscore.findings.compositions import Composition, pattern_rules
+
+RULES = [(layer, rule) for layer, rules in load_lexicon().rules.items() for rule in rules]
+
+
+def reading(text, lexicon):
+    found = extract(text, lexicon)
+    return found.sentences, changes_of(found, lexicon)
+
+
+@pytest.mark.parametrize(("layer", "rule"), RULES, ids=[rule.row.pattern for _, rule in RULES])
+def test_a_row_makes_a_difference_in_its_example(layer, rule):
+    """Without the row, the example is read otherwise; with it, in the way that the row states."""
+    lexicon = load_lexicon()
+    without = [each for each in lexicon.rules[layer] if each is not rule]
+    ablated = replace(lexicon, rules={**lexicon.rules, layer: without})
+    sentences, changes = reading(rule.row.example, lexicon)
+    assert (sentences, changes) != reading(rule.row.example, ablated)
+    stated = {a.value for sentence in sentences for a in sentence.changes}
+    if rule.row.value == "none":
+        before = {
+            a.value for sentence in reading(rule.row.example, ablated)[0] for a in sentence.changes
+        }
+        assert stated < before
+    elif rule.row.value:
+        assert rule.row.value in stated
+    else:
+        assert stated
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("(becomming <comparative>)", "no list becomming"),
+        ("<comparatives>", "no list comparatives"),
+        ("<comparative:!verbs>", "no list verbs"),
+        ("becoming ..3", "has no head"),
+    ],
+)
+def test_a_pattern_with_a_misspelt_name_is_refused(pattern, message):
+    with pytest.raises(InvalidLexicon, match=message):
+        pattern_rules([Composition(pattern, "An example.")], load_lexicon().lists)

@@ -1,0 +1,246 @@
+"""Rules that are rows of a table: a pattern of words around a head, and what it makes of them.
+
+A pattern names runs of tokens, in their order: lists of words by their names in the tables
+(`becoming`), words themselves (`'than'`), and matches of a layer of the lexicon (`earlier`), all of
+them or those whose first or last word is, or is not, in a list (`mention:excesses`,
+`event:!verbs_of_state`).
+
+    (have between_have_and_verb|ly* <event> ..5 earlier?) $
+
+    <...>   the head, from which a pattern is read outwards; one layer
+    (...)   what the row makes covers these words; without them, the head
+    a|b     one of several names
+    a?      may be absent           a*   any number of them, side by side
+    ..5     at most so many words stand between, none of them of the row's `barrier`
+    $       a clause ends here
+
+The first row of a table whose pattern fits a head decides on it.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from vlscore.errors import InvalidLexicon
+from vlscore.findings.tokens import Match, Token
+
+#: Layers of matches that a pattern may name; `own_time` are earlier times that no change owns.
+LAYERS = frozenset(
+    (
+        *("mention", "subject", "topic", "place", "severity", "normal", "change", "comparative"),
+        *("event", "disease", "unseen", "earlier", "own_time", "trigger", "boundary"),
+    )
+)
+#: Words in -ly; no list could have all of them.
+_ADVERBS = "ly"
+_PART = re.compile(r"([()$])|\.\.(\d+)|<([^>]+)>|((?:'[^']+'|[^\s()$*?'])+)([*?]?)")
+
+Run = tuple[int, int]
+
+
+class Composition(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        pattern: the pattern.
+        example: a sentence for which the row decides, and in which it makes a difference.
+        value: what the words mean; "none" where they mean nothing that the head might mean; without
+            a value, they mean what the head means.
+        holding: a list, of which a word stands in the words covered or right behind the head.
+        barrier: names that do not stand between parts of the pattern.
+    """
+
+    pattern: str
+    example: str
+    value: str | None = None
+    holding: str | None = None
+    barrier: tuple[str, ...] = ()
+
+
+class _PatternStep(NamedTuple):
+    """A run of one of `names`, at most `reach` tokens away; `inside` the words that it covers."""
+
+    names: tuple[str, ...]
+    reach: int
+    how: str
+    inside: bool
+
+
+class PatternRule(NamedTuple):
+    """A row whose pattern was read: its steps before (the nearest first) and behind the head."""
+
+    row: Composition
+    before: tuple[_PatternStep, ...]
+    head: str
+    after: tuple[_PatternStep, ...]
+    ends_clause: bool
+
+
+def pattern_rules(
+    rows: Sequence[Composition], lists: Collection[str]
+) -> dict[str, list[PatternRule]]:
+    """Return the rules of rows by the layer of their heads, in the order of the table.
+
+    Args: lists: names of the lists of words.
+    Raises: InvalidLexicon where a pattern names something unknown.
+    """
+    rules: dict[str, list[PatternRule]] = {}
+    for row in rows:
+        rule = _rule(row)
+        steps = (*rule.before, *rule.after)
+        names = [rule.head, *row.barrier, *(name for step in steps for name in step.names)]
+        for name in (*names, *([row.holding] if row.holding else ())):
+            layer, _, of = name.partition(":")
+            known = {layer, of.removeprefix("!")} - {""}
+            known = {each for each in known if not each.startswith("'")}
+            if unknown := sorted(known - LAYERS - {_ADVERBS} - set(lists)):
+                raise InvalidLexicon(f"pattern {row.pattern!r}: no list {', '.join(unknown)}")
+        rules.setdefault(rule.head.partition(":")[0], []).append(rule)
+    return rules
+
+
+def _rule(row: Composition) -> PatternRule:
+    before: list[_PatternStep] = []
+    after: list[_PatternStep] = []
+    head, reach, inside, ends_clause = "", 0, False, False
+    for sign, number, core, names, how in _PART.findall(row.pattern):
+        if sign == "$":
+            ends_clause = True
+        elif sign:
+            inside = sign == "("
+        elif core:
+            head = core
+        elif number and before and not head:
+            before[-1] = before[-1]._replace(reach=int(number))
+        elif number:
+            reach = int(number)
+        else:
+            step = _PatternStep(tuple(names.split("|")), reach, how, inside)
+            (after if head else before).append(step)
+            reach = 0
+    if not head:
+        raise InvalidLexicon(f"pattern {row.pattern!r} has no head <...>")
+    return PatternRule(row, tuple(reversed(before)), head, tuple(after), ends_clause)
+
+
+class Composed(NamedTuple):
+    """Tokens [first, last) that a rule covers, around a head."""
+
+    first: int
+    last: int
+    head: Match
+    rule: PatternRule
+
+
+class PatternMatcher:
+    """The runs of one sentence that patterns name, and the rules that fit there."""
+
+    def __init__(
+        self,
+        tokens: Sequence[Token],
+        layers: Mapping[str, Sequence[Match]],
+        lists: Mapping[str, frozenset[str]],
+    ) -> None:
+        self._forms = [token.form for token in tokens]
+        self._layers, self._lists = layers, lists
+        self._known: dict[str, list[Run]] = {}
+
+    def fitting(self, rules: Sequence[PatternRule], heads: Sequence[Match]) -> Iterator[Composed]:
+        """Find the first rule that fits each head, by one layer's rules in their order."""
+        for head in heads:
+            for rule in rules:
+                made = self._made(rule, head)
+                if made is not None:
+                    yield Composed(*made, head, rule)
+                    break
+
+    def _made(self, rule: PatternRule, head: Match) -> Run | None:
+        """Return the words that a rule covers around a head; None if its pattern does not fit."""
+        if ":" in rule.head and not self._is_of(head, rule.head.partition(":")[2]):
+            return None
+        first = start = head.first
+        last = end = head.last
+        for step in rule.before:
+            place = self._before(step, start, rule.row.barrier)
+            if place is None:
+                return None
+            start, first = place, place if step.inside else first
+        for step in rule.after:
+            place = self._behind(step, end, rule.row.barrier)
+            if place is None:
+                return None
+            end, last = place, place if step.inside else last
+        if rule.ends_clause and not self._ends_clause(end):
+            return None
+        holding = rule.row.holding
+        if holding and self._lists[holding].isdisjoint(self._forms[first : head.last + 1]):
+            return None
+        return first, last
+
+    def _before(self, step: _PatternStep, start: int, barrier: Sequence[str]) -> int | None:
+        """Return where the run of a step before `start` begins; None if there is none."""
+        runs = self._runs(step.names)
+        if step.how == "*":
+            while beside := [first for first, last in runs if last == start]:
+                start = max(beside)
+            return start
+        for first, last in reversed(runs):
+            apart = start - last
+            if 0 <= apart <= step.reach and not (apart and self._parted(barrier, last, start)):
+                return first
+        return start if step.how else None
+
+    def _behind(self, step: _PatternStep, end: int, barrier: Sequence[str]) -> int | None:
+        """Return where the run of a step behind `end` ends; None if there is none."""
+        for first, last in self._runs(step.names):
+            if last > end > first and step.names == ("earlier",):
+                return last  # "less than" and "than before" share a word.
+            if 0 <= first - end <= step.reach:
+                if not self._parted(barrier, end, first):
+                    return last
+                break
+        return end if step.how else None
+
+    def _parted(self, barrier: Sequence[str], first: int, last: int) -> bool:
+        return any(first <= at < last for name in barrier for at, _ in self._named(name))
+
+    def _runs(self, names: Sequence[str]) -> list[Run]:
+        if len(names) == 1:
+            return self._named(names[0])
+        return sorted(run for name in names for run in self._named(name))
+
+    def _named(self, name: str) -> list[Run]:
+        runs = self._known.get(name)
+        if runs is None:
+            layer, _, of = name.partition(":")
+            if layer in LAYERS:
+                found = self._layers.get(layer, ())
+                runs = [(m.first, m.last) for m in found if not of or self._is_of(m, of)]
+            else:
+                forms = enumerate(self._forms)
+                if name == _ADVERBS:
+                    runs = [(p, p + 1) for p, form in forms if form.endswith(_ADVERBS)]
+                else:
+                    words = self._words(name)
+                    runs = [(p, p + 1) for p, form in forms if form in words]
+            self._known[name] = runs
+        return runs
+
+    def _words(self, name: str) -> Collection[str]:
+        return (name[1:-1],) if name[0] == "'" else self._lists[name]
+
+    def _is_of(self, match: Match, of: str) -> bool:
+        """Return whether a match has its first or last word, or its finding, in a list; or not."""
+        words = self._words(of.removeprefix("!"))
+        has = (
+            self._forms[match.first] in words
+            or self._forms[match.last - 1] in words
+            or (match.layer == "mention" and match.entry in words)
+        )
+        return has is not of.startswith("!")
+
+    def _ends_clause(self, end: int) -> bool:
+        after = self._forms[end : end + 2]
+        is_size = after[:1] == ["at"] and after[-1][0].isdecimal()
+        is_next = after[:1] == ["and"] and after[-1] in self._lists["next_clause"]
+        return not after or after[0] in self._lists["clause_ends"] or is_next or is_size
