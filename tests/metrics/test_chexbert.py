@@ -39,7 +39,8 @@ def test_corpus_values_are_those_of_f1chexbert(chosen):
     expected = golden("chexbert")["f1"]
     published = {name: float(found[name][0]) for name in expected}
     assert published == pytest.approx(expected, abs=1e-12)
-    assert set(found) - set(expected) == {"micro-13", "macro-13"}
+    ours = {"micro-13", "macro-13", "weighted-13", "weighted-14", "weighted-5"}
+    assert set(found) - set(expected) == ours
 
 
 def test_similarity_is_the_cosine_of_the_packages_vectors(chosen):
@@ -99,14 +100,21 @@ def test_an_observation_that_no_report_has_is_left_out_of_the_corpus_values(monk
     assert support == {
         "micro-13": 3,
         "macro-13": 1,
+        "weighted-13": 3,
         "micro-14": 3,
         "macro-14": 1,
+        "weighted-14": 3,
         "micro-5": 2,
         "macro-5": 2,
+        "weighted-5": 2,
     }
+    assert found["weighted-14"] == pytest.approx((2 * 2 / 3 + 1) / 3)
     zero = find_metric("chexbert-f1")(absent="zero")
     as_published = corpus_of(values_of(zero, *texts), metric=find_metric(zero))
     assert as_published["macro-14"][0] == pytest.approx((2 / 3 + 1) / 14)
+    assert corpus_of(values_of(zero, ["none"], ["none"]), metric=find_metric(zero)) == {
+        name: [0.0] for name in support
+    }
     values = values_of("chexbert-f1", ["none"], ["none"])
     assert all(np.isnan(v[0]) for v in corpus_of(values).values())
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from tests.metrics.contract import check_metric, corpus_of, values_of
+from vlscore.findings import chexpert_labels, extract
 from vlscore.metrics import compute, find_metric, support_of_sums
+from vlscore.metrics.library.findings_f1 import _GROUPS
 
 # Stated: effusion | effusion (a hit). Doubted: pneumonia | not mentioned. Denied: pneumothorax |
 # stated (a miss). Stated: device | not mentioned.
@@ -56,6 +58,58 @@ def test_corpus_values_pool_counts_over_fourteen_and_over_five_observations():
     assert corpus["atelectasis"] == 0.0
     # Nobody mentions it: it has no F1.
     assert np.isnan(corpus["consolidation"])
+
+
+SENTENCES = (
+    "Left effusion.",
+    "Cardiomegaly.",
+    "Mild edema.",
+    "Possible pneumonia.",
+    "No pneumothorax.",
+    "Large pneumothorax.",
+    "The lungs are clear.",
+    "Bibasilar atelectasis.",
+    "Rib fracture.",
+    "PICC line in place.",
+)
+
+
+def test_averages_are_those_of_scikit_learn():
+    """Labels of 200 random reports; an observation without mentions counts 0 there."""
+    sklearn = pytest.importorskip("sklearn.metrics")
+    generator = np.random.default_rng(0)
+    candidates, references = (
+        [" ".join(generator.choice(SENTENCES, generator.integers(1, 5))) for _ in range(200)]
+        for _ in range(2)
+    )
+    corpus = {
+        k: v[0] for k, v in corpus_of(values_of("findings-f1", candidates, references)).items()
+    }
+    predicted, wanted = (
+        np.array([[v in (1, -1) for v in chexpert_labels(extract(t)).values()] for t in texts])
+        for texts in (candidates, references)
+    )
+    for suffix, chosen in _GROUPS.items():
+        g, r = predicted[:, chosen], wanted[:, chosen]
+        there = (g | r).any(0)
+        for average in ("micro", "macro", "weighted"):
+            expected = sklearn.f1_score(r[:, there], g[:, there], average=average, zero_division=0)
+            assert corpus[f"{average}{suffix}"] == pytest.approx(expected, abs=1e-12)
+        whole = sklearn.f1_score(r, g, average="weighted", zero_division=0)
+        assert corpus[f"weighted{suffix}"] == pytest.approx(whole, abs=1e-12)
+
+
+def test_weights_are_how_often_the_references_state_an_observation():
+    """By hand: effusion, stated twice, is found once; edema, stated once, is found; nodule is
+    invented, and weighs nothing."""
+    candidates = ["Effusion.", "Lung nodule.", "Edema."]
+    references = ["Effusion.", "Effusion.", "Edema."]
+    values = values_of("findings-f1", candidates, references)
+    corpus = {k: v[0] for k, v in corpus_of(values).items()}
+    for count in (5, 13, 14):
+        assert corpus[f"weighted-{count}"] == pytest.approx((2 * 2 / 3 + 1) / 3)
+    support = support_of_sums(find_metric("findings-f1"), values.statistics.sum(0))
+    assert support["weighted-5"] == support["micro-5"] == 3
 
 
 def test_an_observation_without_any_mention_is_undefined_and_left_out_of_macro():

@@ -1,8 +1,10 @@
 """RadCliQ from its inputs' values, and how its parameters reach its inputs."""
 
 import numpy as np
+import pandas
 import pytest
 
+from tests.metrics.contract import corpus_of, values_of
 from vlscore.errors import MissingDependency
 from vlscore.metrics import Metric, Plan, compute, find_metric
 from vlscore.metrics.library.radcliq import REGRESSIONS, RadCliQv0
@@ -64,6 +66,27 @@ def test_lower_is_better_and_one_bad_input_loses_only_its_pair(given):
         found = compute(name, ["1 1 1 0.2", "0 0 0 0.2", "1 nan 1 0.2"], ["x"] * 3)[name]
         assert found[0] < found[1]
         assert np.isnan(found[2])
+
+
+def test_the_inverse_is_of_the_mean_as_rexrank_computes_it(given):
+    """Its script divides 1 by the mean of a column; the mean of inverses is another number."""
+    texts = ["0.25 0.5 0.75 0.125", "0.1 0.2 0.3 0.1", "0 nan 0 0"]
+    values = values_of("radcliq-v1", texts, ["x"] * 3)
+    found = values.columns[0]
+    (inverse,) = corpus_of(values)["inverse"]
+    assert inverse == pytest.approx(1.0 / pandas.Series(found).mean())
+    assert abs(inverse - np.nanmean(1 / found)) > 0.01
+    metric = find_metric("radcliq-v1")
+    assert metric.printed("inverse", of_corpus=True) == "1/RadCliQ-v1"
+    assert metric.printed() == "RadCliQ-v1"
+    assert metric.corpus[0].higher_is_better
+
+
+def test_a_mean_of_zero_or_below_has_no_inverse(given):
+    """1 / x would rank -1 below -2, and both below a bad system."""
+    values = values_of("radcliq-v1", ["1 1 1 1"] * 2, ["x"] * 2)
+    assert np.isnan(corpus_of(values)["inverse"][0])
+    assert values.columns[0].mean() < 0
 
 
 def test_parameters_reach_the_inputs():

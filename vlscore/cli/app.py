@@ -54,6 +54,7 @@ COMMANDS = {
     },
     "Look up": {
         "demo": "Compare two bundled generators of reports, with images.",
+        "again": "Repeat a finished run, with the command and the options in its run.json.",
         "metrics": "List the metrics, or show everything about one.",
         "encoders": "List the encoders, or show everything about one.",
         "weights": "Find, fetch, check and convert checkpoints of encoders.",
@@ -126,8 +127,12 @@ def command_line(arguments: Sequence[str] | None = None) -> int:
 
     Args: arguments: what stands behind "vlscore"; default: those of the process.
     """
+    given = sys.argv[1:] if arguments is None else [*arguments]
+    if "--again" in given[:2]:
+        # The run.json names the command.
+        given = ["again", *given[given.index("--again") + 1 :]]
     try:
-        app(sys.argv[1:] if arguments is None else [*arguments])
+        app(given)
     except (VLScoreError, CycloptsError) as error:
         echo(f"error: {error}", err=True)
         return 2

@@ -46,14 +46,14 @@ def compare(
 ) -> None:
     """Compare systems that wrote reports for the same studies.
 
-    Prints one table with the primary number of every metric: the best system, and which others are
-    not significantly different from it. Writes it as table.tex and table.md; tables.md has all
-    numbers, intervals and paired tests. Repeat the command with --columns, --digits and the like to
-    print the table in another way; nothing is computed again.
+    Prints one table with the primary number of every metric, the best system, and which others are
+    not significantly different. Writes it as table.tex and table.md; tables.md has all numbers and
+    tests. Repeat the command with --columns or --digits to print it in another way; nothing is
+    computed again.
 
-    Tables are joined by id. They need the same studies and the same references. --rename id=uid
-    holds for all tables, --rename theirs.id=uid for one system's; --rename patient=COLUMN has
-    intervals and tests resample patients, not studies.
+    Tables are joined by id, and need the same studies and references. --rename id=uid holds for all
+    tables, --rename theirs.id=uid for one; --rename patient=COLUMN has intervals and tests resample
+    patients, not studies.
 
     Example: vlscore compare ours.csv theirs.csv --text-only --out compared
 
@@ -61,15 +61,15 @@ def compare(
         systems: Tables of studies with candidates, one a system, or folders of finished
             `vlscore evaluate` runs; name=path gives a system another name than its file's.
         metrics: Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists
-            all; text, image and bleu are groups. Default: all that need no model file; where a
-            folder of a finished run is among the systems, those of the first folder.
+            all, and presets (rexrank, r2gen). Default: all that need no model file; with folders of
+            finished runs, those of the first.
         text_only: Use metrics of texts only: no encoder, no images.
         train: Table of training reports: baselines use them, and verbatim copies of them are
             counted.
     """
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
-    from vlscore.evaluation import open_sources, paper_table
+    from vlscore.evaluation import open_sources, paper_table, with_preset_columns
 
     check_figure(figure)
     general, own = _by_system(table.rename)
@@ -82,6 +82,7 @@ def compare(
     sources = open_sources(systems, columns, own)
     scorer = _scorer_of(sources, metrics, settings, encoding, text_only, output.quiet)
     embedder = scorer.embedder if scorer is not None else None
+    paper = with_preset_columns(paper, scorer)
     with row_progress(None, quiet=output.is_silent, also=cache_hits(embedder)) as on_progress:
         result = run(
             sources,

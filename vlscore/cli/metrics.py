@@ -84,6 +84,40 @@ def metric_text(metric: "Metric") -> str:
     return "\n".join(blocks)
 
 
+def presets_text() -> str:
+    """Return name and description of each group and preset, in 80 columns."""
+    from vlscore.metrics import GROUPS, PRESETS
+
+    groups = [_fact(name, what, "  ") for name, (what, _) in GROUPS.items()]
+    presets = [_fact(name, preset.description, "  ") for name, preset in PRESETS.items()]
+    return "\n".join(["Groups:", *groups, "", "Presets, columns of published tables:", *presets])
+
+
+def preset_text(name: str) -> str:
+    """All that is known of one preset, a fact a line."""
+    from vlscore.metrics import preset_named, presets_in
+
+    preset, (metrics,) = preset_named(name), presets_in(name).values()
+    facts = [
+        name,
+        _fact("what", preset.description),
+        _fact("section", preset.section),
+        _fact("left out", preset.left_out),
+        _fact("source", preset.source),
+        *(
+            _fact(setting, f"PATH, as {' and '.join(f'{of}({own}=PATH)' for of, own in targets)}")
+            for setting, targets in preset.paths.items()
+        ),
+        "numbers:",
+    ]
+    for metric, numbers in metrics.items():
+        missing = metric.missing()
+        facts.append(_fact(str(metric), ", ".join(numbers), "  "))
+        if missing:
+            facts.append(_fact("missing", missing, "    "))
+    return "\n".join(facts)
+
+
 def _fact(name: str, value: str, before: str = "") -> str:
     head = f"{before}{name}: "
     return textwrap.fill(
@@ -120,14 +154,17 @@ def metrics(name: str | None = None, /) -> None:
     """List the metrics, or show everything about one.
 
     Several are named with commas between them, parameters in parentheses:
-    vlscore,bleu-4(smoothing=exp). Groups are text, image and bleu. A metric of your own is written
-    package.module:METRIC.
+    vlscore,bleu-4(smoothing=exp). Groups and presets are several under one name. A metric of your
+    own is written package.module:METRIC.
 
     Example: vlscore metrics findings-f1
 
     Args:
-        name: Show everything about this metric.
+        name: Show everything about this metric or preset.
     """
-    from vlscore.metrics import METRICS, find_metric
+    from vlscore.metrics import METRICS, find_metric, presets_in
 
-    echo(metrics_text(METRICS.values()) if name is None else metric_text(find_metric(name)))
+    if name is None:
+        echo(f"{metrics_text(METRICS.values())}\n\n{presets_text()}")
+    else:
+        echo(preset_text(name) if presets_in(name) else metric_text(find_metric(name)))

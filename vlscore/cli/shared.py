@@ -124,14 +124,11 @@ Ratings = Annotated[
         "filled-in sheets of `vlscore ratings make`."
     ),
 ]
-Section = Annotated[
-    str,
-    described(
-        "Section of a report: all, findings, impression, findings+impression, auto; or "
-        "reference=findings,candidate=all.",
-        READING,
-    ),
-]
+_SECTIONS = (
+    "Section of a report: all, findings, impression, findings+impression, auto; or "
+    "reference=findings,candidate=all."
+)
+Section = Annotated[str, described(_SECTIONS, READING)]
 Out = Annotated[Path, described("Folder for the results.", RESULTS)]
 OptionalOut = Annotated[
     Path | None, described("Folder for the results. Default: results are only printed.", RESULTS)
@@ -144,8 +141,8 @@ Format = Annotated[str, described("Format of tables: parquet or csv.", RESULTS)]
 Metrics = Annotated[
     Names | None,
     described(
-        "Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists all; "
-        "text, image, bleu: groups. Default: vlscore."
+        "Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists all, "
+        "groups and presets (rexrank, r2gen), too. Default: vlscore."
     ),
 ]
 AsJson = Annotated[bool, described("Print the results as json only.", RESULTS, name="--json")]
@@ -231,7 +228,10 @@ class EncoderOptions:
     workers: Workers = None
     image_policy: GreyLevels = "auto"
     views: Views = "first-frontal"
-    section: Section = "all"
+    section: Annotated[
+        str | None,
+        described(f"{_SECTIONS} Default: all, or that of a preset.", READING),
+    ] = None
 
     def embedder(self) -> "StudyEmbedder":
         """Return the embedder of these options; see `print_encoder_warning` for its warning."""
@@ -249,7 +249,7 @@ class EncoderOptions:
             metrics: names of metrics, as `Scorer` takes them.
             quiet: print no note on a precision that is no gain.
         """
-        return self._scorer(metrics, quiet, **self._reading(), text_policy=self.policy())
+        return self._scorer(metrics, quiet, **self._reading(), text_policy=self.section)
 
     def scorer_of_sentences(self, metrics: Any) -> "Scorer":
         """Return the scorer of sentences, which have no sections and no images."""
@@ -287,13 +287,11 @@ class EncoderOptions:
         return {"image_policy": self.image_policy, "views": self.views}
 
     def _scorer(self, metrics: Any, quiet: bool, **read: Any) -> "Scorer":
-        from vlscore.metrics import Scorer, find_metrics
+        from vlscore.metrics import Scorer
 
-        if self.comparisons is not None:
-            metrics = find_metrics(metrics or "vlscore", self.comparisons)
-        settings = {"metrics": metrics, "C": self.C, **self._settings(), **read}
+        settings = {"metrics": metrics, "C": self.C, "comparisons": self.comparisons}
         with without_warnings():
-            scorer = Scorer(self.encoder, **settings)
+            scorer = Scorer(self.encoder, **settings, **self._settings(), **read)
         if not quiet:
             print_precision_note(scorer.embedder)
         return scorer

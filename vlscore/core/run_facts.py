@@ -1,6 +1,7 @@
 """What a result folder says of its run, and how a run reports its progress."""
 
 import datetime
+import os
 import platform
 import sys
 from collections.abc import Callable
@@ -45,11 +46,20 @@ def run_record(**facts: Any) -> dict[str, Any]:
         **facts,
         "vlscore": __version__,
         "command": sys.argv,
+        "directory": _directory(),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "libraries": libraries(),
     }
+
+
+def _directory() -> str | None:
+    """Return the folder that relative paths of the command start from; None where it is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
 
 
 @cache

@@ -31,6 +31,7 @@ from .command_settings import SensitivitySettings as SensitivitySettings
 from .command_settings import SheetSettings as SheetSettings
 from .command_settings import TableSettings as TableSettings
 from .comparison.paper_table import paper_table as paper_table
+from .comparison.paper_table import with_preset_columns as with_preset_columns
 from .comparison.run import compare as compare
 from .comparison.statistics import text_facts as text_facts
 from .comparison.systems import Source as Source

@@ -8,7 +8,6 @@ from typing import Any, overload
 
 from vlscore.core import Signature
 from vlscore.metrics.memo import digests_of
-from vlscore.metrics.metric import Metric
 from vlscore.metrics.scorer import OnError, Scorer
 from vlscore.metrics.scores import Score, ScoreTable
 
@@ -86,11 +85,6 @@ def shared_scorer(options: Mapping[str, Any]) -> Scorer:
 @lru_cache(maxsize=_KEPT)
 def _shared_scorer(loaded_from: tuple[Any, ...], **options: Any) -> Scorer:
     return Scorer(**options)
-
-
-def corpus_name(metric: Metric | str, name: str) -> str:
-    """Return the name that tables use for a value of the whole corpus."""
-    return f"{metric} {name}" if name == "corpus" else f"{metric} {name} (corpus)"
 
 
 def number_signature(signature: str, metric: str, name: str) -> str:

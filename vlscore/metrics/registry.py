@@ -3,7 +3,8 @@
 A user's own metric is a subclass of `Metric`, or a function of two texts (`text_metric`).
 `register(metric)` makes it known by name in this process, an entry point of the group
 "vlscore.metrics" makes it known everywhere, and "package.module:name" names it without either.
-`GROUPS` are names of several metrics, as in `-m text` or `-m bleu,image`.
+`GROUPS` are names of several metrics, as in `-m text` or `-m bleu,image`; so are the presets of
+`vlscore.metrics.presets`, the columns of published tables.
 """
 
 import re
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vlscore.core import Registry, plain_name, registered_name, split_call, split_names
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.metric import Metric
+from vlscore.metrics.presets import PRESETS, Preset
 
 if TYPE_CHECKING:
     from vlscore.stats import TextTable
@@ -155,7 +157,7 @@ def find_metrics(names: Any, comparisons: str | None = None) -> tuple[Metric, ..
     """Return metrics from one name or Metric, or several; each once, in order.
 
     Names may be separated by commas; "text", "image" and "bleu" are groups of several metrics
-    (`vlscore.metrics.registry`).
+    (`vlscore.metrics.registry`), "rexrank" and "r2gen" presets (`vlscore.metrics.presets`).
 
     Args: comparisons: "ignored": metrics that read findings leave comparisons with earlier
         examinations out of both reports; see `without_comparisons`.
@@ -191,6 +193,16 @@ def without_comparisons(metric: Metric) -> Metric:
     return metric(comparisons="ignored")
 
 
+def corpus_name(metric: Metric | str, name: str) -> str:
+    """Return the name that tables use for a value of the whole corpus."""
+    return f"{metric} {name}" if name == "corpus" else f"{metric} {name} (corpus)"
+
+
+def column_of(metric: Metric, number: str) -> str:
+    """Return the name by which `--columns` knows a number: "mean", or a value of the corpus."""
+    return f"{metric}.mean" if number == "mean" else corpus_name(metric, number)
+
+
 def paper_name(value: str) -> str:
     """Return how papers name a metric or one of its numbers; any other text unchanged.
 
@@ -217,10 +229,102 @@ def _named(given: Any) -> list[Metric]:
         return [find_metric(given)]
     found: list[Metric] = []
     for name in split_names(given) or [given]:
-        if name not in METRICS and (members := _members_of(name)) is not None:
+        if (preset := _preset(name)) is not None:
+            found += [metric for metric in preset if metric.missing() is None]
+        elif name not in METRICS and (members := _members_of(name)) is not None:
             found += members
         else:
             found.append(find_metric(name))
+    return found
+
+
+def presets_in(names: Any) -> dict[str, dict[Metric, tuple[str, ...]]]:
+    """Return preset, as it is written -> its metrics -> their numbers that its table prints.
+
+    Args: names: as of `find_metrics`. Metrics that cannot run here are among those returned.
+    """
+    given = [names] if isinstance(names, str | Metric) else (names or ())
+    written = [n for each in given if isinstance(each, str) for n in split_names(each)]
+    return {name: found for name in written if (found := _preset(name)) is not None}
+
+
+def preset_named(name: str) -> Preset:
+    """Return the preset of a name as it is written, with settings or not."""
+    return PRESETS[plain_name(split_call(name)[0])]
+
+
+def preset_notes(names: Any) -> tuple[str, ...]:
+    """Return what a user must know of each preset among names of metrics, one sentence each."""
+    notes = []
+    for name, metrics in presets_in(names).items():
+        preset = preset_named(name)
+        notes.append(
+            f"{name}: {preset.description} ({preset.source}). Section: {preset.section}, unless "
+            f"another one is named. Left out: {preset.left_out}"
+        )
+        notes += [
+            f"{name}: {metric} cannot run here and is left out: {reason}"
+            for metric in metrics
+            if (reason := metric.missing()) is not None
+        ]
+    return tuple(notes)
+
+
+def preset_columns(names: Any) -> tuple[str, ...]:
+    """Return the columns of a table of systems where a preset is among names of metrics, else none.
+
+    A metric beside the preset has its primary number.
+    """
+    presets = presets_in(names)
+    if not presets:
+        return ()
+    of_presets = {metric: numbers for each in presets.values() for metric, numbers in each.items()}
+    found: list[str] = []
+    for metric in find_metrics(names):
+        numbers = of_presets.get(metric)
+        found += [str(metric)] if numbers is None else [column_of(metric, n) for n in numbers]
+    return tuple(found)
+
+
+def preset_section(names: Any) -> str | None:
+    """Return the section of the presets among names of metrics; None without a preset.
+
+    Raises: InvalidSetting for presets of different sections.
+    """
+    found = {preset_named(name).section for name in presets_in(names)}
+    if len(found) > 1:
+        raise InvalidSetting(
+            f"the presets score different sections: {', '.join(sorted(found))}; name one with "
+            "--section (Python: text_policy=)"
+        )
+    return min(found, default=None)
+
+
+def _preset(name: str) -> dict[Metric, tuple[str, ...]] | None:
+    """Return the metrics of a preset, each with the numbers that are printed; None for no preset.
+
+    Raises: InvalidSetting for a setting that it has not.
+    """
+    if name in METRICS:
+        return None
+    written, _, settings = name.partition("(")
+    preset = PRESETS.get(plain_name(written))
+    if preset is None:
+        return None
+    values = split_call(name)[1] if settings else {}
+    if unknown := sorted(values.keys() - preset.paths.keys()):
+        known = ", ".join(preset.paths) or "none"
+        raise InvalidSetting(f"{written} has no setting {', '.join(unknown)}; it has {known}")
+    found = {}
+    for metric_name, numbers in preset.numbers.items():
+        metric = find_metric(metric_name)
+        own = {
+            setting: value
+            for path, value in values.items()
+            for of, setting in preset.paths[path]
+            if of == metric.name
+        }
+        found[metric(**own)] = numbers
     return found
 
 

@@ -23,7 +23,12 @@ from vlscore.metrics.arguments import Item, items_of
 from vlscore.metrics.batch import Batch, EmbeddingTriples, spread
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.plan import Plan
-from vlscore.metrics.registry import find_metrics
+from vlscore.metrics.registry import (
+    find_metrics,
+    preset_columns,
+    preset_notes,
+    preset_section,
+)
 from vlscore.metrics.scores import Score, ScoreTable, geometry
 
 if TYPE_CHECKING:
@@ -66,12 +71,17 @@ class Scorer(Plan):
         metrics: one metric or several, as in "vlscore" (Eq. 2) or "vlscore,cosine,bleu-4"; the
             first is the score.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
-        text_policy: which section of a report is scored; see TextPolicy.
+        text_policy: which section of a report is scored; see TextPolicy. Default: that of a preset
+            among the metrics, else the whole report.
+        comparisons: "ignored": as of `find_metrics`.
         options: device, precision, batch_size, image_policy, views, weights, tokenizer and
             cache, as in `StudyEmbedder`.
 
     Attributes:
         text_policy: which section of a report is scored.
+        preset_notes: what a user must know of presets among the metrics, one sentence each.
+        preset_columns: the numbers of presets and further metrics in a table of systems; empty
+            without a preset.
         embedder: the StudyEmbedder; None if no metric looks at embeddings.
 
     Raises:
@@ -87,15 +97,21 @@ class Scorer(Plan):
         metrics: Any = None,
         C: float | None = None,
         text_policy: TextPolicy | str | None = None,
+        comparisons: str | None = None,
         **options: Unpack[EmbedderOptions],
     ) -> None:
         if unknown := set(options) - set(EmbedderOptions.__annotations__):
             raise TypeError(f"Scorer has no argument {', '.join(sorted(unknown))}")
+        if text_policy is None:
+            text_policy = preset_section(metrics)
         self.text_policy = TextPolicy.named(text_policy)
+        self.preset_notes, self.preset_columns = preset_notes(metrics), preset_columns(metrics)
         embedder = _as_embedder(encoder)
         own = open_cache(options.get("cache", True)) if embedder is None else None
         cache = own if embedder is None else embedder.cache
-        super().__init__(_chosen(metrics, C), text=self.text_policy.signature(), cache=cache)
+        super().__init__(
+            _chosen(metrics, C, comparisons), text=self.text_policy.signature(), cache=cache
+        )
         self.require()
         self.embedder: StudyEmbedder | None = None
         if embedder is not None:
@@ -328,8 +344,8 @@ def _embedder_of(encoder: Any, options: Mapping[str, Any]) -> "StudyEmbedder":
     return StudyEmbedder(encoder, **options)
 
 
-def _chosen(metrics: Any, C: float | None) -> tuple[Metric, ...]:
-    found = find_metrics(DEFAULT_METRIC if metrics is None else metrics)
+def _chosen(metrics: Any, C: float | None, comparisons: str | None) -> tuple[Metric, ...]:
+    found = find_metrics(DEFAULT_METRIC if metrics is None else metrics, comparisons)
     if C is None:
         return found
     # A constant in the metric's own name, as in "vlscore(C=20)", takes precedence.

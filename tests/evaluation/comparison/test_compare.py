@@ -79,7 +79,7 @@ def test_one_value_has_one_interval_whichever_command_prints_it(write, tmp_path)
     scorer = Scorer(metrics="bleu-2,findings-f1")
     summary = numbers_of(evaluate(path, tmp_path / "evaluated", scorer))
     compared = systems_of(compare([path], tmp_path / "compared", scorer))
-    assert len(summary) == 2 + 3 + 11
+    assert len(summary) == 2 + 3 + 14
     for name, each in summary.items():
         for bound in ("", ".low", ".high"):
             shown = compared[name, "many"][f"value{bound}"]

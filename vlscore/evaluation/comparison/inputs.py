@@ -121,6 +121,7 @@ def read_inputs(
             f"the column {column}, not the studies"
         )
     if scorer is not None:
+        notes += scorer.preset_notes
         texts = {f"candidates of {name}": own for name, own in systems.candidates.items()}
         references = [study.reference for study in studies]
         notes += scorer.language_notes({"references": references, **texts})

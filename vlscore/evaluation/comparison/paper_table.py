@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vlscore.core import counted
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
-from vlscore.metrics import Metric, corpus_name, number_signature
+from vlscore.metrics import Metric, Scorer, corpus_name, number_signature
 from vlscore.stats import (
     TextTable,
     benjamini_hochberg,
@@ -74,6 +74,13 @@ def numbers_in(result: "Result") -> list[SystemsNumber]:
         number = found.setdefault(record["metric"], SystemsNumber(record, {}))
         number.values[record["system"]] = interval_in(record, "value")
     return list(found.values())
+
+
+def with_preset_columns(settings: TableSettings, scorer: Scorer | None) -> TableSettings:
+    """Return the settings with the columns of the scorer's presets, where none are named."""
+    if settings.columns or scorer is None:
+        return settings
+    return replace(settings, columns=scorer.preset_columns)
 
 
 def check_table(

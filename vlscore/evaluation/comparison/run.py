@@ -15,7 +15,7 @@ from vlscore.evaluation.command_settings import ComparisonSettings, TableSetting
 from vlscore.evaluation.comparison.comparison_figures import VALUES
 from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
 from vlscore.evaluation.comparison.language import language_facts
-from vlscore.evaluation.comparison.paper_table import check_table, paper_table
+from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
 from vlscore.evaluation.comparison.statistics import (
     Quantity,
     compared,
@@ -87,7 +87,7 @@ def compare(
     """
     settings, sources = settings or ComparisonSettings(), open_sources(systems)
     inputs = read_inputs(sources, scorer, settings, image_root)
-    shown = table or TableSettings()
+    shown = with_preset_columns(table or TableSettings(), scorer)
     precomputed = inputs.precomputed.higher_is_better if inputs.precomputed is not None else ()
     check_table(shown, inputs.signatures, precomputed)
 

@@ -218,7 +218,7 @@ def join_parts(
         facts = {
             **{
                 name: runs[0].record[name]
-                for name in ("table", "image_root", "encoder", "language")
+                for name in ("presets", "table", "image_root", "encoder", "language")
             },
             "parts": [str(run.folder.resolve()) for run in runs],
         }
@@ -252,6 +252,7 @@ def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | Failure])
         for role in ("reference", "candidate")
     }
     facts = {
+        "presets": list(scorer.preset_notes),
         "table": str(studies.path.resolve()),
         "image_root": str(studies.root.resolve()),
         "language": scorer.language_notes(reports),
@@ -297,7 +298,12 @@ def _content(
     scores, metrics = scored.scores, list(scored.metrics)
     patients = None
     headings = sum(int(each["n"]) for each in counts if each["what"] == HEADINGS)
-    notes = [*facts["language"], *headings_note(headings, len(scores)), *_guessed_note(scored)]
+    notes = [
+        *facts["presets"],
+        *facts["language"],
+        *headings_note(headings, len(scores)),
+        *_guessed_note(scored),
+    ]
     if own.get("patient"):
         column = scores[own["patient"]]
         # A row without a patient is a patient of its own.

@@ -135,7 +135,8 @@ class CheXbertF1(_CheXbertMetric):
         found, f1 = label_f1s(sums, _GROUPS)
         if self.absent == "zero":
             for suffix, chosen in _GROUPS.items():
-                found[f"micro{suffix}"] = np.nan_to_num(found[f"micro{suffix}"])
+                for average in ("micro", "weighted"):
+                    found[f"{average}{suffix}"] = np.nan_to_num(found[f"{average}{suffix}"])
                 found[f"macro{suffix}"] = np.nan_to_num(f1[:, chosen]).mean(1)
         return found
 

@@ -8,19 +8,21 @@ prints those of v1 to eight digits, and they agree. vlscore computes RadCliQ fro
 inputs, which are metrics of their own.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from vlscore.core import __version__
 from vlscore.errors import MissingDependency, VLScoreError
-from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.bert_score import BertScore
 from vlscore.metrics.library.bleu import Bleu2
 from vlscore.metrics.library.chexbert import CheXbertSimilarity
 from vlscore.metrics.library.file_metric import path_parameter
 from vlscore.metrics.library.radgraph import RadGraphF1
-from vlscore.metrics.metric import Metric
+from vlscore.metrics.library.words import share
+from vlscore.metrics.metric import Metric, Output
 
 # Means and scales of the inputs, and weights of the normalised inputs, in their order; intercept.
 REGRESSIONS = {
@@ -123,7 +125,11 @@ class RadCliQv0(Metric):
 
 
 class RadCliQv1(RadCliQv0):
-    """RadCliQ-v1."""
+    """RadCliQ-v1, and the inverse of its mean, by which ReXrank ranks systems.
+
+    ReXrank computes 1 / mean, not the mean of inverses: scripts/aggregate_metrics.py of
+    github.com/rajpurkarlab/ReXrank-metric.
+    """
 
     name = "radcliq-v1"
     title = "RadCliQ-v1"
@@ -131,6 +137,29 @@ class RadCliQv1(RadCliQv0):
         "as v0, normalised, with no input allowed to count the wrong way; -1.4407 where "
         "every input is 1"
     )
+    corpus = (
+        Output(
+            "inverse",
+            "1 / mean of RadCliQ-v1, as ReXrank ranks systems; undefined where the mean is 0 or "
+            "below, where the inverse would be lower for better reports",
+            bounds=(0.0, None),
+        ),
+    )
+    # Sum of the values, and how many there are.
+    statistics = 2
+
+    def compute(self, batch: Batch) -> Computed:
+        found = super().compute(batch)
+        (values,) = found.columns
+        return Computed([values], np.stack([values, np.ones(len(values))], axis=1), found.failures)
+
+    def corpus_values(self, sums: Values) -> Mapping[str, Values]:
+        total, count = np.asarray(sums, np.float64).T
+        return {"inverse": share(count, total, np.nan)}
+
+    def printed(self, number: str = "", *, of_corpus: bool = False) -> str:
+        shown = super().printed()
+        return f"1/{shown}" if of_corpus else shown
 
 
 _MODEL = "distilroberta-base"

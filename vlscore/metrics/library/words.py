@@ -155,6 +155,7 @@ LABEL_AVERAGES = tuple(
     for average, what in (
         ("micro", "F1 of the pooled counts of the"),
         ("macro", "mean F1 of the"),
+        ("weighted", "mean F1, weighted by how often the references state each, of the"),
     )
 )
 
@@ -162,13 +163,14 @@ LABEL_AVERAGES = tuple(
 def label_f1s(
     sums: Values, groups: Mapping[str, Sequence[int]]
 ) -> tuple[dict[str, Values], NDArray[np.float64]]:
-    """Compute micro and macro F1 of groups of labels, and the F1 of every label.
+    """Compute micro, macro and weighted F1 of groups of labels, and the F1 of every label.
 
     Args:
         sums: (k, 3 m) true positives, false positives and false negatives of m labels.
         groups: suffix of a number's name -> the labels from which it is computed.
 
-    Returns: "micro", "macro" with their suffixes -> (k,); and (k, m). nan where no report has any.
+    Returns: "micro", "macro", "weighted" with their suffixes -> (k,); and (k, m). nan where no
+        report has any; weighted, where no reference has any.
     """
     tp, fp, fn = np.split(sums, 3, axis=1)
     f1 = corpus_f1(tp, fp, fn)
@@ -177,6 +179,9 @@ def label_f1s(
         t, p, n = (x[:, chosen].sum(1) for x in (tp, fp, fn))
         found[f"micro{suffix}"] = corpus_f1(t, p, n)
         found[f"macro{suffix}"] = mean_of_defined(f1[:, chosen])
+        stated = (tp + fn)[:, chosen]
+        total = (stated * np.nan_to_num(f1[:, chosen])).sum(1)
+        found[f"weighted{suffix}"] = share(total, stated.sum(1), np.nan)
     return found, f1
 
 
@@ -185,8 +190,8 @@ def label_supports(
 ) -> tuple[dict[str, Values], NDArray[np.float64]]:
     """Return how many times the references state the labels of each group, and every label.
 
-    A micro F1 rests on all of them; a macro F1 on the rarest label that has an F1, whose few
-    mentions weigh as much as all those of another.
+    A micro and a weighted F1 rest on all of them; a macro F1 on the rarest label that has an F1,
+    whose few mentions weigh as much as all those of another.
 
     Arguments and names as of `label_f1s`.
     """
@@ -195,7 +200,7 @@ def label_supports(
     rarest = np.where(tp + fp + fn > 0, stated, np.inf)
     found: dict[str, Values] = {}
     for suffix, chosen in groups.items():
-        found[f"micro{suffix}"] = stated[:, chosen].sum(1)
+        found[f"micro{suffix}"] = found[f"weighted{suffix}"] = stated[:, chosen].sum(1)
         fewest = rarest[:, chosen].min(1)
         found[f"macro{suffix}"] = np.where(np.isfinite(fewest), fewest, 0.0)
     return found, stated
