@@ -6,7 +6,6 @@ import pytest
 
 from tests.command import run_command
 from vlscore.data import TextPolicy
-from vlscore.errors import InvalidSetting
 from vlscore.metrics import (
     PRESETS,
     Scorer,
@@ -25,9 +24,6 @@ def test_every_number_of_a_preset_is_one_that_its_metric_has(name):
     assert list(map(str, metrics)) == list(map(str, map(find_metric, preset.numbers)))
     for metric, numbers in metrics.items():
         assert set(numbers) <= {"mean", *(output.name for output in metric.corpus)}, metric
-    for targets in preset.paths.values():
-        for metric, setting in targets:
-            assert setting in find_metric(metric).settings
     TextPolicy.named(preset.section)
 
 
@@ -45,16 +41,6 @@ def test_rexrank_has_the_columns_of_its_board_and_the_inputs_of_its_radcliq():
         "GREEN",
     ]
     assert set(find_metric("radcliq-v1").inputs) < set(metrics)
-
-
-def test_a_setting_of_a_preset_reaches_its_metrics():
-    (metrics,) = presets_in("rexrank(bertscore=/models/distilroberta-base)").values()
-    found = {metric.name: metric for metric in metrics}
-    assert found["radcliq-v1"].settings["bertscore"] == "/models/distilroberta-base"
-    assert found["bert-score"].settings["model"] == "/models/distilroberta-base"
-    assert found["bert-score"] in found["radcliq-v1"].inputs
-    with pytest.raises(InvalidSetting, match="rexrank has no setting model; it has bertscore"):
-        find_metrics("rexrank(model=x)")
 
 
 def test_metrics_that_cannot_run_are_left_out_and_named(monkeypatch):

@@ -104,10 +104,6 @@ def preset_text(name: str) -> str:
         _fact("section", preset.section),
         _fact("left out", preset.left_out),
         _fact("source", preset.source),
-        *(
-            _fact(setting, f"PATH, as {' and '.join(f'{of}({own}=PATH)' for of, own in targets)}")
-            for setting, targets in preset.paths.items()
-        ),
         "numbers:",
     ]
     for metric, numbers in metrics.items():

@@ -5,7 +5,7 @@ metric, and which section of the reports. `--metrics`, `Scorer` and `vlscore met
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class Preset:
         section: which section of the reports, as `TextPolicy.named` reads it.
         left_out: what the published table has and this one has not.
         source: where it can be looked up.
-        paths: setting of the preset -> (name of a metric, its setting) that get its value.
     """
 
     description: str
@@ -27,7 +26,6 @@ class Preset:
     section: str
     left_out: str
     source: str
-    paths: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 _FINDINGS = "reference=findings,candidate=all"
@@ -40,7 +38,9 @@ PRESETS: dict[str, Preset] = {
             "radcliq-v1": ("inverse",),
             # The other inputs of RadCliQ, with the settings of CXR-Report-Metric.
             "bleu-2(smoothing=floor,tokens=cxr)": ("mean",),
-            "bert-score(layer=5,rescale=library,blanks=collapsed)": ("mean",),
+            "bert-score(model=distilroberta-base,layer=5,rescale=library,blanks=collapsed)": (
+                "mean",
+            ),
             "chexbert-similarity": ("mean",),
             "radgraph-f1": ("mean",),
             "ratescore": ("mean",),
@@ -51,7 +51,6 @@ PRESETS: dict[str, Preset] = {
         "private test set",
         "github.com/rajpurkarlab/ReXrank-metric, scripts/aggregate_metrics.py; Zhang et al. 2024, "
         "ReXrank, arXiv:2411.15122",
-        {"bertscore": (("bert-score", "model"), ("radcliq-v1", "bertscore"))},
     ),
     "r2gen": Preset(
         "the columns of papers since R2Gen: words as pycocoevalcap counts them on lower-case "

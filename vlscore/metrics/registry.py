@@ -239,7 +239,7 @@ def _named(given: Any) -> list[Metric]:
 
 
 def presets_in(names: Any) -> dict[str, dict[Metric, tuple[str, ...]]]:
-    """Return preset, as it is written -> its metrics -> their numbers that its table prints.
+    """Return preset -> its metrics -> their numbers that its table prints.
 
     Args: names: as of `find_metrics`. Metrics that cannot run here are among those returned.
     """
@@ -249,8 +249,8 @@ def presets_in(names: Any) -> dict[str, dict[Metric, tuple[str, ...]]]:
 
 
 def preset_named(name: str) -> Preset:
-    """Return the preset of a name as it is written, with settings or not."""
-    return PRESETS[plain_name(split_call(name)[0])]
+    """Return the preset of a name in any spelling."""
+    return PRESETS[plain_name(name)]
 
 
 def preset_notes(names: Any) -> tuple[str, ...]:
@@ -301,31 +301,11 @@ def preset_section(names: Any) -> str | None:
 
 
 def _preset(name: str) -> dict[Metric, tuple[str, ...]] | None:
-    """Return the metrics of a preset, each with the numbers that are printed; None for no preset.
-
-    Raises: InvalidSetting for a setting that it has not.
-    """
-    if name in METRICS:
-        return None
-    written, _, settings = name.partition("(")
-    preset = PRESETS.get(plain_name(written))
+    """Return metric -> the numbers of it that a preset prints; None where the name is no preset."""
+    preset = None if name in METRICS else PRESETS.get(plain_name(name))
     if preset is None:
         return None
-    values = split_call(name)[1] if settings else {}
-    if unknown := sorted(values.keys() - preset.paths.keys()):
-        known = ", ".join(preset.paths) or "none"
-        raise InvalidSetting(f"{written} has no setting {', '.join(unknown)}; it has {known}")
-    found = {}
-    for metric_name, numbers in preset.numbers.items():
-        metric = find_metric(metric_name)
-        own = {
-            setting: value
-            for path, value in values.items()
-            for of, setting in preset.paths[path]
-            if of == metric.name
-        }
-        found[metric(**own)] = numbers
-    return found
+    return {find_metric(metric): numbers for metric, numbers in preset.numbers.items()}
 
 
 def _members_of(name: str) -> list[Metric] | None:
