@@ -14,12 +14,13 @@ from .datasets.dataset_tables import DATASETS as DATASETS
 from .datasets.dataset_tables import DatasetTable as DatasetTable
 from .datasets.dataset_tables import find_dataset as find_dataset
 from .datasets.dataset_tables import read_dataset as read_dataset
-from .images.dicom_header import is_plain_file as is_plain_file
-from .images.dicom_header import projection as projection
-from .images.dicom_header import stored_view as stored_view
+from .images.dicom_file import is_plain_file as is_plain_file
 from .images.file_formats import images_in as images_in
+from .images.policy import READING_RULES as READING_RULES
 from .images.policy import ImagePolicy as ImagePolicy
 from .images.policy import hushed as hushed
+from .images.projections import projection as projection
+from .images.projections import stored_view as stored_view
 from .images.radiograph import Provenance as Provenance
 from .images.radiograph import Radiograph as Radiograph
 from .images.radiograph import too_elongated as too_elongated

@@ -3,7 +3,7 @@
 from typing import Any
 
 from vlscore.core import __version__, libraries
-from vlscore.data import ImagePolicy
+from vlscore.data import READING_RULES, ImagePolicy
 from vlscore.encoders import ImagePipeline, JointEncoder, Precision
 
 _OURS = "vlscore."
@@ -41,6 +41,7 @@ def embedding_facts(
         "pipeline": pipeline.identity(),
         "pipeline_code": pipeline_code,
         "policy": repr(policy),
+        "reading_rules": READING_RULES,
     }
 
 

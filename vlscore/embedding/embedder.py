@@ -17,7 +17,15 @@ import torch
 from torch import Tensor
 
 from vlscore.core import Cache, Signature, __version__, libraries, open_cache, warn_caller
-from vlscore.data import ImagePolicy, Provenance, Radiograph, Study, StudyTable, stored_view
+from vlscore.data import (
+    READING_RULES,
+    ImagePolicy,
+    Provenance,
+    Radiograph,
+    Study,
+    StudyTable,
+    stored_view,
+)
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine, Tower, digest_of
 from vlscore.embedding.views import WITH_PRIOR, check_view_policy, choose_views, view_notes
@@ -237,7 +245,12 @@ class StudyEmbedder(EmbeddingEngine):
             return stored_view(image)
         names = self._namespaces.get(("views", ""))
         if names is None:
-            facts = {"holds": "views in headers", "vlscore": __version__, **libraries()}
+            facts = {
+                "holds": "views in headers",
+                "vlscore": __version__,
+                "reading_rules": READING_RULES,
+                **libraries(),
+            }
             names = self._namespaces["views", ""] = self.cache.namespace(facts)
         view: str | None = names.many([digest], lambda _: [stored_view(image)])[0]
         return view

@@ -23,7 +23,7 @@ from pydicom.uid import (
 
 from tests.data.images.writing import chest, save
 from vlscore.data import ImagePolicy, is_plain_file, read_image, stored_view
-from vlscore.data.images.dicom_pixels import codestream_size
+from vlscore.data.images.codestreams import codestream
 from vlscore.errors import UnreadableImage
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
@@ -44,7 +44,7 @@ def test_other_modalities_are_refused_unless_accepted(tmp_path: Path, modality: 
         ({"PhotometricInterpretation": "HSV"}, "interpretation is not understood"),
         ({"Rows": 0}, "no rows or columns"),
         ({"Rows": 60000, "Columns": 60000}, "60000 x 60000.*max_pixels"),
-        ({"Rows": 9}, "damaged or truncated"),
+        ({"Rows": 9}, "truncated: it has 64 bytes.*picture of 72"),
         ({"BitsStored": 40}, "damaged or truncated"),
         ({"NumberOfFrames": 10**6}, "1000000 frames"),
     ],
@@ -61,6 +61,10 @@ def test_missing_pixels(tmp_path: Path) -> None:
     with pytest.raises(UnreadableImage, match="8 x 8 pixels, but they are missing"):
         read_image(save(stripped, tmp_path / "x.dcm"))
     del stripped.Rows
+    with pytest.raises(UnreadableImage, match="that of an image, but ends before its pixels"):
+        read_image(save(stripped, tmp_path / "x.dcm"))
+    report = "1.2.840.10008.5.1.4.1.1.88.11"
+    stripped.SOPClassUID = stripped.file_meta.MediaStorageSOPClassUID = report
     with pytest.raises(UnreadableImage, match="holds no picture"):
         read_image(save(stripped, tmp_path / "x.dcm"))
 
@@ -94,7 +98,9 @@ def test_a_small_header_over_a_huge_picture_is_refused(tmp_path: Path, syntax: s
     else:
         size = struct.pack(">HHIIII", 41, 0, 50000, 60000, 0, 0)
         huge = b"\xff\x4f\xff\x51" + size + bytes(40)
-    assert codestream_size(huge) == (60000, 50000, 1 if syntax == JPEGBaseline8Bit else 0)
+    found = codestream(huge)
+    assert found is not None
+    assert found[1:4] == (60000, 50000, 1 if syntax == JPEGBaseline8Bit else 0)
     dataset.file_meta.TransferSyntaxUID = syntax
     dataset.PixelData = encapsulate([huge])
     dataset["PixelData"].is_undefined_length = True
@@ -105,12 +111,14 @@ def test_a_small_header_over_a_huge_picture_is_refused(tmp_path: Path, syntax: s
 @pytest.mark.parametrize("components", [1, 2, 3, 20])
 def test_size_of_a_codestream(components: int) -> None:
     size = struct.pack(">HHIIII", 41, 0, 90, 70, 0, 0) + struct.pack(">IIII", 90, 70, 0, 0)
-    j2k = b"\xff\x4f\xff\x51" + size + struct.pack(">H", components)
+    j2k = b"\xff\x4f\xff\x51" + size + struct.pack(">HB", components, 11)
     jp2 = b"\x00\x00\x00\x0cjP  \r\n\x87\n" + struct.pack(">I4s", 0, b"jp2c") + j2k
     jpeg = b"\xff\xd8\xff\xff\xe0\0\4ab\xff\xc2\0\x0b\x08" + struct.pack(">HHB", 70, 90, components)
     for picture in (j2k, jp2, jpeg):
-        assert codestream_size(picture) == (70, 90, components)
-        assert codestream_size(picture[:-3]) is None
+        found = codestream(picture)
+        assert found is not None
+        assert found[1:] == (70, 90, components, 8 if picture is jpeg else 12)
+        assert codestream(picture[:-3]) is None
 
 
 def test_plain_files_are_those_without_a_complicated_decoder(tmp_path: Path) -> None:

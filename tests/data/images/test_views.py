@@ -14,6 +14,7 @@ from pydicom import Dataset
 from tests.data.images.test_refusals import FILES
 from tests.data.images.writing import chest, save
 from vlscore.data import as_radiograph, projection, read_image, stored_view
+from vlscore.embedding.views import choose_views
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
 
@@ -51,12 +52,107 @@ def test_the_view_of_a_dicom_file_and_of_what_was_read_of_it(tmp_path: Path, vie
     assert stored_view(read_image(path)) == view
 
 
-@pytest.mark.parametrize("view", ["", "Jane^Doe", "JANE DOE", "ZZPART", "PA Jane"])
+@pytest.mark.parametrize("view", ["", "Jane^Doe", "JANE DOE", "ZZPART"])
 @pytest.mark.filterwarnings("ignore:Invalid value for VR CS")
 def test_what_is_no_known_code_is_no_view(tmp_path: Path, view: str) -> None:
     path = save(chest(GREY, ViewPosition=view), tmp_path / "x.dcm")
     assert stored_view(path) is None
     assert read_image(path).provenance.view is None
+
+
+SPELLINGS = {
+    "PA": [
+        "PA",
+        "pa",
+        "P.A.",
+        "p.a.",
+        "P-A",
+        "P/A",
+        "P A",
+        "postero-anterior",
+        "posteroanterior",
+        "Postero Anterior",
+        "POSTERO_ANTERIOR",
+        "posterior-anterior",
+        "Posterior to anterior",
+        "PA erect",
+        "chest PA view",
+        "PA_upright",
+        "Thorax p.a.",
+        "dorsoventral",
+    ],
+    "AP": [
+        "AP",
+        "A.P.",
+        "antero-posterior",
+        "anteroposterior",
+        "Anterior-Posterior",
+        "AP_horizontal",
+    ],
+    "LATERAL": [
+        "LL",
+        "L",
+        "LAT",
+        "Lat.",
+        "lateral",
+        "Left Lateral",
+        "LEFT_LATERAL",
+        "XTABLE LATERAL",
+        "latero-lateral",
+        "Thorax seitlich",
+    ],
+    "FRONTAL": ["frontal", "FRONT", "AP/PA", "left lateral decubitus", "LLD"],
+    None: ["", "PA and lateral", "AP + LAT", "plateau", "parallel", "Jane Doe", "LAO", "oblique"],
+}
+SAYS = {"PA": "frontal", "AP": "frontal", "FRONTAL": "frontal", "LATERAL": "lateral"}
+
+
+@pytest.mark.parametrize(
+    ("words", "view"), [(words, view) for view, each in SPELLINGS.items() for words in each]
+)
+@pytest.mark.filterwarnings("ignore:Invalid value for VR CS")
+def test_every_spelling_means_the_same_wherever_it_stands(words: str, view: str | None) -> None:
+    """In a table's column, View Position, the meaning of a View Code, a description."""
+    expected = SAYS.get(view or "", "unknown")
+    assert projection(words) == expected
+    for elements in (
+        {"ViewPosition": words},
+        {"ViewPosition": "", "ViewCodeSequence": _code(words)},
+        {"ViewPosition": "", "SeriesDescription": words},
+    ):
+        assert projection(stored_view(chest(GREY, **elements))) == expected
+
+
+def test_of_two_images_the_one_that_the_table_calls_frontal_is_chosen() -> None:
+    for word in SPELLINGS["PA"]:
+        chosen = choose_views(["first", "second"], [word, "AP"], "first-frontal")
+        assert chosen.frontal == ["first"]
+        assert not chosen.guessed
+
+
+@pytest.mark.parametrize(
+    ("code", "scheme", "expected"),
+    [
+        ("R-10214", "SRT", "frontal"),
+        ("272479007", "SCT", "frontal"),
+        ("399348003", "SCT", "frontal"),
+        ("R-10206", "SNM3", "frontal"),
+        ("399067008", "SCT", "lateral"),
+        ("R-10236", "SRT", "lateral"),
+        ("399173006", "SCT", "lateral"),
+    ],
+)
+def test_a_view_code_counts_without_its_meaning(code: str, scheme: str, expected: str) -> None:
+    """Codes of PS3.16 CID 4010, as pydicom's dictionary has them."""
+    item = Dataset()
+    item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = code, scheme, "???"
+    found = stored_view(chest(GREY, ViewPosition="", ViewCodeSequence=[item]))
+    assert projection(found) == expected
+
+
+def test_a_name_beside_a_view_does_not_leave_the_header(tmp_path: Path) -> None:
+    path = save(chest(GREY, ViewPosition="PA Jane Doe"), tmp_path / "x.dcm")
+    assert stored_view(path) == read_image(path).provenance.view == "PA"
 
 
 def test_what_is_no_dicom_file_has_no_view(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
 """Decode one frame of a DICOM file's pixel data.
 
-The size of the compressed picture is read first, without decoding, and compared with the DICOM
-header: a decompression bomb may have a small size in the header and a huge compressed picture.
+Kind and size of the compressed picture are read first, without decoding, and compared with the
+DICOM header.
 """
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -19,42 +18,37 @@ from pydicom.uid import (
     ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
     ImplicitVRLittleEndian,
-    JPEGExtended12Bit,
+    JPEG2000TransferSyntaxes,
     JPEGLossless,
     JPEGLosslessSV1,
+    JPEGLSTransferSyntaxes,
+    JPEGTransferSyntaxes,
     RLELossless,
 )
 
-from vlscore.data.images.dicom_header import bits_stored, frames, photometric
+from vlscore.data.images.codestreams import (
+    JPEG,
+    JPEG_2000,
+    JPEG_LOSSLESS,
+    JPEG_LS,
+    RLE,
+    Codestream,
+    codestream,
+    looks_like_rle,
+)
+from vlscore.data.images.dicom_header import bits_stored, frames, photometric, samples
 from vlscore.errors import UnreadableImage
 
-# Start of frame of every JPEG process; C4, C8 and CC are other markers, F7 is JPEG-LS.
-_START_OF_FRAME = {*range(0xC0, 0xD0), 0xF7} - {0xC4, 0xC8, 0xCC}
-_J2K_START = b"\xff\x4f\xff\x51"
-
-
-def codestream_size(data: bytes) -> tuple[int, int, int] | None:
-    """Return (rows, columns, samples) that a JPEG, JPEG-LS or JPEG 2000 picture states itself.
-
-    None for other and damaged ones.
-    """
-    try:
-        if data[:2] != b"\xff\xd8":
-            start = data.index(_J2K_START)
-            right, bottom, left, top = struct.unpack_from(">IIII", data, start + 8)
-            return bottom - top, right - left, *struct.unpack_from(">H", data, start + 40)
-        position = 2
-        while data[position] == 0xFF:
-            marker = data[position + 1]
-            if marker in _START_OF_FRAME:
-                rows, columns, samples = struct.unpack_from(">HHB", data, position + 5)
-                return rows, columns, samples
-            is_fill = marker == 0xFF
-            position += 1 if is_fill else 2 + struct.unpack_from(">H", data, position + 2)[0]
-    except (struct.error, IndexError, ValueError):
-        pass
-    return None
-
+_ITEM = b"\xfe\xff\x00\xe0"
+_ANY_JPEG = (JPEG, JPEG_LOSSLESS)
+# The kinds of pictures that belong to each transfer syntax. The processes of JPEG are not told
+# apart, because their decoders read all of them.
+_KINDS: dict[str, tuple[str, ...]] = {
+    RLELossless: (RLE,),
+    **dict.fromkeys(JPEGTransferSyntaxes, _ANY_JPEG),
+    **dict.fromkeys(JPEGLSTransferSyntaxes, (JPEG_LS,)),
+    **dict.fromkeys(JPEG2000TransferSyntaxes, (JPEG_2000,)),
+}
 
 # Fastest first; they return the same values. A damaged frame may make GDCM end the process, which
 # then costs the worker that decodes it: it decodes only what nothing else can.
@@ -78,15 +72,20 @@ def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
             "Explicit VR Little Endian"
         ) from None
     # Raw pixels need no plug-in, which an empty name means.
-    plugins = [""]
-    if syntax.is_encapsulated:
-        _check_codestream(dataset, frame, syntax, name)
+    plugins, found = [""], None
+    if not syntax.is_encapsulated:
+        _check_length(dataset, syntax, name)
+    else:
+        found = _check_codestream(dataset, frame, syntax, name)
         plugins = [each for each in _PLUGINS if each in decoder.available_plugins]
-        is_grey = int(dataset.get("SamplesPerPixel") or 1) == 1
-        is_deep = syntax == JPEGExtended12Bit and bits_stored(dataset) > 8
-        if is_grey and (is_deep or syntax in _OF_GDCM) and "pylibjpeg" not in plugins:
+        # GDCM reads every process of JPEG, whichever of them the transfer syntax names.
+        is_hard = found is not None and (
+            found.kind == JPEG_LOSSLESS or (found.kind == JPEG and found.bits > 8)
+        )
+        is_grey = samples(dataset) == 1
+        if is_grey and (is_hard or syntax in _OF_GDCM) and "pylibjpeg" not in plugins:
             # pydicom refuses frames of 12 bits for GDCM, which decodes them as lossless ones.
-            _set_transfer_syntax(dataset, JPEGLosslessSV1 if is_deep else syntax)
+            _set_transfer_syntax(dataset, syntax if syntax in _OF_GDCM else JPEGLosslessSV1)
             decoder, plugins = get_decoder(dataset.file_meta.TransferSyntaxUID), ["gdcm"]
     if not decoder.is_available:
         raise UnreadableImage(
@@ -121,18 +120,56 @@ def _set_transfer_syntax(dataset: Dataset, syntax: UID) -> UID:
     return syntax
 
 
-def _check_codestream(dataset: Dataset, frame: int, syntax: UID, name: str) -> None:
-    """Raise UnreadableImage unless the size of a compressed frame agrees with the header."""
-    encoded = get_frame(dataset.PixelData, frame, number_of_frames=frames(dataset))
+def _check_codestream(dataset: Dataset, frame: int, syntax: UID, name: str) -> Codestream | None:
+    """Return the head of a compressed frame, None for RLE.
+
+    Raises: UnreadableImage unless the pixel data is compressed, by the kind of method that the
+        transfer syntax names, to a picture of the size in the header.
+    """
+    content = dataset.PixelData
+    if not content.startswith(_ITEM):
+        raise UnreadableImage(
+            f"{name}: the header's transfer syntax is {syntax.name}, but its pixel data is not "
+            "compressed; correct the transfer syntax, or export the file again"
+        )
+    encoded = get_frame(content, frame, number_of_frames=frames(dataset))
+    found = codestream(encoded)
+    kind = found.kind if found else RLE if looks_like_rle(encoded) else None
+    wanted = _KINDS.get(syntax, ())
+    if kind is not None and wanted and kind not in wanted:
+        raise UnreadableImage(
+            f"{name}: the header's transfer syntax is {syntax.name}, but its pixel data is {kind}; "
+            "correct the transfer syntax, or export the file again"
+        )
     if syntax == RLELossless:
-        return  # uncompressed data fills the size of the header exactly
-    stated = (dataset.Rows, dataset.Columns, int(dataset.get("SamplesPerPixel") or 1))
-    found = codestream_size(encoded)
-    if found != stated:
+        return None  # uncompressed data fills the size of the header exactly
+    stated = (dataset.Rows, dataset.Columns, samples(dataset))
+    size = found[1:4] if found else None
+    if size != stated:
         raise UnreadableImage(
             f"{name}: the compressed picture is damaged: the DICOM header states {stated} rows, "
-            f"columns and samples, the picture itself {found or 'none'}; fetch or export the file "
+            f"columns and samples, the picture itself {size or 'none'}; fetch or export the file "
             "again"
+        )
+    return found
+
+
+def _check_length(dataset: Dataset, syntax: UID, name: str) -> None:
+    """Raise UnreadableImage if uncompressed pixel data is compressed, or too short."""
+    if dataset["PixelData"].is_undefined_length:
+        raise UnreadableImage(
+            f"{name}: the header's transfer syntax is {syntax.name}, but its pixel data has no "
+            "stated length, as only compressed pixel data has; correct the transfer syntax, or "
+            "export the file again"
+        )
+    numbers = dataset.Rows * dataset.Columns * samples(dataset) * frames(dataset)
+    if photometric(dataset) == "YBR_FULL_422":
+        numbers = numbers * 2 // 3
+    needed, found = -(-numbers * int(dataset.BitsAllocated) // 8), len(dataset.PixelData)
+    if found < needed:
+        raise UnreadableImage(
+            f"{name}: its pixel data is truncated: it has {found} bytes, and the DICOM header "
+            f"states a picture of {needed}; fetch or export the file again"
         )
 
 

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from pydicom import Dataset
 
 
+# Number of the rules by which files become grey levels. A cache of what was read by older rules is
+# not used: raise it whenever a file's pixels or its view change.
+READING_RULES = 2
+
+
 @dataclass(frozen=True)
 class ImagePolicy:
     """Choices made when a file or array becomes a radiograph.

@@ -25,6 +25,8 @@ class Provenance:
         pixel_spacing: (row, column) in millimetres, None if unknown.
         window: how stored values were mapped to [0, 1], in words.
         frame: the frame taken from a multi-frame file, None for a single frame.
+        notes: where a header contradicts itself or describes a turned picture, and what was done,
+            one sentence each; without a value of the header that could identify a patient.
     """
 
     format: str
@@ -35,6 +37,7 @@ class Provenance:
     pixel_spacing: tuple[float, float] | None = None
     window: str = "full range"
     frame: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Radiograph:
