@@ -23,6 +23,10 @@ from .embedding import StudyEmbedder as StudyEmbedder
 from .encoders import encoder_cards as encoder_cards
 from .encoders import load_encoder as load_encoder
 from .evaluation import evaluate as evaluate
+from .integrations import VLSCORE_NORM_LIMITR as VLSCORE_NORM_LIMITR
+from .integrations import LIMITREncoder as LIMITREncoder
+from .integrations import VLscore as VLscore
+from .integrations import triangle_vlscore as triangle_vlscore
 from .metrics import Metric as Metric
 from .metrics import Score as Score
 from .metrics import Scorer as Scorer

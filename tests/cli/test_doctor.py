@@ -53,6 +53,15 @@ def test_a_missing_or_old_library_is_status_1_with_what_to_install(command, monk
     assert advice["scipy 0.1 is not >=1.15"] == "pip install 'scipy>=1.15'"
 
 
+def test_another_package_of_the_same_name_is_status_1_with_the_repair(command, monkeypatch):
+    """tests/core/test_other_package.py says when there is one."""
+    monkeypatch.setattr(examined, "name_conflict", lambda: ("both lie in one folder", "pip ..."))
+    done = command("doctor")
+    assert done.exit_code == 1
+    assert done.stdout.splitlines()[1].split(maxsplit=1) == ["Package", "both lie in one folder"]
+    assert "Something is wrong or missing" in done.stdout
+
+
 def test_a_missing_extra_is_no_failure(monkeypatch):
     def found(name):
         if name == "matplotlib":

@@ -27,7 +27,8 @@ from tests.encoders.goldens import (
     save_lightning,
     sha256,
 )
-from tests.encoders.vlscore_cxr import PackageGolden, assert_equals_package
+from tests.encoders.vlscore_cxr import SCORES, PackageGolden, assert_equals_package
+from vlscore import VLscore
 from vlscore.encoders import (
     JointEncoder,
     PublishedEncoder,
@@ -110,6 +111,20 @@ def test_limitr_is_as_in_the_authors_package(built: Built) -> None:
     assert encoder.weights_digest == built.encoder.weights_digest
     assert encoder.checksum != built.encoder.checksum
     assert encoder.card.C == built.encoder.card.C
+
+
+@only("limitr:repository")
+def test_scores_by_the_names_of_the_authors_package(built: Built) -> None:
+    golden = PackageGolden.slice()
+    _, candidates, references = golden.triples.T
+    metric = VLscore(built.folder, tokenizer=built.folder, show_progress=False)
+    with pytest.warns(UserWarning, match="1 texts have more than 97 tokens"):
+        found = metric.compute(
+            golden.paths * len(golden.triples),
+            gt=[golden.texts[row] for row in references],
+            output=[golden.texts[row] for row in candidates],
+        )
+    assert np.abs(found - golden.score).max() <= SCORES
 
 
 @slow

@@ -45,6 +45,7 @@ def doctor(*, as_json: AsJson = False) -> None:
             if check.advice:
                 indent = f"{margin}  "
                 echo(fill(check.advice, initial_indent=indent, subsequent_indent=indent))
-        echo(f"\n{'Every command can run.' if is_ready else 'Something is missing: see above.'}")
+        problem = "Something is wrong or missing: see above."
+        echo(f"\n{'Every command can run.' if is_ready else problem}")
     if not is_ready:
         raise SystemExit(_NOT_READY)

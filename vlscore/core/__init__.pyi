@@ -19,6 +19,7 @@ from .input_files import IMAGES as IMAGES
 from .input_files import images_frame as images_frame
 from .input_files import require_same_images as require_same_images
 from .lru import LRUCache as LRUCache
+from .other_package import name_conflict as name_conflict
 from .registry import Registry as Registry
 from .registry import check_derived as check_derived
 from .registry import plain_name as plain_name

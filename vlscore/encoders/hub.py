@@ -28,17 +28,23 @@ def is_hub_id(name: str) -> bool:
     return _HUB_ID.fullmatch(name) is not None
 
 
-def cached_file(hub_id: str, name: str, *, revision: str | None = None) -> Path | None:
-    """Return a file in the hub's cache, else None; the network is not used."""
+def cached_file(
+    hub_id: str, name: str, *, revision: str | None = None, cache_dir: Path | None = None
+) -> Path | None:
+    """Return a file in the hub's cache, else None; the network is not used.
+
+    Args: cache_dir: folder of the cache; default: HF_HOME's.
+    """
     from huggingface_hub import constants
 
     # Most are not there, and the import below takes tenths of a second.
-    if not Path(constants.HF_HUB_CACHE, f"models--{hub_id.replace('/', '--')}").is_dir():
+    held = cache_dir or constants.HF_HUB_CACHE
+    if not Path(held, f"models--{hub_id.replace('/', '--')}").is_dir():
         return None
     from huggingface_hub import try_to_load_from_cache
 
     try:
-        found = try_to_load_from_cache(hub_id, name, revision=revision)
+        found = try_to_load_from_cache(hub_id, name, cache_dir, revision)
     except ValueError:  # a configuration may name anything
         return None
     return Path(found) if isinstance(found, str) else None

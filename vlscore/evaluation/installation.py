@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vlscore.core import open_cache, usable_cores
+from vlscore.core import name_conflict, open_cache, usable_cores
 from vlscore.errors import VLScoreError
 
 _GIB = 1 << 30
@@ -23,7 +23,7 @@ class Check(NamedTuple):
     """One fact of the installation.
 
     Attributes:
-        topic: Libraries, Extras, Device, Encoders, Networks, Metrics or Cache.
+        topic: Package, Libraries, Extras, Device, Encoders, Networks, Metrics or Cache.
         fact: what was found, or what is absent.
         advice: what to do; "" where nothing is to do.
         is_needed: whether no command can do without it. Only such a check can fail.
@@ -47,6 +47,7 @@ def doctor() -> list[Check]:
     do not make an installation unready.
     """
     topics: dict[str, Callable[[], Iterator[Check]]] = {
+        "Package": _package,
         "Libraries": _libraries,
         "Device": _device,
         "Encoders": _encoders,
@@ -63,6 +64,23 @@ def doctor() -> list[Check]:
             found.append(Check(topic, f"cannot be examined: {error}", advice, is_needed=True))
     shell = "of commands and options in your shell"
     return [*found, Check("Completion", shell, "vlscore --install-completion")]
+
+
+def _package() -> Iterator[Check]:
+    """Check that no other package of the same name has overwritten files."""
+    if (conflict := name_conflict()) is not None:
+        yield Check("Package", *conflict, is_needed=True)
+        return
+    try:
+        other = distribution("vlscore-cxr")
+    except PackageNotFoundError:
+        return
+    yield Check(
+        "Package",
+        f"vlscore-cxr {other.version}, which is imported as vlscore, too, is installed in another "
+        "folder; Python imports the first one on its path",
+        "pip uninstall -y vlscore-cxr",
+    )
 
 
 def _libraries() -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""Metrics of vlscore as a metric of torchmetrics and as a reward of TRL.
+"""vlscore inside other tools: a metric of torchmetrics, a reward of TRL, the names of vlscore-cxr.
 
 Nothing of vlscore imports this package. torchmetrics is imported with the first use of its metric.
 """

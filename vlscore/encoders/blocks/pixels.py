@@ -227,7 +227,7 @@ class PadCropPipeline(Uint8Pipeline):
     read_as_authors = staticmethod(read_with_opencv)
 
     def uint8_pixels(self, picture: Grey, name: str) -> Grey:
-        height, width = fitted_shape(*picture.shape, name)
+        height, width = fitted_shape(picture.shape[0], picture.shape[1], name)
         square = pad_to_square(self.resize(picture, height, width))
         return centre_crop(square, CROP)[np.newaxis].copy()
 
@@ -242,12 +242,15 @@ class PadCropPipeline(Uint8Pipeline):
         return to_unit_range(stored).sub(0.5).div(0.5).expand(-1, 3, -1, -1)
 
 
+def read_grey_with_pillow(path: Path) -> Grey:
+    """Read a file's grey levels with Pillow; 16-bit grey values are clipped at 255."""
+    return np.asarray(read_with_pillow(path).convert("L"))
+
+
 class PillowPadCropPipeline(PadCropPipeline):
     """The same with Pillow's bilinear interpolation, as in the package `vlscore-cxr`."""
 
-    @staticmethod
-    def read_as_authors(path: Path) -> Grey:
-        return np.asarray(read_with_pillow(path).convert("L"))
+    read_as_authors = staticmethod(read_grey_with_pillow)  # type: ignore[assignment]
 
     def resize(self, grey: Grey, height: int, width: int) -> Grey:
         resized = Image.fromarray(grey).resize((width, height), Image.Resampling.BILINEAR)
