@@ -53,7 +53,7 @@ def test_a_missing_image_is_said_and_ends_with_1(command, tables, tmp_path, hash
     arguments = ("compare", shown, tables[1], "-m", "vlscore", "-o", tmp_path / "out", *QUICK)
     done = command(*arguments)
     assert done.exit_code == 1
-    assert "12 values are missing" in done.stderr
+    assert "12 rows or values are missing" in done.stderr
     # Equal reasons are one line.
     assert "and 9 more: " in done.stderr
     assert "no.png" in done.stderr

@@ -119,7 +119,7 @@ def _regression(inputs: Values, targets: Values, penalty: float, centre: Values)
 def likelihood_ratios(scores: Values, truth: Values) -> tuple[Values, Values]:
     """Return (k,) slopes and offsets of the log likelihood ratio of each finding's presence.
 
-    Log odds are linear in the score, as Platt's (1999); less the log odds without the score, they
+    Log odds are linear in the score, as Platt's (1999); minus the log odds without the score, they
     are the ratio. Few images have a finding, so the slopes have a normal prior: their common mean,
     and a deviation of 1/2, where scores have the deviation 1 among images without the finding.
 

@@ -100,8 +100,8 @@ def compare(
     show(
         result,
         output,
-        "values are missing",
-        "value is missing",
+        "rows or values are missing",
+        "row or value is missing",
         tables=[paper_table(result, paper), *result.tables],
         last=[f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}"],
         figure=figure,

@@ -1,5 +1,6 @@
 """Judgements of a table of candidates and references."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -30,7 +31,7 @@ from vlscore.metrics import (
     rating_with_image,
 )
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import Content, Result, TextTable, text_table
+from vlscore.stats import Content, Interval, Result, TextTable, bootstrap_mean, text_table
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +43,8 @@ JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
 _SCORES = ("rating", "grade", "sum", "maximum", "count", "significant")
 #: Score of a study with evidence of its image.
 IMAGE_RATING = "rating_with_image"
+# Findings in the printed table.
+_MOST_FINDINGS = 15
 # Rows of which a model gets all questions at once.
 _ROWS_AT_ONCE = 1000
 
@@ -87,8 +90,8 @@ def judge(
         path: table with `reference` and `candidate`; see `open_studies`.
         out: folder for the results: judgements.jsonl (each error of each study) and totals.csv (one
             row a study: scores, errors by category) besides the usual ones. The frame "scores" has
-            the means over studies, "errors" the errors by category and severity, "answers" the
-            counts of a model's answers.
+            the means over studies, "errors" the errors by category and severity, "findings" those
+            by finding, "answers" the counts of a model's answers.
         judge: what judges; default: by rules, with the shipped tables.
         evidence: evidence.npz of `claims`: each error then says whether the image sides with the
             candidate or the reference, and each study has the rating with the image.
@@ -210,6 +213,8 @@ class _JudgeWork:
         self.seen: dict[int | str | None, Seen | str] | None = None
         self.failures: list[Failure] = []
         self.severities: Counter[tuple[str, int]] = Counter()
+        self.by_finding: Counter[tuple[str, ErrorCategory]] = Counter()
+        self.cost: Counter[str] = Counter()
         self.sides: Counter[tuple[str, str]] = Counter()
         self._answers: Counter[str] = Counter()
 
@@ -261,6 +266,9 @@ class _JudgeWork:
                     {name: record[name] for name in ("study_id", *scores)} | judged.totals
                 )
                 self.severities.update((error.category, error.severity) for error in judged.errors)
+                for error in judged.errors:
+                    self.by_finding[error.finding, error.category] += 1
+                    self.cost[error.finding] += error.severity
         if totals:
             return frame(totals)
         # Every row failed: failures.csv says why.
@@ -331,6 +339,9 @@ def _content(
 ) -> Content:
     """Return the summary of all judged rows."""
     frames, tables = _summary(totals, work.severities)
+    if work.cost:
+        frames["findings"] = _findings(work.by_finding, work.cost)
+        tables.append(_findings_table(frames["findings"]))
     if work.seen is not None:
         frames["image"] = _sides(work.sides)
         tables.append(text_table("Errors: the image sides with", frames["image"]))
@@ -353,7 +364,7 @@ def _summary(
 ) -> tuple[dict[str, "pandas.DataFrame"], list[TextTable]]:
     """Return means of the scores, and numbers of errors by category and severity."""
     names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
-    scores = frame({"score": name, "mean": float(totals[name].mean())} for name in names)
+    scores = frame({"score": name, "mean": _mean(totals[name])} for name in names)
     errors = frame(
         {
             "category": str(category),
@@ -368,6 +379,38 @@ def _summary(
         text_table("Errors by category and severity", shown),
     ]
     return {"scores": scores, "errors": errors}, tables
+
+
+def _mean(values: "pandas.Series[float]") -> Interval:
+    return bootstrap_mean(values) if len(values) else Interval(math.nan, math.nan, math.nan)
+
+
+def _findings(
+    counts: Mapping[tuple[str, ErrorCategory], int], cost: Mapping[str, int]
+) -> "pandas.DataFrame":
+    """Return one row a finding, those of the largest sum of severities first."""
+    return frame(
+        {
+            "finding": finding,
+            "missed": counts.get((finding, ErrorCategory.OMITTED_FINDING), 0),
+            "false": counts.get((finding, ErrorCategory.FALSE_FINDING), 0),
+            "other errors": sum(
+                count
+                for (name, category), count in counts.items()
+                if name == finding
+                and category not in (ErrorCategory.OMITTED_FINDING, ErrorCategory.FALSE_FINDING)
+            ),
+            "sum of severities": total,
+        }
+        for finding, total in sorted(cost.items(), key=lambda item: (-item[1], item[0]))
+    )
+
+
+def _findings_table(found: "pandas.DataFrame") -> TextTable:
+    caption = ""
+    if len(found) > _MOST_FINDINGS:
+        caption = f"The first {_MOST_FINDINGS} of {len(found)}; result.json has all."
+    return text_table("Findings that cost most", found.head(_MOST_FINDINGS), caption)
 
 
 def _sides(counts: Mapping[tuple[str, str], int]) -> "pandas.DataFrame":

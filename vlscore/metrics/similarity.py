@@ -307,7 +307,7 @@ def image_gain_distance(
     *,
     dtype: torch.dtype = torch.float64,
 ) -> Tensor:
-    """|g - r|² - w (|r - i|² - |g - i|²): squared distance from r, less the gain towards i.
+    """|g - r|² - w (|r - i|² - |g - i|²): squared distance from r, minus the gain towards i.
 
     Equal to (1 + w) (|g - m|² - |r - m|²) with m = (r + w i)/(1 + w): candidates of one study rank
     by their distance from the point m between reference and image, and the reference itself is 0 in

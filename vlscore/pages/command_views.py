@@ -109,6 +109,7 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
     ids = list(dict.fromkeys(values["id"]))
     columns = [Column("id", text=True)]
     shown: dict[str, list[Any]] = {"id": ids}
+    of_corpus = {each["of"] for each in records if each["primary"] and each["of_corpus"]}
     for name in mains:
         if name not in values:
             continue
@@ -117,7 +118,9 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
             for s in systems
         }
         # Names that a keyboard has, for the search.
+        # The mean of studies is another number than the value of the corpus in the table above.
         apart = f"{name} {'difference' if len(own) == 2 else 'spread'}"
+        apart += " per study" if name in of_corpus else ""
         rows = zip(*(of[system] for system in own), strict=True)
         shown[apart] = [_apart(row, len(own) == 2) for row in rows]
         columns.append(Column(apart, main=True, signed=True))
@@ -127,7 +130,12 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
             is_main = len(systems) < 4
             columns.append(Column(column, better.get(name, 0), False, is_main, False, group=name))
     if len(own) == 2:
-        view.lead += f" A difference is {own[0]} less {own[1]}."
+        view.lead += f" A difference is {own[0]} minus {own[1]}."
+        if of_corpus:
+            view.lead += (
+                f" {', '.join(sorted(of_corpus))}: the table has the value of the whole corpus, "
+                "the list values of single studies. Their differences can have opposite signs."
+            )
     first = columns[1].name if len(columns) > 1 else "id"
     view.cases = CaseList("studies", columns, shown, first, descending=first != "id")
     if len(columns) > 3:
@@ -163,8 +171,8 @@ def _answer(run: Result, systems: Sequence[str]) -> TextTable | None:
             }
         )
     caption = (
-        "First system less second, with the 95 % interval of the paired bootstrap; p of the paired "
-        "permutation test, adjusted (Benjamini-Hochberg) over all tests of primary numbers. "
+        "First system minus second, with the 95 % interval of the paired bootstrap; p of the "
+        "paired permutation test, adjusted (Benjamini-Hochberg) over all tests of primary numbers. "
         "Significant: adjusted p below 0.05, and an interval without 0."
     )
     if len(rows) > _MOST_ANSWERS:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from tests.evaluation.samples import compare, numbers_of
+from tests.evaluation.samples import compare, numbers_of, write_table
 from vlscore.data import TextPolicy, open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, paper_table
@@ -351,3 +351,20 @@ def test_subgroups_are_compared_over_their_studies_alone(write, tmp_path):
     many = [write("many", GOOD * 3, REFERENCES * 3, who=[f"p{k}" for k in range(72)])]
     with pytest.raises(InvalidSetting, match="who has 72 different values"):
         compare(many, tmp_path / "other", scorer, by=["who"], **QUICK)
+
+
+def test_a_note_says_whether_a_system_is_better_than_always_normal(tmp_path):
+    """A copy of the references is better; one sentence for all studies is not."""
+    normal = "The heart is normal in size. The lungs are clear."
+    references = [f"Nodule {k} on the left. {normal}" if k % 2 else normal for k in range(40)]
+    tables = []
+    for name, of in (("copies", lambda text: text), ("silent", lambda _: "Xyz.")):
+        rows = [
+            {"id": f"s{k}", "reference": text, "candidate": of(text)}
+            for k, text in enumerate(references)
+        ]
+        tables.append(write_table(tmp_path / f"{name}.jsonl", rows))
+    result = compare(tables, tmp_path / "out", Scorer(metrics="rouge-l"), baselines=True)
+    said = [note for note in result.notes if "always normal" in note]
+    what = "significantly better than reports that are always normal (baseline:normal) in"
+    assert said == [f"copies is {what} ROUGE-L", f"silent is {what} no number; not in ROUGE-L"]

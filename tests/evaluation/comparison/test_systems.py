@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.evaluation.samples import compare
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, join, open_sources
 from vlscore.metrics import Scorer
@@ -114,3 +115,21 @@ def test_a_folder_is_refused_without_its_table(write, tmp_path):
     (tmp_path / "nothing" / "run.json").write_text('{"key": {}, "results": {}}')
     with pytest.raises(InvalidTable, match="not that of `vlscore evaluate`"):
         open_sources([tmp_path / "nothing"])
+
+
+def test_rows_that_are_left_out_are_failures(tmp_path):
+    """One note a table, however many rows; failures.csv has each of them."""
+    rows = [
+        {"id": f"s{k}", "reference": "" if k % 2 else f"Report {k}.", "candidate": "Clear."}
+        for k in range(40)
+    ]
+    paths = []
+    for name in "ab":
+        paths.append(tmp_path / f"{name}.jsonl")
+        paths[-1].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    result = compare(paths, tmp_path / "out", Scorer(metrics="rouge-l"), resamples=50)
+    assert result.record["studies"] == 20
+    left_out = [(each.row, each.id) for each in result.failures]
+    assert left_out == [(name, f"s{k}") for name in "ab" for k in range(1, 40, 2)]
+    assert all('column "reference" is empty' in each.reason for each in result.failures)
+    assert sum("left out" in note for note in result.notes) == 2

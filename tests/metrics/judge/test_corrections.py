@@ -73,4 +73,4 @@ def test_what_no_correction_mends_is_listed():
     """A silent candidate of a normal study: no single line would mend it."""
     result = corrected("", "Clear lungs.")
     assert result.text == ""
-    assert [e.finding for e in result.remaining] == ["report"]
+    assert [e.finding for e in result.remaining] == ["the whole report"]

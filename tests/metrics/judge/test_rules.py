@@ -345,8 +345,8 @@ def test_a_reason_has_the_exact_name():
 
 
 def test_silence_is_an_error():
-    assert errors("", "Clear lungs.") == [("omitted_finding", "report")]
-    assert errors("the lungs " * 20, "Clear lungs.") == [("omitted_finding", "report")]
+    assert errors("", "Clear lungs.") == [("omitted_finding", "the whole report")]
+    assert errors("the lungs " * 20, "Clear lungs.") == [("omitted_finding", "the whole report")]
     assert errors("", "") == []
     assert ("omitted_finding", "edema") in errors("", "Edema.")
 

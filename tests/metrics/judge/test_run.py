@@ -37,6 +37,12 @@ def test_judgements_totals_and_summary_agree(tmp_path):
     rows = result.rows("totals.csv")
     assert list(rows["study_id"]) == ["a", "b", "c", "d"]
     assert sum(judged[id]["rating"] for id in "abcd") / 4 == pytest.approx(means["rating"])
+    intervals = result.frame("scores").set_index("score").loc["rating"]
+    assert intervals["mean.low"] < intervals["mean"] < intervals["mean.high"]
+    found = result.frame("findings")
+    assert found["sum of severities"].sum() == sum(judged[id]["sum"] for id in "abcd")
+    assert found.set_index("finding")["missed"].sum() == 2
+    assert list(found["sum of severities"]) == sorted(found["sum of severities"], reverse=True)
 
 
 def test_a_bad_row_costs_no_other(tmp_path):

@@ -45,7 +45,7 @@ def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) 
                 if not is_different(t, t["p"] if t["adjusted_p"] != t["adjusted_p"] else None)
             ]
         note = (
-            f"First less second system; {_BARS}; hollow: not "
+            f"First minus second system; {_BARS}; hollow: not "
             "significant at 5 % (paired permutation test, p adjusted by Benjamini-Hochberg where "
             f"the number is a metric's primary one).{more}"
         )

@@ -31,6 +31,7 @@ from vlscore.evaluation.comparison.system_values import (
 )
 from vlscore.evaluation.comparison.systems import Source, open_sources
 from vlscore.evaluation.comparison.tables import (
+    baseline_notes,
     differences_tables,
     language_table,
     subgroup_tables,
@@ -139,7 +140,12 @@ def _compared(
     has_prior = [getattr(found, "prior", None) is not None for found in images]
     language = language_facts(candidates, [text or "" for text in inputs.references], has_prior)
     # What makes all other numbers void comes first.
-    notes = [*_same_text_notes(facts), *inputs.notes, *notes]
+    notes = [
+        *_same_text_notes(facts),
+        *baseline_notes(measured, tested, f"{BASELINE}normal", "reports that are always normal"),
+        *inputs.notes,
+        *notes,
+    ]
     tables = subgroup_tables(by_group, tests_by_group)
     tables += [texts_table(facts), systems_table(measured, names), language_table(language)]
     tables += differences_tables(measured, tested)
@@ -155,8 +161,11 @@ def _compared(
         with_mark(tables, signatures.values()),
         _files(inputs, values),
         [
-            Failure(names[k], inputs.systems.studies[row].id, reason)
-            for (k, row), reason in values.reasons.items()
+            *inputs.systems.failures,
+            *(
+                Failure(names[k], inputs.systems.studies[row].id, reason)
+                for (k, row), reason in values.reasons.items()
+            ),
         ],
         signatures,
         notes,

@@ -50,12 +50,14 @@ class Systems:
         candidates: name of the system -> n candidates.
         images: study id -> the study with its images, or why it has none; empty if none are read.
         notes: what a user should know, one sentence each.
+        failures: rows that cannot be used, with the name of their system as `row`.
     """
 
     studies: tuple[Study, ...]
     candidates: Mapping[str, Sequence[str]]
     images: Mapping[str, Study | Failure] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
 
 def open_sources(
@@ -147,10 +149,16 @@ def join(
     read = [_Read(source.table.path, *_rows_of(source)) for source in sources]
     first = read[0]
     notes = [note for source in sources for note in source.table.notes]
-    for path, _, bad in read:
-        for row in bad:
-            name = f" ({row.id})" if row.id is not None else ""
-            notes.append(f"{path}, row {row.row}{name}: {row.reason}; left out")
+    failures = []
+    for source, (path, _, bad) in zip(sources, read, strict=True):
+        failures += [Failure(source.name, row.id, f"row {row.row}: {row.reason}") for row in bad]
+        if bad:
+            first_one = bad[0]
+            name = f" ({first_one.id})" if first_one.id else ""
+            notes.append(
+                f"{path}: {counted(len(bad), 'row')} left out that cannot be used; the first is "
+                f"row {first_one.row}{name}: {first_one.reason}"
+            )
     for other in read[1:]:
         if unlike := _require_same(first, other, ignores_blanks):
             notes.append(
@@ -173,6 +181,7 @@ def join(
         },
         found,
         tuple(notes),
+        tuple(failures),
     )
 
 

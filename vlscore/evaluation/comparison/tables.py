@@ -8,6 +8,8 @@ from vlscore.core import counted
 from vlscore.stats import NOTHING, TextTable, interval, number, p_value
 
 _DIGITS = 4
+# A difference is significant below this adjusted p, with an interval without 0.
+_LEVEL = 0.05
 _SUPPORT = (
     " support: how many times the references state what an F1 of the whole corpus is made of, for "
     "macro its rarest observation; one that neither candidates nor references mention has no F1 "
@@ -48,7 +50,7 @@ def differences_tables(measured: Sequence[Record], tested: Sequence[Record]) -> 
     """Return a table of differences for each number, one row for every two systems."""
     primary = sum(not math.isnan(test["adjusted_p"]) for test in tested)
     caption = (
-        "Means and corpus values of the first system less those of the second, over the same n "
+        "Means and corpus values of the first system minus those of the second, over the same n "
         "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "
         f"test. Adjusted by Benjamini and Hochberg over {counted(primary, 'test')} of the metrics' "
         f"primary numbers, and over all tests, {len(tested)}."
@@ -68,6 +70,32 @@ def differences_tables(measured: Sequence[Record], tested: Sequence[Record]) -> 
             }
         )
     return [TextTable.of(f"Differences in {n}", rows, caption) for n, rows in tables.items()]
+
+
+def baseline_notes(
+    measured: Sequence[Record], tested: Sequence[Record], baseline: str, what: str
+) -> list[str]:
+    """Return for each system in which primary numbers it is significantly better than a baseline.
+
+    Args: what: the baseline in words, as in "reports that are always normal".
+    """
+    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in measured}
+    titles = {each["metric"]: each["title"] for each in measured if each["primary"]}
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for test in tested:
+        pair = (test["first"], test["second"])
+        if test["metric"] not in titles or baseline not in pair or math.isnan(test["adjusted_p"]):
+            continue
+        system, sign = (pair[0], 1) if pair[1] == baseline else (pair[1], -1)
+        gain = sign * better[test["metric"]] * test["difference"].estimate
+        is_apart = not test["difference"].low <= 0 <= test["difference"].high
+        is_better = gain > 0 and is_apart and test["adjusted_p"] < _LEVEL
+        found.setdefault(system, ([], []))[is_better].append(titles[test["metric"]])
+    return [
+        f"{system} is significantly better than {what} ({baseline}) in "
+        f"{', '.join(wins) or 'no number'}" + (f"; not in {', '.join(losses)}" if losses else "")
+        for system, (losses, wins) in found.items()
+    ]
 
 
 def subgroup_tables(measured: Sequence[Record], tested: Sequence[Record]) -> list[TextTable]:

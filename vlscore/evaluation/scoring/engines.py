@@ -25,7 +25,7 @@ class OnRay:
         recipe: makes the scorer in another process.
         actors: number of actors; default: one a GPU, without GPUs one for two processors.
         workers: processes of each actor that decode images; default: the processors of the cluster
-            divided by the actors, less the actor's own.
+            divided by the actors, minus the actor's own.
 
     Raises: MissingDependency where Ray is absent.
     """

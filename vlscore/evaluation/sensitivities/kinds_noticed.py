@@ -85,7 +85,7 @@ def compare_kinds(
             all contrasts of the run).
         "normal": value of every normal report against the standard one.
         "strengths": a row a metric: sees (chance that a significant change costs more than a
-            harmless one; .5: it cannot tell them apart), ignores (1 less the mean absolute change
+            harmless one; .5: it cannot tell them apart), ignores (1 minus the mean absolute change
             by a harmless one over the mean drop of a significant one; 1: harmless changes move
             nothing), significant and harmless (numbers of pairs).
         "metrics": name, higher_is_better, n (pairs with both values).
@@ -314,7 +314,7 @@ def _swap(
 
 _STRENGTHS = (
     "sees: chance that a significant change costs more than a harmless one (.5: the metric cannot "
-    "tell them apart). ignores: 1 less the mean absolute change by a harmless one over the mean "
+    "tell them apart). ignores: 1 minus the mean absolute change by a harmless one over the mean "
     "drop of a significant one (1: harmless changes move nothing; below 0: they move more). 95 % "
     "bootstrap intervals over studies; pairs of each."
 )

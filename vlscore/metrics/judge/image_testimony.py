@@ -1,7 +1,7 @@
 """Testimony of the image on a judge's errors: with whom it sides, and what an error then weighs.
 
 A reference is a witness, too, and may be incomplete. With trust t in it, the log odds that it is
-right about an error are log(t / (1 - t)) less the log likelihood ratio of the image for the
+right about an error are log(t / (1 - t)) minus the log likelihood ratio of the image for the
 candidate's version (Bayes' rule). An error counts by P(reference is right) / t: as without the
 image where the image says nothing. Where the image sides with the candidate, the rest of the
 error's weight counts as right.

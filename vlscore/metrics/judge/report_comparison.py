@@ -367,7 +367,7 @@ class ReportComparison:
             ErrorItem(
                 ErrorCategory.OMITTED_FINDING,
                 _SILENCE,
-                "report",
+                "the whole report",
                 None,
                 Quote(self._reference.text, Span(0, len(self._reference.text))),
                 None,

@@ -169,7 +169,7 @@ class MidpointDistanceMetric(EmbeddedMetric):
 
 
 class ImageGainDistanceMetric(EmbeddedMetric):
-    """Squared distance less the gain."""
+    """Squared distance minus the gain."""
 
     name = "image-gain-distance"
     title = "Image-gain distance"
