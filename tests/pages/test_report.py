@@ -1,6 +1,7 @@
 """Result pages without a browser: what they hold, what they leave out, and what they refuse."""
 
 import base64
+import contextlib
 import hashlib
 import io
 import json
@@ -12,9 +13,9 @@ import pytest
 from PIL import Image
 
 from tests.pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
-from vlscore.core import output_folder
-from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
-from vlscore.evaluation import evaluate
+from vlscore.core import file_digest, output_folder
+from vlscore.errors import ChecksumMismatch, InvalidSetting, InvalidTable, UnknownName
+from vlscore.evaluation import evaluate, methods
 from vlscore.metrics import RuleJudge, Scorer
 from vlscore.pages import report
 from vlscore.pages.page_parts import CaseList, Column, worst_first
@@ -399,3 +400,43 @@ def test_a_folder_cannot_choose_code(metric, encoder, tmp_path):
     folder = Result(tmp_path, {"encoder": {"name": encoder} if encoder else None})
     with pytest.raises(UnknownName, match=r"run\.json"):
         _scorer_of(metric, f"{metric}|txt:all", folder, None)
+
+
+def test_without_texts_the_page_has_no_value_of_a_users_own_column(tmp_path):
+    table = tmp_path / "studies.jsonl"
+    rows = [
+        {"id": str(k), "reference": "Edema.", "candidate": "Edema.", "who": f"JOHN DOE {k % 2}"}
+        for k in range(8)
+    ]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command("evaluate", table, "-m", "bleu-1", "--by", "who", "-o", tmp_path / "out")
+    assert "JOHN DOE" in report(tmp_path / "out").path.read_text()
+    numbers = report(tmp_path / "out", texts=False).path
+    assert "JOHN" not in numbers.read_text()
+    assert "group 2" in numbers.read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record, content: record["key"].update(format="../../../etc/passwd"),
+        lambda record, content: content.clear(),
+        lambda record, content: content["frames"].clear(),
+        lambda record, content: content["frames"]["summary"][0].pop("metric"),
+    ],
+)
+def test_a_folder_that_was_written_by_hand_is_named(tmp_path, change):
+    """Also where its digests were computed again."""
+    table = tmp_path / "studies.jsonl"
+    table.write_text(json.dumps({"id": "1", "reference": "Edema.", "candidate": "No."}) + "\n")
+    command("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    content = json.loads((tmp_path / "out" / "result.json").read_text())
+    change(record, content)
+    (tmp_path / "out" / "result.json").write_text(json.dumps(content))
+    record["results"]["result.json"] = file_digest(tmp_path / "out" / "result.json")
+    (tmp_path / "out" / "run.json").write_text(json.dumps(record))
+    with pytest.raises((ChecksumMismatch, InvalidTable)):
+        report(tmp_path / "out")
+    with contextlib.suppress(ChecksumMismatch, InvalidTable):
+        methods(tmp_path / "out")

@@ -10,7 +10,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vlscore.core import OnProgress, __version__, atomic_write, counted, no_progress, printable
+from vlscore.core import (
+    RECORD,
+    OnProgress,
+    __version__,
+    atomic_write,
+    counted,
+    no_progress,
+    printable,
+    reading_result,
+)
 from vlscore.data import Study, select
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
@@ -115,7 +124,9 @@ def report(
     images_so_far = 0
     for folder in folders:
         opened = Result.open(folder)
-        view, studies = view_of(opened, options)
+        # Results that somebody wrote by hand can lack anything.
+        with reading_result(opened.folder / RECORD):
+            view, studies = view_of(opened, options)
         if sentences and texts:
             from vlscore.pages.sentence_maps import add_shares
 

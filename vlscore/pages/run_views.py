@@ -4,6 +4,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from vlscore.pages.command_views import (
 )
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
 from vlscore.pages.view_parts import PageOptions, columns_of, judged_block, tables_named
-from vlscore.stats import FAILURES, Result
+from vlscore.stats import FAILURES, Result, TextTable
 
 if TYPE_CHECKING:
     from vlscore.training import Pairs
@@ -44,7 +45,7 @@ def view_of(run: Result, options: PageOptions) -> tuple[RunView, list[Study | No
     view.facts = _facts(run, options)
     view.failures = _by_reason(run.failures, particular=options.texts)
     view.signatures = list(run.signatures.values())
-    view.tables = run.tables
+    view.tables = run.tables if options.texts else _with_numbered_groups(run)
     if options.texts:
         view.run_notes += [str(note) for note in run.record.get("notes") or ()]
     make = _VIEWS.get(view.command, _generic)
@@ -71,12 +72,31 @@ def _by_reason(failures: Iterable[Failure], particular: bool) -> list[tuple[int,
     return [(n, first[k] if particular else k) for k, n in counts.most_common()]
 
 
+def _with_numbered_groups(run: Result) -> list[TextTable]:
+    """Return the tables without the values of a user's own columns, which name their groups."""
+    groups = run.content.get("frames", {}).get("subgroups", ())
+    columns = {group["column"] for group in groups}
+    tables = []
+    for table in run.tables:
+        first = table.columns[0] if table.columns else ""
+        if first in columns and table.title.endswith(f" by {first}"):
+            rows = [(f"group {k}", *row[1:]) for k, row in enumerate(table.rows, start=1)]
+            table = replace(table, rows=tuple(rows))
+        tables.append(table)
+    return tables
+
+
 def _without_texts(cases: CaseList) -> None:
     """Replace ids by row numbers, and remove reports and columns of free text."""
     rows = cases.rows
     cases.cases = None
     first = cases.columns[0]
-    others = [c for c in cases.columns[1:] if not c.text or c.name in cases.picks]
+    others = [
+        c
+        for c in cases.columns[1:]
+        if c.name in cases.picks
+        or not (c.text or any(isinstance(value, str) for value in cases.values[c.name]))
+    ]
     cases.columns = [Column("row", text=False), *others]
     cases.values = {
         "row": list(range(1, rows + 1)),

@@ -223,7 +223,8 @@ class Result(FinishedRun):
 
     def frame(self, name: str) -> "pandas.DataFrame":
         """Return the numbers of one part of the analysis; signatures in `attrs`."""
-        found = frame(self.content["frames"][name], self.signatures)
+        with reading_result(self.folder / CONTENT):
+            found = frame(self.content["frames"][name], self.signatures)
         # A column without any value holds numbers, as of intervals over one study.
         for column in found.columns[found.isna().all()]:
             found[column] = found[column].astype(float)
@@ -234,8 +235,9 @@ class Result(FinishedRun):
 
         Args: texts: columns of a csv that are texts, even if they look like numbers.
         """
-        with reading_result(self.folder / name):
-            return read_frame(self.folder / name, texts, self.signatures)
+        path = self.file(name)
+        with reading_result(path):
+            return read_frame(path, texts, self.signatures)
 
 
 def write_rows(path: Path, rows: "pandas.DataFrame") -> None:
