@@ -11,7 +11,7 @@ def test_two_files_become_a_table_that_is_scored(command, tmp_path):
     table = tmp_path / "studies.csv"
     done = command("pair", tmp_path / "gt.csv", tmp_path / "predicted.csv", "--out", table)
     assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[0] == "2 studies"
+    assert done.stdout.splitlines()[0] == "2 studies, joined by study_id"
     assert f"wrote {table}" in done.stdout
     assert not list(tmp_path.glob("*.rows.csv"))
     scored = command("evaluate", table, "--metrics", "rouge-l", "--out", tmp_path / "scored")

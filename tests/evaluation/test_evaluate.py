@@ -129,8 +129,8 @@ def test_special_cases_are_counted(tmp_path, scorer):
         "references truncated": 0,
         "foot far from the reference": sum(foot < -0.5 or foot > 1.5 for foot in feet),
         "empty candidates, scored as they are": 2,
-        'candidates that say "nan", "None" or the like': 1,
-        'references that say "nan", "None" or the like': 1,
+        'candidates that say "nan", "None", "[\'...\']" or the like': 1,
+        'references that say "nan", "None", "[\'...\']" or the like': 1,
         "studies whose frontal view is a guess": 1,
     }
     assert [row["view_guessed"] for row in rows] == [k == 5 for k in range(9)]

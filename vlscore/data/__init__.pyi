@@ -1,6 +1,7 @@
 from .cells import check_encodable as check_encodable
 from .cells import is_encodable as is_encodable
 from .cells import is_missing as is_missing
+from .cells import kind_of as kind_of
 from .cells import looks_missing as looks_missing
 from .cells import name_of as name_of
 from .cells import number_of as number_of
@@ -26,6 +27,8 @@ from .images.radiograph import Radiograph as Radiograph
 from .images.radiograph import too_elongated as too_elongated
 from .images.read import as_radiograph as as_radiograph
 from .images.read import read_image as read_image
+from .join_keys import how_ids_differ as how_ids_differ
+from .join_keys import listed_ids as listed_ids
 from .phantom.phantom_pairs import PhantomStudy as PhantomStudy
 from .phantom.phantom_pairs import sample_studies as sample_studies
 from .phantom.render import render as render

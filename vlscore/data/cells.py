@@ -9,12 +9,13 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import date, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from vlscore.errors import InvalidStudy, UnreadableImage
+from vlscore.errors import InvalidStudy, InvalidTable, UnreadableImage
 
 # Texts that `str(None)` and the exports of pandas, R and spreadsheets write for a missing value.
 _WRITTEN_FOR_MISSING = {"none", "nan", "na", "n/a", "#n/a", "null", "<na>", "nat"}
@@ -29,6 +30,40 @@ _LONGEST_TEXT = 1 << 20
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 # A name of this form counts as a file's without a look at the disk.
 _HAS_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
+
+
+_KINDS = (
+    (bool, "true or false"),
+    (int | float | Decimal, "a number"),
+    (str, "a text"),
+    (bytes, "bytes"),
+    (list | tuple, "a list"),
+    (dict, "an object"),
+    (date | time | timedelta, "a date or time"),
+)
+
+
+def kind_of(value: Any) -> str:
+    """Return the kind of a value in words, for messages; never a part of the value.
+
+    >>> kind_of({"a": 1}), kind_of(3), kind_of(None)
+    ('an object', 'a number', 'nothing')
+    """
+    if value is None:
+        return "nothing"
+    named = f"a value of type {type(value).__name__}"
+    return next((words for kinds, words in _KINDS if isinstance(value, kinds)), named)
+
+
+def quoted(names: Collection[str]) -> str:
+    """Return names in quotation marks, sorted, with commas between them."""
+    return ", ".join(f'"{name}"' for name in sorted(names))
+
+
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Raise InvalidTable if two columns of a table have one name."""
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InvalidTable(f"{path}: column {quoted(twice)} occurs twice; rename one of them")
 
 
 def is_encodable(text: str) -> bool:
@@ -56,6 +91,15 @@ def looks_missing(text: str) -> bool:
     return text.strip().casefold() in _WRITTEN_FOR_MISSING
 
 
+def looks_listed(text: str) -> bool:
+    """Return True for a list of texts that is written as a text, which is no report.
+
+    >>> looks_listed("['Clear.']"), looks_listed('["Clear.", "Normal."]'), looks_listed("[Clear.]")
+    (True, True, False)
+    """
+    return text.lstrip().startswith("[") and _PYTHON_LIST.fullmatch(text.strip()) is not None
+
+
 def id_of(value: Any, column: str) -> str | None:
     """Return an id as text, an integer without a decimal point; None if the cell is empty."""
     value = _decoded(value, column)
@@ -66,9 +110,7 @@ def id_of(value: Any, column: str) -> str | None:
         exact = abs(number) <= _LARGEST_EXACT_INTEGER and value == int(value)
         return str(int(value)) if exact else str(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InvalidStudy(
-            f'column "{column}" holds a {type(value).__name__}, not a text or number'
-        )
+        raise InvalidStudy(f'column "{column}" holds {kind_of(value)}, not a text or number')
     return str(value).strip()
 
 
@@ -109,7 +151,7 @@ def text_of(value: Any, column: str) -> str | None:
     if is_missing(value):
         return None
     if not isinstance(value, str):
-        raise InvalidStudy(f'column "{column}" holds a {type(value).__name__}, not a text')
+        raise InvalidStudy(f'column "{column}" holds {kind_of(value)}, not a text')
     if len(value) > _LONGEST_TEXT:
         raise InvalidStudy(
             f'column "{column}" holds a text of {len(value)} characters; a report has at most '

@@ -9,25 +9,32 @@ Other tools keep the two apart. This file reads their layouts as they are:
 - ReXrank (github.com/rajpurkarlab/ReXrank): the manifest of a data set as the references. What is
   written can be its file of predictions, the manifest with `model_prediction` in each study.
 
-Tables in every format of `read_rows` can be mixed with them.
+Tables in every format of `read_rows` can be mixed with them, and folders of an archive, with
+reports as text files (`vlscore.data.report_folders`).
 """
 
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vlscore.core import atomic_write, cells, write_json
 from vlscore.data.cells import check_encodable, id_of, is_missing, text_of
+from vlscore.data.join_keys import Side, how_ids_differ, key_columns, listed_ids
+from vlscore.data.report_folders import (
+    ReportFolder,
+    add_images,
+    images_below,
+    read_report_folder,
+)
 from vlscore.data.rows import format_of, is_manifest, read_rows
 from vlscore.data.study_tables import REPORT_SECTIONS
 from vlscore.data.table_writing import check_format, write_table
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
-_IDS = ("id", "study_id")
 _COLUMNS = {
     "reference": ("reference", "report", "text", "ref"),
     "candidate": (
@@ -36,6 +43,7 @@ _COLUMNS = {
 }  # fmt: skip
 _LISTS = {"reference": "references", "candidate": "hypotheses"}
 _LINES = (".txt", ".tok")
+_ROLES = ("references", "candidates")
 
 NO_CANDIDATE = "no candidate has this id"
 NO_REFERENCE = "no reference has this id"
@@ -53,98 +61,201 @@ class PairedReports:
         rows_file: table of the rows that have no partner or cannot be read; None where there are
             none.
         pairs: number of studies in `out`.
+        key: columns of references and of candidates that joined the rows; None for their order, or
+            where there are no candidates.
         left_out: reason -> number of rows that are not in `out`.
-        by_id: whether rows were joined by their ids; else by their order.
+        unpaired: reason -> ids of such rows.
         notes: notes for the user besides the numbers, one sentence each.
     """
 
     out: Path
     rows_file: Path | None
     pairs: int
-    by_id: bool
+    key: tuple[str, str] | None
     left_out: Counter[str] = field(default_factory=Counter)
+    unpaired: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def by_id(self) -> bool:
+        """Whether rows were joined by a key."""
+        return self.key is not None
 
 
 def pair(
     references: str | Path,
-    candidates: str | Path,
+    candidates: str | Path | None,
     out: str | Path,
     *,
     reference_column: str | None = None,
     candidate_column: str | None = None,
-    id_column: str | None = None,
+    id_column: str | Mapping[str, str] | None = None,
+    by_order: bool = False,
+    images: str | Path | None = None,
 ) -> PairedReports:
     """Join references and candidates, and write a table for every command.
 
-    Rows are joined by their ids where both files have some (column `id` or `study_id`), else by
-    their order. A candidate without a text is an empty report. Rows without a partner are left out,
-    counted, and listed in NAME.rows.csv next to the table.
+    Rows are joined by a key that both files have: columns called id or study_id (in any spelling),
+    else another usual name of a study or image that both files have (dicom_id, uid, filename, ...).
+    Files without columns, with one report a line, are joined by their lines. A candidate without a
+    text is an empty report. Rows without a partner are left out, counted, and listed in
+    NAME.rows.csv next to the table.
 
     Args:
         references: .csv, .tsv, .json, .jsonl or .parquet with a column `reference`, `report` or
             `text`, or with `findings` and `impression`; a manifest of ReXrank; .txt or .tok with
-            one report a line; or RadEval's json object. Other columns (image, view, patient) are
-            copied, except `candidate`; paths of images are not changed.
+            one report a line; RadEval's json object; or a folder of reports as text files, and of
+            images. Other columns (image, view, patient) are copied, except `candidate`; paths of
+            images are not changed.
         candidates: the same with a column `candidate`, `report`, `text`, `model_prediction`,
-            `hypothesis` or `prediction`; the same file again for RadEval's json object.
+            `hypothesis` or `prediction`; the same file again for RadEval's json object. None for a
+            folder that holds both, or references alone.
         out: .csv, .jsonl or .parquet; .json writes a file of predictions for ReXrank, if
             `references` is a manifest.
-        reference_column, candidate_column, id_column: columns of tables, instead of those above.
+        reference_column, candidate_column: columns of tables, instead of those above.
+        id_column: column of ids, in those files that have it; or a dict of "references" and
+            "candidates" with the column of each.
+        by_order: join rows by their order.
+        images: folder of images, which are found by the ids of folders of reports.
 
-    Raises: InvalidTable if a file cannot be read, has no column of reports, or the files have
-        different numbers of rows and no ids; InvalidSetting for another format of `out`.
+    Raises: InvalidTable if a file cannot be read, has no column of reports, the files have no key
+        in common or two that contradict each other; InvalidSetting for another format of `out`.
     """
-    references, candidates, out = Path(references), Path(candidates), Path(out)
+    paths = Path(references), None if candidates is None else Path(candidates)
+    out = Path(out)
     if out.suffix != ".json":
         check_format(out)
-    ids = _IDS if id_column is None else (id_column,)
-    ours = list(_rows(references, "reference", reference_column, ids))
-    theirs = list(_rows(candidates, "candidate", candidate_column, ids))
-    by_id = all(any(row["id"] is not None for row in rows) for rows in (ours, theirs))
-    if not by_id and len(ours) != len(theirs):
+    columns = reference_column, candidate_column
+    folders = [read_report_folder(p) if p and p.is_dir() else None for p in paths]
+    ours = _side(paths[0], "reference", columns[0], folders[0])
+    theirs = None
+    if paths[1] is not None:
+        theirs = _side(paths[1], "candidate", columns[1], folders[1])
+    elif folders[0] is None:
+        raise InvalidSetting(f"{references}: name the file of the candidates, too")
+    elif folders[0].texts.get("candidate"):
+        theirs = _side(paths[0], "candidate", columns[1], folders[0])
+    sides = _with_ids([side for side in (ours, theirs) if side is not None], id_column)
+    key = None
+    if len(sides) > 1:
+        key = key_columns(sides[0], sides[1], by_order)
+    rows = [list(_rows(s, None if key is None else key[k])) for k, s in enumerate(sides)]
+    if len(rows) > 1 and key is None and len(rows[0]) != len(rows[1]):
         raise InvalidTable(
-            f"{references} has {len(ours)} reports and {candidates} has {len(theirs)}; without "
+            f"{references} has {len(rows[0])} reports and {candidates} has {len(rows[1])}; without "
             "ids in both files, equal numbers are needed to join them"
         )
-    key = "id" if by_id else "number"
-    _mark_unpaired(ours, theirs, key, NO_CANDIDATE)
-    _mark_unpaired(theirs, ours, key, NO_REFERENCE)
-    partners = {row[key]: row for row in theirs if row["reason"] is None}
-    pairs = [
-        {
-            "id": row["id"] or partners[row[key]]["id"] or str(row["number"]),
-            **row["columns"],
-            "candidate": partners[row[key]]["text"],
-        }
-        for row in ours
-        if row["reason"] is None and row[key] in partners
-    ]
+    result = PairedReports(out, None, 0, key)
+    pairs = _paired(sides, rows, key is not None, result)
+    result.notes += add_images(pairs, [*folders, images_below(images)], out)
+    result.pairs = len(pairs)
+    if theirs is not None and key is None:
+        result.notes.append("the rows were joined by their order")
+    if empty := sum(not row.get("candidate", "x") for row in pairs):
+        result.notes.append(f"{empty} candidates are empty; they will be scored")
+    _write(out, paths[0], pairs)
+    _write_left_out(sides, rows, result)
+    return result
+
+
+def _with_ids(sides: list[Side], chosen: str | Mapping[str, str] | None) -> list[Side]:
+    """Return the sides with the columns of ids that the user names.
+
+    Raises: InvalidTable where no file has such a column.
+    """
+    named = chosen if isinstance(chosen, Mapping) else {}
+    if unknown := sorted(set(named) - set(_ROLES)):
+        raise InvalidSetting(f"ids are of references and candidates, not of {unknown[0]}")
+    found = []
+    for side in sides:
+        own = named.get(side.role)
+        if own is not None and own not in side.columns:
+            raise InvalidTable(
+                f'{side.path}: no column "{own}"; found: {", ".join(side.columns) or "none"}'
+            )
+        if isinstance(chosen, str) and chosen in side.columns:
+            own = chosen
+        found.append(replace(side, named=own))
+    if isinstance(chosen, str) and not any(side.named for side in found):
+        listed = "; ".join(f"{s.path}: {', '.join(s.columns) or 'none'}" for s in found)
+        raise InvalidTable(f'no file has the column "{chosen}"; found: {listed}')
+    return found
+
+
+def _paired(
+    sides: Sequence[Side],
+    rows: Sequence[list[dict[str, Any]]],
+    by_key: bool,
+    result: PairedReports,
+) -> list[dict[str, Any]]:
+    """Return the rows of the table; what is left out enters `result`."""
+    if len(rows) == 1:
+        ours, theirs = rows[0], None
+        _mark_unpaired(ours, ours, "id", NO_CANDIDATE)
+        partners = {}
+    else:
+        ours, theirs = rows
+        key = "key" if by_key else "number"
+        _mark_unpaired(ours, theirs, key, NO_CANDIDATE)
+        _mark_unpaired(theirs, ours, key, NO_REFERENCE)
+        partners = {row[key]: row for row in theirs if row["reason"] is None}
+    for row in (*ours, *(theirs or ())):
+        if row["reason"] is not None:
+            result.left_out[row["reason"]] += 1
+            result.unpaired.setdefault(row["reason"], []).append(
+                row["key"] or row["id"] or f"row {row['number']}"
+            )
+    alone = [result.unpaired.get(reason, []) for reason in (NO_CANDIDATE, NO_REFERENCE)]
+    near = how_ids_differ(*alone)
+    pairs = []
+    for row in ours:
+        if theirs is None:
+            found: dict[str, Any] | None = {} if row["reason"] is None else None
+        else:
+            other = partners.get(row[key])
+            found = None if other is None else {"id": other["id"], "candidate": other["text"]}
+        if found is None or row["reason"] is not None:
+            continue
+        id = row["id"] or row["key"] or found.pop("id", None) or str(row["number"])
+        pairs.append({"id": id, **row["columns"], **{n: v for n, v in found.items() if n != "id"}})
     if not pairs:
-        raise InvalidTable(f"no report of {candidates} belongs to one of {references}")
+        raise InvalidTable(_why_nothing(sides, alone, near, [*ours, *(theirs or ())]))
+    if near is not None:
+        result.notes.append(near)
+    return pairs
+
+
+def _why_nothing(
+    sides: Sequence[Side], alone: list[list[str]], near: str | None, rows: list[dict[str, Any]]
+) -> str:
+    names = f"no report of {sides[-1].path} belongs to one of {sides[0].path}"
+    if near is not None:
+        return f"{names}: {near}"
+    if all(alone):
+        return f"{names}; ids there: {listed_ids(alone[1])}; here: {listed_ids(alone[0])}"
+    first = next(row for row in rows if row["reason"] not in (None, NO_CANDIDATE, NO_REFERENCE))
+    return f"{names}; row {first['number']} of {first['file'].name}: {first['reason']}"
+
+
+def _write_left_out(
+    sides: Sequence[Side], rows: Sequence[list[dict[str, Any]]], result: PairedReports
+) -> None:
     omitted = [
-        (path.name, row["number"], row["id"], row["reason"])
-        for path, rows in ((references, ours), (candidates, theirs))
-        for row in rows
+        (side.path.name, row["number"], row["id"] or row["key"], row["reason"])
+        for side, own in zip(sides, rows, strict=True)
+        for row in own
         if row["reason"] is not None
     ]
-    rows_file = out.with_name(f"{out.stem}.rows.csv")
-    result = PairedReports(out, rows_file if omitted else None, len(pairs), by_id)
-    result.left_out = Counter(reason for *_, reason in omitted)
-    if not by_id:
-        result.notes.append("not both files have ids, so the rows were joined by their order")
-    if empty := sum(not row["candidate"] for row in pairs):
-        result.notes.append(f"{empty} candidates are empty; they will be scored")
-    _write(out, references, pairs)
+    rows_file = result.out.with_name(f"{result.out.stem}.rows.csv")
     if not omitted:
         # A list of an earlier call would be wrong now.
         rows_file.unlink(missing_ok=True)
-        return result
+        return
+    result.rows_file = rows_file
     with atomic_write(rows_file) as stream:
         table = csv.writer(stream)
         table.writerow(["file", "row", "id", "reason"])
         table.writerows(cells(each) for each in omitted)
-    return result
 
 
 def _write(out: Path, references: Path, pairs: list[dict[str, Any]]) -> None:
@@ -175,23 +286,41 @@ def _mark_unpaired(
         seen.add(row[key])
 
 
-def _rows(
-    path: Path, role: str, chosen: str | None, ids: tuple[str, ...]
-) -> Iterator[dict[str, Any]]:
+def _side(path: Path, role: str, chosen: str | None, folder: ReportFolder | None) -> Side:
+    """Return a file of references or of candidates.
+
+    Args: chosen: column with the report; None for any of the usual ones.
+    Raises: InvalidTable if it cannot be read, or has no column of reports.
+    """
+    if folder is not None:
+        records: Any = list(folder.rows(role))
+        return Side(path, f"{role}s", records, (role,))
+    records, is_lines = _records(path, role)
+    found = dict.fromkeys(n for _, r in records if not isinstance(r, str) for n in r)
+    names = _COLUMNS[role] if chosen is None else (chosen,)
+    column = next((name for name in names if name in found), None)
+    sections = [name for name in REPORT_SECTIONS if name in found and chosen is None]
+    if column is None and not sections and found:
+        raise InvalidTable(
+            f"{path}: no column with the {role} ({', '.join(names)}); found: "
+            f"{', '.join(found)}. Name it with --rename {role}=NAME"
+        )
+    sources = (column,) if column else tuple(sections)
+    return Side(path, f"{role}s", records, sources, is_lines)
+
+
+def _rows(side: Side, key_column: str | None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file of references or of candidates.
 
-    A row has `number`, `id`, the `text` of a candidate, the `columns` of a reference, and the
-    `reason` why it cannot be used, or None.
-
-    Args:
-        chosen: column with the report; None for any of the usual ones.
-        ids: columns that may hold the id.
+    A row has `file`, `number`, `key`, `id`, the `text` of a candidate, the `columns` of a
+    reference, and the `reason` why it cannot be used, or None.
     """
-    names = _COLUMNS[role] if chosen is None else (chosen,)
-    column = id_column = None
-    for number, record in _records(path, role):
+    id_column = side.id_column
+    for number, record in side.records:
         row: dict[str, Any] = {
+            "file": side.path,
             "number": number,
+            "key": None,
             "id": None,
             "text": "",
             "columns": {},
@@ -200,40 +329,42 @@ def _rows(
         if isinstance(record, str):
             yield {**row, "reason": record}
             continue
-        id_column = id_column or next((name for name in ids if name in record), None)
-        column = column or next((name for name in names if name in record), None)
-        sections = [name for name in REPORT_SECTIONS if name in record and chosen is None]
-        if column is None and not sections:
-            raise InvalidTable(
-                f"{path}: no column with the {role} ({', '.join(names)}); found: "
-                f"{', '.join(record)}. Name it with --rename {role}=NAME"
-            )
-        sources = [column] if column else sections
         try:
-            for name in [id_column, *record] if id_column else record:
+            for name in dict.fromkeys([*filter(None, [id_column]), *record]):
                 check_encodable([record.get(name)], name)
-            row["id"] = id_of(record.get(id_column), id_column) if id_column else None
-            texts = {name: text_of(record.get(name), name) for name in sources}
+            for entry, column in (("id", id_column), ("key", key_column)):
+                row[entry] = id_of(record.get(column), column) if column else None
+            texts = {name: text_of(record.get(name), name) for name in side.texts}
         except InvalidStudy as error:
             yield {**row, "reason": str(error)}
             continue
         filled = {name: text for name, text in texts.items() if text is not None}
         row["text"] = " ".join(filled.values())
-        if role == "reference":
-            dropped = {id_column, "id", "candidate", *sources}
-            others = {name: record[name] for name in record if name not in dropped}
-            for name, value in others.items():
-                # Parquet has dates and other values that json has not.
-                is_plain = isinstance(value, str | int | float | list | dict)
-                others[name] = None if is_missing(value) else value if is_plain else str(value)
-            named = filled if sources[0] in REPORT_SECTIONS else {"reference": row["text"]}
-            row["columns"] = {**named, **others}
+        if side.role == "references":
+            row["columns"] = _columns_of_reference(record, filled, side, id_column)
             row["reason"] = None if filled else NO_TEXT
         yield row
 
 
-def _records(path: Path, role: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Yield the rows of a table, of a text file, or of RadEval's object; see `read_rows`."""
+def _columns_of_reference(
+    record: Mapping[str, Any], filled: Mapping[str, str], side: Side, id_column: str | None
+) -> dict[str, Any]:
+    """Return the reference, and the other columns of its row."""
+    dropped = {id_column, "id", "candidate", *side.texts}
+    others = {name: record[name] for name in record if name not in dropped}
+    for name, value in others.items():
+        # Parquet has dates and other values that json has not.
+        is_plain = isinstance(value, str | int | float | list | dict)
+        others[name] = None if is_missing(value) else value if is_plain else str(value)
+    by_section = next(iter(side.texts)) in REPORT_SECTIONS
+    return {**(filled if by_section else {"reference": " ".join(filled.values())}), **others}
+
+
+def _records(path: Path, role: str) -> tuple[list[tuple[int, Mapping[str, Any] | str]], bool]:
+    """Return the rows of a table, of a text file, or of RadEval's object; see `read_rows`.
+
+    The second value is whether they are lines without columns.
+    """
     if path.suffix.lower() in _LINES:
         try:
             # Blank lines at the end belong to no report.
@@ -244,9 +375,8 @@ def _records(path: Path, role: str) -> Iterator[tuple[int, dict[str, Any] | str]
         content = _json_of(path)
         texts = content.get(_LISTS[role]) if isinstance(content, dict) else None
         if not isinstance(texts, list):
-            yield from read_rows(path)
-            return
-    yield from enumerate(({role: text} for text in texts), start=1)
+            return list(read_rows(path)), False
+    return list(enumerate(({role: text} for text in texts), start=1)), True
 
 
 def _json_of(path: Path) -> Any:

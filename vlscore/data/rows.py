@@ -18,13 +18,15 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 from vlscore.core import from_cell
-from vlscore.data.cells import is_missing
+from vlscore.data.cells import check_names, is_missing, kind_of, quoted
+from vlscore.data.file_kinds import SPREADSHEETS, check_kind, is_gzip
+from vlscore.data.parquet_rows import count_parquet_rows, parquet_columns, read_parquet
 from vlscore.errors import InvalidTable
 
 _FIELDS = ("model_prediction", "section_findings", "section_impression", "image_path")
@@ -82,7 +84,8 @@ _LONGEST_LINE = 64 * 1024 * 1024
 _LARGEST_JSON = 256 * 1024 * 1024
 # Number of rows from which the columns of a table without a header are taken.
 _HEAD = 100
-_ROWS_AT_ONCE = 1024
+# First line by which a file tells Excel its separator.
+_SEPARATOR = re.compile(r"\"?sep=(.)\"?[\r\n]*", re.IGNORECASE)
 # Characters that Python's "surrogateescape" makes of bytes that are not UTF-8.
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
@@ -108,7 +111,7 @@ def columns_of(path: str | Path) -> list[str]:
     path = Path(path)
     format = format_of(path)
     if format == ".parquet":
-        return list(_opened_parquet(path).schema_arrow.names)
+        return parquet_columns(path)
     if format in (".csv", ".tsv"):
         with _open_text(path) as stream:
             return _csv_reader(stream, path)[0]
@@ -125,8 +128,8 @@ def count_rows(path: str | Path) -> int | None:
     path = Path(path)
     format = format_of(path)
     if format == ".parquet":
-        return int(_opened_parquet(path).metadata.num_rows)
-    if path.name.lower().endswith(".gz"):
+        return count_parquet_rows(path)
+    if is_gzip(path):
         return None
     if format == ".jsonl":
         with _open_text(path) as stream:
@@ -137,6 +140,16 @@ def count_rows(path: str | Path) -> int | None:
 def format_of(path: Path) -> str:
     """Return the suffix that names the table's format. Raises: InvalidTable for an unknown one."""
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix in SPREADSHEETS:
+        raise InvalidTable(
+            f'{path}: is a workbook; save the sheet as "CSV UTF-8 (.csv)". Plain "CSV" loses '
+            "letters, and Excel removes zeros at the beginning of ids"
+        )
+    if suffix not in _READERS and os.path.isdir(path):
+        raise InvalidTable(
+            f"{path}: is a folder; give the table in it. `vlscore pair FOLDER --out studies.csv` "
+            "makes a table of a folder of images and of reports as text files"
+        )
     if suffix not in _READERS:
         raise InvalidTable(f"{path}: tables are {', '.join(_READERS)} (or .gz of all but parquet)")
     if suffix == ".parquet" and path.name.lower().endswith(".gz"):
@@ -144,11 +157,13 @@ def format_of(path: Path) -> str:
     if not os.path.isfile(path):
         kind = "is a folder; give the table in it" if os.path.isdir(path) else "no such file"
         raise InvalidTable(f"{path}: {kind}")
+    if suffix != ".parquet":
+        check_kind(path, suffix)
     return suffix
 
 
 def _open_text(path: Path) -> IO[str]:
-    opener: Callable[..., IO[Any]] = gzip.open if path.name.lower().endswith(".gz") else open
+    opener: Callable[..., IO[Any]] = gzip.open if is_gzip(path) else open
     try:
         # Undecodable bytes become lone surrogates, so that they spoil their own row alone.
         return opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -169,10 +184,6 @@ def _lines(stream: IO[str], path: Path) -> Iterator[str]:
 
 def _has_undecodable(text: str) -> bool:
     return not text.isascii() and _UNDECODABLE.search(text) is not None
-
-
-def _quoted(names: Collection[str]) -> str:
-    return ", ".join(f'"{name}"' for name in sorted(names))
 
 
 class _JsonObject(dict[str, Any]):
@@ -217,9 +228,9 @@ def _read_json(path: Path, wanted: Wanted) -> Iterator[RawRow]:
 
 def _as_record(record: Any, place: str, wanted: Wanted) -> Record | str:
     if not isinstance(record, _JsonObject):
-        return f"the {place} holds a {type(record).__name__}, not an object"
+        return f"the {place} holds {kind_of(record)}, not an object"
     if twice := [name for name in record.twice if wanted is None or name in wanted]:
-        return f"the {place} holds {_quoted(twice)} twice"
+        return f"the {place} holds {quoted(twice)} twice"
     return {name: value for name, value in record.items() if wanted is None or name in wanted}
 
 
@@ -238,27 +249,27 @@ def _json_list(path: Path) -> list[Any]:
     try:
         content = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
-        raise InvalidTable(f"{path}: is not valid json ({error}); {advice}") from None
+        lines = "; one object a line is .jsonl" if text.lstrip().startswith("{") else ""
+        raise InvalidTable(f"{path}: is not valid json ({error}); {advice}{lines}") from None
     if is_manifest(content):
         if content.twice:
-            raise InvalidTable(f"{path}: names {_quoted(content.twice)} twice")
+            raise InvalidTable(f"{path}: names {quoted(content.twice)} twice")
         return [_manifest_row(study, entry) for study, entry in content.items()]
     if not isinstance(content, list):
-        kind = "object" if isinstance(content, dict) else type(content).__name__
-        raise InvalidTable(f"{path}: holds one {kind}; {advice}")
+        raise InvalidTable(f"{path}: holds {kind_of(content)}; {advice}")
     return content
 
 
 def _read_csv(path: Path, wanted: Wanted) -> Iterator[RawRow]:
     with _open_text(path) as stream:
-        names, reader = _csv_reader(stream, path)
+        names, reader, skipped = _csv_reader(stream, path)
         number = 0
         while True:
-            begins = reader.line_num + 1
+            begins = reader.line_num + 1 + skipped
             record: Record | str
             try:
                 values = next(reader)
-                record = _csv_record(names, values, begins, reader.line_num, wanted)
+                record = _csv_record(names, values, begins, reader.line_num + skipped, wanted)
             except StopIteration:
                 return
             except csv.Error as error:
@@ -269,13 +280,15 @@ def _read_csv(path: Path, wanted: Wanted) -> Iterator[RawRow]:
                 yield number, record
 
 
-def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
-    """Return the column names, and a reader whose next row is the first data row."""
+def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any, int]:
+    """Return the column names, a reader at the first data row, and the lines before the header."""
     csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))
     lines = _lines(stream, path)
     first = next(lines, "")
-    # The delimiter is the one that makes the most names.
-    delimiters = ("\t",) if format_of(path) == ".tsv" else (",", ";", "\t")
+    # The delimiter is the one that makes the most names, or that a line for Excel names.
+    delimiters: tuple[str, ...] = ("\t",) if format_of(path) == ".tsv" else (",", ";", "\t")
+    if named := _SEPARATOR.fullmatch(first):
+        delimiters, first = (named[1],), next(lines, "")
     try:
         delimiter = max(delimiters, key=lambda d: len(next(csv.reader([first], delimiter=d), [])))
         reader = csv.reader(chain([first], lines), delimiter=delimiter)
@@ -287,13 +300,8 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
         raise InvalidTable(f"{path}: is empty; a csv table begins with a row of column names")
     if any(_has_undecodable(name) for name in names):
         raise InvalidTable(f"{path}: its column names are not valid UTF-8; save it as UTF-8")
-    _require_unique(names, path)
-    return names, reader
-
-
-def _require_unique(names: Sequence[str], path: Path) -> None:
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise InvalidTable(f"{path}: column {_quoted(twice)} occurs twice; rename one of them")
+    check_names(path, names)
+    return names, reader, 0 if named is None else 1
 
 
 def _csv_record(
@@ -310,67 +318,10 @@ def _csv_record(
     return {name: from_cell(value) for name, value in cells if wanted is None or name in wanted}
 
 
-def _read_parquet(path: Path, wanted: Wanted) -> Iterator[RawRow]:
-    import pyarrow as pa
-
-    file = _opened_parquet(path)
-    names = [name for name in file.schema_arrow.names if wanted is None or name in wanted]
-    number = 0
-    try:
-        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
-            for record in _parquet_records(batch.select(names)):
-                number += 1
-                yield number, record
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidTable(f"{path}: damaged after row {number} ({type(error).__name__})") from None
-
-
-def _opened_parquet(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        # Row groups may hold a million rows: read their columns through a buffer, not at once.
-        # A text that is in many rows is read once: a few kilobytes can repeat one for gigabytes.
-        options: dict[str, Any] = {"buffer_size": 1 << 20, "pre_buffer": False}
-        schema = pq.read_schema(path)
-        names = list(schema.names)
-        texts = [each.name for each in schema if pa.types.is_string(each.type)]
-        file = pq.ParquetFile(path, read_dictionary=texts, **options)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
-    _require_unique(names, path)
-    return file
-
-
-def _parquet_records(batch: Any) -> list[Record | str]:
-    import pyarrow as pa
-
-    columns = {}
-    try:
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if pa.types.is_dictionary(column.type):
-                # Equal texts of a dictionary become one object.
-                used = column.indices.unique()
-                values = column.dictionary.take(used).to_pylist()
-                found = dict(zip(used.to_pylist(), values, strict=True))
-                columns[name] = [found[index] for index in column.indices.to_pylist()]
-            else:
-                columns[name] = column.to_pylist()
-    except Exception as error:  # some value, of any type, that Python cannot hold: find its row
-        if batch.num_rows > 1:
-            return [_parquet_records(batch.slice(row, 1))[0] for row in range(batch.num_rows)]
-        kind = getattr(column.type, "value_type", column.type)
-        return [f'column "{name}" cannot be read: {kind} ({type(error).__name__})']
-    return [
-        {name: values[row] for name, values in columns.items()} for row in range(batch.num_rows)
-    ]
-
-
 _READERS: dict[str, Callable[[Path, Wanted], Iterator[RawRow]]] = {
     ".jsonl": _read_jsonl,
     ".json": _read_json,
     ".csv": _read_csv,
     ".tsv": _read_csv,
-    ".parquet": _read_parquet,
+    ".parquet": read_parquet,
 }

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vlscore.data.cells import looks_missing
+from vlscore.data.cells import looks_listed, looks_missing
 from vlscore.data.reports import TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport
 
@@ -46,9 +46,13 @@ class Study:
 
     @property
     def suspicious(self) -> tuple[str, ...]:
-        """Names of the reports ("reference", "candidate") that are words like "nan" or "None"."""
+        """Names of the reports that are words like "nan", or a list that is written as a text."""
         texts = {"reference": self.reference, "candidate": self.candidate}
-        return tuple(role for role, text in texts.items() if text and looks_missing(text))
+        return tuple(
+            role
+            for role, text in texts.items()
+            if text and (looks_missing(text) or looks_listed(text))
+        )
 
     def selected(self, policy: TextPolicy) -> "Study":
         """Return the study with the parts of its reports that the policy scores; apply it once.

@@ -350,7 +350,7 @@ def test_views_may_be_blank(tmp_path: Path, view: Any, views: object) -> None:
         ({"reference": ""}, '"reference" is empty'),
         ({"reference": "  \n"}, '"reference" is empty'),
         ({"reference": float("nan")}, '"reference" is empty'),
-        ({"candidate": 3.5}, '"candidate" holds a float'),
+        ({"candidate": 3.5}, '"candidate" holds a number'),
         ({"candidate": ["x"]}, '"candidate" holds a list'),
         ({"view": "PA;LL;AP"}, "3 views for 1 images"),
     ],

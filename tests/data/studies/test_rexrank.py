@@ -76,7 +76,7 @@ def test_a_bad_entry_costs_no_other_and_a_study_twice_is_refused(tmp_path: Path)
     path.write_text(json.dumps({"broken": "text", **PREDICTION}))
     rows = list(open_studies(path, needs={"reference", "candidate"}))
     assert isinstance(rows[0], Failure)
-    assert "holds a str" in rows[0].reason
+    assert "holds a text" in rows[0].reason
     assert len(rows) == 3
     one = json.dumps(PREDICTION["50051329"])
     path.write_text(f'{{"s": {one}, "s": {one}}}')

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from vlscore.data import columns_of, count_rows, read_rows
+from vlscore.data import columns_of, count_rows, open_studies, read_rows
 from vlscore.errors import InvalidTable
 
 RECORDS = [
@@ -95,7 +96,7 @@ def test_bad_jsonl_lines_are_named_by_line_and_spoil_no_other(tmp_path: Path) ->
     assert "not valid json" in rows[3]
     assert "UTF-8" in rows[4]
     assert "a list, not an object" in rows[5]
-    assert "a float, not an object" in rows[6]
+    assert "a number, not an object" in rows[6]
 
 
 def test_bad_csv_rows_are_named_by_row_and_line(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_parquet_text_that_is_no_utf8_spoils_its_row_only(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("t.xlsx", b"PK", "tables are .jsonl, .json, .csv, .tsv, .parquet"),
+        ("t.xlsx", b"PK", "is a workbook; save the sheet as"),
         ("t.csv", b"", "is empty"),
         ("t.csv", "id,text\n".encode("utf-16"), "UTF-8"),
         ("t.csv", b"id,text,id\n", 'column "id" occurs twice'),
@@ -168,7 +169,7 @@ def test_other_delimiters(tmp_path: Path, name: str, delimiter: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b'{"a": 1}', "holds one object; .* a list of objects"), (b"[1,", "is not valid json")],
+    [(b'{"a": 1}', "holds an object; .* a list of objects"), (b"[1,", "is not valid json")],
 )
 def test_json_that_is_no_list_of_objects(tmp_path: Path, content: bytes, reason: str) -> None:
     with pytest.raises(InvalidTable, match=reason):
@@ -185,3 +186,75 @@ def test_only_the_columns_asked_for_are_read(tmp_path: Path, suffix: str) -> Non
     expected = [(k, {"id": record["id"]}) for k, record in enumerate(RECORDS, start=1)]
     assert list(read_rows(path, {"id", "absent"})) == expected
     assert list(read_rows(path, ())) == [(1, {}), (2, {}), (3, {})]
+
+
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "SEP=;", "sep=|", "sep=\t", "sep=,"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])
+def test_a_first_line_that_names_the_separator_is_no_header(
+    tmp_path: Path, line: str, end: str, name: str
+) -> None:
+    sign = line.strip('"')[-1]
+    lines = [line, sign.join(["id", "report"]), sign.join(["a", '"x, y; z"']), "broken"]
+    path = write(tmp_path / name, ("\ufeff" + end.join(lines)).encode())
+    assert columns_of(path) == ["id", "report"]
+    rows = dict(read_rows(path))
+    assert rows[1] == {"id": "a", "report": "x, y; z"}
+    assert "(line 4)" in rows[2]
+
+
+def test_a_packed_table_is_read_under_any_name(tmp_path: Path) -> None:
+    content = b"id,report\na,x\n"
+    (tmp_path / "t.csv").write_bytes(gzip.compress(content))
+    (tmp_path / "u.csv.gz").write_bytes(content)
+    for name in ("t.csv", "u.csv.gz"):
+        assert list(read_rows(tmp_path / name)) == [(1, {"id": "a", "report": "x"})]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("t.csv", b"PK\x03\x04" + b"\0" * 50, 'save it as "CSV UTF-8'),
+        ("t.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 'save it as "CSV UTF-8'),
+        ("t.tsv", "id\treport\n".encode("utf-16"), "text in UTF-16"),
+        ("t.jsonl", b"PAR1" + b"\0" * 50, "give it the suffix .parquet"),
+        ("t.csv", b'{"id": "a", "report": "x"}\n', "give it the suffix .jsonl"),
+        ("t.csv", b'\n { "id" : "a"}\n', "give it the suffix .jsonl"),
+        ("t.csv", b'[{"id": "a"}]', "give it the suffix .json"),
+        ("t.jsonl", b'[\n  {"id": "a"}\n]', "give it the suffix .json"),
+        ("t.json", b'{"id": "a"}\n{"id": "b"}\n', "one object a line is .jsonl"),
+        ("t.csv", b"<!DOCTYPE html><html></html>", "HTML or XML page"),
+        ("t.csv", b"BZh91AY", "packed by bzip2"),
+        ("t.xlsx", b"PK", 'save the sheet as "CSV UTF-8'),
+        ("t.ods", b"PK", 'save the sheet as "CSV UTF-8'),
+        ("t.xls", b"PK", 'save the sheet as "CSV UTF-8'),
+    ],
+)
+def test_a_file_that_is_something_else_says_what(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidTable, match=reason):
+        list(read_rows(tmp_path / name))
+    with pytest.raises(InvalidTable, match=reason):
+        columns_of(tmp_path / name)
+
+
+def test_messages_hold_no_names_of_classes(tmp_path: Path) -> None:
+    rows = [7, 7.5, True, None, "text", [1], {"id": {"a": 1}}, {"id": 1, "reference": {"a": 1}}]
+    rows += [{"id": 2, "reference": value} for value in (7, True, [1], [{"a": 1}])]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = [row.reason for row in open_studies(path, needs={"reference"})]
+    assert len(found) == len(rows)
+    for reason in found:
+        assert not re.search(r"_Json|\ba (int|float|bool|str|dict|NoneType)\b|\ba object", reason)
+
+
+@pytest.mark.parametrize("text", ["['Clear.']", '["Clear."]', "['Clear.', 'No edema.']", "[]"])
+def test_a_list_that_is_written_as_a_text_is_counted(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"id": 1, "reference": "[Clear.]", "candidate": text}) + "\n")
+    (study,) = open_studies(path, needs={"reference", "candidate"})
+    assert study.suspicious == ("candidate",)
+    assert study.candidate == text

@@ -40,7 +40,7 @@ def test_reads_a_folder_or_a_file(tmp_path):
     [
         ({"expected": "perhaps"}, 'row 2: "expected" is "significant" or'),
         ({"expected": ["significant"]}, 'row 2: "expected" is'),
-        ({"perturbed": None}, 'row 2: "perturbed" holds a NoneType'),
+        ({"perturbed": None}, 'row 2: "perturbed" holds nothing'),
     ],
 )
 def test_names_the_row_that_is_no_record(tmp_path, change, message):

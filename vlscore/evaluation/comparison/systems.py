@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vlscore.core import FinishedRun, counted, finished_run, require_same_images
-from vlscore.data import ColumnNames, Study, StudyTable, is_missing, open_studies, read_rows
+from vlscore.data import (
+    ColumnNames,
+    Study,
+    StudyTable,
+    how_ids_differ,
+    is_missing,
+    open_studies,
+    read_rows,
+)
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.scoring.scored_rows import ScoredRows
@@ -217,6 +225,12 @@ def _require_same(first: _Read, other: _Read, ignores_blanks: bool) -> list[str]
             reasons = sorted({row.reason for row in one.bad if row.id in set(lacking)})
             because = f" ({'; '.join(reasons)})" if reasons else ""
             differences.append(f"{one.path} lacks {_ids(lacking)} of {two.path}{because}")
+    alone = [
+        [name for name in one.studies if name not in two.studies]
+        for one, two in ((first, other), (other, first))
+    ]
+    if near := how_ids_differ(*alone):
+        differences.append(near)
     texts = {
         name: (study.reference or "", other.studies[name].reference or "")
         for name, study in first.studies.items()

@@ -174,7 +174,7 @@ def counts_of(
             not (study.candidate or "").strip() for study in studies
         ),
         **{
-            f'{role}s that say "nan", "None" or the like': sum(
+            f'{role}s that say "nan", "None", "[\'...\']" or the like': sum(
                 role in study.suspicious for study in studies
             )
             for role in ("candidate", "reference")

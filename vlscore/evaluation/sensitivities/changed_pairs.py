@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import OnProgress, no_progress
-from vlscore.data import TextPolicy, read_rows, select
+from vlscore.data import TextPolicy, kind_of, read_rows, select
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.measured import Measured
 from vlscore.evaluation.score_table import score_table
@@ -78,7 +78,7 @@ def _why_no_pair(record: Mapping[str, Any]) -> str | None:
             return f'field "{name}" is absent'
     for name in ("kind", *_BOTH):
         if not isinstance(record[name], str):
-            return f'"{name}" holds a {type(record[name]).__name__}, not a text'
+            return f'"{name}" holds {kind_of(record[name])}, not a text'
     if record["expected"] not in ("significant", "insignificant"):
         return f'"expected" is "significant" or "insignificant", not {record["expected"]!r}'
     return None
