@@ -1,5 +1,6 @@
 """DICOM files for tests, written with pydicom element by element."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,56 @@ def lookup_table(values: np.ndarray, *, first: int, bits: int) -> Sequence:
     item.ModalityLUTType = "US"
     item.add_new("LUTData", "OW", values.astype("<u2").tobytes())
     return Sequence([item])
+
+
+_SAMPLE_FORMATS = {"u": 1, "i": 2, "f": 3}
+
+
+def tiff(
+    values: np.ndarray,
+    path: Path,
+    *,
+    photometric: int | None = None,
+    extra: int | None = None,
+    orientation: int = 1,
+) -> Path:
+    """Write (height, width) or (height, width, samples) as an uncompressed TIFF, tag by tag.
+
+    Args:
+        photometric: tag 262; default: 2 (RGB) for three and four samples, else 1 (black is zero).
+        extra: tag 338, the meaning of the last sample: 1 premultiplied alpha, 2 alpha.
+    """
+    height, width = values.shape[:2]
+    samples = 1 if values.ndim == 2 else values.shape[2]
+    photometric = photometric if photometric is not None else 2 if samples > 2 else 1
+    bits, kind = values.dtype.itemsize * 8, _SAMPLE_FORMATS[values.dtype.kind]
+    tags = {
+        256: [width],
+        257: [height],
+        258: [bits] * samples,
+        259: [1],
+        262: [photometric],
+        273: [0],
+        274: [orientation],
+        277: [samples],
+        278: [height],
+        279: [values.nbytes],
+        284: [1],
+        339: [kind] * samples,
+    }
+    if extra is not None:
+        tags[338] = [extra]
+    start = 8 + 2 + 12 * len(tags) + 4
+    long, entries, behind = {256, 257, 273, 278, 279}, b"", b""
+    lengths = {tag: (4 if tag in long else 2) * len(found) for tag, found in tags.items()}
+    tags[273] = [start + sum(length for length in lengths.values() if length > 4)]
+    for tag, found in sorted(tags.items()):
+        kind_of = ("I", 4) if tag in long else ("H", 3)
+        packed = struct.pack(f"<{len(found)}{kind_of[0]}", *found)
+        at = packed.ljust(4, b"\0") if len(packed) <= 4 else struct.pack("<I", start + len(behind))
+        behind += packed if len(packed) > 4 else b""
+        entries += struct.pack("<HHI", tag, kind_of[1], len(found)) + at
+    head = struct.pack("<2sHIH", b"II", 42, 8, len(tags)) + entries + bytes(4) + behind
+    little = values.astype(values.dtype.newbyteorder("<"))
+    path.write_bytes(head + little.tobytes())
+    return path

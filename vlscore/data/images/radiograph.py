@@ -152,6 +152,24 @@ def radiograph_from_array(
     return Radiograph(full_range(values, low, high), provenance, name)
 
 
+def radiograph_from_masked(array: Any, policy: ImagePolicy, *, name: str) -> Radiograph:
+    """Make a radiograph of a masked array: masked pixels are black and no part of the range.
+
+    Args: array: as for `radiograph_from_array`; of a colour, one masked channel masks the pixel.
+    """
+    mask = np.ma.getmaskarray(array)
+    if mask.all():
+        raise UnreadableImage(f"{name}: every pixel is masked; it shows nothing")
+    values = np.ma.filled(array, array.min())
+    if not mask.any():
+        return radiograph_from_array(values, policy, name=name)
+    shown = radiograph_from_array(values, policy, name=name)
+    hidden = _channels_last(mask, name)
+    hidden = hidden.any(axis=2) if hidden.ndim == 3 else hidden
+    pixels = np.where(hidden, np.float32(0), shown.pixels)
+    return Radiograph(pixels, shown.provenance, name)
+
+
 def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Convert grey or colour to (height, width); equal channels give their exact values.
 
