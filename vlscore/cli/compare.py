@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.output import check_figure, print_encoder_warning, print_left_out, show
+from vlscore.cli.output import check_figure, print_encoder_warning, show
 from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     RESULTS,
@@ -24,7 +24,6 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation import ComparisonSettings, TableSettings
 
 if TYPE_CHECKING:
-    from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import Source
     from vlscore.metrics import Scorer
 
@@ -143,10 +142,14 @@ def _scorer_of(
             return None
         # A folder has no other metrics than its own: tables and baselines get these.
         return _metrics_of(finished[0], encoding, text_only=text_only)
-    embedder = None
     if not text_only and any(map(has_images, sources)):
-        embedder = encoding.embedder()
-    return _every_metric(embedder, encoding, quiet=quiet)
+        return encoding.every_metric(encoding.embedder(), quiet=quiet)
+    if encoding.encoder or encoding.weights or encoding.tokenizer:
+        raise InvalidSetting(
+            "an encoder is named, but no table has a column of images, or --text-only is used; "
+            "name metrics of embeddings that need no image with --metrics"
+        )
+    return encoding.every_metric(None, quiet=quiet)
 
 
 def _metrics_of(source: "Source", encoding: EncoderOptions, *, text_only: bool) -> "Scorer":
@@ -158,31 +161,6 @@ def _metrics_of(source: "Source", encoding: EncoderOptions, *, text_only: bool) 
             "--text-only out"
         )
     return encoding.scorer(metrics)
-
-
-def _every_metric(
-    embedder: "StudyEmbedder | None", encoding: EncoderOptions, *, quiet: bool
-) -> "Scorer":
-    """Return a scorer of every free metric that can run, of texts alone without an embedder."""
-    from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
-
-    C, example = None, None
-    if embedder is not None:
-        import torch
-
-        C = encoding.C
-        none = torch.empty(0, embedder.dim)
-        C_used = embedder.C if C is None else C
-        example = EmbeddingTriples(none, none, none, embedder.signature, C_used)
-    elif encoding.encoder or encoding.weights or encoding.tokenizer:
-        raise InvalidSetting(
-            "an encoder is named, but no table has a column of images, or --text-only is used; "
-            "name metrics of embeddings that need no image with --metrics"
-        )
-    found, left_out = usable_metrics(example, encoding.comparisons)
-    if left_out and not quiet:
-        print_left_out(left_out)
-    return Scorer(embedder, metrics=found, text_policy=encoding.policy(), C=C)
 
 
 def _refuse_embeddings(metrics: Sequence[str]) -> None:

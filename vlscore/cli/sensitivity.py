@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 from vlscore.cli.output import (
     echo,
     print_encoder_warning,
-    print_left_out,
     show,
     without_intervals,
 )
@@ -60,22 +59,24 @@ def sensitivity(
     """
     from vlscore.evaluation import sensitivity as compute_sensitivity
 
-    opened = embedder = None
+    opened = None
     if studies is not None:
         opened = table.studies(studies, {"image"}, "id", "image", "view")
-    if studies is not None or encoding.encoder is not None:
-        embedder = encoding.embedder()
+    if metrics is not None:
+        scorer = encoding.scorer(metrics)
+    else:
+        has_encoder = studies is not None or encoding.encoder is not None
+        embedder = encoding.embedder() if has_encoder else None
+        scorer = encoding.every_metric(embedder, images=opened is not None)
+    embedder = scorer.embedder
     with phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase:
         run = compute_sensitivity(
             perturbations,
             out,
-            metrics=metrics,
-            **vars(settings),
-            embedder=embedder,
-            studies=opened,
-            text_policy=encoding.section,
-            C=encoding.C,
-            comparisons=encoding.comparisons,
+            scorer,
+            settings,
+            # Metrics of texts alone look at no image.
+            studies=opened if embedder is not None else None,
             figure=figure,
             format=format,
             workers=encoding.decoders(),
@@ -83,7 +84,6 @@ def sensitivity(
             on_phase=on_phase,
         )
     print_encoder_warning(embedder)
-    print_left_out(run.record["left_out"])
     if run.record["truncated"]:
         echo(f"{run.record['truncated']} reports are longer than the encoder reads", err=True)
     show(run, output, "changes have no value", tables=_shown(run.tables))

@@ -20,7 +20,7 @@ from cyclopts import Group, Parameter
 from cyclopts.types import NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
-from vlscore.cli.output import print_precision_note
+from vlscore.cli.output import print_left_out, print_precision_note
 from vlscore.core import split_names, usable_cores
 from vlscore.errors import InvalidSetting
 
@@ -254,6 +254,31 @@ class EncoderOptions:
     def scorer_of_sentences(self, metrics: Any) -> "Scorer":
         """Return the scorer of sentences, which have no sections and no images."""
         return self._scorer(metrics, False)
+
+    def every_metric(
+        self, embedder: "StudyEmbedder | None", *, images: bool = True, quiet: bool = False
+    ) -> "Scorer":
+        """Return the scorer of every free metric that can run here; print which are left out.
+
+        Args: embedder: None for metrics of texts alone. images: whether there are images.
+        Raises: InvalidSetting where no metric can run.
+        """
+        from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
+
+        example = None
+        if embedder is not None:
+            import torch
+
+            none = torch.empty(0, embedder.dim)
+            C = embedder.C if self.C is None else self.C
+            example = EmbeddingTriples(none if images else None, none, none, embedder.signature, C)
+        found, left_out = usable_metrics(example, self.comparisons)
+        if not found:
+            raise InvalidSetting("no metric can be computed here: name an encoder or the studies")
+        if left_out and not quiet:
+            print_left_out(left_out)
+        C_used = None if embedder is None else self.C
+        return Scorer(embedder, metrics=found, text_policy=self.policy(), C=C_used)
 
     def policy(self) -> "TextPolicy":
         """Return the policy that selects the section."""

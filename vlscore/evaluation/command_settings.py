@@ -165,6 +165,13 @@ class SensitivitySettings:
     def __post_init__(self) -> None:
         check_settings(self, resamples=_LEAST_RESAMPLES)
 
+    def key(self) -> dict[str, Any]:
+        """Return what the numbers depend on."""
+        return asdict(self) | {
+            "values": self.values and file_digest(self.values),
+            "lower_is_better": sorted(self.lower_is_better),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class SheetSettings:

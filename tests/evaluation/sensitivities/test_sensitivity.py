@@ -12,8 +12,14 @@ from tests.evaluation.samples import results_of
 from tests.evaluation.sensitivities.samples import KINDS, make_pairs, write_pairs, write_studies
 from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
-from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency, UnknownName
-from vlscore.evaluation import compare_kinds, score_pairs, sensitivity, sensitivity_tables
+from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency
+from vlscore.evaluation import (
+    SensitivitySettings,
+    compare_kinds,
+    score_pairs,
+    sensitivity,
+    sensitivity_tables,
+)
 from vlscore.metrics import Scorer, compute, text_metric
 
 
@@ -33,12 +39,19 @@ def noticed(pairs, metrics, resamples=20, **options):
     return compare_kinds(pairs, scored, resamples=resamples), scored
 
 
-def run_into(out, pairs, table, **options):
+def run_into(out, pairs, table, metrics="vlscore,cosine,bleu-1", format="csv", **options):
     studies = open_studies(table, needs={"image"})
     embedder = StudyEmbedder(HashEncoder(), batch_size=2)
-    options = {"metrics": "vlscore,cosine,bleu-1", "resamples": 20, **options}
+    scorer = Scorer(embedder, metrics=metrics)
     folder = write_pairs(out.parent / "pairs", pairs)
-    return sensitivity(folder, out, embedder=embedder, studies=studies, **options)
+    settings = SensitivitySettings(**{"resamples": 20, **options})
+    return sensitivity(folder, out, scorer, settings, studies=studies, format=format)
+
+
+def noticed_of_texts(folder, out, metrics="rouge-l", *, figure=None, **settings):
+    """`sensitivity` of metrics of texts, with few resamples."""
+    settings = SensitivitySettings(**{"resamples": 20, **settings})
+    return sensitivity(folder, out, Scorer(metrics=metrics), settings, figure=figure)
 
 
 def _texts(pairs, kind):
@@ -144,8 +157,10 @@ def test_the_printed_median_is_the_median(pairs):
     assert dict(zip(normal.columns, normal.rows[0], strict=True))["median"] == "0.296"
 
 
-def test_metrics_that_read_by_the_rules_of_the_changes_are_marked(pairs, table, tmp_path):
-    run = run_into(tmp_path / "out", pairs, table, metrics="findings-f1,rouge-l")
+def test_metrics_that_read_by_the_rules_of_the_changes_are_marked(pairs, tmp_path):
+    run = noticed_of_texts(
+        write_pairs(tmp_path / "pairs", pairs), tmp_path / "out", "findings-f1,rouge-l"
+    )
     assert run.record["in_sample"] == ["findings-f1"]
     contrasts = next(each for each in run.tables if each.title.startswith("Table 2"))
     names = [row[0] for row in contrasts.rows]
@@ -217,25 +232,15 @@ def test_every_image_is_embedded_once(pairs, table, tmp_path):
     embedder = StudyEmbedder(encoder, batch_size=1, cache=False)
     studies = open_studies(table, needs={"image"})
     folder = write_pairs(tmp_path / "pairs", pairs)
-    sensitivity(
-        folder, tmp_path / "out", metrics="vlscore", embedder=embedder, studies=studies, resamples=9
-    )
+    sensitivity(folder, tmp_path / "out", Scorer(embedder, metrics="vlscore"), studies=studies)
     assert encoder.image_calls == 8
 
 
-def test_the_default_is_what_can_be_computed(pairs, tmp_path, monkeypatch):
+def test_metrics_of_images_need_images(pairs, tmp_path):
     folder = write_pairs(tmp_path / "pairs", pairs)
-    run = sensitivity(folder, tmp_path / "texts", resamples=10)
-    assert list(run.signatures)[:5] == ["bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l"]
-    assert "there is no encoder" in run.record["left_out"]["vlscore"]
-    embedder = StudyEmbedder(HashEncoder())
-    run = sensitivity(folder, tmp_path / "encoder", embedder=embedder, resamples=10)
-    assert next(iter(run.signatures)) == "cosine"
-    assert "there are no images" in run.record["left_out"]["vlscore"]
+    scorer = Scorer(StudyEmbedder(HashEncoder()), metrics="vlscore")
     with pytest.raises(InvalidSetting, match=r"--studies.*--encoder"):
-        sensitivity(folder, tmp_path / "x", metrics=["vlscore"])
-    with pytest.raises(UnknownName):
-        sensitivity(folder, tmp_path / "x", metrics=["nonsense"])
+        sensitivity(folder, tmp_path / "x", scorer)
 
 
 def test_the_files_and_figures_hold_what_is_printed(tmp_path, pairs, table):
@@ -261,30 +266,31 @@ def test_the_files_and_figures_hold_what_is_printed(tmp_path, pairs, table):
 def test_without_matplotlib_everything_but_the_figure_is_there(tmp_path, pairs, monkeypatch):
     folder = write_pairs(tmp_path / "pairs", pairs)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    run = sensitivity(folder, tmp_path / "out", metrics="rouge-l", resamples=10)
+    run = noticed_of_texts(folder, tmp_path / "out")
     assert "no figure" in run.notes[0]
     assert not {name for name in results_of(tmp_path / "out") if name.endswith("png")}
     with pytest.raises(MissingDependency, match="matplotlib"):
-        sensitivity(folder, tmp_path / "x", metrics="rouge-l", resamples=10, figure="png")
+        noticed_of_texts(folder, tmp_path / "x", figure="png")
 
 
 def test_slips_are_found_before_anything_is_written(tmp_path, pairs, table):
     folder = write_pairs(tmp_path / "pairs", pairs)
     studies = open_studies(table, needs={"image"})
-    embedder = StudyEmbedder(HashEncoder())
+    shown = Scorer(StudyEmbedder(HashEncoder()), metrics="vlscore")
+    texts = Scorer(metrics="rouge-l")
     other = tmp_path / "other.csv"
     other.write_text("id,image\nx,0.png\n")
     absent = open_studies(other, needs={"image"})
     for options, message in (
         ({"figure": "bmp"}, "png, svg, pdf"),
         ({"format": "xls"}, "csv or parquet"),
-        ({"swap_images": True}, "--studies"),
+        ({"settings": SensitivitySettings(swap_images=True)}, "--studies"),
         ({"studies": studies}, "encoder"),
-        ({"embedder": embedder, "studies": absent}, "none of its studies"),
-        ({"metrics": "rouge-l", "lower_is_better": ["mine"]}, "name the table too"),
+        ({"scorer": shown, "studies": absent}, "none of its studies"),
+        ({"settings": SensitivitySettings(lower_is_better=("mine",))}, "name the table too"),
     ):
         with pytest.raises(InvalidSetting, match=message):
-            sensitivity(folder, tmp_path / "out", **options)
+            sensitivity(folder, tmp_path / "out", **{"scorer": texts, **options})
     with pytest.raises(InvalidTable, match="vlscore perturb"):
         sensitivity(tmp_path / "absent", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -293,25 +299,24 @@ def test_slips_are_found_before_anything_is_written(tmp_path, pairs, table):
 def test_values_that_the_command_wrote_come_in_as_they_are(tmp_path, pairs):
     """The layout is that of its own values.csv: the numbers of the tables must be equal."""
     folder = write_pairs(tmp_path / "pairs", pairs)
-    quick = {"resamples": 20, "metrics": ["rouge-l"]}
-    run = sensitivity(folder, tmp_path / "first", **quick)
+    run = noticed_of_texts(folder, tmp_path / "first")
     path = tmp_path / "mine.csv"
     written = (run.folder / "values.csv").read_text(encoding="utf-8")
     path.write_text(written.replace("rouge-l", "mine").replace("mine.drop", "drop"))
-    again = sensitivity(folder, tmp_path / "second", values=path, **quick)
+    again = noticed_of_texts(folder, tmp_path / "second", values=path)
     computed, read = (rows for _, rows in again.frame("kinds").groupby("metric", sort=False))
     assert read["drop.low"].tolist() == computed["drop.low"].tolist()
     assert set(read["metric"]) == {"mine"}
     assert again.signatures["mine"].startswith("mine|file:mine.csv|sha256:")
     assert any("are assumed to be better" in note for note in again.notes)
-    turned = sensitivity(
-        folder, tmp_path / "third", values=path, lower_is_better=["mine"], **quick
+    turned = noticed_of_texts(
+        folder, tmp_path / "third", values=path, lower_is_better=("mine",)
     )  # fmt: skip
     mine = turned.frame("kinds").query("metric == 'mine'")
     assert (mine["drop"] <= 0).all()
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], "0,remove-pathology,True,,1,much,0", *lines[2:]]))
-    partly = sensitivity(folder, tmp_path / "fourth", values=path, **quick)
+    partly = noticed_of_texts(folder, tmp_path / "fourth", values=path)
     (failure,) = partly.failures
     assert (failure.row, failure.id) == (1, "0")
     assert "holds 'much', not a number" in failure.reason

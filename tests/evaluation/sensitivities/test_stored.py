@@ -7,7 +7,8 @@ from tests.evaluation.golden import assert_same, stored
 from tests.evaluation.golden_inputs import PHANTOM, some_perturbations
 from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation import sensitivity
+from vlscore.evaluation import SensitivitySettings, sensitivity
+from vlscore.metrics import Scorer
 
 TEXTS = ["bleu-4", "rouge-l", "cider-d"]
 
@@ -26,23 +27,23 @@ def _check(run, expected):
 
 
 def test_texts(tmp_path):
-    run = sensitivity(PHANTOM, tmp_path / "out", metrics=TEXTS, resamples=60)
+    run = sensitivity(
+        PHANTOM, tmp_path / "out", Scorer(metrics=TEXTS), SensitivitySettings(resamples=60)
+    )
     _check(run, stored("sensitivity")["phantom"])
 
 
 @pytest.mark.parametrize("images", [False, True])
 def test_an_encoder(tmp_path, images):
     changed, table = some_perturbations(tmp_path)
-    embedder = StudyEmbedder(HashEncoder(), cache=False)
+    names = ["vlscore", "cosine", "rouge-l"] if images else ["cosine", "rouge-l"]
+    scorer = Scorer(StudyEmbedder(HashEncoder(), cache=False), metrics=names)
     studies = open_studies(table, needs={"image"}) if images else None
     run = sensitivity(
         changed,
         tmp_path / "out",
-        metrics=["vlscore", "cosine", "rouge-l"] if images else ["cosine", "rouge-l"],
-        embedder=embedder,
+        scorer,
+        SensitivitySettings(swap_images=images, resamples=60, seed=1 if images else 0),
         studies=studies,
-        swap_images=images,
-        resamples=60,
-        seed=1 if images else 0,
     )
     _check(run, stored("sensitivity")["images" if images else "texts of an encoder"])
