@@ -89,6 +89,10 @@ class DemonstrationEncoderWarning(UserWarning):
     """The bundled encoder, trained on synthetic phantoms, is about to score."""
 
 
+class ImageNoteWarning(UserWarning):
+    """A file contradicts itself or describes a turned picture, and how it was read was a choice."""
+
+
 class Failure(NamedTuple):
     """One row that failed, and why.
 

@@ -7,6 +7,7 @@ parameters of the function are the command's options, and its docstring is the h
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -144,9 +145,15 @@ def command_line(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as a sentence, without the line of source that Python adds."""
+    echo(f"warning: {message}", err=True)
+
+
 def main() -> None:
     """Entry point of the command `vlscore`."""
     keep_freed_memory()
+    warnings.showwarning = _show_warning
     try:
         sys.exit(command_line())
     except BrokenPipeError:

@@ -172,7 +172,7 @@ def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
         raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
     paths: list[Path] = []
     for name in names:
-        path = root / name
+        path = root / _file_named(name, column)
         if _HAS_SUFFIX.search(name) or not os.path.isdir(path):
             paths.append(path)
             continue
@@ -184,6 +184,21 @@ def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
         except UnreadableImage as error:
             raise InvalidStudy(f'column "{column}": {error}') from None
     return tuple(paths)
+
+
+def _file_named(name: str, column: str) -> Path | str:
+    """Return the file of an address that begins with "file:"; other texts unchanged.
+
+    Raises: InvalidStudy for the address of a server.
+    """
+    if "://" not in name:
+        return name
+    from vlscore.data.images.file_formats import local_path
+
+    try:
+        return local_path(name)
+    except UnreadableImage as error:
+        raise InvalidStudy(f'column "{column}": {error}') from None
 
 
 def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
@@ -226,12 +241,32 @@ def _texts_of(value: Any, column: str) -> list[str]:
     if isinstance(value, str):
         is_list = value.lstrip().startswith("[")
         value = _written_list(value, column) if is_list else re.split(r"[;|]", value)
+    items = [value] if isinstance(value, dict) else value
+    if isinstance(items, list) and any(isinstance(item, dict) for item in items):
+        value = [_path_in(item, column) if isinstance(item, dict) else item for item in items]
     if not isinstance(value, list) or not all(
         item is None or isinstance(item, str) for item in value
     ):
         raise InvalidStudy(f'column "{column}" must hold a text or a list of texts')
     check_encodable(value, column)
     return [(item or "").strip() for item in value]
+
+
+def _path_in(picture: dict[str, Any], column: str) -> Any:
+    """Return the path of a picture as Hugging Face datasets store it: {"bytes", "path"}.
+
+    Raises: InvalidStudy if the table holds the picture itself, or something else.
+    """
+    if set(picture) == {"bytes", "path"} and picture["bytes"] is None:
+        return picture["path"]
+    if isinstance(picture.get("bytes"), bytes):
+        raise InvalidStudy(
+            f'column "{column}" holds the pictures themselves, as Hugging Face datasets store '
+            "them, and a table names files: write each picture to a file once (the bytes as they "
+            'are: Path(name).write_bytes(row["image"]["bytes"]), after '
+            "datasets.Image(decode=False)), and name it in the table"
+        )
+    raise InvalidStudy(f'column "{column}" must hold a text or a list of texts')
 
 
 def _written_list(text: str, column: str) -> Any:

@@ -19,11 +19,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vlscore.core import warn_caller
 from vlscore.data import ImagePolicy, is_plain_file
 from vlscore.embedding.batches import Work
 from vlscore.embedding.worker import CannotStart, Fault, Worker
 from vlscore.encoders import ImagePipeline
-from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
+from vlscore.errors import ImageNoteWarning, InvalidSetting, UnreadableImage, VLScoreError
 
 # float32 pixels (channels, height, width), or uint8 grey levels of them.
 Stored = NDArray[Any]
@@ -39,7 +40,7 @@ class _Task:
     path: str
     is_plain: bool
     is_here: bool = False
-    future: "Future[Stored]" = field(default_factory=Future)
+    future: "Future[tuple[Stored, list[str]]]" = field(default_factory=Future)
 
 
 class ImageDecoder:
@@ -71,6 +72,7 @@ class ImageDecoder:
         self._threads: list[threading.Thread] = []
         self._is_ready = self._is_closed = self._is_warned = False
         self._problem: CannotStart | None = None
+        self._noted: set[str] = set()
 
     def __enter__(self) -> "ImageDecoder":
         return self
@@ -113,7 +115,22 @@ class ImageDecoder:
         return PendingPixels(image, collect, digest=digest, from_stored=self._pipeline.from_stored)
 
     def _decode_here(self, image: Any) -> Stored:
-        return self._pipeline.load_stored(image, self._policy)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ImageNoteWarning)
+            stored = self._pipeline.load_stored(image, self._policy)
+        for each in caught:
+            if issubclass(each.category, ImageNoteWarning):
+                self._note(str(each.message))
+            else:
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+        return stored
+
+    def _note(self, message: str) -> None:
+        """Warn of a note on an image, once for all images that it is true of."""
+        name, _, note = message.rpartition(": ")
+        if note not in self._noted:
+            self._noted.add(note)
+            warn_caller(f"{name}: {note} (printed for the first such image)", ImageNoteWarning)
 
     def _collect(self, task: _Task) -> Stored:
         if task.is_plain and not self._is_ready and task.future.cancel():
@@ -121,7 +138,7 @@ class ImageDecoder:
         if task.is_here:
             return self._decode_here(task.path)
         try:
-            return task.future.result()
+            stored, notes = task.future.result()
         except Exception as error:
             if self._is_closed:
                 raise InvalidSetting(
@@ -132,6 +149,9 @@ class ImageDecoder:
                 raise
             self._warn_once(error)
             return self._decode_here(task.path)
+        for note in notes:
+            self._note(note)
+        return stored
 
     def _start_workers(self) -> None:
         wanted = min(self._most, 1 + self._submitted // _IMAGES_FOR_A_WORKER)

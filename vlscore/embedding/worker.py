@@ -76,8 +76,8 @@ class Worker:
             self._ending()
             raise CannotStart(content)
 
-    def decode(self, path: str) -> NDArray[Any]:
-        """Return the pixels of a file.
+    def decode(self, path: str) -> tuple[NDArray[Any], list[str]]:
+        """Return the pixels of a file, and the notes on it.
 
         Raises: UnreadableImage for a file that ends two processes, or takes too long; Fault,
             VLScoreError; CannotStart.
@@ -105,7 +105,7 @@ class Worker:
                     raise Fault(content)
                 if kind == "error":
                     raise getattr(errors, content[0], UnreadableImage)(content[1])
-                return cast(NDArray[Any], content)
+                return cast(tuple[NDArray[Any], list[str]], content)
         raise UnreadableImage(
             f"{path}: the decoder crashed on this file, and again in a new process ({ending}); it "
             "is damaged or malicious, or needs more memory than there is. Convert it again from "

@@ -3,7 +3,8 @@
 It imports only those modules of the project that the image pipeline needs, and nothing of the
 user's script. Standard input holds pickles: the module search path with the seconds of an image,
 the pipeline with its policy, then one path after another. Standard output holds one pickle for each
-answer: its kind ("ready", "pixels", "error", "fault" or "cannot start") and its content.
+answer: its kind ("ready", "pixels", "error", "fault" or "cannot start") and its content; that of
+"pixels" is the pixels and what was noted of the image.
 """
 
 import contextlib
@@ -49,10 +50,16 @@ def _answer_all(requests: BinaryIO, replies: BinaryIO, nowhere: Any) -> None:
 
 
 def _answer(pipeline: Any, policy: Any, image: str) -> tuple[str, Any]:
-    from vlscore.errors import VLScoreError
+    import warnings
+
+    from vlscore.errors import ImageNoteWarning, VLScoreError
 
     try:
-        return "pixels", pipeline.load_stored(image, policy)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", ImageNoteWarning)
+            pixels = pipeline.load_stored(image, policy)
+        return "pixels", (pixels, [str(each.message) for each in caught])
     except VLScoreError as error:
         return "error", (type(error).__name__, str(error))
     except BaseException as error:  # panics of decoders in Rust are not Exceptions

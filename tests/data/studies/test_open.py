@@ -345,6 +345,12 @@ def test_views_may_be_blank(tmp_path: Path, view: Any, views: object) -> None:
         ({"image": " ; "}, '"image" names no image'),
         ({"image": 7}, '"image" must hold a text or a list'),
         ({"image": [1, 2]}, '"image" must hold a text or a list'),
+        ({"image": {"text": "a.png"}}, '"image" must hold a text or a list'),
+        (
+            {"image": "https://host/a.png"},
+            "is an address (https://), and images are not downloaded",
+        ),
+        ({"image": ["a.png", "s3://bucket/b.png"]}, "is an address (s3://)"),
         ({"image": "[a.png"}, '"image" begins like a list'),
         ({"image": "a\0.png"}, "NUL"),
         ({"reference": ""}, '"reference" is empty'),
@@ -395,3 +401,24 @@ def test_real_studies_and_reports(shared: Path) -> None:
     bad = [report for report in reports if isinstance(report, Failure)]
     assert all(report.reason == "no text in findings or impression" for report in bad)
     assert len(bad) < 30
+
+
+def test_file_addresses_are_paths(tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/two%20words.png"
+    row = {"id": "a", "image": address, "reference": "r", "candidate": "c"}
+    (study,) = open_studies(write(tmp_path / "t.jsonl", row))
+    assert isinstance(study, Study)
+    assert study.images == (tmp_path / "two words.png",)
+
+
+def test_pictures_of_hugging_face_datasets(tmp_path: Path) -> None:
+    """Their parquet files hold {bytes, path} in a column; one of the two may be missing."""
+    cells = [{"bytes": b"\x89PNG", "path": "a.png"}, {"bytes": None, "path": "b.png"}]
+    columns = {"id": ["a", "b"], "image": cells, "reference": ["r"] * 2, "candidate": ["c"] * 2}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    bad, study = open_studies(tmp_path / "t.parquet")
+    assert isinstance(bad, Failure)
+    assert isinstance(study, Study)
+    assert "holds the pictures themselves, as Hugging Face datasets" in bad.reason
+    assert "PNG" not in bad.reason
+    assert study.images == (tmp_path / "b.png",)

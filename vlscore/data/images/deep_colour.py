@@ -31,9 +31,9 @@ def deep_values(image: Image.Image, name: str) -> NDArray[Any] | None:
     Raises: any error of OpenCV on damaged files.
     """
     stream: Any = getattr(image, "fp", None)
-    if stream is None or not image.tile or image.mode not in _OF_EIGHT_BITS:
+    arguments = decoder_arguments(image)
+    if stream is None or arguments is None or image.mode not in _OF_EIGHT_BITS:
         return None
-    arguments: Any = image.tile[0][3]
     is_ppm = image.format == "PPM" and isinstance(arguments, tuple) and arguments[-1] > 255
     if not (is_ppm or is_reduced(image) or image.format == "JPEG2000"):
         return None
@@ -55,12 +55,18 @@ def deep_values(image: Image.Image, name: str) -> NDArray[Any] | None:
     return turned(decoded, image.getexif().get(_ORIENTATION, 1))
 
 
+def decoder_arguments(image: Image.Image) -> Any:
+    """Return what Pillow passes to its decoder of a file; None for loaded and other images."""
+    tiles: Any = getattr(image, "tile", None)
+    return tiles[0][3] if tiles else None
+
+
 def is_reduced(image: Image.Image) -> bool:
     """Return True if Pillow will read a file with the upper half of its 16 bits.
 
     Args: image: opened from a file, and not loaded yet.
     """
-    arguments: Any = image.tile[0][3] if getattr(image, "tile", None) else ""
+    arguments = decoder_arguments(image)
     raw_mode = str(arguments[0] if isinstance(arguments, tuple) and arguments else arguments)
     return image.mode in _OF_EIGHT_BITS and ";16" in raw_mode
 
@@ -95,9 +101,11 @@ def tiff_values(content: bytes, picture: TiffPicture, frame: int, name: str) -> 
 def inverted(values: NDArray[Any]) -> NDArray[Any]:
     """Return values that are bright where `values` are dark."""
     if values.dtype.kind != "f":
-        return np.invert(values)
+        flipped: NDArray[Any] = np.invert(values)
+        return flipped
     # Floats beyond [0, 1] take their own range.
-    return 1 - values if values.min() >= 0 and values.max() <= 1 else -values
+    bright: NDArray[Any] = 1 - values if values.min() >= 0 and values.max() <= 1 else -values
+    return bright
 
 
 def turned(values: NDArray[Any], orientation: int) -> NDArray[Any]:
@@ -136,7 +144,8 @@ def _decoded(content: bytes, frame: int) -> NDArray[Any] | None:
         cv2.utils.logging.setLogLevel(level)
     if found is None or found.ndim == 2:
         return found
-    return found[..., [2, 1, 0, 3][: found.shape[2]]]
+    in_order: NDArray[Any] = found[..., [2, 1, 0, 3][: found.shape[2]]]
+    return in_order
 
 
 def _on_black(values: NDArray[Any] | None, most: float | None) -> NDArray[Any]:
@@ -151,7 +160,9 @@ def _on_black(values: NDArray[Any] | None, most: float | None) -> NDArray[Any]:
     colours, alpha = values[..., :3], values[..., 3:]
     if most is None or (alpha >= most).all():
         return colours
-    return np.rint(colours * (np.clip(alpha, 0, most) / most)).astype(colours.dtype)
+    weighted: NDArray[Any] = colours * (np.clip(alpha, 0, most) / most)
+    rounded = weighted if colours.dtype.kind == "f" else np.rint(weighted)
+    return rounded.astype(colours.dtype)
 
 
 def _ppm(content: bytes) -> NDArray[Any]:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
+from urllib.parse import unquote, urlsplit
 
 from vlscore.errors import UnreadableImage
 
@@ -14,6 +15,22 @@ if TYPE_CHECKING:
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _HEAD = 4096
+
+
+def local_path(name: str | os.PathLike[str]) -> Path:
+    """Return the path that a text names: itself, or the file of a "file:" address.
+
+    Raises: UnreadableImage for an address of another kind: nothing is downloaded.
+    """
+    address = urlsplit(name) if isinstance(name, str) and "://" in name else None
+    if address is None or not address.scheme.isalnum() or os.path.exists(name):
+        return Path(name)
+    if address.scheme.lower() == "file" and address.netloc in ("", "localhost"):
+        return Path(unquote(address.path))
+    raise UnreadableImage(
+        f"{name}: is an address ({address.scheme}://), and images are not downloaded; download it, "
+        "and give the path of the file"
+    )
 
 
 @contextlib.contextmanager

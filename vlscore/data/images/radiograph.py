@@ -164,8 +164,8 @@ def radiograph_from_masked(array: Any, policy: ImagePolicy, *, name: str) -> Rad
     if not mask.any():
         return radiograph_from_array(values, policy, name=name)
     shown = radiograph_from_array(values, policy, name=name)
-    hidden = _channels_last(mask, name)
-    hidden = hidden.any(axis=2) if hidden.ndim == 3 else hidden
+    hidden: NDArray[Any] = _channels_last(mask, name)
+    hidden = np.asarray(hidden.any(axis=2)) if hidden.ndim == 3 else hidden
     pixels = np.where(hidden, np.float32(0), shown.pixels)
     return Radiograph(pixels, shown.provenance, name)
 

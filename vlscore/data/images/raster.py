@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from vlscore.data.images.deep_colour import deep_values, inverted, is_reduced, tiff_values
+from vlscore.data.images.deep_colour import (
+    decoder_arguments,
+    deep_values,
+    inverted,
+    is_reduced,
+    tiff_values,
+)
 from vlscore.data.images.file_formats import refusing_damage
 from vlscore.data.images.policy import ImagePolicy, full_range, limits
 from vlscore.data.images.radiograph import Radiograph, check_size, radiograph_from_array, to_grey
@@ -152,7 +158,7 @@ def _transparent_value(image: Image.Image) -> Any:
         return None
     if image.mode == "RGB":
         return np.array(found, np.uint8)
-    raw_mode = str(image.tile[0][3]) if image.tile else ""
+    raw_mode = str(decoder_arguments(image))
     bits = int(raw_mode.partition(";")[2]) if raw_mode.startswith("L;") else 8
     if image.mode == "L":
         return found * 255 // (2**bits - 1)

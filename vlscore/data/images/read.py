@@ -5,12 +5,12 @@ DICOM files go to `dicom`, all others to `raster`.
 
 import io
 import os
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from vlscore.data.images.file_formats import head, is_dataset, is_dicom, opened
+from vlscore.core import warn_caller
+from vlscore.data.images.file_formats import head, is_dataset, is_dicom, local_path, opened
 from vlscore.data.images.policy import LEAVE_OR_ACCEPT, ImagePolicy, hushed
 from vlscore.data.images.radiograph import (
     Radiograph,
@@ -18,7 +18,7 @@ from vlscore.data.images.radiograph import (
     radiograph_from_masked,
 )
 from vlscore.data.images.raster import radiograph_from_pil, read_raster
-from vlscore.errors import UnreadableImage
+from vlscore.errors import ImageNoteWarning, UnreadableImage
 
 
 def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) -> Radiograph:
@@ -29,9 +29,10 @@ def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) 
         policy: how stored values become grey levels; default: `ImagePolicy()`.
 
     Returns: a Radiograph; its pixels are float32 (height, width) in [0, 1].
+    Warns: ImageNoteWarning for each note of the provenance.
     Raises: UnreadableImage naming the file and the reason.
     """
-    path = Path(path)
+    path = local_path(path)
     with opened(path) as stream:
         return _read(stream, policy or ImagePolicy(), str(path))
 
@@ -44,6 +45,7 @@ def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
             image; an array or tensor; a pydicom Dataset, which does not change.
         policy: how stored values become grey levels; default: `ImagePolicy()`.
 
+    Warns: ImageNoteWarning for each note of the provenance.
     Raises: UnreadableImage that names the image and the reason.
     """
     policy = policy or ImagePolicy()
@@ -57,10 +59,12 @@ def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
         from vlscore.data.images.dicom import read_dicom
 
         with hushed():
-            return _picture(read_dicom(image, policy, "pydicom Dataset"), policy)
+            radiograph = read_dicom(image, policy, "pydicom Dataset")
+        return _picture(radiograph, policy)
     if any(base.__module__ == "PIL.Image" for base in type(image).__mro__):
         with hushed():
-            return _picture(radiograph_from_pil(image, policy, name="PIL image"), policy)
+            radiograph = radiograph_from_pil(image, policy, name="PIL image")
+        return _picture(radiograph, policy)
     if hasattr(image, "detach") and hasattr(image, "cpu"):
         tensor = image.detach().cpu()
         if str(tensor.layout) != "torch.strided":
@@ -107,10 +111,15 @@ def _from_open_file(file: Any, policy: ImagePolicy) -> Radiograph:
 
 
 def _picture(radiograph: Radiograph, policy: ImagePolicy) -> Radiograph:
-    """Return the radiograph, unless every pixel is equal and the policy refuses that."""
+    """Return the radiograph, unless every pixel is equal and the policy refuses that.
+
+    Warns of the notes of its provenance.
+    """
     if policy.other_modalities == "refuse" and radiograph.is_blank:
         raise UnreadableImage(
             f"{radiograph.name}: every pixel has the same value, it shows nothing; "
             + LEAVE_OR_ACCEPT
         )
+    for note in radiograph.provenance.notes:
+        warn_caller(f"{radiograph.name}: {note}", ImageNoteWarning)
     return radiograph

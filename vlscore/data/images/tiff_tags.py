@@ -60,7 +60,7 @@ def tiff_pictures(content: bytes) -> list[TiffPicture]:
     try:
         is_big = struct.unpack_from(f"{order}H", content, 2)[0] == 43
         (at,) = struct.unpack_from(f"{order}{'Q' if is_big else 'I'}", content, 8 if is_big else 4)
-        pictures = []
+        pictures: list[TiffPicture] = []
         while at and len(pictures) < _MOST_PICTURES:
             tags, at = _directory(content, at, order, is_big)
             pictures.append(_picture(tags, order))
