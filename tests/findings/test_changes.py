@@ -1,8 +1,16 @@
 """Changes since an earlier examination, by finding."""
 
+import json
+
 import pytest
 
-from vlscore.findings import changes_of, extract, load_lexicon
+from vlscore.findings import (
+    changes_of,
+    extract,
+    load_lexicon,
+    may_speak_of_earlier,
+    speaks_of_earlier,
+)
 
 
 def said(report: str) -> list[tuple[str, str]]:
@@ -193,3 +201,15 @@ def test_a_report_of_any_words_has_changes_or_none() -> None:
         text = " ".join((words * 3)[start:])
         for change in changes_of(extract(text), load_lexicon()):
             assert text[slice(*change.span)]
+
+
+def test_a_report_that_speaks_of_an_earlier_time_is_never_taken_for_another(shared):
+    """The quick look at a report's words may be wrong in the other direction alone."""
+    lines = (shared / "data" / "generated" / "vlm_final.jsonl").read_text().splitlines()
+    reports = {
+        text for row in map(json.loads, lines) for text in (row["candidate"], row["reference"])
+    }
+    spoken = {text for text in reports if speaks_of_earlier(extract(text))}
+    assert spoken
+    assert spoken <= {text for text in reports if may_speak_of_earlier(text)}
+    assert not all(map(may_speak_of_earlier, reports))

@@ -67,6 +67,8 @@ def _uncover(found: dict[str, list[Match]], layer: str, changes: Sequence[Match]
 
 
 _HEADS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
+#: Layers of which a sentence has a match where it states a change, unless it is by two sizes.
+WORDS_OF_CHANGE = _HEADS | {"change"}
 
 
 def _composed(

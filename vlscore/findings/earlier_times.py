@@ -7,7 +7,7 @@ from typing import NamedTuple
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 
-_YEAR = re.compile(r"(?:19|20)\d\d")
+YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 class EarlierTime(NamedTuple):
@@ -35,7 +35,7 @@ def earlier_times(
             first -= 1  # "since 5 April"
         if tokens[first].form in words["before_earlier"] and (
             (tokens[position].form in words["times"] and not _is_of_history(tokens, position))
-            or _YEAR.fullmatch(tokens[position].form)
+            or YEAR.fullmatch(tokens[position].form)
         ):
             ranges.append((first, position + 1))
     merged: list[EarlierTime] = []

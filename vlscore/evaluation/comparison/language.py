@@ -9,7 +9,7 @@ from typing import Any
 
 from vlscore.data import split_sentences
 from vlscore.evaluation.comparison.statistics import same_words
-from vlscore.findings import extract, speaks_of_earlier
+from vlscore.findings import extract, may_speak_of_earlier, speaks_of_earlier
 
 REFERENCES = "references"
 #: Words of the longest phrase whose repetition is counted, and its least number of repetitions.
@@ -36,6 +36,11 @@ def repeats_itself(report: str) -> bool:
     return False
 
 
+def _speaks_of_earlier(text: str) -> bool:
+    """Read the findings of a report only where a word of an earlier time occurs."""
+    return may_speak_of_earlier(text) and speaks_of_earlier(extract(text))
+
+
 def language_facts(
     candidates: Mapping[str, Sequence[str]],
     references: Sequence[str],
@@ -54,7 +59,7 @@ def language_facts(
         `n_without_earlier` studies where none is known: the reference speaks of none, and the table
         has none. None where there is no such study.
     """
-    spoken = {text: speaks_of_earlier(extract(text)) for text in set(references)}
+    spoken = {text: _speaks_of_earlier(text) for text in set(references)}
     unknown = [
         not spoken[text] and not prior for text, prior in zip(references, has_prior, strict=True)
     ]
@@ -68,7 +73,7 @@ def language_facts(
             for sentence in split_sentences(text)
         }
         asked = [text for text, is_unknown in zip(texts, unknown, strict=True) if is_unknown]
-        spoken |= {text: speaks_of_earlier(extract(text)) for text in {*asked} - spoken.keys()}
+        spoken |= {text: _speaks_of_earlier(text) for text in {*asked} - spoken.keys()}
         earlier = sum(spoken[text] for text in asked) / len(asked) if asked else None
         found.append(
             {
