@@ -1,5 +1,7 @@
 """Gradients of a batch: in micro-batches exactly those of the whole batch at once."""
 
+import csv
+
 import numpy as np
 import pytest
 import torch
@@ -161,3 +163,26 @@ def test_frozen_norms_stay_as_they_are_while_the_rest_trains(frozen):
     Towers(encoder, local=False, precision="fp32", frozen_norms=frozen).train()
     assert encoder.dropout.training
     assert encoder.norm.training != frozen
+
+
+def test_no_gradient_is_longer_than_the_limit_when_the_optimiser_gets_it(
+    run_toy, tmp_path, monkeypatch
+):
+    """The log has the lengths before: without a limit the optimiser gets these."""
+    made, taken = torch.optim.AdamW.step, []
+
+    def step(self, closure=None):
+        grads = [p.grad for group in self.param_groups for p in group["params"]]
+        taken.append(float(torch.cat([g.flatten() for g in grads if g is not None]).norm()))
+        return made(self, closure)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", step)
+    limit = 0.01
+    for clip in (limit, 0.0):
+        taken.clear()
+        run = run_toy(tmp_path / f"clip-{clip}", clip=clip)
+        with (run.folder / "log.csv").open(encoding="utf-8", newline="") as stream:
+            before = [float(row["gradient"]) for row in csv.DictReader(stream)]
+        assert max(before) > 2 * limit
+        expected = [min(length, clip or length) for length in before]
+        assert taken == pytest.approx(expected, rel=1e-4)

@@ -1,5 +1,7 @@
 """Retrieval: ranks, ties by chance, equal reports as one."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,25 @@ def test_the_interval_is_that_of_queries_drawn_again():
     positions = 1 + np.array([ranks[k].tolist().index(k) for k in range(60)])
     assert to_text.median_rank.estimate == np.median(positions)
     assert to_text.median_rank.low < np.median(positions) < to_text.median_rank.high
+
+
+def test_the_median_rank_counts_ties_as_the_mean_over_all_orders():
+    """Three wrong reports level with the right one, and one before them, in every order."""
+    images = np.array([[1.0, 0.0]] * 5)
+    reports = np.array([[1.0, 0.0], [1.0, 0.5], [1.0, 0.5], [1.0, 0.5], [1.0, 0.5]])
+    texts = [str(k) for k in range(5)]
+    to_text, _ = evaluate_retrieval(images, reports, texts)
+    of_first = 1.0
+    of_level = np.mean([1 + 1 + order.index(0) for order in permutations(range(4))])
+    assert of_level == 3.5
+    assert to_text.median_rank.estimate == np.median([of_first] + [of_level] * 4)
+
+
+def test_the_rank_of_several_right_images_is_that_of_the_first_in_every_order():
+    """Two right images and two wrong ones are level: the first right one stands at 5/3."""
+    images = np.ones((4, 2))
+    reports = np.ones((4, 2))
+    _, to_image = evaluate_retrieval(images, reports, ["a", "a", "b", "b"])
+    orders = list(permutations("rrww"))
+    expected = np.mean([1 + order.index("r") for order in orders])
+    assert to_image.median_rank.estimate == pytest.approx(expected)
