@@ -5,8 +5,9 @@ the Indiana University collection, findings and impression joined, equal texts o
 a candidate made of the reference with one known fault: a copy; one change by vlscore.perturb
 (harmless: shuffled sentences, a paraphrase, a finding called unchanged;
 errors: the effusion left out, another side, another severity, an invented finding, an invented
-change since an earlier image, a negation); the standard normal report of the collection; the report
-of another study, drawn once. An anchor takes every reference that allows it, one change each. With
+change since an earlier image, a negation); the standard normal report of the collection, for reports of
+which it misses a significant finding (severity 3 to 5, as the judge counts) and for the others; the
+report of another study, drawn once. An anchor takes every reference that allows it, one change each. With
 --generators, real generators' reports of the same studies are anchors, too. The changes and the
 judge share one extraction of findings, so what both misread is not seen here: the order of
 magnitude is what counts.
@@ -82,7 +83,12 @@ def anchors(references: dict[str, str], everyone: Sequence[str]) -> Iterator[tup
             pairs += [(candidate, text) for candidate in [next(fitting, None)] if candidate]
         yield name, pairs
     normal = standard_normal_of(everyone)
-    yield "a boilerplate normal report", [(normal, text) for text in texts]
+    judge = RuleJudge()
+    minor: dict[bool, Pairs] = {True: [], False: []}
+    for text in texts:
+        minor[judge.judge(normal, text).significant == 0].append((normal, text))
+    yield "a boilerplate normal report, a significant finding missed", minor[False]
+    yield "a boilerplate normal report, minor findings missed", minor[True]
     order = np.random.default_rng(0).permutation(len(texts))
     others = [texts[k] for k in np.roll(order, 1)]
     yield (
