@@ -5,10 +5,10 @@ the Indiana University collection, findings and impression joined, equal texts o
 a candidate made of the reference with one known fault: a copy; one change by vlscore.perturb
 (harmless: shuffled sentences, a paraphrase, a finding called unchanged;
 errors: the effusion left out, another side, another severity, an invented finding, an invented
-change since an earlier image, a negation); the standard normal report of the collection, for reports of
-which it misses a significant finding (severity 3 to 5, as the judge counts) and for the others; the
-report of another study, drawn once. An anchor takes every reference that allows it, one change each. With
---generators, real generators' reports of the same studies are anchors, too. The changes and the
+change since an earlier image, a negation); the standard normal report of the collection, for
+reports of which it misses a significant finding (severity 3 to 5, as the judge counts) and for the
+others; the report of another study, drawn once. An anchor takes every reference that allows it, one
+change each. With --generators, real generators' reports of the same studies are anchors, too. The changes and the
 judge share one extraction of findings, so what both misread is not seen here: the order of
 magnitude is what counts.
 
