@@ -8,9 +8,9 @@ errors: the effusion left out, another side, another severity, an invented findi
 change since an earlier image, a negation); the standard normal report of the collection, for
 reports of which it misses a significant finding (severity 3 to 5, as the judge counts) and for the
 others; the report of another study, drawn once. An anchor takes every reference that allows it, one
-change each. With --generators, real generators' reports of the same studies are anchors, too. The changes and the
-judge share one extraction of findings, so what both misread is not seen here: the order of
-magnitude is what counts.
+change each. With --generators, real generators' reports of the same studies are anchors, too. The
+changes and the judge share one extraction of findings, so what both misread is not seen here: the
+order of magnitude is what counts.
 
 Run: python benchmarks/judge_scale.py IU/studies.jsonl [--generators FOLDER] [--write]
          [--out benchmarks/results/judge_scale.md]

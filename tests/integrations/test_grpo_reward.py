@@ -133,7 +133,7 @@ UNKNOWN_FORMS = [
     7,
     0.5,
     True,
-    object(),
+    pytest.param(object(), id="object"),
 ]
 
 
