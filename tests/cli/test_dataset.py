@@ -23,7 +23,7 @@ def test_one_line_makes_a_table_of_each_part(command, tmp_path):
     assert ids == ["50000001", "50000002"]
     again = command(
         *("dataset", "mimic-cxr-jpg", sample.folder, "--reports", sample.reports, "-o", out),
-        *("--keep-going", "--quiet", "--split", "train,validate"),
+        *("--keep-going", "--quiet", "--split", "train,validate", "--overwrite"),
     )
     assert (again.exit_code, again.stdout) == (0, "")
 
@@ -39,7 +39,8 @@ def test_what_the_data_set_itself_lacks_is_no_failure(command, tmp_path):
         "the report has neither findings nor an impression",
     }
     both = command(
-        "dataset", "iu-kaggle", sample.folder, "-o", tmp_path / "iu.csv", "--json", "--text-only"
+        *("dataset", "iu-kaggle", sample.folder, "-o", tmp_path / "iu.csv", "--json"),
+        *("--text-only", "--overwrite"),
     )
     assert json.loads(both.stdout)["studies"] == {"none": 2}
 

@@ -47,7 +47,7 @@ COMMANDS = {
     },
     "Train and prepare": {
         "dataset": "Make a table of studies from a published data set.",
-        "pair": "Join references and candidates of two files, or of folders, to one table.",
+        "pair": "Join references and candidates of two files to one table.",
         "train": "Train an encoder on images and their reports.",
         "retrieval": "Test whether an encoder finds the report of each image.",
         "calibrate": "Measure C, the area at which VLScore is 0, for an encoder.",

@@ -25,7 +25,7 @@ def dataset(
     text_only: bool = False,
     no_check: bool = False,
     relative: bool = False,
-    output: Annotated[OutputOptions, options(without=("overwrite", "report"))] = OutputOptions(),
+    output: Annotated[OutputOptions, options(without=("report",))] = OutputOptions(),
 ) -> None:
     """Make a table of studies from a published data set.
 
@@ -63,7 +63,7 @@ def dataset(
             needs_images=not text_only,
             check_files=not no_check,
             on_progress=on_progress,
-        ).write(out, relative=relative)
+        ).write(out, relative=relative, overwrite=output.overwrite)
     print_notes(found.notes)
     if output.as_json:
         print_json(found.content())

@@ -27,7 +27,7 @@ def pair(
     images: Path | None = None,
     output: Annotated[OutputOptions, options(without=("overwrite", "report"))] = OutputOptions(),
 ) -> None:
-    """Join references and candidates of two files, or of folders, to one table.
+    """Join references and candidates of two files to one table.
 
     Rows are joined by a key that both files have: a column id or study_id, else dicom_id, uid,
     filename, image or the like. Without one the command refuses. Rows without a partner are listed

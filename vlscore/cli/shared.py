@@ -111,7 +111,7 @@ def _refuse_path(kind: Any, text: str | None) -> None:
 Text = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_refuse_path)]
 ImageRoot = Annotated[
     Path | None,
-    described("Folder that image paths start from. Default: the table's.", TABLE),
+    described("Folder that image paths of every table start from. Default: each one's own.", TABLE),
 ]
 Rename = Annotated[
     Names,

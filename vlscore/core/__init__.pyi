@@ -4,6 +4,7 @@ from .cache import Namespace as Namespace
 from .cache import Value as Value
 from .cache import open_cache as open_cache
 from .caller_warning import warn_caller as warn_caller
+from .file_group import written_together as written_together
 from .files import __version__ as __version__
 from .files import atomic_write as atomic_write
 from .files import file_digest as file_digest

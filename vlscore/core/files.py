@@ -7,10 +7,12 @@ top of it write files so that a reader never sees half of one.
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
+import re
 import stat
 import tempfile
 import time
@@ -61,6 +63,7 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a temporary file in the folder of `path`, renamed to `path` if the block succeeds.
 
     On any exception, Ctrl-C included, the temporary file is removed and `path` does not change.
+    What a killed process left is removed by the next call for this path.
 
     Raises: OutputFailed where the operating system refuses to write.
     """
@@ -93,7 +96,8 @@ def _failed(path: Path, error: OSError) -> OutputFailed:
 @contextlib.contextmanager
 def _temporary_file(path: Path, mode: str) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    _remove_leftovers(path)
+    handle, temporary = _locked_temporary(path)
     encoding = None if "b" in mode else "utf-8"
     newline = None if "b" in mode else ""
     try:
@@ -107,6 +111,32 @@ def _temporary_file(path: Path, mode: str) -> Iterator[IO[Any]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def _locked_temporary(path: Path) -> tuple[int, str]:
+    """Return descriptor and path of a new file, locked as long as this process holds it open."""
+    while True:
+        prefix = f".{path.name}."
+        handle, temporary = tempfile.mkstemp(prefix=prefix, suffix=".tmp", dir=path.parent)
+        with contextlib.suppress(OSError):  # Some network disks have no locks.
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(temporary):
+            return handle, temporary
+        # Another process took the file, which was not locked yet, for a leftover.
+        os.close(handle)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary files of `path` that killed processes left; a process that writes locks its.
+
+    They may hold reports, so they must not stay for ever.
+    """
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.tmp")
+    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in [each for each in entries if pattern.fullmatch(each.name)]:
+            with contextlib.suppress(OSError), open(entry.path, "rb") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(entry.path)
 
 
 def plain(value: Any) -> Any:

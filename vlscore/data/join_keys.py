@@ -40,7 +40,7 @@ def plain_column(name: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class JoinedFile:
     """One of two files that are joined.
 
     Attributes:
@@ -81,7 +81,9 @@ class Side:
         return None not in values and len(set(values)) == len(values) and values not in numbers
 
 
-def key_columns(ours: Side, theirs: Side, by_order: bool = False) -> tuple[str, str] | None:
+def key_columns(
+    ours: JoinedFile, theirs: JoinedFile, by_order: bool = False
+) -> tuple[str, str] | None:
     """Return the columns that join two files, None for their order.
 
     Raises: InvalidTable where no column does, or another column of both files contradicts it.
@@ -106,26 +108,26 @@ def key_columns(ours: Side, theirs: Side, by_order: bool = False) -> tuple[str, 
     return key
 
 
-def _shared(ours: Side, theirs: Side) -> list[tuple[str, str]]:
+def _shared(ours: JoinedFile, theirs: JoinedFile) -> list[tuple[str, str]]:
     """Return the columns of one name, by their names in both files."""
     other = {plain_column(name): name for name in reversed(list(theirs.columns))}
     return [(n, other[plain_column(n)]) for n in ours.columns if plain_column(n) in other]
 
 
-def _joins(ours: Side, theirs: Side, key: tuple[str, str]) -> bool:
+def _joins(ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str]) -> bool:
     """Return whether two columns name rows, and have a value in common."""
     one, two = (side.columns[name] for side, name in zip((ours, theirs), key, strict=True))
     are_names = all(None not in each and len(set(each)) == len(each) for each in (one, two))
     return are_names and not set(one).isdisjoint(two)
 
 
-def _are_same(ours: Side, theirs: Side, key: tuple[str, str]) -> bool:
+def _are_same(ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str]) -> bool:
     """Return whether two columns hold the same names of rows, in any order."""
     both = ours.columns[key[0]], theirs.columns[key[1]]
     return set(both[0]) == set(both[1]) and (ours.names_rows(key[0]) and theirs.names_rows(key[1]))
 
 
-def _check_order(ours: Side, theirs: Side, shared: Sequence[tuple[str, str]]) -> None:
+def _check_order(ours: JoinedFile, theirs: JoinedFile, shared: Sequence[tuple[str, str]]) -> None:
     for name in ours.texts:
         # Candidates often stand beside a copy of the references.
         copies = [
@@ -156,7 +158,7 @@ def _check_order(ours: Side, theirs: Side, shared: Sequence[tuple[str, str]]) ->
 
 
 def _check_others(
-    ours: Side, theirs: Side, key: tuple[str, str], shared: Sequence[tuple[str, str]]
+    ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str], shared: Sequence[tuple[str, str]]
 ) -> None:
     """Refuse a key if rows that it joins have other values in a second column of names."""
     partner = dict(zip(theirs.columns[key[1]], range(len(theirs.columns[key[1]])), strict=True))
@@ -180,13 +182,13 @@ def _named(key: tuple[str, str]) -> str:
     return f'column "{key[0]}"' if key[0] == key[1] else f'columns "{key[0]}" and "{key[1]}"'
 
 
-def _rename(ours: Side, theirs: Side, key: tuple[str, str]) -> str:
+def _rename(ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str]) -> str:
     if key[0] == key[1]:
         return f"'id={key[0]}'"
     return f"'references.id={key[0]},candidates.id={key[1]}'"
 
 
-def _no_key(ours: Side, theirs: Side) -> str:
+def _no_key(ours: JoinedFile, theirs: JoinedFile) -> str:
     """Return why two files cannot be joined, and the columns that would do it."""
     have = {side.role: side.id_column for side in (ours, theirs)}
     if any(have.values()):

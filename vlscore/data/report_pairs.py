@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import atomic_write, cells, write_json
+from vlscore.core import atomic_write, cells, write_json, written_together
 from vlscore.data.cells import check_encodable, id_of, is_missing, text_of
-from vlscore.data.join_keys import Side, how_ids_differ, key_columns, listed_ids
+from vlscore.data.join_keys import JoinedFile, how_ids_differ, key_columns, listed_ids
 from vlscore.data.report_folders import (
     ReportFolder,
     add_images,
@@ -153,12 +153,15 @@ def pair(
         result.notes.append("the rows were joined by their order")
     if empty := sum(not row.get("candidate", "x") for row in pairs):
         result.notes.append(f"{empty} candidates are empty; they will be scored")
-    _write(out, paths[0], pairs)
-    _write_left_out(sides, rows, result)
+    rows_file = out.with_name(f"{out.stem}.rows.csv")
+    with written_together(out.parent, [rows_file.name, out.name], overwrite=True) as aside:
+        if _write_left_out(sides, rows, aside / rows_file.name):
+            result.rows_file = rows_file
+        _write(aside / out.name, paths[0], pairs)
     return result
 
 
-def _with_ids(sides: list[Side], chosen: str | Mapping[str, str] | None) -> list[Side]:
+def _with_ids(sides: list[JoinedFile], chosen: str | Mapping[str, str] | None) -> list[JoinedFile]:
     """Return the sides with the columns of ids that the user names.
 
     Raises: InvalidTable where no file has such a column.
@@ -183,7 +186,7 @@ def _with_ids(sides: list[Side], chosen: str | Mapping[str, str] | None) -> list
 
 
 def _paired(
-    sides: Sequence[Side],
+    sides: Sequence[JoinedFile],
     rows: Sequence[list[dict[str, Any]]],
     by_key: bool,
     result: PairedReports,
@@ -226,7 +229,10 @@ def _paired(
 
 
 def _why_nothing(
-    sides: Sequence[Side], alone: list[list[str]], near: str | None, rows: list[dict[str, Any]]
+    sides: Sequence[JoinedFile],
+    alone: list[list[str]],
+    near: str | None,
+    rows: list[dict[str, Any]],
 ) -> str:
     names = f"no report of {sides[-1].path} belongs to one of {sides[0].path}"
     if near is not None:
@@ -238,24 +244,21 @@ def _why_nothing(
 
 
 def _write_left_out(
-    sides: Sequence[Side], rows: Sequence[list[dict[str, Any]]], result: PairedReports
-) -> None:
+    sides: Sequence[JoinedFile], rows: Sequence[list[dict[str, Any]]], path: Path
+) -> bool:
+    """Write the rows that are left out, if there are some, and return whether there are."""
     omitted = [
         (side.path.name, row["number"], row["id"] or row["key"], row["reason"])
         for side, own in zip(sides, rows, strict=True)
         for row in own
         if row["reason"] is not None
     ]
-    rows_file = result.out.with_name(f"{result.out.stem}.rows.csv")
-    if not omitted:
-        # A list of an earlier call would be wrong now.
-        rows_file.unlink(missing_ok=True)
-        return
-    result.rows_file = rows_file
-    with atomic_write(rows_file) as stream:
-        table = csv.writer(stream)
-        table.writerow(["file", "row", "id", "reason"])
-        table.writerows(cells(each) for each in omitted)
+    if omitted:
+        with atomic_write(path) as stream:
+            table = csv.writer(stream)
+            table.writerow(["file", "row", "id", "reason"])
+            table.writerows(cells(each) for each in omitted)
+    return bool(omitted)
 
 
 def _write(out: Path, references: Path, pairs: list[dict[str, Any]]) -> None:
@@ -265,7 +268,9 @@ def _write(out: Path, references: Path, pairs: list[dict[str, Any]]) -> None:
         return
     content, known = _json_of(references), {row["id"]: row["candidate"] for row in pairs}
     if not is_manifest(content):
-        raise InvalidSetting(f"{out}: .json is for ReXrank, and {references} is no manifest of it")
+        raise InvalidSetting(
+            f"{out.name}: .json is for ReXrank, and {references} is no manifest of it"
+        )
     studies = {
         study: {**entry, "model_prediction": known[study]}
         for study, entry in content.items()
@@ -286,7 +291,7 @@ def _mark_unpaired(
         seen.add(row[key])
 
 
-def _side(path: Path, role: str, chosen: str | None, folder: ReportFolder | None) -> Side:
+def _side(path: Path, role: str, chosen: str | None, folder: ReportFolder | None) -> JoinedFile:
     """Return a file of references or of candidates.
 
     Args: chosen: column with the report; None for any of the usual ones.
@@ -294,7 +299,7 @@ def _side(path: Path, role: str, chosen: str | None, folder: ReportFolder | None
     """
     if folder is not None:
         records: Any = list(folder.rows(role))
-        return Side(path, f"{role}s", records, (role,))
+        return JoinedFile(path, f"{role}s", records, (role,))
     records, is_lines = _records(path, role)
     found = dict.fromkeys(n for _, r in records if not isinstance(r, str) for n in r)
     names = _COLUMNS[role] if chosen is None else (chosen,)
@@ -306,10 +311,10 @@ def _side(path: Path, role: str, chosen: str | None, folder: ReportFolder | None
             f"{', '.join(found)}. Name it with --rename {role}=NAME"
         )
     sources = (column,) if column else tuple(sections)
-    return Side(path, f"{role}s", records, sources, is_lines)
+    return JoinedFile(path, f"{role}s", records, sources, is_lines)
 
 
-def _rows(side: Side, key_column: str | None) -> Iterator[dict[str, Any]]:
+def _rows(side: JoinedFile, key_column: str | None) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file of references or of candidates.
 
     A row has `file`, `number`, `key`, `id`, the `text` of a candidate, the `columns` of a
@@ -347,7 +352,7 @@ def _rows(side: Side, key_column: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _columns_of_reference(
-    record: Mapping[str, Any], filled: Mapping[str, str], side: Side, id_column: str | None
+    record: Mapping[str, Any], filled: Mapping[str, str], side: JoinedFile, id_column: str | None
 ) -> dict[str, Any]:
     """Return the reference, and the other columns of its row."""
     dropped = {id_column, "id", "candidate", *side.texts}

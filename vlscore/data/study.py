@@ -27,6 +27,7 @@ class Study:
             `reference` is then both, joined by a blank.
         extra: further columns that were requested, unchanged.
         prior: path of the patient's earlier frontal image; None without one.
+        lacking: "image" or "reference" -> why the row has none, where it need not have one.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Study:
     parts: Mapping[str, str] | None = field(default=None, hash=False)
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     prior: Any | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -4,7 +4,7 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -143,6 +143,14 @@ class StudyTable(Table[Study]):
                 if isinstance(row, Study):
                     yield from row.files
 
+    def required(self, roles: Collection[str]) -> "StudyTable":
+        """Return the same table, of which rows need these roles alone and have the others or not.
+
+        Every column must be there already, as `needs` says.
+        """
+        needs = self.needs & frozenset(roles)
+        return replace(self, needs=needs, wants=self.wants | (self.needs - needs))
+
     @property
     def has_priors(self) -> bool:
         """Return whether the table has the column "prior", of earlier images."""
@@ -158,15 +166,16 @@ class StudyTable(Table[Study]):
         names, roles = self.columns, self.roles
         images: tuple[Path, ...] = ()
         views = reference = candidate = parts = prior = None
+        lacking: dict[str, str] = {}
         if "image" in roles:
-            with contextlib.suppress(*([InvalidStudy] if "image" in self.wants else [])):
+            with self._noting("image", lacking):
                 found = paths_of(record.get(names.image), names.image, self.root)
                 views = views_of(record.get(names.view), len(found), names.view)
                 images = found
                 if not is_missing(record.get(PRIOR)):
                     prior = paths_of(record[PRIOR], PRIOR, self.root)[0]
         if "reference" in roles:
-            with contextlib.suppress(*([InvalidStudy] if "reference" in self.wants else [])):
+            with self._noting("reference", lacking):
                 if self.parts:
                     parts = _parts(record, self.parts)
                     reference = " ".join(parts.values())
@@ -178,7 +187,17 @@ class StudyTable(Table[Study]):
         extra = {name: record[name] for name in self.also if name in record}
         for name, value in extra.items():
             check_encodable([value], name)
-        return Study(id, images, views, reference, candidate, number, parts, extra, prior)
+        return Study(id, images, views, reference, candidate, number, parts, extra, prior, lacking)
+
+    @contextlib.contextmanager
+    def _noting(self, role: str, lacking: dict[str, str]) -> Iterator[None]:
+        """Note why a row lacks what it need not have; raise where it must have it."""
+        try:
+            yield
+        except InvalidStudy as error:
+            if role in self.needs:
+                raise
+            lacking[role] = _printable(str(error))
 
 
 @dataclass(frozen=True)

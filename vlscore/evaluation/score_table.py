@@ -71,6 +71,7 @@ def score_table(
     }
     done, failed = 0, len(unread)
     failures: dict[int, VLScoreError] = dict(unread)
+    valued: set[int] = set()
     parts: list[ScoreTable] = []
     order: list[int] = []
     on_progress(failed, failed)
@@ -82,7 +83,12 @@ def score_table(
         failures |= {rows[k]: error for k, error in found.failures.items()}
         done, failed = len(order) + len(unread), len(failures)
         if not keep_going:
-            _refuse_if_all_fail(done, failures, names)
+            # A row with the value of any metric is no sign of wrong settings.
+            columns = [each.columns[0] for each in found.values.values()]
+            some = np.isfinite(columns).any(axis=0)
+            valued |= {rows[k] for k in np.flatnonzero(some)}
+            without = {row: error for row, error in failures.items() if row not in valued}
+            _refuse_if_all_fail(done, without, names)
             keep_going = done >= _ALL_ALIKE
         on_progress(done, failed)
     if not parts:

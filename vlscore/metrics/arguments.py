@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import warn_caller
@@ -44,12 +44,15 @@ class Item:
         candidate, reference: reports; the reference may be None if no metric looks at it.
         shown: its images; None if no metric looks at them.
         parts: findings and impression of the reference, if they are known separately.
+        lacking: "image" or "reference" -> why the study has none; only metrics that look at it
+            have no value then.
     """
 
     candidate: str
     reference: str | None
     shown: "StudyViews | None" = None
     parts: Mapping[str, str] | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[list[Item], bool]:

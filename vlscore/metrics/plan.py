@@ -80,6 +80,9 @@ class Plan:
             embeddings=any(metric.uses_embeddings for metric in self.steps),
             embedded_references=any(m.uses_embeddings and m.uses_reference for m in self.steps),
         )
+        looked_at = [self._roles_of(metric) for metric in self.metrics]
+        #: Roles that every metric looks at: a row without them has no value at all.
+        self.required: frozenset[str] = frozenset.intersection(*looked_at)
         holders: dict[str, Metric] = {}
         for metric in self.steps:
             for column in self._columns[metric]:
@@ -87,6 +90,13 @@ class Plan:
                     raise InvalidSetting(
                         f"two different metrics have the column {column!r}: rename one"
                     )
+
+    def _roles_of(self, metric: Metric) -> frozenset[str]:
+        """Return what a metric, or one that it is computed from, looks at, as roles of a table."""
+        roles = {"candidate"}
+        roles |= {"image"} if metric.uses_image else set()
+        roles |= {"reference"} if metric.uses_reference or metric.is_fitted else set()
+        return frozenset(roles).union(*map(self._roles_of, self._inputs[metric]))
 
     @property
     def needs_fit(self) -> bool:

@@ -18,7 +18,7 @@ from vlscore.data import (
     select,
     select_from_parts,
 )
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics.arguments import Item, items_of
 from vlscore.metrics.batch import Batch, EmbeddingTriples, spread
 from vlscore.metrics.metric import Metric
@@ -266,7 +266,44 @@ class Scorer(Plan):
         return table if is_batch else table[0]
 
     def score_items(self, items: Sequence[Item]) -> ScoreTable:
-        """Score a batch; failures are listed in the table, never raised."""
+        """Score a batch; failures are listed in the table, never raised.
+
+        A study that lacks a reference or an image has the values of the metrics that do without.
+        """
+        if self.needs.references and "reference" not in self.required:
+            items = [self._noted(item) for item in items]
+        groups: dict[frozenset[str], list[int]] = {frozenset(): []}
+        for row, item in enumerate(items):
+            groups.setdefault(frozenset(item.lacking), []).append(row)
+        if len(groups) == 1:
+            return self._score_whole(items)
+        found = self._score_whole([items[row] for row in groups.pop(frozenset())])
+        rows = [row for row, item in enumerate(items) if not item.lacking]
+        failures = {
+            row: InvalidStudy("; ".join(item.lacking.values()))
+            for row, item in enumerate(items)
+            if item.lacking
+        }
+        table = found.spread(rows, len(items), failures)
+        for lacking, own in groups.items():
+            able = [m for m in self.metrics if not self._roles_of(m) & lacking]
+            if able:
+                part = self.of_some(able)._score_whole([items[row] for row in own])
+                table = table.filled(part, own)
+        return table
+
+    def _noted(self, item: Item) -> Item:
+        """Return a study that notes why it lacks a reference that can be scored, if it does."""
+        if "reference" in item.lacking:
+            return item
+        try:
+            self._reference(item)
+        except VLScoreError as error:
+            return replace(item, lacking={**item.lacking, "reference": str(error)})
+        return item
+
+    def _score_whole(self, items: Sequence[Item]) -> ScoreTable:
+        """Score studies that have all that the metrics look at."""
         rows: list[int] = []
         candidates: list[str] = []
         references: list[str] = []

@@ -5,7 +5,7 @@ The geometry (area, distances, foot) of image, candidate and reference helps to 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vlscore.core import Signature, frame_of_columns, plain
 from vlscore.errors import VLScoreError
-from vlscore.metrics.batch import Computed, EmbeddingTriples
+from vlscore.metrics.batch import Computed, EmbeddingTriples, spread
 from vlscore.metrics.metric import Metric
 
 if TYPE_CHECKING:
@@ -181,6 +181,39 @@ class ScoreTable(Sequence[Score]):
             for row, error in each.failures.items():
                 found.setdefault(row, error)
         return dict(sorted(found.items()))
+
+    def spread(
+        self, rows: Sequence[int], count: int, failures: Mapping[int, VLScoreError]
+    ) -> "ScoreTable":
+        """Return the values of `count` studies, of which these are some rows.
+
+        Args: failures: row -> why the other studies have no value.
+        """
+        return ScoreTable(
+            {m: each.spread(rows, count, failures) for m, each in self.values.items()},
+            {name: spread(each, rows, count) for name, each in self.geometry.items()},
+        )
+
+    def filled(self, part: "ScoreTable", rows: Sequence[int]) -> "ScoreTable":
+        """Return the table with the values of some rows, of those metrics that `part` has."""
+        whole = part.spread(rows, len(self), {})
+        values = dict(self.values)
+        for metric, new in whole.values.items():
+            old = values[metric]
+            columns = [np.array(column) for column in old.columns]
+            sums = None if old.statistics is None else np.array(old.statistics)
+            for column, own in zip(columns, new.columns, strict=True):
+                column[rows] = own[rows]
+            if sums is not None and new.statistics is not None:
+                sums[rows] = new.statistics[rows]
+            kept = {row: error for row, error in old.failures.items() if row not in set(rows)}
+            failures = dict(sorted({**kept, **new.failures}.items()))
+            values[metric] = replace(old, columns=columns, statistics=sums, failures=failures)
+        geometry = dict(self.geometry)
+        for name, own in whole.geometry.items():
+            geometry[name] = np.array(geometry.get(name, own))
+            geometry[name][rows] = own[rows]
+        return ScoreTable(values, geometry)
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:

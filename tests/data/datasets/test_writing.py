@@ -39,7 +39,7 @@ def test_every_data_set_becomes_a_table_that_commands_read(name, suffix, tmp_pat
 def test_ids_of_many_digits_stay_text_in_every_format(tmp_path):
     sample = SAMPLES["padchest"](tmp_path / "data")
     for suffix in ("parquet", "jsonl", "csv"):
-        out = tmp_path / f"padchest.{suffix}"
+        out = tmp_path / suffix / f"padchest.{suffix}"
         dataset("padchest", sample.folder, out)
         patients = [row["patient"] for _, row in read_rows(out)]
         assert patients == ["839860488694292331", "3"]
@@ -105,6 +105,12 @@ def test_a_table_that_is_there_stays_where_the_new_one_fails(tmp_path):
     with pytest.raises(InvalidTable):
         dataset("iu-kaggle", sample.folder, out, split="test")
     assert out.read_bytes() == before
+    dataset("iu-kaggle", sample.folder, out)
+    with pytest.raises(InvalidSetting, match=r"iu\.jsonl is there already, and differs"):
+        dataset("iu-kaggle", sample.folder, out, needs_images=False)
+    assert out.read_bytes() == before
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {"iu", "iu.jsonl", "iu.json", "iu.rows.csv"}
     with pytest.raises(InvalidSetting, match=r"one of .parquet, .jsonl, .csv"):
         dataset("iu-kaggle", sample.folder, tmp_path / "iu.xlsx")
     (tmp_path / "file").touch()

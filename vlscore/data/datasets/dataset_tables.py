@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import Registry, atomic_write, cells, check_derived, write_json
+from vlscore.core import (
+    Registry,
+    atomic_write,
+    cells,
+    check_derived,
+    write_json,
+    written_together,
+)
 from vlscore.data.cells import is_encodable
 from vlscore.data.datasets.dataset_base import IMAGE_COLUMNS, SPLITS, Dataset, split_named, stripped
 from vlscore.data.datasets.dataset_files import (
@@ -139,8 +146,12 @@ class DatasetTable:
             "notes": self.notes,
         }
 
-    def write(self, out: str | Path, *, relative: bool = False) -> "DatasetTable":
+    def write(
+        self, out: str | Path, *, relative: bool = False, overwrite: bool = False
+    ) -> "DatasetTable":
         """Write the studies as a table, and a second table of what is left out.
+
+        All files appear together; a kill leaves none of them, or what the next call completes.
 
         Args:
             out: the table, .parquet, .jsonl or .csv; with "{split}" in its name there is a table
@@ -148,10 +159,11 @@ class DatasetTable:
                 and NAME.json, with the numbers.
             relative: write paths from the images' folder on, which later is `--image-root`;
                 default: paths from the table's own folder.
+            overwrite: replace files that are there and differ.
 
         Returns: itself, with `tables` and `rows_file`.
-        Raises: InvalidSetting for an unknown format, or where two parts would have one file;
-            OutputFailed.
+        Raises: InvalidSetting for an unknown format, where two parts would have one file, or where
+            a file is there and differs; OutputFailed.
         """
         out = Path(out)
         check_format(out)
@@ -184,17 +196,20 @@ class DatasetTable:
                     f"the parts {other!r} and {part!r} would have one file, {path}: leave "
                     f"{SPLIT_FIELD} out of the table's name"
                 )
-        for part, rows in by_part.items():
-            write_table(tables[part], rows, self.dataset.columns, IMAGE_COLUMNS[2:])
-        self.tables = tables
         plain = out.name.removesuffix(out.suffix).replace(SPLIT_FIELD, "").strip("-_.")
         stem = plain or self.dataset.name
-        self.rows_file = out.with_name(f"{stem}.rows.csv")
-        with atomic_write(self.rows_file) as stream:
-            table = csv.writer(stream)
-            table.writerow(Omission._fields)
-            table.writerows(map(cells, self.left_out.itertuples(index=False)))
-        write_json(out.with_name(f"{stem}.json"), self.content())
+        lists = f"{stem}.rows.csv", f"{stem}.json"
+        self.tables, self.rows_file = tables, out.with_name(lists[0])
+        names = [*lists, *(path.name for path in tables.values())]
+        with written_together(out.parent, names, overwrite=overwrite) as aside:
+            for part, rows in by_part.items():
+                columns = self.dataset.columns
+                write_table(aside / tables[part].name, rows, columns, IMAGE_COLUMNS[2:])
+            with atomic_write(aside / lists[0]) as stream:
+                table = csv.writer(stream)
+                table.writerow(Omission._fields)
+                table.writerows(map(cells, self.left_out.itertuples(index=False)))
+            write_json(aside / lists[1], self.content())
         return self
 
 

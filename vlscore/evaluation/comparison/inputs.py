@@ -78,9 +78,13 @@ def read_inputs(
     image_table = None
     computes = settings.baselines or any(source.run is None for source in sources)
     if scorer is not None and computes and scorer.needs.images:
-        table = table_with_images(sources).table
+        source = table_with_images(sources)
+        table = source.table
         image_table = open_studies(
-            table.path, needs={"image"}, image_root=image_root, columns=table.columns
+            table.path,
+            needs={"image"},
+            image_root=source.image_root if image_root is None else image_root,
+            columns=table.columns,
         )
         scorer = scorer.for_table(image_table)
     systems = join(sources, image_table, ignores_blanks=settings.ignore_blanks)

@@ -48,6 +48,11 @@ class Source:
         """Return the metrics of the finished evaluation; none for a table."""
         return () if self.run is None else tuple(ScoredRows.read(self.run).metrics)
 
+    @property
+    def image_root(self) -> str | None:
+        """Return the folder that the finished evaluation read images from, if it was told one."""
+        return None if self.run is None else self.run.key.get("image_root")
+
 
 @dataclass(frozen=True)
 class Systems:

@@ -66,10 +66,13 @@ def _of_systems(
 ) -> Material:
     table = None
     if images:
-        holders = [each.table.path for each in opened if has_images(each)]
+        holders = [each for each in opened if has_images(each)]
         if studies is None and not holders:
             raise InvalidTable("no table has a column image; name one with studies (--studies)")
-        table = open_studies(studies or holders[0], needs={"image"}, image_root=image_root)
+        if studies is None and image_root is None:
+            image_root = holders[0].image_root
+        path = studies or holders[0].table.path
+        table = open_studies(path, needs={"image"}, image_root=image_root)
     systems = join(opened, table)
     items = []
     for k, study in enumerate(systems.studies):
@@ -107,6 +110,8 @@ def _of_oracles(
     notes = [f"{lacking} studies without a hit of every oracle are left out"] if lacking else []
     shown: dict[str, Study | Failure] = {}
     if images:
+        if studies is None and image_root is None:
+            image_root = run.key.get("image_root")
         rows = open_studies(path, needs={"image"}, image_root=image_root, columns=columns)
         shown = {row.id: row for row in rows if row.id is not None}
     items = []

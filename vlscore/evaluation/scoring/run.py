@@ -343,15 +343,17 @@ def _opened(
     columns: ColumnNames | None,
 ) -> StudyTable:
     roles = (Plan(DEFAULT_METRIC) if scorer is None else scorer).needs.roles
+    required = (Plan(DEFAULT_METRIC) if scorer is None else scorer).required
     if not isinstance(table, StudyTable):
-        return open_studies(table, needs=roles, image_root=image_root, columns=columns)
+        opened = open_studies(table, needs=roles, image_root=image_root, columns=columns)
+        return opened.required(required)
     if image_root is not None or columns is not None:
         raise InvalidSetting("image_root and columns belong to open_studies: the table is open")
-    if lacking := roles - table.needs:
+    if lacking := roles - table.roles:
         raise InvalidSetting(
             f"the metrics look at {', '.join(sorted(lacking))}, which the table was opened without"
         )
-    return table
+    return table.required(required)
 
 
 def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:

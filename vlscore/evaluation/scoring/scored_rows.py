@@ -144,11 +144,12 @@ def item_of(row: Study | Failure, scorer: Scorer) -> Row:
     if isinstance(row, Failure):
         return InvalidStudy(row.reason)
     if not scorer.needs.images:
-        return Item(row.candidate or "", row.reference, None, row.parts)
+        return Item(row.candidate or "", row.reference, None, row.parts, row.lacking)
 
     from vlscore.embedding import StudyViews  # loads torch
 
-    return Item(row.candidate or "", row.reference, StudyViews.of(row), row.parts)
+    shown = None if "image" in row.lacking else StudyViews.of(row)
+    return Item(row.candidate or "", row.reference, shown, row.parts, row.lacking)
 
 
 def counts_of(
