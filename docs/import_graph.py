@@ -19,6 +19,7 @@ BEGIN, END = "<!-- packages: made by docs/import_graph.py -->", "<!-- end of pac
 PACKAGES = [
     "errors",
     "core",
+    "text",
     "stats",
     "data",
     "findings",

@@ -97,7 +97,7 @@ def speaks_of_earlier(report: ReportFindings, lexicon: Lexicon | None = None) ->
     for sentence in report.sentences:
         if sentence.category in _SILENT:
             continue
-        tokens = lexicon.tokenize(sentence.span.of(report.text))
+        tokens = lexicon.tokenize(sentence.span.of(report.plain))
         if earlier_times(tokens, lexicon.trie.find(tokens).get("earlier", ()), lexicon):
             return True
     return False
@@ -150,7 +150,7 @@ def _has_moved(change: FindingChange) -> bool:
 def _of_sentence(
     report: ReportFindings, sentence: Sentence, lexicon: Lexicon
 ) -> Iterator[FindingChange]:
-    text, index = report.text, sentence.index
+    text, index = report.plain, sentence.index
     free = dict.fromkeys(a for a in sentence.changes if not _refers_back(text, sentence, a))
     for attribute in sentence.changes:
         if attribute not in free:
@@ -274,7 +274,7 @@ def _without_finding(
     report: ReportFindings, sentence: Sentence, attribute: Attribute, lexicon: Lexicon
 ) -> Iterator[FindingChange]:
     """Find what a change is about that belongs to no finding of its sentence."""
-    text, change = report.text, TemporalChange(attribute.value)
+    text, change = report.plain, TemporalChange(attribute.value)
     part = _part_of(text, sentence, attribute, lexicon)
     if part is None and change is not TemporalChange.UNCHANGED:
         if not sentence.findings and _is_fragment(text, sentence, attribute):

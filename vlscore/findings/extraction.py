@@ -5,12 +5,10 @@ such as "this" to an earlier finding. `read_sentence` reads one sentence on its 
 lexicons, applies ConText, attaches attributes, and classifies the sentence.
 """
 
-import re
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from vlscore.data import split_sentences
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
@@ -44,6 +42,7 @@ from vlscore.findings.types import (
     Span,
     Status,
 )
+from vlscore.text import DOUBTED, plain_text, split_sentences
 
 #: A longer "sentence" (a text without a full stop) is read in pieces, so that time stays linear.
 _LONGEST_PIECE = 256
@@ -236,7 +235,6 @@ def _finding(
     )
 
 
-_DOUBTS = re.compile(r"(?<![^\s(,/])\?(?=\s?(?!(?:no|none|yes)\b)[a-z])", re.IGNORECASE)
 # Characters that contain a sentence's first two words, which may refer to the previous sentence.
 _OPENING = 40
 
@@ -257,28 +255,30 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
     sections = Sections(report, lexicon)
+    plain = plain_text(report).text
     setting = PLAIN
     anchor: int | None = None
     end = 0
-    # A question mark before a word doubts it, and ends no sentence.
-    read = _DOUBTS.sub(HEDGE, report) if "?" in report else report
-    for index, found in enumerate(split_sentences(read)):
-        between = report[end : found.start]
-        span = Span(found.start, found.end)
+    # A question mark before a word doubts it.
+    read = DOUBTED.sub(HEDGE, plain) if "?" in plain else plain
+    for index, (_, start, stop) in enumerate(split_sentences(report)):
+        between = plain[end:start]
+        span = Span(start, stop)
+        words = read[start:stop]
         setting = setting.across(between)
         category = sections.category(end, span)
-        sentence = read_sentence(found.text, category, lexicon, setting).at(index, found.start)
-        setting = setting.after(found.text, bool(sentence.findings), lexicon)
-        if sentence.layout is not Layout.PROSE and is_detail(found.text, lexicon):
+        sentence = read_sentence(words, category, lexicon, setting).at(index, start)
+        setting = setting.after(words, bool(sentence.findings), lexicon)
+        if sentence.layout is not Layout.PROSE and is_detail(words, lexicon):
             if anchor is not None and not sentence.findings and not ends_block(between):
-                sentences[anchor] = with_details(report, sentences[anchor], span, lexicon)
+                sentences[anchor] = with_details(plain, sentences[anchor], span, lexicon)
         else:
             anchor = index if sentence.findings else None
         if sentences:
-            sentences[-1] = _with_more(found.text, span, sentence, sentences[-1], lexicon)
-            sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
+            sentences[-1] = _with_more(words, span, sentence, sentences[-1], lexicon)
+            sentence = _with_antecedent(plain, sentence, sentences[-1], lexicon)
         sentences.append(sentence)
-        end = found.end
+        end = stop
     return ReportFindings(report, tuple(sentences))
 
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from vlscore.findings.lexicon import Lexicon, SentencePattern
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Category, Rule, Span
+from vlscore.text import plain_text, titles_of
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
 _PATTERN_LAYERS = ("opening", "pattern")
@@ -18,22 +19,39 @@ _CLAUSE_OPENINGS = frozenset(("the", "there", "these", "this", "findings"))
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
 
+#: Name of a section -> category of its sentences; the others are clinical.
+_OF_SECTION = {
+    "indication": Category.HISTORY,
+    "history": Category.HISTORY,
+    "comparison": Category.COMPARISON,
+    "technique": Category.TECHNIQUE,
+    "examination": Category.TECHNIQUE,
+    "date": Category.TECHNIQUE,
+    "recommendations": Category.RECOMMENDATION,
+    "notification": Category.COMMUNICATION,
+}
+
+
 class Sections:
     """The category of each sentence of a report by the section titles, asked in text order."""
 
     def __init__(self, report: str, lexicon: Lexicon) -> None:
-        self._report = report
+        self._report = plain_text(report).text
         self._lexicon = lexicon
         self._section = Category.CLINICAL
-        self._last_title: int | None = None
-        self._has_titles = ":" in report
+        self._titles = titles_of(report)
+        self._next = 0
+        named = (title.start for title in self._titles if title.section is not None)
+        self._last_title = max(named, default=-1)
+        self._may_have_titles = ":" in report or bool(self._titles)
 
     def category(self, after: int, span: Span) -> Category:
         """Category of the sentence at `span`; `after` is where the one before ends.
 
-        A title in capitals governs the sentences up to the next title; any other only its own.
+        A title governs the sentences up to the next one if it is written in capitals, or stands
+        on a line of a report with a further title. Any other governs its own sentence.
         """
-        title = self._title(after, span) if self._has_titles else None
+        title = self._title(after, span) if self._may_have_titles else None
         if title is not None:
             category, governs = title
             self._section = category if governs else Category.CLINICAL
@@ -44,6 +62,17 @@ class Sections:
 
     def _title(self, after: int, span: Span) -> tuple[Category, bool] | None:
         """Category of the title before or at the start of a sentence, and whether it governs."""
+        title = None
+        while self._next < len(self._titles) and self._titles[self._next].start <= span.start:
+            title = self._titles[self._next]
+            self._next += 1
+        if title is None or title.section is None:
+            return self._label(after, span)
+        governs = title.is_upper or not title.has_colon or title.start < self._last_title
+        return _OF_SECTION.get(title.section, Category.CLINICAL), governs
+
+    def _label(self, after: int, span: Span) -> tuple[Category, bool] | None:
+        """Category of a title that begins no section of a report, as "LUNGS:"."""
         between = list(_HEADING.finditer(self._report, after, span.start))
         title = between[-1] if between else _HEADING.match(self._report, span.start, span.end)
         if title is None:
@@ -59,14 +88,7 @@ class Sections:
 
     def _ends_with_its_line(self, after: int, span: Span) -> bool:
         """Return whether a title such as "HISTORY:" applies to its own line only."""
-        if "\n" not in self._report[after : span.start]:
-            return False
-        if self._last_title is None:
-            known = self._lexicon.headings
-            titles = _HEADING.finditer(self._report)
-            starts = (m.start() for m in titles if m.group(1).lower() in known)
-            self._last_title = max(starts, default=-1)
-        return self._last_title < after
+        return "\n" in self._report[after : span.start] and self._last_title < after
 
 
 def pattern_category(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vlscore.findings.lexicon_files import read_tables
+from vlscore.text import JOINER, without_joiners
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
 
@@ -119,6 +120,12 @@ def tokenize(text: str, spelt: Spellings | None = None) -> list[Token]:
     ['no', 'air', 'space', 'opacity', ',', '2.5', 'cm', '.', 'large', 'pneumothorax', 'without', \
 'shift']
     """
+    if JOINER in text:
+        joined, places = without_joiners(text)
+        return [
+            Token(form, places[start], places[end - 1] + 1)
+            for form, start, end in tokenize(joined, spelt)
+        ]
     tokens = []
     is_short = False
     spelt = spelt or spellings()

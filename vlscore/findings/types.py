@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from vlscore.core import check_settings
+from vlscore.text import plain_text
 
 
 class Span(NamedTuple):
@@ -286,6 +287,11 @@ class ReportFindings:
 
     text: str
     sentences: tuple[Sentence, ...] = field(default=())
+
+    @property
+    def plain(self) -> str:
+        """Return the text as it is read, without markup: as many characters as `text`."""
+        return plain_text(self.text).text
 
     def __iter__(self) -> Iterator[Finding]:
         for sentence in self.sentences:

@@ -5,11 +5,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vlscore.data import SentenceSpan, TextPolicy, select, split_sentences
+from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.arguments import Item, items_of
 from vlscore.metrics.one_call import shared_scorer
 from vlscore.metrics.scorer import Scorer
+from vlscore.text import SentenceSpan, split_sentences
 
 
 @dataclass(frozen=True)

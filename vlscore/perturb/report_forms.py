@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from vlscore.perturb.edits import Edit
+from vlscore.text import has_marks
 
 # A label is at the beginning of a line or item, or after the previous label's value.
 _LABEL = re.compile(
@@ -113,6 +114,8 @@ def answers(text: str) -> tuple[FormAnswer, ...]:
 
 def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
     """Return a message on the damage of a change to a form or a list, or None."""
+    if any(has_marks(original, edit.start, edit.end) for edit in edits):
+        return "the change would damage the report's markup"
     if _MAY_BE_A_FORM.search(original) is not None:
         reason = _harm_to_a_form(original, perturbed, edits)
         if reason is not None:

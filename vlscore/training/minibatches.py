@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.data import split_sentences
 from vlscore.encoders import JointEncoder, Tokens
+from vlscore.text import split_sentences
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import Copy, ReportCopies
 from vlscore.training.processes import TrainingProcesses

@@ -5,9 +5,10 @@ import pytest
 from PIL import Image
 
 from tests.demonstration import DEMO, TABLES
-from vlscore.data import KINDS, render, split_sentences
+from vlscore.data import KINDS, render
 from vlscore.data.phantom.demonstration import sample_generators, write_demonstration
 from vlscore.metrics import Scorer
+from vlscore.text import split_sentences
 
 # The bundled studies have seed 2026; the encoders learned from the scenes of seeds 1 to 3.
 OTHER_SEEDS = (2027, 2028)

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.data import SECTIONS, TextPolicy, select, select_from_parts, split_sections
+from vlscore.data import SECTIONS, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport
+from vlscore.text import split_sections
 
 REPORT = """EXAMINATION: CHEST (PA AND LAT)
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from vlscore.data import split_sentences
 from vlscore.errors import VLScoreError
 from vlscore.metrics.judge.judge_answers import UnusableAnswer, read_answer
+from vlscore.text import split_sentences
 
 CANDIDATE, REFERENCE = "Small left effusion. Clear lungs.", "Small right effusion. Clear lungs."
 ERROR = {

@@ -60,7 +60,7 @@ def words(text: str) -> Words:
 
 def sentences(text: str) -> list[str]:
     """Its sentences in lower case, without numbers, titles and punctuation around them."""
-    text = re.sub(r"\s*\n\s*(?=[a-z])", " ", text)
+    text = re.sub(r"\s*\n\s*(?=[a-z])", " ", re.sub("[\u200b\ufeff]", "", text))
     parts = re.split(r"(?<=[.!?;])\s+|\n|(?<=[a-z])\.(?=[A-Z])|:", text)
     plain = (re.sub(r"^(?:\W|\d+[.)])+|\W+$", "", part.lower()) for part in parts)
     return [" ".join(part.split()) for part in plain if re.search(r"[a-z]", part)]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vlscore.data.datasets.dataset_files import DatasetFiles
-from vlscore.data.reports import split_sections
+from vlscore.text import split_sections
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 from vlscore.core import text_digest
-from vlscore.data import split_sentences
 from vlscore.encoders.base import Tokens
 from vlscore.errors import IncompatibleCheckpoint
 from vlscore.findings import (
@@ -37,6 +36,7 @@ from vlscore.findings import (
     load_lexicon,
     severity_level,
 )
+from vlscore.text import split_sentences
 
 PAD, STOP, UNKNOWN = 0, 1, 2
 MAX_TOKENS = 384

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.data import Report, split_sections, split_sentences
+from vlscore.data import Report
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import (
     BASELINE,
@@ -26,6 +26,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     TrainingReports,
 )
 from vlscore.perturb import standard_normal_of
+from vlscore.text import split_sections, split_sentences
 
 if TYPE_CHECKING:
     from torch import Tensor

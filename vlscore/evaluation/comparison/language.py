@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vlscore.data import split_sentences
 from vlscore.evaluation.comparison.statistics import same_words
 from vlscore.findings import extract, may_speak_of_earlier, speaks_of_earlier
+from vlscore.text import split_sentences
 
 REFERENCES = "references"
 #: Words of the longest phrase whose repetition is counted, and its least number of repetitions.

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import plain_name
-from vlscore.data import columns_of, is_missing, read_rows, split_sentences, text_of
+from vlscore.data import columns_of, is_missing, read_rows, text_of
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
+from vlscore.text import split_sentences
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import FinishedRun, Signature, read_frame
-from vlscore.data import Study, StudyTable, has_headings, is_missing, read_rows
+from vlscore.data import Study, StudyTable, is_missing, read_rows
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Row
 from vlscore.metrics import FLAGS, NUMBERS, Item, Metric, Scorer, ScoreTable, metric_from_file
+from vlscore.text import has_headings
 
 if TYPE_CHECKING:
     import pandas

@@ -5,11 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vlscore.data import SentenceSpan, is_encodable
+from vlscore.data import is_encodable
 from vlscore.errors import VLScoreError
 from vlscore.findings import Span
 from vlscore.metrics.judge.judgement import SEVERITIES, ErrorItem, Judgement, Quote
 from vlscore.perturb import ErrorCategory
+from vlscore.text import SentenceSpan
 
 #: Most errors, and most correct findings, of one answer.
 MOST = 40

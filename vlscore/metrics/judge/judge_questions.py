@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from vlscore.core import file_digest
-from vlscore.data import SentenceSpan, is_encodable, split_sentences
+from vlscore.data import is_encodable
 from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.metrics.judge.judge_answers import UnusableAnswer, read_answer
 from vlscore.metrics.judge.judgement import JudgeCase, Judgement, Patient
+from vlscore.text import SentenceSpan, split_sentences
 
 #: Which of the two reports the question shows first.
 Order = Literal["candidate-first", "reference-first"]

@@ -49,6 +49,7 @@ _JOINED = re.compile(r"\s*(?:,|and|&|/)\s*", re.IGNORECASE)
 def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     """Return the statements of a report about this patient now, each finding and place once."""
     found = extract(report, tables.lexicon)
+    read = found.plain
     changes = changes_of(found, tables.lexicon)
     changed = {change.finding: change for change in changes if change.finding is not None}
     stated: list[Statement] = []
@@ -58,14 +59,14 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
             for finding in sentence.findings
             if _is_stated(finding, tables)
             and not _has_resolved(changed.get(finding))
-            and not _explains_away(report, sentence, finding, tables)
+            and not _explains_away(read, sentence, finding, tables)
             for each in _sided(
-                _statement(report, found, sentence, finding, changed.get(finding), tables), tables
+                _statement(read, found, sentence, finding, changed.get(finding), tables), tables
             )
         ]
         before = found.sentences[sentence.index - 1].span if sentence.index else None
-        for statement in distinct_statements(report, own, tables):
-            if not merge_explanation(report, stated, before, statement, tables):
+        for statement in distinct_statements(read, own, tables):
+            if not merge_explanation(read, stated, before, statement, tables):
                 add_statement(stated, statement, tables)
     return ReportStatements(report, tuple(stated), found, changes)
 

@@ -19,6 +19,7 @@ from vlscore.findings import (
     tokenize,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
+from vlscore.text import JOINER
 
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
 _TIP = re.compile(r"\btip\b")
@@ -95,12 +96,12 @@ def sizes_of(text: str, finding: Finding) -> tuple[float, ...]:
     """Return sizes in millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
     sizes = []
     for attribute in finding.on(Axis.SIZE):
-        words_before = text[: attribute.span.start]
+        words_before = text[: attribute.span.start].replace(JOINER, "")
         if _EARLIER.search(words_before):
             continue
         size = float(attribute.value)
         sizes.append(size)
-        last = _NUMBER.match(text, attribute.span.start)
+        last = _NUMBER.match(attribute.span.of(text).replace(JOINER, ""))
         before = _DIMENSIONS.search(words_before)
         if last is not None and before is not None and float(last[0]) > 0:
             factor = size / float(last[0])

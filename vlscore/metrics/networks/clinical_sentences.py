@@ -34,7 +34,7 @@ def _has_rush() -> bool:
 @lru_cache(maxsize=1)
 def _splitter() -> Callable[[str], list[str]]:
     if not _has_rush():
-        from vlscore.data import split_sentences
+        from vlscore.text import split_sentences
 
         return lambda text: [sentence.text for sentence in split_sentences(text)]
     import PyRuSH  # noqa: F401 - registers the component

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.data import split_sentences
+from vlscore.text import split_sentences
 
 CASES = {
     "decimals": ("Nodule of 2.5 cm. No change.", ["Nodule of 2.5 cm.", "No change."]),

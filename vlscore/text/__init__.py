@@ -1,0 +1,5 @@
+"""Form of a report, before anything is read: plain text, statements, titles and sections."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,14 @@
+from .plain import PlainText as PlainText
+from .plain import has_marks as has_marks
+from .plain import plain_text as plain_text
+from .sections import ReportSections as ReportSections
+from .sections import Section as Section
+from .sections import has_headings as has_headings
+from .sections import split_sections as split_sections
+from .sentences import DOUBTED as DOUBTED
+from .sentences import SentenceSpan as SentenceSpan
+from .sentences import split_sentences as split_sentences
+from .stand_ins import JOINER as JOINER
+from .stand_ins import without_joiners as without_joiners
+from .titles import Title as Title
+from .titles import titles_of as titles_of

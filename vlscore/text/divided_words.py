@@ -1,0 +1,97 @@
+"""Words and numbers that a tokenizer divided: "isn ' t", "1. 2 cm", "w / o"."""
+
+import re
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from vlscore.text.stand_ins import BLANK, JOINER, joined
+from vlscore.text.tables import text_tables
+
+_DIVIDED_NUMBER = re.compile(rf"\d(?:[ {JOINER}]*[.·][ {JOINER}]+\d|[ {JOINER}]+\.\d|[,·]\d)")
+
+
+# A tokenizer leaves no comma or full stop at a word, and divides "well-aerated" into three.
+_CLOSED = re.compile(r"[^\W\d_][,.](?:\s|$)")
+_HYPHEN = re.compile(r"(?<=[a-z]) - (?=[a-z])")
+
+
+_LAST_WORDS = re.compile(r"[^\W\d_]+")
+# Behind these begins the first item of a list, so that "2. 17 mm nodule" may be its second.
+_FIRST_ITEM = re.compile(r"(?:^|[.:;!?\n])[ \t]*1[.)][ \t]")
+_LETTER_BEFORE = re.compile(r"[^\W_][ \t]*$|[x×*(–-][ \t]*$")
+
+
+class _Divided(NamedTuple):
+    contraction: re.Pattern[str]
+    short: re.Pattern[str]
+    decimal: re.Pattern[str]
+    size: re.Pattern[str]
+    abbreviation: re.Pattern[str]
+
+
+@cache
+def _divided() -> _Divided:
+    tables = text_tables()
+    part = "|".join(tables.short_parts)
+    units = "|".join(map(re.escape, tables.units))
+    between = "|".join(map(re.escape, tables.between_sizes))
+    gap = rf"[ {JOINER}]*"
+    number = rf"\d+(?:{gap}[.,·]{gap}\d+)?"
+    last = "|".join(sorted(a for a in tables.never_last if a.isalpha() and len(a) > 1))
+    return _Divided(
+        re.compile(
+            rf"(?<=n){gap}'{gap}t(?!\w)|(?<=[a-z]) n't\b"
+            rf"|(?<=[a-z]){gap}'{gap}(?:s|re|ve|ll|d|m)(?!\w)",
+            re.IGNORECASE,
+        ),
+        re.compile(rf"(?<![\w/])(?:(?:{part}) ?/ ?(?:{part})(?![\w/])|w /)", re.IGNORECASE),
+        re.compile(rf"(?<![\w.,])(\d{{1,3}})({gap}[.·]{gap}|[,])(\d{{1,2}})(?!\d)"),
+        re.compile(
+            rf"(?:\s*(?:{between})?\s*{number}){{0,2}}\s*-?\s*(?:{units})(?!\w)", re.IGNORECASE
+        ),
+        re.compile(
+            rf"(?<![\w.])(?:{last}) \.(?=\s)|(?<![\w.])(?:[apei]) \. ?[mge](?: \.)?(?!\w)",
+            re.IGNORECASE,
+        ),
+    )
+
+
+def with_whole_words(text: str) -> str:
+    """Return the text with divided contractions, short forms and decimals in one piece."""
+    if "'" in text and (" '" in text or "' " in text or f"'{JOINER}" in text or " n't" in text):
+        text = _divided().contraction.sub(joined, text)
+    if " /" in text or "/ " in text:
+        text = _divided().short.sub(joined, text)
+    if _DIVIDED_NUMBER.search(text) is not None:
+        text = _divided().decimal.sub(_decimal, text)
+    if " ." in text:
+        text = _divided().abbreviation.sub(joined, text)
+        if " - " in text and text.islower() and _CLOSED.search(text) is None:
+            text = _HYPHEN.sub(joined, text)
+    return text
+
+
+@lru_cache(4)
+def _first_item(text: str) -> int:
+    """Return where the first item of a numbered list stands; behind the text without one."""
+    item = _FIRST_ITEM.search(text)
+    return len(text) if item is None else item.start()
+
+
+def _decimal(match: re.Match[str]) -> str:
+    """Return a number in one piece if it is one: it has a unit, or begins with a zero."""
+    whole, mark, rest = match.groups()
+    if mark == ".":
+        return match.group()
+    text, start = match.string, match.start()
+    is_size = _divided().size.match(text, match.end()) is not None
+    if not is_size and (whole != "0" or mark == ","):
+        return match.group()
+    if _LETTER_BEFORE.search(text[max(0, start - 4) : start]) is None:
+        return match.group()
+    if whole != "1" and _first_item(text) < start:
+        return match.group()
+    before = _LAST_WORDS.findall(text[max(0, start - 24) : start].lower())[-2:]
+    if BLANK in mark and not text_tables().numbered.isdisjoint(before):
+        return match.group()
+    return whole + re.sub("[.,·]", ".", mark).replace(BLANK, JOINER) + rest

@@ -1,0 +1,91 @@
+"""Characters that programs write out: escapes, entities, quoted strings, pieces of words."""
+
+import html
+import re
+
+from vlscore.text.stand_ins import BLANK, JOINER, LINE, blanks, line_end, shown_as
+
+# Each takes the line end behind it with it.
+_RETURN = re.compile(r"\r+\n?")
+_ESCAPE = re.compile(
+    r"\\{1,4}(?:(?P<line>r\\{1,4}n|n|(?:r|f|v|par|line|newline)(?![a-z])|\.(?:br|sp|ce)\\|"
+    r"X0[DAda](?:0[DAda])?\\|x0[adAD]|012|015|u000[aAdD]|u202[89])"
+    r"|(?P<tab>t(?![a-z]))|u(?P<unicode>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})"
+    r"|(?P<hl7>[TFSREHN])\\|(?P<sign>[\"'/*#\-+.()\[\]!`>~|{}_&%$]))"
+)
+_HL7 = {"T": "&", "F": "|", "S": "^", "R": "~", "E": "\\", "H": " ", "N": " "}
+_OFFICE_LINE = re.compile(r"_x000[DdAa]_\n?")
+_URL_LINE = re.compile(r"(?:%0[DdAa])+")
+_CARET_LINE = re.compile(r"\^M\n?")
+_SLASHED_LINE = re.compile(r"(?<=[.!?;:\s])/n(?=[A-Z\d\s]|$)")
+_TILDE = re.compile(r"(?<=[^\W\d_])[ \t]*~[ \t]*(?=[^\W\d_])|(?<=[.!?;:)])[ \t]*~(?!\d)")
+_BARS = re.compile(r"(?<=\s)(?:\|\||//)(?=\s)")
+_ENTITY = re.compile(
+    r"&\s?(?:amp\s?;\s?)*(#\s?(?:[xX]\s?[\da-fA-F]{1,6}|\d{1,7})|[A-Za-z]\w{1,30})\s?;"
+    r"|&(?:amp;)*(nbsp|lt|gt|amp|quot|apos)\b"
+)
+_PIECE = re.compile(r"(?<=[^\W_]) ##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
+_TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
+_OBJECT = re.compile(r"""\s*[\[{]\s*["'].*["'\]}\w]\s*[\]}]\s*""", re.DOTALL)
+_STRING = re.compile(
+    r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'|[{}\[\],]"""
+)
+
+
+def without_returns(text: str) -> str:
+    """Return the text with "\\n" alone at the ends of its lines."""
+    return _RETURN.sub(line_end, text)
+
+
+def without_escapes(text: str) -> str:
+    """Return the text without escapes of programming languages, of HL7 and of markdown."""
+    return _ESCAPE.sub(_unescaped, text)
+
+
+def without_written_lines(text: str) -> str:
+    """Return the text with line ends for `_x000D_`, `%0A`, `^M`, `/n`, `||`, and HL7's `~`."""
+    text = _CARET_LINE.sub(line_end, _OFFICE_LINE.sub(line_end, text))
+    for pattern in (_URL_LINE, _SLASHED_LINE, _TILDE, _BARS):
+        text = pattern.sub(line_end, text)
+    return text
+
+
+def without_entities(text: str) -> str:
+    """Return the text with the characters for which entities of HTML stand."""
+    return _ENTITY.sub(_entity, text)
+
+
+def without_pieces(text: str) -> str:
+    """Return the text with whole words for pieces, and brackets for those of treebanks."""
+    text = _PIECE.sub(lambda match: JOINER * 3, text)
+    return _TREEBANK.sub(lambda m: ("(" if m.group(1) in "Ll" else ")") + BLANK * 4, text)
+
+
+def without_quotes(text: str) -> str:
+    """Return lines "key: value" for an object of JSON, and lines for a list of strings."""
+    return _STRING.sub(_unquoted, text) if _OBJECT.fullmatch(text) is not None else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match["line"]:
+        return line_end(match)
+    if match["tab"]:
+        return blanks(match)
+    if match["hl7"]:
+        return shown_as(_HL7[match["hl7"]], match)
+    if match["sign"]:
+        sign, width = match["sign"], match.end() - match.start()
+        return sign + (JOINER if sign in "'_" else BLANK) * (width - 1)
+    return shown_as(chr(int(match["unicode"] or match["byte"], 16)), match)
+
+
+def _entity(match: re.Match[str]) -> str:
+    name = (match.group(1) or match.group(2)).replace(" ", "")
+    characters = html.unescape(f"&{name};")
+    return match.group() if characters == f"&{name};" else shown_as(characters, match)
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    if len(match.group()) == 1:
+        return LINE
+    return f" {match.group(1) or match.group(2) or ''} "

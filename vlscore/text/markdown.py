@@ -1,0 +1,36 @@
+"""Marks of markdown: emphasis, headings, rules, code."""
+
+import re
+
+from vlscore.text.stand_ins import BLANK, blanks, hidden
+
+_RULE = re.compile(
+    r"^[ \t]*(?:[-*=][ \t]?){3,}$|^[ \t]*_{5,}[ \t]*$|^[ \t]*(?:```|~~~)\w*[ \t]*$", re.M
+)
+_HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+[^\n]*$", re.M)
+_BOLD_LINE = re.compile(r"^[ \t]*(?:\*\*|__)[^*\n]+(?:\*\*|__)[ \t]*:?[ \t]*$", re.M)
+_HASHES = re.compile(r"^[ \t]*#{1,6}(?=[ \t])|(?<=[ \t])#{1,6}[ \t]*$", re.M)
+_STRONG = re.compile(r"\*{2,3}|~~|`+")
+_APOSTROPHE = re.compile(r"(?<=[^\W_])`(?=[^\W_])")
+_MARKED = re.compile(
+    r"(?<![\w*])\*(?=[^\s*])(?P<star>[^*\n]{1,300}?)(?<=[^\s*])\*(?![\w*])"
+    r"|(?<![\w_])__(?=[^\W_])(?P<double>[^_\n]{1,300}?)(?<=[^\s_])__(?![\w_])"
+    r"|(?<![\w_])_(?=[^\W_])(?P<single>[^_\n]{1,300}?)(?<=[^\s_])_(?![\w_])"
+)
+
+
+def without_markdown(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return the text without marks of markdown, and where its headings begin and end."""
+    text = _RULE.sub(blanks, text)
+    lines = [*_HEADING.finditer(text), *_BOLD_LINE.finditer(text)]
+    cuts = tuple(sorted({place for line in lines for place in (line.start(), line.end())}))
+    if "#" in text:
+        text = _HASHES.sub(blanks, text)
+    text = _STRONG.sub(hidden, _APOSTROPHE.sub("'", text))
+    return _MARKED.sub(_unmarked, text), cuts
+
+
+def _unmarked(match: re.Match[str]) -> str:
+    inside: str = next(filter(None, match.groups()))
+    marks = (match.end() - match.start() - len(inside)) // 2
+    return BLANK * marks + inside + BLANK * marks

@@ -1,0 +1,152 @@
+"""Statements of a report: its sentences, list items and lines, with their places in the text.
+
+A statement ends at a full stop, at the end of a list item, title or paragraph, and at the end of a
+line, unless the line is wrapped prose. The words are those of the plain text, so that a tag or a
+literal line break ends one as well.
+"""
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+from vlscore.text.line_ends import BOX, BULLET, line_cuts
+from vlscore.text.list_items import list_cuts
+from vlscore.text.plain import PlainText, plain_text
+from vlscore.text.stand_ins import BLANKS, INVISIBLE, JOINER
+from vlscore.text.tables import text_tables
+from vlscore.text.titles import titles_of
+
+_CAPITALISED = re.compile(r"[A-Z][a-z]|A ")
+# Periods, question or exclamation mark, with closing quotes, where a sentence may end. A blank may
+# be missing behind it before a capital, a bullet, or a number.
+_STOP = re.compile(
+    rf"[.!?]+[\"')\]>{JOINER}]*(?=\s|$|[A-Z_•●▪◦(\[])|;(?=\s|[A-Z])|…+(?=\s+[A-Z]|\s*$)"
+    r"|\.(?=[a-z]{3}|\d|[*–—-])"
+)
+# What stands before a full stop without a blank behind it, in front of a small letter or a number.
+_SMALL_WORD = re.compile(r"[a-z]{3}")
+_LAST_WORD = re.compile(r"[^\s(\[\"']+$")
+# The number or bullet of a list item, at the beginning of a line or of a sentence.
+_NUMBER = re.compile(
+    rf"[\s{JOINER}]*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{BULLET}(?=[\s{JOINER}])"
+    rf"|[•●▪◦‣➢➤►](?=\w)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
+)
+_BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX}")
+_NEXT_BOX = re.compile(rf"\s(?={BOX})")
+_BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
+# A short answer to a question ("Effusion? None."), which ends no sentence.
+_ANSWER = re.compile(
+    r"[ \t]*(?:N(?i:o)(?=[ \t]*(?:[.,;\n]|$))|N(?i:one|il)\b|Y(?i:es)\b"
+    r"|(?:A|P|N)(?i:bsent|resent|ositive|egative)\b)"
+)
+_LONGEST_QUESTION = 60
+#: A question mark before a word, which it doubts ("opacity ?pneumonia"); it ends no sentence.
+DOUBTED = re.compile(r"(?<![^\s(,/])\?(?=\s?(?!(?:no|none|yes)\b)[a-z])", re.IGNORECASE)
+# More dots than these lead from a label to its value ("Effusion ..... none").
+_ELLIPSIS = 3
+_ALPHANUMERIC = re.compile(r"[^\W_]")
+
+
+class SentenceSpan(NamedTuple):
+    """One sentence; `text` is exactly report[start:end]."""
+
+    text: str
+    start: int
+    end: int
+
+
+def split_sentences(report: str) -> list[SentenceSpan]:
+    """Return the sentences of a report, in order, without list numbers and section titles.
+
+    Decimals ("2.5 cm"), abbreviations ("Dr.", "e.g."), times, masks ("XXXX", "___") and wrapped
+    lines do not end a sentence; the end of a list item, title, paragraph, or of a line that is not
+    wrapped does. Capitals are not needed, nor a final period. Linear in the length of the text.
+
+    >>> [s.text for s in split_sentences("1. Nodule of 2.5 cm.\\n2. no effusion . heart normal")]
+    ['Nodule of 2.5 cm.', 'no effusion .', 'heart normal']
+    """
+    plain = plain_text(report)
+    found = []
+    for start, end in _spans(report, plain):
+        # A byte order mark belongs to the word behind it.
+        while start > 0 and report[start - 1] in INVISIBLE:
+            start -= 1
+        found.append(SentenceSpan(report[start:end], start, end))
+    return found
+
+
+def _spans(report: str, plain: PlainText) -> list[tuple[int, int]]:
+    text = plain.text
+    titles = titles_of(report)
+    # Paragraphs, list items, rows of tables and texts after titles.
+    cuts = {0, *plain.cuts, *line_cuts(text), *list_cuts(text), len(text)}
+    # Where a sentence begins behind its section's title; titles inside sections belong to it.
+    begins = {}
+    for title in titles:
+        cuts.add(title.start)
+        if title.section is not None:
+            cuts.add(title.end)
+            begins[title.start] = title.end
+    found: list[tuple[int, int]] = []
+    for start, end in pairwise(sorted(cuts)):
+        _add_block(found, text, begins.get(start, start), end)
+    return found
+
+
+def _add_block(found: list[tuple[int, int]], text: str, begin: int, end: int) -> None:
+    if _BOXED.match(text, begin, end):
+        boxes = [box.end() for box in _NEXT_BOX.finditer(text, begin, end)]
+        for first, last in pairwise([begin, *boxes, end]):
+            _append(found, text, first, last)
+        return
+    for stop in _STOP.finditer(text, begin, end):
+        if stop.start() < begin or not _ends_sentence(text, begin, stop):
+            continue
+        _append(found, text, begin, stop.end())
+        begin = stop.end()
+    _append(found, text, begin, end)
+
+
+def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
+    mark = stop.group()
+    tables = text_tables()
+    if mark == "?" and DOUBTED.match(text, stop.start()) is not None:
+        return False
+    if mark == "?" and stop.start() - begin < _LONGEST_QUESTION:
+        return _ANSWER.match(text, stop.end()) is None
+    if not mark.startswith("."):
+        return True
+    after = text[stop.end() : stop.end() + 1]
+    if after and not (after.isspace() or after.isupper() or after in "_•●▪◦(["):
+        return _SMALL_WORD.fullmatch(text, stop.start() - 3, stop.start()) is not None
+    if len(mark) > _ELLIPSIS:
+        return _BLANK.match(text, stop.end()) is not None
+    before = _LAST_WORD.search(text, max(begin, stop.start() - 40), stop.start())
+    word = before.group().lower() if before else ""
+    if not word:
+        return True
+    if word in tables.never_last:
+        return False
+    after = text[stop.end() : stop.end() + 12].lstrip()
+    if word in tables.often_last and after:
+        return _CAPITALISED.match(after) is not None
+    if word in tables.before_number and after[:1].isdigit():
+        return False
+    # Digits at the beginning number an item of a list.
+    is_number = word.removeprefix("q").isdigit() and len(word) <= 3 and bool(after)
+    if is_number and before is not None and not text[begin : before.start()].strip():
+        return False
+    # A single capital is an initial ("J. Smith") unless a new sentence begins after a real word.
+    is_initial = len(word) == 1 and word.isalpha() and text[stop.start() - 1].isupper()
+    return not (is_initial and after[:1].isupper())
+
+
+def _append(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+    number = _NUMBER.match(text, start, end)
+    if number:
+        start = number.end()
+    words = text[start:end]
+    start += len(words) - len(words.lstrip(BLANKS))
+    words = words.strip(BLANKS)
+    if words and _ALPHANUMERIC.search(words):
+        found.append((start, start + len(words)))

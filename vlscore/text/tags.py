@@ -1,0 +1,83 @@
+"""Tags of HTML and XML, and marks of language models."""
+
+import re
+from functools import cache, lru_cache
+
+from vlscore.text.stand_ins import BLANK, LINE, hidden, line_end
+from vlscore.text.tables import text_tables
+from vlscore.text.title_names import section_of_title
+
+_TAG = re.compile(
+    r"(?:<|&lt;)\s?(?P<close>/?)\s?(?P<name>[A-Za-z][\w:.-]{0,30}|0x0[AaDd]|\|[^|<>\n]{1,40}\|)"
+    r"(?P<rest>(?:\s[^<>\n]{0,200}?)?)\s?/?\s?(?:>|&gt;)",
+)
+_BRACKET = re.compile(r"\[\s?(?P<close>/?)(?P<name>[A-Za-z][A-Za-z &/]{1,30})\s?\](?!\()")
+
+
+def without_thoughts(text: str) -> str:
+    """Return the text without what a model thought before it answered, and without comments.
+
+    The first mark may be missing, where a prompt ended with it.
+    """
+    return _thought().sub(line_end, text)
+
+
+def without_tags(text: str) -> str:
+    """Return the text with line ends and blanks for tags, and titles for tags of sections."""
+    return _TAG.sub(_untagged, text)
+
+
+def without_brackets(text: str) -> str:
+    """Return the text with line ends for marks like [SEP], and titles for "[FINDINGS]"."""
+    return _BRACKET.sub(_unbracketed, text)
+
+
+@cache
+def _thought() -> re.Pattern[str]:
+    names = "|".join(sorted(text_tables().tags["thought"]))
+    return re.compile(
+        rf"<({names})\b[^<>]*>.*?</\1>|<!--.*?-->|\A(?:(?!<think).)*?</think(?:ing)?>",
+        re.DOTALL | re.IGNORECASE,
+    )
+
+
+def _untagged(match: re.Match[str]) -> str:
+    name, width = match["name"].lower(), match.end() - match.start()
+    tags = text_tables().tags
+    if name.startswith("|"):
+        return line_end(match)
+    if name in tags["cell"]:
+        return BLANK * width if match["close"] else BLANK * (width - 1) + "|"
+    if name in tags["inline"]:
+        return hidden(match)
+    if name in tags["masked"]:
+        return "_" * width
+    if name in tags["block"]:
+        is_paragraph = name == "p" and not match["close"]
+        return (LINE if is_paragraph else BLANK) + line_end(match)[1:]
+    title = re.sub(r"[_.-]", " ", match["name"])
+    if section_of_title(title) is not None and not match["rest"].strip():
+        if match["close"]:
+            return line_end(match)
+        return LINE + BLANK * (width - len(title) - 2) + title + ":"
+    ends = name in tags["models"] or match["close"] or name in _closed_tags(match.string)
+    return line_end(match) if ends else match.group()
+
+
+@lru_cache(4)
+def _closed_tags(text: str) -> frozenset[str]:
+    return frozenset(name.lower() for name in re.findall(r"</([\w:.-]{1,40})", text))
+
+
+def _unbracketed(match: re.Match[str]) -> str:
+    name, width = match["name"], match.end() - match.start()
+    if name.strip().lower() in ("unk", "mask"):
+        return "_" * width
+    if name.strip().lower() in text_tables().tags["models"]:
+        return line_end(match)
+    if section_of_title(name) is None or name.lower() != name.lower().strip():
+        return match.group()
+    if match["close"]:
+        return line_end(match)
+    colon = BLANK if match.string[match.end() : match.end() + 3].lstrip().startswith(":") else ":"
+    return LINE + BLANK * (width - len(name) - 2) + name + colon

@@ -1,0 +1,146 @@
+"""Titles in a report, such as "FINDINGS:" or "### Findings", with the sections they begin."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from vlscore.text.plain import plain_text
+from vlscore.text.stand_ins import BLANKS, JOINER
+from vlscore.text.title_names import names_views, section_of_title
+
+_BLANKS = rf"[ \t{JOINER}]*"
+_NUMBER = r"(?:(?:\(?\d{1,2}[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
+_OPENING = rf"{_BLANKS}{_NUMBER}[\"'\[({{]?{_BLANKS}"
+# "1:2" and "9:30" are no titles, "IMPRESSION:1. Normal." has one.
+_NO_RATIO = r"(?!\d(?!\d?[.)]))"
+# At the beginning of a line: before a colon, before a dash, or alone.
+_ON_LINE = re.compile(
+    rf"{_OPENING}(?P<name>[^\W\d_](?:[^\W\d_]|[ ()/,&+.\-\d{JOINER}]){{1,60}}?)[\"'\])}}]?{_BLANKS}"
+    rf"(?P<end>:+[-–—]?{_NO_RATIO}|[-–—=>]+(?=[ \t{JOINER}\n]|$)|\.?(?=\r?\n|$))"
+)
+# Inside a line, behind a full stop or behind another title.
+_IN_LINE = re.compile(
+    rf"{_BLANKS}{_NUMBER}(?P<name>[^\W\d_]+(?:[ /&,-]+[^\W\d_]+){{0,5}}){_BLANKS}:"
+)
+# In capitals, behind any word.
+_CAPITALS = re.compile(r"(?<=\s)(?<![A-Z,] )(?P<name>[A-Z][A-Z /&,]{3,40}):")
+_RATIO = re.compile(r"\d(?!\d?[.)])")
+_LONGEST = 70
+_SIGNS = (":", "\n", "- ", "-\n", "–", "—", "=", ">")
+# Wet reads and final reports have titles without a colon, too.
+_WET = re.compile(r"[ \t]*(?P<name>(?i:wet[ -]?read))\b(?:[ \t]+(?i:version)[ \t]*#?\d+)?[ \t]*:?")
+_FINAL = re.compile(r"[ \t]*(?P<name>FINAL REPORT)[ \t]*:?(?=[ \t]*(?:\r?\n|$))")
+
+
+class Title(NamedTuple):
+    """Title in a report; `start` and `end` are its place, with its number and colon.
+
+    Attributes:
+        words: as they stand, with single blanks.
+        section: name of the section it begins; None where it is a title inside sections.
+        names_views: whether it begins the findings by naming the examination or its views.
+        on_line: whether it stands at the beginning of a line.
+        has_colon: a title without one stands alone on its line, or before a dash.
+    """
+
+    words: str
+    section: str | None
+    start: int
+    end: int
+    on_line: bool = True
+    has_colon: bool = True
+    names_views: bool = False
+
+    @property
+    def is_upper(self) -> bool:
+        """Return whether the title is written in capitals."""
+        return self.words.isupper()
+
+
+@lru_cache(512)
+def titles_of(report: str) -> tuple[Title, ...]:
+    """Return the titles of a report, in text order.
+
+    Titles inside sections are returned if they are in capitals. Those of findings and impression
+    need no colon where they stand alone on a line, or before a dash.
+
+    >>> [(t.words, t.section) for t in titles_of("HEART: Big.\\nFindings -\\nImpression: Edema.")]
+    [('HEART', None), ('Findings', 'findings'), ('Impression', 'impression')]
+    """
+    text = plain_text(report).text
+    found: list[Title] = []
+    for title in sorted(_candidates(text), key=lambda title: (title.start, -title.end)):
+        if not found or title.start >= found[-1].end:
+            found.append(title)
+    return tuple(found)
+
+
+def _candidates(text: str) -> Iterator[Title]:
+    patterns = [_ON_LINE]
+    if "FINAL REPORT" in text:
+        patterns.insert(0, _FINAL)
+    if "wet" in text or "WET" in text or "Wet" in text:
+        patterns.insert(0, _WET)
+    start = 0
+    while start >= 0:
+        # Most lines are prose without a sign of a title.
+        head = text[start : start + _LONGEST]
+        if len(head) < _LONGEST or any(sign in head for sign in _SIGNS):
+            for pattern in patterns:
+                if (match := pattern.match(text, start)) is not None:
+                    yield from _title(match, on_line=True)
+        start = text.find("\n", start) + 1 or -1
+    colon = text.find(":")
+    while colon >= 0:
+        if _RATIO.match(text, colon + 1) is None:
+            least = max(0, colon - _LONGEST)
+            stop = max(text.rfind(sign, least, colon) for sign in ".!?:;")
+            if stop >= 0 and (match := _IN_LINE.fullmatch(text, stop + 1, colon + 1)) is not None:
+                yield from _title(match, on_line=False)
+            elif text[colon - 2 : colon].isupper():
+                for match in _CAPITALS.finditer(text, least, colon + 1):
+                    yield from _title(match, on_line=False)
+        colon = text.find(":", colon + 1)
+
+
+def _title(match: re.Match[str], on_line: bool) -> Iterator[Title]:
+    words = " ".join(match["name"].replace(JOINER, "").split()).rstrip(" .-")
+    if match.re in (_WET, _FINAL):
+        yield Title(words, section_of_title(words.upper()), *match.span())
+        return
+    has_colon = match.re is not _ON_LINE or match["end"].startswith(":")
+    if not has_colon and not _stands_alone(match, words):
+        return
+    section = section_of_title(words)
+    is_view = section is None and names_views(words)
+    if is_view:
+        section = "findings"
+    # Views inside a line begin a section in capitals alone.
+    if is_view and not words.isupper() and not on_line:
+        return
+    if section is None and not (words.isupper() and match.re is not _IN_LINE):
+        return
+    yield Title(words, section, *match.span(), on_line, has_colon, is_view)
+
+
+def _stands_alone(match: re.Match[str], words: str) -> bool:
+    """Return whether words without a colon are a title, and not a part of a sentence.
+
+    "FINDINGS" may be the last line of wrapped prose, "No typical findings" a line of its own.
+    """
+    lowered = words.lower()
+    are_views = words.isupper() and " " in words and names_views(lowered)
+    if section_of_title(lowered) is None and not are_views:
+        return False
+    text, start = match.string, match.start()
+    above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start].rstrip(BLANKS)
+    if not above or above[-1] in ".!?:;":
+        return True
+    return match["end"] != "." and len(above) + 1 + len(words.split()[0]) <= _width(text)
+
+
+@lru_cache(4)
+def _width(text: str) -> int:
+    """Return the length of the longest line."""
+    return max(map(len, text.split("\n")))
