@@ -50,13 +50,16 @@ def sensitivity(
     Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
 
     Args:
-        perturbations: Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.
+        perturbations: Folder that `vlscore perturb` wrote, or a .jsonl file like that in it; or
+            tables with the columns Path_frontal, gt, output, as the VLScore paper's authors make
+            them.
         studies: Table with the studies' ids and images; without it, metrics that look at the image
-            are left out.
+            are left out, but for tables of the authors, which name images (from --image-root on).
         metrics: Metrics with commas between them; `vlscore metrics` lists all; text, image and bleu
             are groups. Default: every one that needs no model file.
         figure: Format of the figures: png, svg or pdf. Default: png, if matplotlib is installed.
     """
+    from vlscore.evaluation import authors_tables
     from vlscore.evaluation import sensitivity as compute_sensitivity
 
     opened = None
@@ -67,7 +70,8 @@ def sensitivity(
     else:
         has_encoder = studies is not None or encoding.encoder is not None
         embedder = encoding.embedder() if has_encoder else None
-        scorer = encoding.every_metric(embedder, images=opened is not None)
+        has_images = opened is not None or bool(authors_tables(perturbations))
+        scorer = encoding.every_metric(embedder, images=has_images)
     embedder = scorer.embedder
     with phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase:
         run = compute_sensitivity(
@@ -77,6 +81,7 @@ def sensitivity(
             settings,
             # Metrics of texts alone look at no image.
             studies=opened if embedder is not None else None,
+            image_root=None if opened is not None else table.image_root,
             figure=figure,
             format=format,
             workers=encoding.decoders(),

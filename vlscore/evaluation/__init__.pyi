@@ -67,8 +67,9 @@ from .score_table import score_table as score_table
 from .scoring.engines import OnRay as OnRay
 from .scoring.run import evaluate as evaluate
 from .scoring.run import join_parts as join_parts
+from .sensitivities.authors_tables import authors_tables as authors_tables
 from .sensitivities.changed_pairs import ScoredPairs as ScoredPairs
-from .sensitivities.changed_pairs import pairs_file as pairs_file
+from .sensitivities.changed_pairs import pairs_digest as pairs_digest
 from .sensitivities.changed_pairs import read_pairs as read_pairs
 from .sensitivities.changed_pairs import score_pairs as score_pairs
 from .sensitivities.kinds_noticed import COMPARISONS as COMPARISONS

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import counted, file_digest
+from vlscore.core import counted
 from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE
@@ -330,7 +330,7 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
 
 def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a sensitivity test: each change, with its words marked."""
-    from vlscore.evaluation import pairs_file, read_pairs
+    from vlscore.evaluation import pairs_digest, read_pairs
 
     view.lead = f"{run.record['pairs']:,} changed reports."
     kinds: dict[str, list[Mapping[str, Any]]] = {}
@@ -358,7 +358,7 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[S
 
     def read() -> dict[Any, Study]:
         path = run.record["perturbations"] if options.table is None else options.table
-        if file_digest(pairs_file(path)) != run.key["perturbations_sha256"]:
+        if pairs_digest(path) != run.key["perturbations_sha256"]:
             raise VLScoreError(f"{path} holds other changes than the run read")
         for pair in read_pairs(path).itertuples():
             block = changed_block(pair.original, pair.perturbed)

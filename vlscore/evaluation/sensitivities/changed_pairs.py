@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, no_progress
-from vlscore.data import TextPolicy, kind_of, read_rows, select
+from vlscore.core import OnProgress, file_digest, no_progress, text_digest
+from vlscore.data import Study, TextPolicy, kind_of, read_rows, select
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.measured import Measured
 from vlscore.evaluation.score_table import score_table
+from vlscore.evaluation.sensitivities.authors_tables import (
+    COLUMNS,
+    authors_tables,
+    is_control_folder,
+    read_authors_rows,
+)
 from vlscore.evaluation.study_images import Shown, no_images
 from vlscore.metrics import (
     FLAGS,
@@ -32,13 +38,20 @@ _BOTH = ("original", "perturbed")
 def read_pairs(place: str | Path) -> "DataFrame":
     """Read the changes of reports, one a row.
 
-    Args: place: file of records, or the folder that `vlscore perturb --out` wrote.
+    Args: place: file of records, or the folder that `vlscore perturb --out` wrote; or tables as
+        the VLScore paper's authors make them, a folder of them or one (`authors_tables`).
     Returns: the columns study_id, kind, is_significant (whether a good metric should notice),
-        original, perturbed, category (ReXVal's, where the change is an error, else None).
+        original, perturbed, category (ReXVal's, where the change is an error, else None); of the
+        authors' tables also image, the path that they name.
     Raises: InvalidTable naming the row that is no record, or the place that holds none.
     """
     from pandas import DataFrame
 
+    if tables := _authors_tables(place):
+        rows = [row for path, kind in tables.items() for row in read_authors_rows(path, kind)]
+        if not rows:
+            raise InvalidTable(f"{place}: its tables hold no rows")
+        return DataFrame(rows)
     path = pairs_file(place)
     pairs = []
     for row, record in read_rows(path):
@@ -61,9 +74,43 @@ def read_pairs(place: str | Path) -> "DataFrame":
     return DataFrame(pairs)
 
 
+def pairs_digest(place: str | Path) -> str:
+    """Return the sha256 of the file, or of the digests of the authors' tables, of the changes.
+
+    Raises: InvalidTable as `read_pairs`.
+    """
+    if tables := _authors_tables(place):
+        lines = [f"{path.name} {file_digest(path)}" for path in tables]
+        return text_digest("\n".join(lines)).hex()
+    return file_digest(pairs_file(place))
+
+
+def images_of_pairs(pairs: "DataFrame", image_root: str | Path | None) -> dict[str, Study]:
+    """Return the studies by id with the images that the authors' tables name.
+
+    Args: image_root: folder from which relative paths start; default: the current one.
+    """
+    first = pairs.drop_duplicates("study_id")
+    root = Path(image_root or ".")
+    named = zip(first["study_id"], first["image"], strict=True)
+    return {study: Study(study, (root / image,)) for study, image in named}
+
+
+def _authors_tables(place: str | Path) -> dict[Path, str]:
+    path = Path(place)
+    return {} if (path / _FILE).is_file() else authors_tables(path)
+
+
 def pairs_file(place: str | Path) -> Path:
+    """Return the file of changes; raise InvalidTable where there is none."""
     path = Path(place)
     if path.is_dir():
+        if is_control_folder(path) and not (path / _FILE).is_file():
+            raise InvalidTable(
+                f"{path} has control files of the VLScore paper's authors, but no table with the "
+                f"columns {', '.join(COLUMNS)}: make the tables with their repository's script, "
+                "and name the folder that it writes"
+            )
         path = path / _FILE
     if not path.is_file():
         raise InvalidTable(

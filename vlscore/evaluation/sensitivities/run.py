@@ -1,12 +1,12 @@
 """Sensitivity of metrics to changes of reports: pairs are read, scored, and compared by kind."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vlscore.core import OnPhase, file_digest, no_phase
+from vlscore.core import OnPhase, no_phase
 from vlscore.data import StudyTable
 from vlscore.errors import Failure, InvalidSetting, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
@@ -14,7 +14,8 @@ from vlscore.evaluation.controlled_sentences.run import reading_by_own_rules
 from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
 from vlscore.evaluation.sensitivities.changed_pairs import (
     ScoredPairs,
-    pairs_file,
+    images_of_pairs,
+    pairs_digest,
     read_pairs,
     score_pairs,
 )
@@ -24,7 +25,7 @@ from vlscore.evaluation.sensitivities.kinds_noticed import (
     image_swap,
     sensitivity_tables,
 )
-from vlscore.evaluation.study_images import images_by_study
+from vlscore.evaluation.study_images import images_by_study, shown_of
 from vlscore.metrics import (
     Metric,
     Scorer,
@@ -45,6 +46,7 @@ def sensitivity(
     settings: SensitivitySettings | None = None,
     *,
     studies: StudyTable | None = None,
+    image_root: str | Path | None = None,
     figure: str | None = None,
     format: str = "csv",
     workers: int = 0,
@@ -56,11 +58,14 @@ def sensitivity(
     All metrics are compared on the same pairs: those that each has both values for.
 
     Args:
-        perturbations: folder that `vlscore perturb` wrote, or a file like those in it.
+        perturbations: folder that `vlscore perturb` wrote, or a file like those in it; or tables
+            with the columns Path_frontal, gt, output, as the VLScore paper's authors make them.
         out: folder for the results.
         scorer: metrics, encoder and section of the reports; default: every free metric of texts.
         settings: what the numbers depend on.
         studies: with the images of the perturbed studies, for metrics that look at them.
+        image_root: folder from which the images' paths in the authors' tables start, where
+            `studies` is None; default: the current one.
         figure: "png", "svg" or "pdf"; default: "png" where matplotlib is installed, else none, and
             a note says so. `draw` draws a run that has ended.
         format: of the values, "csv" or "parquet".
@@ -80,19 +85,29 @@ def sensitivity(
         raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if scorer is None:
         scorer = Scorer(metrics=usable_metrics()[0])
-    _check_inputs(scorer, settings, studies)
+    pairs = read_pairs(perturbations)
+    has_own_images = studies is None and "image" in pairs and scorer.embedder is not None
+    _check_inputs(scorer, settings, studies, has_own_images)
     embedder, resamples, seed = scorer.embedder, settings.resamples, settings.seed
     values, lower_is_better = settings.values, settings.lower_is_better
-    path, pairs = pairs_file(perturbations), read_pairs(perturbations)
     in_sample = reading_by_own_rules(scorer)
     check_names(values, lower_is_better, lower_is_better)
     read = values and _read_values(values, pairs, lower_is_better, scorer.metrics)
     shown, notes = images_by_study(studies, set(pairs["study_id"]), "perturbed report")
-    notes += embedder.notes if embedder and studies else ()
+    files = None if studies is None else studies.image_files
+    if has_own_images:
+        own = images_of_pairs(pairs, image_root)
+        shown = shown_of(own)
+
+        def files() -> Iterator[Path]:
+            return (path for study in own.values() for path in study.files)
+
+    notes += embedder.notes if embedder and files else ()
     key = {
         "command": "sensitivity",
-        "perturbations_sha256": file_digest(path),
+        "perturbations_sha256": pairs_digest(perturbations),
         "studies": studies and studies.key,
+        "image_root": None if image_root is None else str(image_root),
         "metrics": {name: str(each) for name, each in scorer.signatures.items()},
         "embeddings": embedder and str(embedder.signature),
         **settings.key(),
@@ -139,22 +154,23 @@ def sensitivity(
         out,
         key,
         compute,
-        images=None if studies is None else studies.image_files,
+        images=files,
         overwrite=overwrite,
     )
 
 
 def _check_inputs(
-    scorer: Scorer, settings: SensitivitySettings, studies: StudyTable | None
+    scorer: Scorer, settings: SensitivitySettings, studies: StudyTable | None, has_own_images: bool
 ) -> None:
     """Raise InvalidSetting where a metric or setting lacks an encoder or images."""
     embedder = scorer.embedder
-    if settings.swap_images and (studies is None or embedder is None):
+    has_images = has_own_images or (studies is not None and embedder is not None)
+    if settings.swap_images and not has_images:
         raise InvalidSetting("swapping images needs images: name a table of studies (--studies)")
     if studies is not None and embedder is None:
         raise InvalidSetting("only an encoder uses the studies' images; name one (--encoder)")
     for metric in scorer.metrics:
-        if metric.uses_image and studies is None:
+        if metric.uses_image and not has_images:
             raise InvalidSetting(
                 f"{metric} cannot be computed: it needs the image, but there are no images. Give "
                 "the studies' images (--studies) and an encoder (--encoder)"
