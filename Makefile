@@ -16,7 +16,7 @@ CPU_WHEELS ?= https://download.pytorch.org/whl/cpu
 GPU ?= $(shell for file in /dev/nvidiactl /dev/dxg; do test -e $$file && echo $$file; done; \
 	for command in nvidia-smi sbatch qsub bsub; do command -v $$command; done; uname -s | grep -v Linux)
 
-.PHONY: demo test test-all real lint types unit docs site perturbations test-gpu lowest wheel clean
+.PHONY: demo test test-all real paper lint types unit docs site perturbations test-gpu lowest wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vlscore demo --out $(OUT) --overwrite
@@ -49,6 +49,11 @@ real: $(VENV)/.installed
 	test ! -d "$(DATA)/generated" || $(BIN)/python benchmarks/real_generators.py "$(DATA)" "$(WORK)" --out benchmarks/results/real_generators.md
 	@test -d "$(DATA)/radpref" || echo "$(DATA)/radpref is absent: the tables of RadPref are left out"
 	test ! -d "$(DATA)/radpref" || $(BIN)/python benchmarks/radpref.py "$(DATA)/radpref" --out benchmarks/results/radpref.md
+
+# The VLScore paper's numbers beside ours (docs/reproduce.md); what DATA lacks is named and left out.
+paper: $(VENV)/.installed
+	@test -d "$(DATA)" || { echo "name the folder of docs/reproduce.md: make paper DATA=FOLDER"; exit 1; }
+	$(BIN)/python benchmarks/paper.py "$(DATA)" --work out/paper --out benchmarks/results/paper.md
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -22,6 +22,7 @@ SHARED = (
     "image_use_scenes",
     "imperfect_references",
     "judging_stages",
+    "paper_verdicts",
     "real_data",
     "real_joined",
     "significant_errors",

@@ -68,9 +68,15 @@ def network_path(given: str) -> Path:
     Raises: WeightsNotFound if the named network is not on this machine.
     """
     path = Path(given).expanduser()
-    if not path.exists() and given in network_cards():
+    card = network_cards().get(given)
+    if path.exists() or card is None:
+        return path
+    try:
         return find_network(given)
-    return path
+    except WeightsNotFound:
+        raise WeightsNotFound(
+            f"it needs {card.title}: `vlscore weights fetch {given}` downloads it"
+        ) from None
 
 
 def path_parameter(description: str) -> Any:
