@@ -15,9 +15,9 @@ named and left out (docs/reproduce.md says where to get each).
   of MIMIC-CXR's test reports. The reference is the report as it was, the candidate the changed one.
 
 Where the paper does not say which variant of a metric it used, all that we have are shown: CheXbert
-as cosine of vectors (whose value Yu et al. print for ReXVal) and as F1. No parameter is chosen by
-the result. Verdicts compare with the digits that the paper prints. Nobody has run this on the real
-data yet; tests/test_paper.py runs the whole on a stand-in of the same layout.
+as cosine of vectors and as F1, BERTScore of two models. No parameter is chosen by the result.
+Verdicts compare with the digits that the paper prints. Nobody has run this on the real data yet;
+tests/test_paper.py runs the whole on a stand-in of the same layout.
 
 Run: make paper DATA=FOLDER
 or: python benchmarks/paper.py FOLDER [--work out/paper] [--out benchmarks/results/paper.md]

@@ -92,7 +92,8 @@ def test_the_whole_page_runs_on_files_made_alike(
 ) -> None:
     _made(tmp_path)
     monkeypatch.chdir(tmp_path)
-    images, shell, largest = [block for block in blocks(PAGE) if block.not_run is not None]
+    fetch, images, shell, largest = [b for b in blocks(PAGE) if b.not_run is not None]
+    assert {command[0] for command in fetch.commands()} == {"weights"}
     (table,) = images.commands()
     done = run_command(*table)
     assert done.exit_code == 0, done.output
