@@ -51,7 +51,14 @@ from vlscore.data import StudyTable, open_studies, read_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import encoder_card, is_here, weights_of
 from vlscore.errors import VLScoreError
-from vlscore.evaluation import AlignmentSettings, RatedPairs, align, read_ratings, sensitivity
+from vlscore.evaluation import (
+    AlignmentSettings,
+    RatedPairs,
+    SensitivitySettings,
+    align,
+    read_ratings,
+    sensitivity,
+)
 from vlscore.metrics import Scorer, find_metric
 from vlscore.perturb import perturb
 from vlscore.stats import Interval, TextTable, interval_in, markdown
@@ -290,19 +297,20 @@ def perturbed_sources(run: PaperRun) -> dict[str, dict[str, Any]]:
 def noticed(run: PaperRun, source: str, arguments: Mapping[str, Any]) -> Iterator[Line]:
     """Lines of Tables 2 and 3 and of Figure 2 for one source of perturbations."""
     usable, reasons = metrics_here()
+    embedder = None
     reason = run.why_no_encoder("limitr")
     if reason is None:
         usable["VLScore"] = ["vlscore"]
-        arguments = {**arguments, "embedder": run.embedder("limitr")}
+        embedder = run.embedder("limitr")
     else:
         reasons["VLScore"] = reason
         arguments = {k: v for k, v in arguments.items() if k not in ("studies", "image_root")}
-    names = {str(find_metric(each)): each for held in usable.values() for each in held}
+    chosen = [each for held in usable.values() for each in held]
     out = run.work / f"noticed-{source.split()[0]}-{source.split()[1]}"
     result = sensitivity(
         out=out,
-        metrics=list(names.values()),
-        resamples=run.resamples,
+        scorer=Scorer(embedder, metrics=chosen),
+        settings=SensitivitySettings(resamples=run.resamples),
         overwrite=True,
         **arguments,
     )

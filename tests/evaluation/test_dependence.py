@@ -288,6 +288,7 @@ def command_of(name: str, world: World) -> Command:
                 "studies": open_studies(
                     world.perturbed_studies, needs={"image"}, image_root=world.roots[1]
                 ),
+                "image_root": world.roots[1],
                 "settings.values": _changed_values(world),
                 "settings.lower_is_better": (("one",), {"values": _changed_values(world)}),
                 "settings.swap_images": True,

@@ -11,7 +11,8 @@ from PIL import Image
 
 from tests.command import run_command
 from vlscore.errors import InvalidTable
-from vlscore.evaluation import read_pairs, sensitivity
+from vlscore.evaluation import SensitivitySettings, read_pairs, sensitivity
+from vlscore.metrics import Scorer
 
 FILES = {
     "location": "change-location",
@@ -94,7 +95,8 @@ def test_the_images_that_the_tables_name_are_used(tmp_path):
         *("--image-root", tmp_path / "mimic", "--out", tmp_path / "out", "--resamples", 50),
     )
     assert done.exit_code == 0, done.output
-    again = sensitivity(folder, tmp_path / "words", metrics=["bleu-1"], resamples=50)
+    settings = SensitivitySettings(resamples=50)
+    again = sensitivity(folder, tmp_path / "words", Scorer(metrics="bleu-1"), settings)
     kinds = again.frame("kinds").set_index("kind")
     # One word of four is left of "Left effusion. Tube 1.", and two are: precision 1, brevity
     # penalty exp(1 - 4/2).
