@@ -24,11 +24,12 @@ def again(
         Path | None, described("Folder for the repeated run. Default: nothing is computed.")
     ] = None,
 ) -> None:
-    """Repeat a finished run, with the command and the options in its run.json.
+    """Repeat a finished run with the same command and options.
 
-    First, the command runs on the folder of the run: it is refused where a table, an image, a
-    setting or a version has changed since, and the message says what. With --out, everything is
-    then computed again, into another folder, and compared with the first run, file by file.
+    They are in its run.json. First, the command runs on the folder of the run: it is refused where
+    a table, an image, a setting or a version has changed since, and the message says what. With
+    --out, everything is then computed again, into another folder, and compared with the first run,
+    file by file.
 
     The exit status is 0 where all results are the same, 1 where some differ, 2 where inputs do.
     `vlscore --again run.json` is the same.

@@ -55,7 +55,7 @@ COMMANDS = {
     },
     "Look up": {
         "demo": "Compare two bundled generators of reports, with images.",
-        "again": "Repeat a finished run, with the command and the options in its run.json.",
+        "again": "Repeat a finished run with the same command and options.",
         "metrics": "List the metrics, or show everything about one.",
         "encoders": "List the encoders, or show everything about one.",
         "weights": "Find, fetch, check and convert checkpoints of encoders.",

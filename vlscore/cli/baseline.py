@@ -49,7 +49,7 @@ def baseline(
     needs = find_baseline(name, settings).needs
     has_images = bool(needs & {"images", "train images"})
     embedder = encoding.embedder() if has_images else None
-    total = count_rows(studies)
+    total = count_rows(studies, table.limit)
     if "train images" in needs and train is not None and total is not None:
         others = count_rows(train)
         total = None if others is None else total + others
@@ -65,6 +65,7 @@ def baseline(
             text_policy=encoding.section,
             columns=table.columns("id", "image", "reference", "view"),
             image_root=table.image_root,
+            limit=table.limit,
             workers=encoding.decoders() if has_images else 0,
             overwrite=output.overwrite,
             on_progress=on_progress,

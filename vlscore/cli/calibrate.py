@@ -55,7 +55,7 @@ def calibrate(
         raise InvalidSetting("--write-card writes into the folder that --weights names; name one")
     if weights is not None:
         read_card(weights)
-    total = count_rows(studies)
+    total = count_rows(studies, table.limit)
     embedder = encoding.embedder()
     with row_progress(total, "embedding", quiet=output.is_silent) as on_progress:
         found = calibrate(
@@ -64,6 +64,7 @@ def calibrate(
             others=others,
             columns=table.columns(),
             image_root=table.image_root,
+            limit=table.limit,
             text_policy=encoding.policy(),
             workers=encoding.decoders(),
             seed=seed,

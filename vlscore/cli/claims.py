@@ -76,6 +76,7 @@ def claims(
             settings=settings,
             columns=table.columns(),
             image_root=table.image_root,
+            limit=table.limit,
             workers=encoding.decoders(),
             overwrite=output.overwrite,
             on_progress=on_progress,

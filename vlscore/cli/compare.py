@@ -78,7 +78,7 @@ def compare(
         train=None if train is None else open_reports(train),
         patient_column=patient,
     )
-    sources = open_sources(systems, columns, own)
+    sources = open_sources(systems, columns, own, table.limit)
     scorer = _scorer_of(sources, metrics, settings, encoding, text_only, output.quiet)
     embedder = scorer.embedder if scorer is not None else None
     paper = with_preset_columns(paper, scorer)

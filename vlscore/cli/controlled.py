@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from vlscore.cli.output import echo, print_encoder_warning, show
 from vlscore.cli.progress import phase_progress
-from vlscore.cli.shared import EncoderOptions, Names, Out, OutputOptions, Rename, options, renamed
+from vlscore.cli.shared import (
+    EncoderOptions,
+    Limit,
+    Names,
+    Out,
+    OutputOptions,
+    Rename,
+    options,
+    renamed,
+)
 from vlscore.evaluation import Sampling
 
 if TYPE_CHECKING:
@@ -23,6 +32,7 @@ def controlled(
     observations: Names = (),
     sampling: Annotated[Sampling, options(without=("references", "candidates"))] = Sampling(),
     rename: Rename = (),
+    limit: Limit = None,
     encoding: Annotated[
         EncoderOptions, options(without=("C", "workers", "image_policy", "views"))
     ] = EncoderOptions(),
@@ -49,7 +59,7 @@ def controlled(
     from vlscore.evaluation import controlled as compute_controlled
 
     scorer = encoding.scorer_of_sentences(metrics)
-    found = _read(reports, rename, observations or None, labelled=labelled)
+    found = _read(reports, rename, observations or None, limit, labelled=labelled)
     with phase_progress(quiet=output.is_silent) as on_phase:
         run = compute_controlled(
             found,
@@ -68,7 +78,7 @@ def controlled(
 
 
 def _read(
-    path: Path, rename: Names, observations: Names | None, *, labelled: bool
+    path: Path, rename: Names, observations: Names | None, limit: int | None, *, labelled: bool
 ) -> "LabelledSentences | ReportTable":
     """Return a table of sentences with labels, or of reports."""
     from vlscore.data import open_reports
@@ -76,5 +86,9 @@ def _read(
 
     names = renamed(rename, *(("sentence",) if labelled else ("id", "report")))
     if labelled:
-        return read_labelled(path, observations, sentence_column=names.get("sentence", "sentence"))
-    return open_reports(path, id_column=names.get("id", "id"), text_column=names.get("report"))
+        return read_labelled(
+            path, observations, sentence_column=names.get("sentence", "sentence"), limit=limit
+        )
+    return open_reports(
+        path, id_column=names.get("id", "id"), text_column=names.get("report"), limit=limit
+    )

@@ -89,6 +89,7 @@ def evaluate(
             needs=Plan(chosen).needs.roles,
             image_root=table.image_root,
             columns=columns,
+            limit=table.limit,
         )
         scorer = encoding.scorer(chosen)
         embedder = scorer.embedder

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from vlscore.cli.output import show
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import Out, OutputOptions, Rename, Section, Table, options, renamed
+from vlscore.cli.shared import Limit, Out, OutputOptions, Rename, Section, Table, options, renamed
 from vlscore.findings import LabelPolicy
 
 
@@ -16,6 +16,7 @@ def findings(
     policy: Annotated[LabelPolicy, options()] = LabelPolicy(),
     format: Literal["csv", "jsonl"] = "csv",
     rename: Rename = (),
+    limit: Limit = None,
     section: Section = "all",
     output: OutputOptions = OutputOptions(),
 ) -> None:
@@ -37,7 +38,9 @@ def findings(
     from vlscore.evaluation import findings as write_findings
 
     names = renamed(rename, "id", "report")
-    with row_progress(count_rows(reports), "labelling", quiet=output.is_silent) as on_progress:
+    with row_progress(
+        count_rows(reports, limit), "labelling", quiet=output.is_silent
+    ) as on_progress:
         result = write_findings(
             reports,
             out,
@@ -46,6 +49,7 @@ def findings(
             text_policy=None if section == "all" else TextPolicy.named(section),
             id_column=names.get("id", "id"),
             text_column=names.get("report"),
+            limit=limit,
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

@@ -5,7 +5,13 @@ from typing import Annotated
 
 from cyclopts import App
 
-from vlscore.cli.output import echo, end_with, print_encoder_warning, print_failures
+from vlscore.cli.output import (
+    echo,
+    end_with,
+    print_encoder_warning,
+    print_failures,
+    print_notes,
+)
 from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
@@ -65,11 +71,12 @@ def build(
         text_column=names.get("report"),
         image_column=names.get("image", "image"),
         image_root=source.image_root,
+        limit=source.limit,
     )
     embedder = encoding.embedder()
     also = cache_hits(embedder)
     with row_progress(
-        count_rows(corpus), "embedding", quiet=output.quiet, also=also
+        count_rows(corpus, source.limit), "embedding", quiet=output.quiet, also=also
     ) as on_progress:
         result = index_build(
             corpus,
@@ -82,6 +89,7 @@ def build(
             on_progress=on_progress,
         )
     print_encoder_warning(embedder)
+    print_notes(result.notes)
     if result.unchanged:
         echo(f"{out} holds this corpus already; nothing was done", err=True)
     if not output.quiet:

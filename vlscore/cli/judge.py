@@ -12,6 +12,7 @@ from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     ImageRoot,
+    Limit,
     Out,
     OutputOptions,
     Rename,
@@ -94,6 +95,7 @@ def judge(
     *,
     out: Out,
     rename: Rename = (),
+    limit: Limit = None,
     section: Section = "all",
     evidence: Path | None = None,
     trust: float = 0.5,
@@ -137,7 +139,7 @@ def judge(
         if encoding.comparisons is not None:
             raise InvalidSetting("--comparisons is an option of the judge by rules: leave it out")
         echo(f"reports go to {judged_by.model}", err=True)
-    total = count_rows(studies)
+    total = count_rows(studies, limit)
     if total is not None and evidence is not None:
         total *= 2  # images are read first
     with row_progress(total, "judging", quiet=output.is_silent) as on_progress:
@@ -155,6 +157,7 @@ def judge(
             text_policy=None if section == "all" else TextPolicy.named(section),
             image_root=image_root,
             workers=encoding.decoders(),
+            limit=limit,
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

@@ -86,7 +86,9 @@ def oracle(
     quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with row_progress(count_rows(studies), "searching", quiet=quiet, also=also) as on_progress:
+        with row_progress(
+            count_rows(studies, table.limit), "searching", quiet=quiet, also=also
+        ) as on_progress:
             result = run(
                 studies,
                 folder,
@@ -96,6 +98,7 @@ def oracle(
                 text_policy=encoding.section,
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
+                limit=table.limit,
                 workers=encoding.decoders(),
                 overwrite=output.overwrite,
                 on_progress=on_progress,

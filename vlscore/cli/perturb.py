@@ -7,8 +7,8 @@ from typing import Annotated
 
 from vlscore.cli.output import echo, end_with, print_failures, print_notes, terminal_width
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import OutputOptions, Rename, options, renamed
-from vlscore.core import split_names
+from vlscore.cli.shared import Limit, OutputOptions, Rename, options, renamed
+from vlscore.core import limit_notes, split_names
 from vlscore.errors import InvalidSetting
 from vlscore.perturb import PerturbationSettings
 
@@ -22,6 +22,7 @@ def perturb(
     standard_normal: Path | None = None,
     list_kinds: bool = False,
     rename: Rename = (),
+    limit: Limit = None,
     output: Annotated[OutputOptions, options(without=("report", "as_json"))] = OutputOptions(),
 ) -> None:
     """Make changed copies of reports to test metrics with.
@@ -50,7 +51,7 @@ def perturb(
     if settings.kinds is not None:
         settings = replace(settings, kinds=split_names(settings.kinds))
     names = renamed(rename, "id", "report")
-    with row_progress(count_rows(reports), "perturbing", quiet=output.quiet) as on_progress:
+    with row_progress(count_rows(reports, limit), "perturbing", quiet=output.quiet) as on_progress:
         result = run(
             reports,
             out,
@@ -58,10 +59,11 @@ def perturb(
             standard_normal=_read(standard_normal),
             id_column=names.get("id", "id"),
             text_column=names.get("report"),
+            limit=limit,
             overwrite=output.overwrite,
             on_progress=on_progress,
         )
-    print_notes(result.notes)
+    print_notes((*limit_notes(result.key), *result.notes))
     if result.unchanged:
         echo(f"{out} holds this data set already; nothing was made", err=True)
     if not output.quiet:

@@ -37,7 +37,7 @@ def retrieval(
     from vlscore.data import count_rows
     from vlscore.evaluation import retrieval as compute_retrieval
 
-    total = count_rows(studies)
+    total = count_rows(studies, table.limit)
     embedder = encoding.embedder()
     quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
@@ -50,6 +50,7 @@ def retrieval(
                 text_policy=encoding.section,
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
+                limit=table.limit,
                 workers=encoding.decoders(),
                 overwrite=output.overwrite,
                 on_progress=on_progress,

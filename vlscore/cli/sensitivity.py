@@ -82,6 +82,7 @@ def sensitivity(
             # Metrics of texts alone look at no image.
             studies=opened if embedder is not None else None,
             image_root=None if opened is not None else table.image_root,
+            limit=table.limit,
             figure=figure,
             format=format,
             workers=encoding.decoders(),

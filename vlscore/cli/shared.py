@@ -117,6 +117,10 @@ Rename = Annotated[
     Names,
     described("Columns with other names, as in id=study_id,reference=gt.", TABLE),
 ]
+Limit = Annotated[
+    PositiveInt | None,
+    described("Read only the first N rows.", TABLE),
+]
 Ratings = Annotated[
     Path,
     described(
@@ -180,6 +184,7 @@ class TableOptions:
 
     image_root: ImageRoot = None
     rename: Rename = ()
+    limit: Limit = None
 
     def columns(self, *roles: str) -> "ColumnNames":
         """Return the columns of these roles, such as "image"; of all five without roles."""

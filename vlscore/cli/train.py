@@ -143,6 +143,7 @@ def _opened(path: Path, options: TableOptions) -> "tuple[StudyTable, str | None]
         needs={"image", "reference"},
         image_root=options.image_root,
         columns=columns,
+        limit=options.limit,
         also=[patient] if patient is not None else [],
         unique=False,
     )

@@ -37,9 +37,11 @@ from .result_folder import finished_run as finished_run
 from .result_folder import key_difference as key_difference
 from .result_folder import output_folder as output_folder
 from .result_folder import sole_writer as sole_writer
+from .run_facts import LIMIT as LIMIT
 from .run_facts import OnPhase as OnPhase
 from .run_facts import OnProgress as OnProgress
 from .run_facts import libraries as libraries
+from .run_facts import limit_notes as limit_notes
 from .run_facts import no_phase as no_phase
 from .run_facts import no_progress as no_progress
 from .run_facts import run_record as run_record

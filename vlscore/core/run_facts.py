@@ -4,7 +4,7 @@ import datetime
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -38,6 +38,18 @@ _LIBRARIES = (
     "opencv-python-headless",
     "pydicom",
 )
+
+
+# Entry of a key, where not all rows of a table are read.
+LIMIT = "limit"
+
+
+def limit_notes(key: Mapping[str, Any]) -> list[str]:
+    """Return a note where a key says that a table was read in part only."""
+    parts = [key, *(each for each in key.values() if isinstance(each, Mapping))]
+    parts += [each for part in parts[1:] for each in part.values() if isinstance(each, Mapping)]
+    limits = sorted({part[LIMIT] for part in parts if LIMIT in part})
+    return [f"only the first {limit} rows of the table were read (--limit)" for limit in limits]
 
 
 def run_record(**facts: Any) -> dict[str, Any]:

@@ -120,21 +120,22 @@ def columns_of(path: str | Path) -> list[str]:
     return list(dict.fromkeys(name for record in records for name in record))
 
 
-def count_rows(path: str | Path) -> int | None:
-    """Return the number of rows if it is cheap to find, else None.
+def count_rows(path: str | Path, limit: int | None = None) -> int | None:
+    """Return the number of rows, at most `limit`, if it is cheap to find, else None.
 
     Raises: InvalidTable as `read_rows`.
     """
     path = Path(path)
     format = format_of(path)
     if format == ".parquet":
-        return count_parquet_rows(path)
+        count = count_parquet_rows(path)
+        return count if limit is None else min(count, limit)
     if is_gzip(path):
         return None
     if format == ".jsonl":
         with _open_text(path) as stream:
-            return sum(1 for line in _lines(stream, path) if line.strip())
-    return sum(1 for _ in read_rows(path))
+            return sum(1 for _ in islice((x for x in _lines(stream, path) if x.strip()), limit))
+    return sum(1 for _ in islice(read_rows(path), limit))
 
 
 def format_of(path: Path) -> str:

@@ -4,12 +4,13 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from vlscore.core import file_digest
+from vlscore.core import LIMIT, file_digest
 from vlscore.data.cells import check_encodable, id_of, is_missing, paths_of, text_of, views_of
 from vlscore.data.reports import TextPolicy
 from vlscore.data.rows import Record, columns_of, count_rows, read_rows
@@ -38,12 +39,14 @@ class Table(ABC, Generic[Row]):
         found: names of its columns; for .jsonl and .json, those of the first 100 rows.
         id_column: name of the column of ids, which may be absent.
         unique: whether a row that repeats an earlier id is a bad row.
+        limit: how many rows are read, the first ones of the file; None for all.
     """
 
     path: Path
     found: tuple[str, ...]
     id_column: str
     unique: bool
+    limit: int | None = field(default=None, kw_only=True)
 
     @property
     def has_ids(self) -> bool:
@@ -66,12 +69,12 @@ class Table(ABC, Generic[Row]):
         return file_digest(self.path)
 
     def count(self) -> int | None:
-        """Return the number of rows if it is cheap to find, else None."""
-        return count_rows(self.path)
+        """Return the number of rows that are read if it is cheap to find, else None."""
+        return count_rows(self.path, self.limit)
 
     def __iter__(self) -> Iterator[Row | Failure]:
         first_rows: dict[str, int] = {}
-        for number, record in read_rows(self.path, self._wanted()):
+        for number, record in islice(read_rows(self.path, self._wanted()), self.limit):
             row = self._row(number, record)
             if self.unique and not isinstance(row, Failure):
                 first = first_rows.setdefault(row.id, number)
@@ -80,6 +83,11 @@ class Table(ABC, Generic[Row]):
                     yield Failure(number, row.id, reason)
                     continue
             yield row
+
+    @property
+    def limit_key(self) -> dict[str, int]:
+        """Return the entry of a key for the number of rows; empty where all are read."""
+        return {} if self.limit is None else {LIMIT: self.limit}
 
     @abstractmethod
     def _wanted(self) -> set[str]:
@@ -128,9 +136,10 @@ class StudyTable(Table[Study]):
 
     @property
     def key(self) -> dict[str, Any]:
-        """Return what results depend on: bytes, columns, and where the images lie."""
+        """Return what results depend on: bytes, columns, rows, and where the images lie."""
         root = str(self.root.resolve()) if self.root != self.path.parent else None
         return {
+            **self.limit_key,
             "table_sha256": self.sha256,
             "columns": self.columns.to_dict(),
             "image_root": root if "image" in self.roles else None,
@@ -214,8 +223,12 @@ class ReportTable(Table[Report]):
 
     @property
     def key(self) -> dict[str, Any]:
-        """Return what results depend on: bytes and columns."""
-        return {"table_sha256": self.sha256, "columns": [self.id_column, *self.sources]}
+        """Return what results depend on: bytes, columns and rows."""
+        return {
+            **self.limit_key,
+            "table_sha256": self.sha256,
+            "columns": [self.id_column, *self.sources],
+        }
 
     def selected(self, policy: TextPolicy) -> Iterator[Report | Failure]:
         """Yield each report with the part that the policy scores; a bad row where it has none."""
@@ -243,6 +256,7 @@ def open_studies(
     columns: ColumnNames | Mapping[str, str] | None = None,
     also: Sequence[str] = (),
     unique: bool = True,
+    limit: int | None = None,
 ) -> StudyTable:
     """Open a .jsonl, .json, .csv, .tsv or .parquet table of studies; docs/tables.md has the rules.
 
@@ -253,12 +267,13 @@ def open_studies(
         columns: other names of columns, as in {"reference": "gt"}.
         also: further columns to read, into `Study.extra`.
         unique: treat a row that repeats an earlier id as a bad row.
+        limit: read only so many rows, the first ones; None for all.
 
     Returns: an iterable of a Study or a Failure for every row, in order.
 
     Raises:
         InvalidTable: the file cannot be read, holds no row, or lacks a column.
-        InvalidSetting: `image_root` is no folder, or a role is unknown.
+        InvalidSetting: `image_root` is no folder, a role is unknown, or `limit` is below 1.
     """
     path, roles = Path(path), {*needs, *wants}
     names = _column_names(columns)
@@ -293,6 +308,7 @@ def open_studies(
         root=Path(image_root) if image_root is not None else path.parent,
         also=tuple(also),
         parts=parts,
+        limit=checked_limit(limit),
     )
 
 
@@ -302,6 +318,7 @@ def open_reports(
     id_column: str = "id",
     text_column: str | None = None,
     unique: bool = True,
+    limit: int | None = None,
 ) -> ReportTable:
     """Open a table of reports, of the same formats and by the same rules as `open_studies`.
 
@@ -309,6 +326,7 @@ def open_reports(
         text_column: column of the reports; default: "report", "text" or "reference", the first that
             exists; else "findings" and "impression" joined by a blank.
         unique: treat a row that repeats an earlier id as a bad row.
+        limit: read only so many rows, the first ones; None for all.
 
     Returns: an iterable of a Report or a Failure for every row, in order.
 
@@ -330,7 +348,21 @@ def open_reports(
             f"{path}: no column {wanted}; found: {_listed(found)}. {_how_to_name('text')}"
         )
     by_section = text_column is None and sources[0] in REPORT_SECTIONS
-    return ReportTable(path, tuple(found), id_column, unique, tuple(sources), by_section)
+    return ReportTable(
+        path,
+        tuple(found),
+        id_column,
+        unique,
+        tuple(sources),
+        by_section,
+        limit=checked_limit(limit),
+    )
+
+
+def checked_limit(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise InvalidSetting(f"limit is a number of rows from 1 on, not {limit}")
+    return limit
 
 
 def _column_names(columns: ColumnNames | Mapping[str, str] | None) -> ColumnNames:

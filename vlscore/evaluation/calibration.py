@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import OnProgress, Signature, no_progress, plain, write_json
+from vlscore.core import OnProgress, Signature, limit_notes, no_progress, plain, write_json
 from vlscore.data import ColumnNames, StudyTable, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder, embed_table, training_notes
 from vlscore.encoders import JointEncoder, read_json
@@ -97,6 +97,7 @@ def calibrate(
     quantiles: Sequence[float] = QUANTILES,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
+    limit: int | None = None,
     text_policy: TextPolicy | str | None = None,
     workers: int = 0,
     resamples: int = 1000,
@@ -113,6 +114,7 @@ def calibrate(
         others: take as candidates, instead of the table's column, so many references of other
             studies each, drawn at random among those of other words.
         quantiles: shares of the triangles, between 0 and 1.
+        limit: read only so many rows of the table, the first ones; None for all.
         text_policy: what of a report counts, as in `evaluate`.
         workers: processes that decode images.
         resamples, seed: of the bootstrap; `seed` also draws the others.
@@ -130,7 +132,7 @@ def calibrate(
     embedder = encoder if isinstance(encoder, StudyEmbedder) else StudyEmbedder(encoder)
     policy = TextPolicy.named(text_policy)
     needs = {"image", "reference"} | (set() if others else {"candidate"})
-    table = open_studies(studies, needs=needs, columns=columns, image_root=image_root)
+    table = open_studies(studies, needs=needs, columns=columns, image_root=image_root, limit=limit)
     embedder = embedder.for_table(table)
     found = embed_table(table, embedder, policy, workers=workers, on_progress=on_progress)
     vectors = {role: torch.from_numpy(each) for role, each in found.vectors.items()}
@@ -148,7 +150,12 @@ def calibrate(
         seed=seed,
         failed=found.failed,
     )
-    notes = (*measured.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    notes = (
+        *limit_notes(table.key),
+        *measured.notes,
+        *embedder.notes,
+        *training_notes(embedder, table.sha256),
+    )
     return replace(measured, notes=notes)
 
 

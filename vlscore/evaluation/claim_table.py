@@ -71,6 +71,7 @@ def claims(
     settings: EvidenceSettings | None = None,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
+    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress = no_progress,
@@ -89,6 +90,7 @@ def claims(
         evidence: evidence.npz of an earlier call in place of `fit`.
         rate: false discovery rate.
         settings: how evidence is fitted.
+        limit: read only so many rows of `studies`, the first ones; None for all.
         on_progress: called with (rows of all tables that are embedded, rows failed).
 
     Returns: the result with the frame "findings", one row a finding.
@@ -98,7 +100,7 @@ def claims(
     if (fit is None) is (evidence is None):
         raise InvalidSetting("give a table to fit on (--fit), or evidence that was fitted earlier")
     settings, embedder = settings or EvidenceSettings(), embedder or StudyEmbedder()
-    table = _opened(studies, columns, image_root)
+    table = _opened(studies, columns, image_root, limit)
     embedder = embedder.for_table(table)
     key = {
         "command": "claims",
@@ -161,7 +163,10 @@ def claims(
 
 
 def _opened(
-    path: str | Path, columns: ColumnNames | None, image_root: str | Path | None
+    path: str | Path,
+    columns: ColumnNames | None,
+    image_root: str | Path | None,
+    limit: int | None,
 ) -> StudyTable:
     """Open the studies; only a table without candidates must have references."""
     has_candidate = (columns or ColumnNames()).candidate in columns_of(path)
@@ -171,6 +176,7 @@ def _opened(
         wants={"reference"} if has_candidate else (),
         columns=columns,
         image_root=image_root,
+        limit=limit,
     )
 
 

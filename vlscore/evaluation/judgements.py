@@ -76,6 +76,7 @@ def judge(
     trust: float = TRUST,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
+    limit: int | None = None,
     age_column: str = "age",
     indication_column: str = "indication",
     text_policy: TextPolicy | None = None,
@@ -99,6 +100,7 @@ def judge(
         trust: probability that the reference is right before the image is looked at.
         columns: other column names.
         image_root: folder that image paths start from; default: the table's.
+        limit: read only so many rows of the table, the first ones; None for all.
         age_column, indication_column: of the patient; used where the table has them. An age is
             in years, or as DICOM writes it ("072Y", "003M").
         text_policy: which section of the reports is judged; default: all of the text.
@@ -116,7 +118,7 @@ def judge(
     if prices is not None and not all(0 <= price < float("inf") for price in prices):
         raise InvalidSetting(f"prices are 0 or more, not {tuple(prices)}")
     patient_columns = age_column, indication_column
-    table = _opened(path, columns, image_root, patient_columns, evidence is not None)
+    table = _opened(path, columns, image_root, patient_columns, evidence is not None, limit)
     key: dict[str, Any] = {
         "vlscore": __version__,
         "command": "judge",
@@ -163,12 +165,15 @@ def _opened(
     image_root: str | Path | None,
     patient_columns: Sequence[str],
     needs_images: bool,
+    limit: int | None,
 ) -> StudyTable:
     """Open the studies, with those columns of the patient that the table has."""
     found = set(columns_of(Path(path)))
     also = [name for name in patient_columns if name in found]
     needs = ("reference", "candidate", *(("image",) if needs_images else ()))
-    return open_studies(path, needs=needs, columns=columns, image_root=image_root, also=also)
+    return open_studies(
+        path, needs=needs, columns=columns, image_root=image_root, also=also, limit=limit
+    )
 
 
 def _language_notes(table: StudyTable, judge: RuleJudge | ModelJudge) -> list[str]:

@@ -52,6 +52,7 @@ def findings(
     text_policy: TextPolicy | None = None,
     id_column: str = "id",
     text_column: str | None = None,
+    limit: int | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Result:
@@ -66,6 +67,7 @@ def findings(
         format: "csv" or "jsonl".
         text_policy: which section of the reports is read; default: all of the text.
         id_column, text_column: names of columns; see `open_reports`.
+        limit: read only so many rows of the table, the first ones; None for all.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
 
@@ -75,13 +77,14 @@ def findings(
     policy = policy or LabelPolicy()
     if format not in FORMATS:
         raise InvalidSetting(f"labels are written as {' or '.join(FORMATS)}, not {format!r}")
-    table = open_reports(path, id_column=id_column, text_column=text_column)
+    table = open_reports(path, id_column=id_column, text_column=text_column, limit=limit)
     key = {
         "vlscore": __version__,
         "extraction": extraction_name(),
         "command": "findings",
         "table_sha256": table.sha256,
         "columns": [id_column, text_column],
+        **table.limit_key,
         "policy": asdict(policy),
         "text_policy": None if text_policy is None else str(text_policy),
         "format": format,

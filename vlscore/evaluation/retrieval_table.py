@@ -20,6 +20,7 @@ def retrieval(
     text_policy: TextPolicy | str | None = None,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
+    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress = no_progress,
@@ -33,6 +34,7 @@ def retrieval(
         text_policy: which section of a report counts.
         columns: other column names.
         image_root: folder that image paths start from; default: the table's.
+        limit: read only so many rows of the table, the first ones; None for all.
         workers: processes that decode images; 0 decodes in this one.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
@@ -47,7 +49,11 @@ def retrieval(
     embedder = embedder or StudyEmbedder()
     policy = TextPolicy.named(text_policy)
     table = open_studies(
-        studies, needs={"image", "reference"}, image_root=image_root, columns=columns
+        studies,
+        needs={"image", "reference"},
+        image_root=image_root,
+        columns=columns,
+        limit=limit,
     )
     embedder = embedder.for_table(table)
     signature = _signature(embedder, policy)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import counted
+from vlscore.core import LIMIT, counted
 from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE
@@ -209,6 +209,7 @@ def _systems(
                 entry["columns"],
                 ("reference", "candidate"),
                 options.image_root or run.key.get("image_root"),
+                limit=entry.get(LIMIT),
             )
             rows = studies_by_row(table, text_policy_of(run, view.signatures))
             return {study.id: study for study in rows.values()}

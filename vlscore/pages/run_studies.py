@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import Signature, file_digest
+from vlscore.core import LIMIT, Signature, file_digest
 from vlscore.data import ColumnNames, Study, StudyTable, TextPolicy, open_studies
 from vlscore.errors import Failure, InvalidTable, VLScoreError
 from vlscore.stats import Result
@@ -45,6 +45,7 @@ def table_of(
         columns if isinstance(columns, Mapping) else {},
         needs,
         image_root or key.get("image_root"),
+        limit=key.get(LIMIT),
         is_chosen=table is not None,
     )
 
@@ -56,6 +57,7 @@ def open_table(
     needs: Sequence[str],
     image_root: str | Path | None = None,
     *,
+    limit: int | None = None,
     is_chosen: bool = False,
 ) -> StudyTable:
     """Open a table whose content has this digest; the arguments are entries of run.json.
@@ -77,7 +79,7 @@ def open_table(
     root = image_root if image_root and Path(image_root).is_dir() else None
     wants = {"image", "reference", "candidate"} - set(needs)
     names = ColumnNames(**columns)
-    return open_studies(path, needs=needs, wants=wants, columns=names, image_root=root)
+    return open_studies(path, needs=needs, wants=wants, columns=names, image_root=root, limit=limit)
 
 
 def studies_by_row(table: StudyTable, policy: TextPolicy) -> dict[int, Study]:

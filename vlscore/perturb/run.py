@@ -66,6 +66,7 @@ def perturb(
     standard_normal: str | None = None,
     id_column: str = "id",
     text_column: str | None = None,
+    limit: int | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> PerturbedTable:
@@ -78,6 +79,7 @@ def perturb(
         standard_normal: report that stands for normal ones; default: made from the table itself,
             in a first pass over it.
         id_column, text_column: names of columns; see `open_reports`.
+        limit: read only so many rows of the table, the first ones; None for all.
         overwrite: make anew; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, bad rows).
 
@@ -86,11 +88,12 @@ def perturb(
     """
     settings = settings or PerturbationSettings()
     chosen = kinds_named(settings.kinds)
-    table = open_reports(path, id_column=id_column, text_column=text_column)
+    table = open_reports(path, id_column=id_column, text_column=text_column, limit=limit)
     key = {
         "vlscore": __version__,
         "table_sha256": table.sha256,
         "columns": [id_column, text_column],
+        **table.limit_key,
         "lexicons_sha256": lexicons_digest(),
         "kinds": [kind.name for kind in chosen],
         "seed": settings.seed,

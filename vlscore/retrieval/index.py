@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vlscore.core import (
+    LIMIT,
     RECORD,
     OnProgress,
     Signature,
@@ -241,6 +242,7 @@ def index_build(
     key = {
         "command": "index build",
         "table_sha256": file_digest(table),
+        **({} if settings.limit is None else {LIMIT: settings.limit}),
         "columns": [settings.id_column, settings.text_column, settings.image_column],
         "image_root": str(Path(root).resolve()) if root is not None else None,
         "checksum": encoder.checksum,
@@ -361,14 +363,26 @@ def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy)
 
 
 def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | Failure]:
-    reports = open_reports(table, id_column=settings.id_column, text_column=settings.text_column)
+    reports = open_reports(
+        table,
+        id_column=settings.id_column,
+        text_column=settings.text_column,
+        limit=settings.limit,
+    )
     yield from reports.selected(settings.policy)
 
 
 def _images(table: Path, settings: SourceSettings) -> Iterator[Report | Failure]:
     """Yield the first image of each study as a report whose text is the path."""
     names = {"id": settings.id_column, "image": settings.image_column}
-    for row in open_studies(table, needs={"image"}, image_root=settings.image_root, columns=names):
+    studies = open_studies(
+        table,
+        needs={"image"},
+        image_root=settings.image_root,
+        columns=names,
+        limit=settings.limit,
+    )
+    for row in studies:
         if isinstance(row, Failure):
             yield row
         elif is_encodable(path := str(row.images[0])):

@@ -171,6 +171,7 @@ class SourceSettings:
             findings and impression, or that of the two which the section names.
         image_column: Column with the image path or paths.
         image_root: Folder that image paths start from. Default: the table's folder.
+        limit: Read only so many rows, the first ones. Default: all.
     """
 
     kind: str = "report"
@@ -179,6 +180,7 @@ class SourceSettings:
     text_column: str | None = None
     image_column: str = "image"
     image_root: str | Path | None = None
+    limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in ("report", "image"):

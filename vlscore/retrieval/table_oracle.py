@@ -71,6 +71,7 @@ def oracle(
     text_policy: TextPolicy | str | None = None,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
+    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
@@ -93,6 +94,7 @@ def oracle(
         text_policy: which section of a reference is used, the same as for the index's reports.
         columns: other column names.
         image_root: folder that image paths start from; default: the table's.
+        limit: read only so many rows of the table, the first ones; None for all.
         workers: processes that decode images; 0 decodes in this one.
         overwrite: search again; earlier results remain until the new ones are complete.
         on_progress: called with (rows done, rows failed).
@@ -118,6 +120,7 @@ def oracle(
         image_root=image_root,
         columns=columns,
         also=() if settings.exclude_ids is None else (settings.exclude_ids,),
+        limit=limit,
     )
     key = {
         "command": "oracle",

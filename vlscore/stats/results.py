@@ -17,7 +17,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -32,6 +32,7 @@ from vlscore.core import (
     from_cell,
     images_frame,
     json_line,
+    limit_notes,
     output_folder,
     plain,
     read_frame,
@@ -147,7 +148,9 @@ class Result(FinishedRun):
         """
 
         def write(path: Path) -> dict[str, Any]:
-            record = compute(path).write(path)
+            content = compute(path)
+            notes = [*limit_notes(key), *content.notes]
+            record = replace(content, notes=notes).write(path)
             if images is not None and len(found := images_frame(images())):
                 write_rows(path / IMAGES, found)
             return record

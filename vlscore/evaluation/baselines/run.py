@@ -56,6 +56,7 @@ def baseline(
     text_policy: TextPolicy | str | None = None,
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
+    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
@@ -75,6 +76,7 @@ def baseline(
         text_policy: section of training reports, and of references, that counts.
         columns: other column names, of both tables.
         image_root: folder that image paths of both tables start from; default: the table's own.
+        limit: read only so many rows of `studies`, the first ones; None for all.
         workers: processes that decode images; 0 decodes in this one.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed), training images included.
@@ -94,7 +96,7 @@ def baseline(
 
         embedder = StudyEmbedder()
     names = columns or ColumnNames()
-    table = _studies(studies, needs, names, image_root)
+    table = _studies(studies, needs, names, image_root, limit)
     trained = _training_table(chosen, train, names, image_root)
     signature = _signature(chosen, trained, policy, embedder)
     key = {
@@ -140,12 +142,18 @@ def baseline(
 
 
 def _studies(
-    path: str | Path, needs: frozenset[str], columns: ColumnNames, root: str | Path | None
+    path: str | Path,
+    needs: frozenset[str],
+    columns: ColumnNames,
+    root: str | Path | None,
+    limit: int | None,
 ) -> StudyTable:
     """Open the studies; their reference and images are copied where the table has them."""
     needed = {role for role, need in (("image", IMAGES), ("reference", REFERENCE)) if need in needs}
     wanted = {"image", "reference"} - needed
-    return open_studies(path, needs=needed, wants=wanted, image_root=root, columns=columns)
+    return open_studies(
+        path, needs=needed, wants=wanted, image_root=root, columns=columns, limit=limit
+    )
 
 
 def _training_table(

@@ -9,11 +9,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from vlscore.core import FinishedRun, counted, finished_run, require_same_images
+from vlscore.core import LIMIT, FinishedRun, counted, finished_run, require_same_images
 from vlscore.data import (
     ColumnNames,
     Study,
     StudyTable,
+    checked_limit,
     how_ids_differ,
     is_missing,
     open_studies,
@@ -77,6 +78,7 @@ def open_sources(
     systems: Sequence[str | Path | Source],
     columns: ColumnNames | None = None,
     own_columns: Mapping[str, Mapping[str, str]] | None = None,
+    limit: int | None = None,
 ) -> tuple[Source, ...]:
     """Open the systems of a user: tables, or folders of `vlscore evaluate`; "name=path" names one.
 
@@ -84,6 +86,7 @@ def open_sources(
         systems: a Source is open already.
         columns: other names of columns, in all tables.
         own_columns: name of a system -> other names of columns in its table alone.
+        limit: compare only so many studies, the first ones of the first system.
 
     Raises: InvalidTable, InvalidSetting.
     """
@@ -103,7 +106,7 @@ def open_sources(
         raise InvalidSetting(
             f"{reserved[0]}: names that begin with {BASELINE!r} are reserved for baselines"
         )
-    return tuple(
+    opened = tuple(
         each
         if isinstance(each, Source)
         else _opened(
@@ -113,6 +116,11 @@ def open_sources(
         )
         for name, each in zip(names, systems, strict=True)
     )
+    if limit is None:
+        return opened
+    first = opened[0]
+    own = limit if first.table.limit is None else min(limit, first.table.limit)
+    return (replace(first, table=replace(first.table, limit=checked_limit(own))), *opened[1:])
 
 
 def _names_of(systems: Sequence[str | Path | Source]) -> list[str]:
@@ -152,6 +160,8 @@ def join(
 ) -> Systems:
     """Read all tables and join them by study id.
 
+    Where only the first rows of the first table are read, the others have the same studies.
+
     Args:
         images: opened for images alone.
         ignores_blanks: take references that differ in white space alone for the same; those of
@@ -161,6 +171,8 @@ def join(
     """
     read = [_Read(source.table.path, *_rows_of(source)) for source in sources]
     first = read[0]
+    if (limit := sources[0].table.limit) is not None:
+        read = [first, *(_of_same(first, other, limit) for other in read[1:])]
     notes = [note for source in sources for note in source.table.notes]
     failures = []
     for source, (path, _, bad) in zip(sources, read, strict=True):
@@ -217,6 +229,14 @@ def _rows_of(source: Source) -> tuple[dict[str, Study], list[Failure]]:
         else:
             bad.append(row)
     return studies, bad
+
+
+def _of_same(first: _Read, other: _Read, limit: int) -> _Read:
+    """Return the rows of another table that belong to the studies of the first."""
+    known = {*first.studies, *(row.id for row in first.bad if row.id)}
+    studies = {name: study for name, study in other.studies.items() if name in known}
+    bad = [row for row in other.bad if (row.id in known if row.id else int(row.row or 0) <= limit)]
+    return _Read(other.path, studies, bad)
 
 
 def _require_same(first: _Read, other: _Read, ignores_blanks: bool) -> list[str]:
@@ -301,7 +321,12 @@ def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
             "references are needed to compare. Put it there, or give the table instead of the "
             "folder"
         )
-    opened = open_studies(table, needs=_TEXTS, columns=ColumnNames(**run.key["columns"]))
+    opened = open_studies(
+        table,
+        needs=_TEXTS,
+        columns=ColumnNames(**run.key["columns"]),
+        limit=run.key.get(LIMIT),
+    )
     if opened.sha256 != run.key["table_sha256"]:
         raise InvalidTable(
             f"{table} was changed since {path} was computed from it: evaluate it again, or give "

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import plain_name
-from vlscore.data import columns_of, is_missing, read_rows, text_of
+from vlscore.data import checked_limit, columns_of, is_missing, read_rows, text_of
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
 from vlscore.text import split_sentences
@@ -107,13 +108,17 @@ def read_labelled(
     observations: Sequence[str] | None = None,
     *,
     sentence_column: str = SENTENCE_COLUMN,
+    limit: int | None = None,
 ) -> LabelledSentences:
     """Return a table with one sentence a row and one column an observation: 1, 0, -1, or empty.
 
     That is how the CheXpert labeller writes its labels; -2 is read as empty. Of a sentence that
     is in several rows, the first row counts.
 
-    Args: observations: names of columns; default: those of CheXpert's observations.
+    Args:
+        observations: names of columns; default: those of CheXpert's observations.
+        limit: read only so many rows, the first ones; None for all.
+
     Raises: InvalidTable where columns are absent or no row can be used; InvalidSetting.
     """
     path = Path(path)
@@ -136,7 +141,7 @@ def read_labelled(
     chosen = _chosen(wanted, others)
     found: dict[str, list[int | None]] = {}
     bad: list[Failure] = []
-    for number, record in read_rows(path):
+    for number, record in islice(read_rows(path), checked_limit(limit)):
         try:
             if isinstance(record, str):
                 raise InvalidStudy(record)
@@ -150,7 +155,8 @@ def read_labelled(
     if not found:
         first = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
         raise InvalidTable(f"{path}: no sentence could be read{first}")
-    return _labelled(found, chosen, f"table {path.name}", tuple(bad))
+    which = "" if limit is None else f", its first {limit} rows"
+    return _labelled(found, chosen, f"table {path.name}{which}", tuple(bad))
 
 
 def _labelled(

@@ -99,6 +99,7 @@ def controlled(
     key = {
         "command": "controlled",
         "sha256": source.sha256,
+        **(source.limit_key if isinstance(source, ReportTable) else {}),
         "columns": source.sources if isinstance(source, ReportTable) else None,
         "observations": observations,
         "section": policy.signature(),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import OnProgress, file_digest, no_progress, text_digest
-from vlscore.data import Study, TextPolicy, kind_of, read_rows, select
+from vlscore.data import Study, TextPolicy, checked_limit, kind_of, read_rows, select
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.measured import Measured
 from vlscore.evaluation.score_table import score_table
@@ -35,11 +36,14 @@ _FILE = "perturbations.jsonl"
 _BOTH = ("original", "perturbed")
 
 
-def read_pairs(place: str | Path) -> "DataFrame":
+def read_pairs(place: str | Path, limit: int | None = None) -> "DataFrame":
     """Read the changes of reports, one a row.
 
-    Args: place: file of records, or the folder that `vlscore perturb --out` wrote; or tables as
-        the VLScore paper's authors make them, a folder of them or one (`authors_tables`).
+    Args:
+        place: file of records, or the folder that `vlscore perturb --out` wrote; or tables as the
+            VLScore paper's authors make them, a folder of them or one (`authors_tables`).
+        limit: read only so many, the first ones of each file; None for all.
+
     Returns: the columns study_id, kind, is_significant (whether a good metric should notice),
         original, perturbed, category (ReXVal's, where the change is an error, else None); of the
         authors' tables also image, the path that they name.
@@ -48,13 +52,17 @@ def read_pairs(place: str | Path) -> "DataFrame":
     from pandas import DataFrame
 
     if tables := _authors_tables(place):
-        rows = [row for path, kind in tables.items() for row in read_authors_rows(path, kind)]
+        rows = [
+            row
+            for path, kind in tables.items()
+            for row in islice(read_authors_rows(path, kind), checked_limit(limit))
+        ]
         if not rows:
             raise InvalidTable(f"{place}: its tables hold no rows")
         return DataFrame(rows)
     path = pairs_file(place)
     pairs = []
-    for row, record in read_rows(path):
+    for row, record in islice(read_rows(path), checked_limit(limit)):
         reason = record if isinstance(record, str) else _why_no_pair(record)
         if reason is not None:
             raise InvalidTable(f"{path}, row {row}: {reason}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vlscore.core import OnPhase, no_phase
+from vlscore.core import LIMIT, OnPhase, no_phase
 from vlscore.data import StudyTable
 from vlscore.errors import Failure, InvalidSetting, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
@@ -49,6 +49,7 @@ def sensitivity(
     image_root: str | Path | None = None,
     figure: str | None = None,
     format: str = "csv",
+    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_phase: OnPhase = no_phase,
@@ -69,6 +70,7 @@ def sensitivity(
         figure: "png", "svg" or "pdf"; default: "png" where matplotlib is installed, else none, and
             a note says so. `draw` draws a run that has ended.
         format: of the values, "csv" or "parquet".
+        limit: read only so many perturbations, the first ones; None for all.
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_phase: called at the beginning of each phase: pairs, resampling.
@@ -85,7 +87,7 @@ def sensitivity(
         raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if scorer is None:
         scorer = Scorer(metrics=usable_metrics()[0])
-    pairs = read_pairs(perturbations)
+    pairs = read_pairs(perturbations, limit)
     has_own_images = studies is None and "image" in pairs and scorer.embedder is not None
     _check_inputs(scorer, settings, studies, has_own_images)
     embedder, resamples, seed = scorer.embedder, settings.resamples, settings.seed
@@ -106,6 +108,7 @@ def sensitivity(
     key = {
         "command": "sensitivity",
         "perturbations_sha256": pairs_digest(perturbations),
+        **({} if limit is None else {LIMIT: limit}),
         "studies": studies and studies.key,
         "image_root": None if image_root is None else str(image_root),
         "metrics": {name: str(each) for name, each in scorer.signatures.items()},
