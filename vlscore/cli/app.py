@@ -58,7 +58,7 @@ COMMANDS = {
         "again": "Repeat a finished run with the same command and options.",
         "metrics": "List the metrics, or show everything about one.",
         "encoders": "List the encoders, or show everything about one.",
-        "weights": "Find, fetch, check and convert checkpoints of encoders.",
+        "weights": "Find, fetch, check and convert files of encoders and metrics.",
         "cache": "Show and delete what is stored between runs.",
         "doctor": "Check the installation: libraries, device, encoders, metrics.",
     },

@@ -71,14 +71,13 @@ def train(
 ) -> None:
     """Train an encoder on images and their reports.
 
-    The table has one study a row: id, image (one path, or several), reference. Each image is
-    decoded once. A row without an image that can be read, or without a report, is listed in
-    failures.csv and left out, and the exit status is 1 unless --keep-going is given. --rename
-    patient=COLUMN has whole patients held out for validation, not studies.
+    The table has one study a row: id, image (one path, or several), reference. A row without an
+    image that can be read, or without a report, is listed in failures.csv and left out, and the
+    exit status is 1 unless --keep-going is given. --rename patient=COLUMN has whole patients held
+    out for validation, not studies.
 
     The folder is then a checkpoint: `vlscore evaluate ... --encoder small --weights FOLDER`. It
-    also has training.toml (all settings), log.csv (loss of every step), validation.csv (retrieval)
-    and run.json (digests of the data, versions).
+    also has training.toml (all settings), log.csv (loss of every step) and validation.csv.
 
     Stop with Ctrl-C and start the same command again to resume: the result is the same as without
     a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...

@@ -10,7 +10,7 @@ from vlscore.errors import InvalidSetting
 weights = App(
     name="weights",
     group_commands="Commands",
-    help="Find, fetch, check and convert checkpoints of encoders and of networks of metrics.",
+    help="Find, fetch, check and convert files of encoders and metrics.",
 )
 
 _TO_DO_BY_HAND = 1

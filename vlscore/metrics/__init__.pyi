@@ -68,6 +68,8 @@ from .networks.ratescore_network import RaTEEntity as RaTEEntity
 from .networks.ratescore_network import RaTEReader as RaTEReader
 from .one_call import number_signature as number_signature
 from .one_call import score as score
+from .others import OTHERS as OTHERS
+from .others import percentile_column as percentile_column
 from .plan import Plan as Plan
 from .plan import compute as compute
 from .plan import corpus_of_sums as corpus_of_sums

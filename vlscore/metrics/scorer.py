@@ -22,6 +22,7 @@ from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics.arguments import Item, items_of
 from vlscore.metrics.batch import Batch, EmbeddingTriples, spread
 from vlscore.metrics.metric import Metric
+from vlscore.metrics.others import drawn_others, has_percentile, percentiles
 from vlscore.metrics.plan import Plan
 from vlscore.metrics.registry import (
     find_metrics,
@@ -82,6 +83,7 @@ class Scorer(Plan):
         preset_notes: what a user must know of presets among the metrics, one sentence each.
         preset_columns: the numbers of presets and further metrics in a table of systems; empty
             without a preset.
+        others: candidates with which those of studies are compared; see `among`.
         embedder: the StudyEmbedder; None if no metric looks at embeddings.
 
     Raises:
@@ -112,6 +114,7 @@ class Scorer(Plan):
         super().__init__(
             _chosen(metrics, C, comparisons), text=self.text_policy.signature(), cache=cache
         )
+        self.others: list[str] = []
         self.require()
         self.embedder: StudyEmbedder | None = None
         if embedder is not None:
@@ -180,6 +183,24 @@ class Scorer(Plan):
             return self
         other = copy(self)
         other.embedder = self.embedder.for_table(table)
+        return other
+
+    def among(self, items: Iterable[Item]) -> "Scorer":
+        """Return the scorer that also ranks each candidate among those of other studies.
+
+        `score_items` then has a column "METRIC.percentile" of each metric that embeds the image;
+        see `vlscore.metrics.others`. Metrics of texts are not slower.
+
+        Args: items: every study of the table, so that all batches have the same others.
+        """
+        if self.embedder is None or not any(map(has_percentile, self.metrics)):
+            return self
+        texts: list[str] = []
+        for item in items:
+            with contextlib.suppress(VLScoreError):
+                texts.append(select(item.candidate, self.text_policy, "candidate"))
+        other = copy(self)
+        other.others = drawn_others(texts)
         return other
 
     def fit(self, references: Iterable[str | Item]) -> "Self":
@@ -325,6 +346,10 @@ class Scorer(Plan):
             batch = replace(batch, embeddings=triples)
             described = {**geometry(triples), **truncated}
         values, count = self.values(batch), len(items)
+        if self.embedder is not None and self.others and rows:
+            own = {m: each.columns[0] for m, each in values.items() if has_percentile(m)}
+            vectors = self.embedder.embed_texts(self.others).vectors
+            described = {**percentiles(batch, own, self.others, vectors), **described}
         if failures:
             values = {m: each.spread(rows, count, failures) for m, each in values.items()}
             described = {name: spread(each, rows, count) for name, each in described.items()}

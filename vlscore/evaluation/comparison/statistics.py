@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
+from vlscore.metrics import (
+    Metric,
+    corpus_name,
+    corpus_of_sums,
+    percentile_column,
+    support_of_sums,
+)
 from vlscore.stats import (
     Interval,
     PairedSums,
@@ -66,7 +72,8 @@ def quantities_of(
     """Yield every number of a metric.
 
     Args:
-        columns: name -> (k, n) values, nan where there is none.
+        columns: name -> (k, n) values, nan where there is none; with those of its percentile, if
+            it was computed.
         sums: (k, n, s) of the metric's corpus values.
     """
     for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
@@ -79,6 +86,16 @@ def quantities_of(
             "higher_is_better": output.higher_is_better,
         }
         yield Quantity(facts, mean_statistics(columns[name]))
+    if (percentile := percentile_column(metric)) in columns:
+        facts = {
+            "metric": percentile,
+            "of": str(metric),
+            "title": f"{metric.printed()} percentile",
+            "primary": False,
+            "of_corpus": False,
+            "higher_is_better": True,
+        }
+        yield Quantity(facts, mean_statistics(columns[percentile]))
     if sums is not None:
         # Statistics without a value are 0, which would count as a candidate without words.
         sums = np.where(np.isfinite(columns[str(metric)])[:, :, None], sums, np.nan)

@@ -97,7 +97,8 @@ class OnRay:
         )(ScoringActor)
         signatures = {name: str(each) for name, each in scorer.signatures.items()}
         fits = ray.put(dict(scorer.fits))
-        return [kind.remote(self._recipe, fits, signatures, workers) for _ in range(count)]
+        made = self._recipe, fits, scorer.others, signatures, workers
+        return [kind.remote(*made) for _ in range(count)]
 
 
 class ScoringActor:
@@ -106,6 +107,7 @@ class ScoringActor:
     Args:
         recipe: makes the scorer.
         fits: references to which metrics of the run were fitted.
+        others: candidates with which those of studies are compared.
         signatures: of the run's scorer.
         workers: processes that decode images; 0 decodes in the actor.
     """
@@ -114,12 +116,13 @@ class ScoringActor:
         self,
         recipe: Callable[[], Scorer],
         fits: Mapping[Metric, Fit],
+        others: list[str],
         signatures: Mapping[str, str],
         workers: int,
     ) -> None:
         # The scorer is made in the first call, because Ray hides the errors of a constructor.
         self._recipe, self._fits, self._signatures = recipe, fits, signatures
-        self._workers = workers
+        self._others, self._workers = others, workers
         self._scorer: Scorer | None = None
 
     def score(self, batches: list[list[Item]]) -> tuple[list[ScoreTable], dict[str, int]]:
@@ -133,7 +136,7 @@ class ScoringActor:
 
     def _made(self) -> Scorer:
         scorer = self._recipe()
-        scorer.fits = self._fits
+        scorer.fits, scorer.others = self._fits, self._others
         own = {name: str(each) for name, each in scorer.signatures.items()}
         if own != self._signatures:
             raise InvalidSetting(

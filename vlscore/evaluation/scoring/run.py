@@ -109,6 +109,7 @@ def evaluate(
     items = [item_of(row, scorer) for row in rows]
     if scorer.needs_fit:
         scorer = scorer.fit(item for item in items if isinstance(item, Item))
+    scorer = scorer.among(item for item in items if isinstance(item, Item))
     key = _key(studies, scorer, format, own_columns if names else None, part)
 
     def own_rows() -> list[int]:
@@ -242,6 +243,7 @@ def _key(
         "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
         "own_columns": own_columns,
         "part": part,
+        **({"others": len(scorer.others)} if scorer.others else {}),
     }
 
 

@@ -18,7 +18,16 @@ from vlscore.core import FinishedRun, Signature, read_frame
 from vlscore.data import Study, StudyTable, is_missing, read_rows
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Row
-from vlscore.metrics import FLAGS, NUMBERS, Item, Metric, Scorer, ScoreTable, metric_from_file
+from vlscore.metrics import (
+    FLAGS,
+    NUMBERS,
+    Item,
+    Metric,
+    Scorer,
+    ScoreTable,
+    metric_from_file,
+    percentile_column,
+)
 from vlscore.text import has_headings
 
 if TYPE_CHECKING:
@@ -225,7 +234,7 @@ def read_own(
                 f"the metric {metric} has the column {min(unlucky)}, which every table of scores "
                 "has already; give the metric another name"
             )
-        taken |= set(metric.columns)
+        taken |= {*metric.columns, percentile_column(metric)}
     if twice := [name for name in names if name in taken]:
         raise InvalidSetting(
             f"{table.path}: the results have a column {twice[0]} already; give yours another name"

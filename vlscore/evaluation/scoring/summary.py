@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.evaluation.comparison.statistics import compared, quantities_of
-from vlscore.metrics import Metric
+from vlscore.metrics import OTHERS, Metric, percentile_column
 from vlscore.stats import TextTable, bootstrap_median, bounds, clustered_median, number
 
 if TYPE_CHECKING:
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _FACTS = ("metric", "of", "primary", "of_corpus", "higher_is_better")
 _DIGITS = 4
 _NO_VALUE = "(none)"
+_PERCENTILE = (
+    f"percentile: share of the candidates of other studies ({OTHERS} drawn from the table, less "
+    "those with the same words) that score worse for this study's image and reference; .5 is no "
+    "better than another study's report."
+)
 _SUPPORT = (
     "support: how many times the references state what the F1 is made of, for macro its rarest "
     "observation. An observation that neither candidates nor references mention has no F1 (-)."
@@ -45,7 +50,8 @@ def summary_of(
     """
     records = []
     for metric in metrics:
-        columns = {name: scores[name].to_numpy(dtype=np.float64)[None] for name in metric.columns}
+        names = [n for n in (*metric.columns, percentile_column(metric)) if n in scores]
+        columns = {name: scores[name].to_numpy(dtype=np.float64)[None] for name in names}
         own = sums[str(metric)][None] if metric.corpus else None
         numbers = list(quantities_of(metric, columns, own))
         # The numbers of a comparison of one system, which has nothing to test.
@@ -147,7 +153,9 @@ def _table(title: str, records: Sequence[Record]) -> TextTable:
             (each["metric"] + better, *_cells(each["mean"]), shown, str(each["n"]), *further)
         )
     heads = ("metric", "mean", "95 % interval", "median", "n", *more)
-    return TextTable(title, heads, tuple(rows), _SUPPORT if more else "")
+    ranked = any(str(each["metric"]).endswith(percentile_column("")) for each in records)
+    caption = " ".join([*([_PERCENTILE] if ranked else []), *([_SUPPORT] if more else [])])
+    return TextTable(title, heads, tuple(rows), caption)
 
 
 def _cells(value: "Interval | None") -> tuple[str, str]:
