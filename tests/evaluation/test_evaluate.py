@@ -202,6 +202,7 @@ def test_metrics_need_only_the_columns_that_they_look_at(tmp_path):
     write_table(table, [{k: v for k, v in r.items() if k != "reference"} for r in records])
     result = evaluate(table, tmp_path / "out", Scorer(HashEncoder(), metrics="clipscore"))
     named = {"row", "id", "clipscore", "image_candidate", "candidate_truncated", "error"}
+    named.add("clipscore.percentile")
     assert set(read_scores(result)[0]) == named
 
 
