@@ -60,8 +60,8 @@ def compare(
         systems: Tables of studies with candidates, one a system, or folders of finished
             `vlscore evaluate` runs; name=path gives a system another name than its file's.
         metrics: Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists
-            all, and presets (rexrank, r2gen). Default: all that need no model file; with folders of
-            finished runs, those of the first.
+            all, and presets (rexrank, r2gen). Default: all that need no model file, or those of
+            the first folder.
         text_only: Use metrics of texts only: no encoder, no images.
         train: Table of training reports: baselines use them, and verbatim copies of them are
             counted.

@@ -74,7 +74,7 @@ def train(
     The table has one study a row: id, image (one path, or several), reference. A row without an
     image that can be read, or without a report, is listed in failures.csv and left out, and the
     exit status is 1 unless --keep-going is given. --rename patient=COLUMN has whole patients held
-    out for validation, not studies.
+    out.
 
     The folder is then a checkpoint: `vlscore evaluate ... --encoder small --weights FOLDER`. It
     also has training.toml (all settings), log.csv (loss of every step) and validation.csv.

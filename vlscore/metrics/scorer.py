@@ -174,7 +174,7 @@ class Scorer(Plan):
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
-        other.memo, other.fits = self.memo, self.fits
+        other.memo, other.fits, other.others = self.memo, self.fits, self.others
         return other
 
     def for_table(self, table: StudyTable) -> "Scorer":
@@ -346,7 +346,7 @@ class Scorer(Plan):
             batch = replace(batch, embeddings=triples)
             described = {**geometry(triples), **truncated}
         values, count = self.values(batch), len(items)
-        if self.embedder is not None and self.others and rows:
+        if self.embedder is not None and self.others:
             own = {m: each.columns[0] for m, each in values.items() if has_percentile(m)}
             vectors = self.embedder.embed_texts(self.others).vectors
             described = {**percentiles(batch, own, self.others, vectors), **described}
