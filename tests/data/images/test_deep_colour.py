@@ -109,7 +109,7 @@ def test_tiff_files_of_every_kind_of_number(kind: str, channels: int, tmp_path: 
     assert seen.provenance.window == ("full range" if kind[1] == "1" else "minimum to maximum")
 
 
-@pytest.mark.parametrize("kind", ["i1", "u2", "i2", "i4", "f4", "f8"])
+@pytest.mark.parametrize("kind", ["i1", "u2", "i2", "u4", "i4", "f4", "f8"])
 def test_tiff_files_that_store_white_as_zero(kind: str, tmp_path: Path) -> None:
     plain = read_image(tiff(numbers(kind), tmp_path / "a.tif")).pixels
     seen = read_image(tiff(numbers(kind), tmp_path / "b.tif", photometric=0)).pixels

@@ -68,6 +68,10 @@ def require_pixels(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
         # pydicom gives numbers for these, unless other software has written words.
         if not isinstance(dataset.get(keyword), int):
             raise _lacks(name, keyword)
+    try:
+        frames(dataset)
+    except (TypeError, ValueError):
+        raise _lacks(name, "NumberOfFrames") from None
     if not isinstance(dataset.get("SamplesPerPixel"), int):
         dataset.SamplesPerPixel = samples(dataset)
 

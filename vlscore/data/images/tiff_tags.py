@@ -45,7 +45,7 @@ class TiffPicture(NamedTuple):
             return True
         if self.samples == 1:
             is_odd = (self.kind == "f" and self.bits != 32) or (
-                self.kind == "i" and self.photometric == 0
+                self.photometric == 0 and (self.kind == "i" or self.bits == 32)
             )
             return self.bits <= 32 and not is_odd
         is_deep_alpha = self.samples == 2 and self.bits > 8
