@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlscore.errors import InvalidSetting
-from vlscore.metrics import compute
+from vlscore.metrics import Scorer, compute
 
 
 def test_words_at_blanks_and_the_weight_of_recall_by_hand():
@@ -89,3 +89,18 @@ def test_long_texts_take_little_memory():
         tracemalloc.stop()
     assert 0 < found["rouge-l"][0] < 1
     assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("text", ["心影增大。", "Сердце не увеличено.", "القلب طبيعي", "심장 비대"])
+def test_a_text_without_a_word_that_is_read_gets_a_note(text):
+    """rouge-score finds no word in other scripts, and equal texts have 0.0 there, too."""
+    assert compute("rouge-l", [text], [text])["rouge-l"].tolist() == [0.0]
+    scorer = Scorer(metrics="rouge-l")
+    (note,) = scorer.language_notes(
+        {"references": iter([text, "Clear."]), "candidates": ["Clear."]}
+    )
+    assert "finds no word in 1 of 2 different references" in note
+    (values,) = compute("rouge-l(tokens=blanks)", [text], [text]).values()
+    assert values.tolist() == [1.0]
+    assert Scorer(metrics="rouge-l(tokens=blanks)").language_notes({"references": [text]}) == []
+    assert scorer.language_notes({"references": ["Épanchement.", "", None, "...", "2 cm"]}) == []

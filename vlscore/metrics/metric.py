@@ -265,6 +265,10 @@ class Metric:
         name = self.module or self.library.replace("-", "_")
         return None if self._is_ours or _is_importable(name) else self._how_to_install()
 
+    def is_blind_to(self, text: str) -> bool:
+        """Return whether a text has words, none of which the metric reads, as of another script."""
+        return False
+
     def facts(self) -> dict[str, Any]:
         """Return what the signature holds besides the parameters.
 

@@ -155,10 +155,19 @@ class Scorer(Plan):
         return (*notes, *constant_notes(self.embedder)) if uses_published_C else notes
 
     def language_notes(self, texts: Mapping[str, Iterable[str | None]]) -> list[str]:
-        """Return a note where metrics read few sentences of some texts, as of other languages.
+        """Return notes where metrics read few sentences, or no word, of texts in other languages.
 
         Args: texts: role, as in "candidates", -> texts.
         """
+        distinct = {role: [*dict.fromkeys(own)] for role, own in texts.items()}
+        notes = [
+            f"{metric} finds no word in {len(blind)} of {len(own)} different {role}, and scores "
+            "them as empty; rouge-l(tokens=blanks) reads all that stands between blanks"
+            for metric in self.steps
+            if type(metric).is_blind_to is not Metric.is_blind_to
+            for role, own in distinct.items()
+            if (blind := [text for text in own if text and metric.is_blind_to(text)])
+        ]
         readers = [
             str(metric)
             for metric in self.steps
@@ -166,10 +175,10 @@ class Scorer(Plan):
             if metric.uses_findings and not metric.settings.get("model")
         ]
         if not readers:
-            return []
+            return notes
         from vlscore.findings import language_notes
 
-        return language_notes(texts, readers)
+        return [*notes, *language_notes(distinct, readers)]
 
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""

@@ -3,6 +3,7 @@
 Words are those of rouge-score: runs of lower-case letters a-z and digits.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from vlscore.metrics.batch import Batch, Values
 from vlscore.metrics.metric import Metric, parameter
 
 Words = Callable[[str], list[str]]
+
+_READ = re.compile("[a-z0-9]", re.IGNORECASE | re.ASCII)
 
 
 class RougeL(Metric):
@@ -44,6 +47,10 @@ class RougeL(Metric):
     def compute(self, batch: Batch) -> Values:
         words = self._words()
         return np.array([_f_measure(words(g), words(r), self.beta) for g, r in batch.pairs()])
+
+    def is_blind_to(self, text: str) -> bool:
+        is_read = self.tokens != "a-z0-9" or _READ.search(text) is not None
+        return not is_read and any(map(str.isalnum, text))
 
     def facts(self) -> dict[str, Any]:
         return {"case": "lower", **super().facts()}
