@@ -53,6 +53,12 @@ def dataset(
         return
     if folder is None or out is None:
         raise InvalidSetting("give NAME, FOLDER and --out TABLE")
+    if Path(name).is_dir():
+        raise InvalidSetting(
+            f"{name} is a folder, and the first argument is the name of a published data set. "
+            "`vlscore pair FOLDER --out studies.csv` makes a table of a folder of images and of "
+            "reports as text files"
+        )
     with row_progress(None, "studies", quiet=output.is_silent) as on_progress:
         found = read_dataset(
             name,

@@ -143,17 +143,18 @@ def _check_order(ours: JoinedFile, theirs: JoinedFile, shared: Sequence[tuple[st
                 f'both files have the column "{name}", whose texts are in another order in '
                 f"{theirs.path} than in {ours.path}: the rows cannot be joined by their order"
             )
-    ids = (ours.id_column, theirs.id_column)
-    known = [(ids[0], ids[1])] if ids[0] is not None and ids[1] is not None else []
+    # The ids of one file may have any name in the other one.
+    known = [(ours.id_column, name) for name in theirs.columns if ours.id_column is not None]
+    known += [(name, theirs.id_column) for name in ours.columns if theirs.id_column is not None]
     for key in [*known, *shared]:
         if not _are_same(ours, theirs, key):
             continue
         both = ours.columns[key[0]], theirs.columns[key[1]]
         if both[0] != both[1]:
             raise InvalidTable(
-                f"the rows of {ours.path} and {theirs.path} are in another order, as their "
-                f"{_named(key)} says: leave out the order (--by-order), and name this column "
-                f"with --rename {_rename(ours, theirs, key)}"
+                f"the rows of {theirs.path} are in another order than those of {ours.path}, by "
+                f"their {_named(key)}: leave --by-order out, and join by --rename "
+                f"{_rename(ours, theirs, key)}"
             )
 
 

@@ -122,6 +122,14 @@ def test_an_order_that_a_column_contradicts_is_refused(tmp_path, column):
     assert found.pairs == len(NAMES)
 
 
+def test_an_order_that_ids_of_another_name_contradict_is_refused(tmp_path):
+    ours = written(tmp_path / "r.csv", rows_of(NAMES, "reference", "id"))
+    theirs = written(tmp_path / "c.csv", rows_of(SHUFFLED, "candidate", "Nummer"))
+    for files in ((ours, theirs), (theirs, ours)):
+        with pytest.raises(InvalidTable, match="another order"):
+            pair(*files, tmp_path / "s.csv", by_order=True)
+
+
 def test_a_copy_of_the_references_in_another_order_contradicts_the_order(tmp_path):
     ours = written(tmp_path / "r.csv", [{"reference": f"reference {n}"} for n in NAMES])
     theirs = [{"reference": f"reference {n}", "candidate": f"candidate {n}"} for n in SHUFFLED]

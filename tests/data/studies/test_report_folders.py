@@ -110,6 +110,8 @@ def test_a_table_command_says_how_a_folder_becomes_a_table(tmp_path):
     done = run_command("evaluate", tmp_path / "hosp", "-m", "rouge-l", "--out", tmp_path / "o")
     assert done.exit_code == 2
     assert "`vlscore pair FOLDER --out studies.csv` makes a table" in done.stderr
+    done = run_command("dataset", tmp_path / "hosp", tmp_path / "hosp", "-o", tmp_path / "s.csv")
+    assert "`vlscore pair FOLDER --out studies.csv` makes a table" in done.stderr
     empty = tmp_path / "empty"
     empty.mkdir()
     done = run_command("pair", empty, "--out", tmp_path / "s.csv")
