@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from vlscore.cli.output import echo, end_with, print_json, print_notes, terminal_width
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import Names, OutputOptions, options
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidSetting, UnknownName
 
 if TYPE_CHECKING:
     from vlscore.data import DatasetTable
@@ -46,19 +46,22 @@ def dataset(
         no_check: Write the images' paths as published; do not check that the files exist.
         relative: Write paths from the images' folder, which is later commands' --image-root.
     """
-    from vlscore.data import read_dataset
+    from vlscore.data import find_dataset, read_dataset
 
     if name is None:
         _list_datasets()
         return
     if folder is None or out is None:
         raise InvalidSetting("give NAME, FOLDER and --out TABLE")
-    if Path(name).is_dir():
-        raise InvalidSetting(
-            f"{name} is a folder, and the first argument is the name of a published data set. "
-            "`vlscore pair FOLDER --out studies.csv` makes a table of a folder of images and of "
-            "reports as text files"
-        )
+    try:
+        find_dataset(name)
+    except UnknownName as error:
+        if not Path(name).is_dir():
+            raise
+        raise UnknownName(
+            f"{error}. {name} is a folder: `vlscore pair FOLDER --out studies.csv` makes a table "
+            "of a folder of images and of reports as text files"
+        ) from None
     with row_progress(None, "studies", quiet=output.is_silent) as on_progress:
         found = read_dataset(
             name,
