@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy.stats import mannwhitneyu
 
 from tests.doubles import HashEncoder
 from tests.pages.conftest import payload_of
@@ -95,8 +96,7 @@ def test_the_image_judges_every_claim(tables, result):
     assert wrong.mean() <= 0.1
     # The images do not show it, and no study to fit has it.
     other = rows[rows.finding.isin(["pneumothorax", "fracture"])]
-    assert set(other.verdict) <= {CANNOT_TELL, SUPPORTED, CONTRADICTED}
-    assert (other.verdict == CANNOT_TELL).mean() > 0.9
+    assert set(other.verdict) == {CANNOT_TELL}
     assert not rows.has_evidence[rows.finding == "fracture"].any()
 
 
@@ -107,9 +107,46 @@ def test_the_findings_are_described(result):
     assert findings.loc["fracture", "with"] == 0
     # One image of each of the 60 patients that calibrate.
     assert findings.loc["cardiomegaly", ["with", "without"]].sum() == 60
-    totals = result.frame("verdicts").set_index("report")
-    assert totals.loc["candidate", "claims"] == 180
     assert any("no promise for another hospital" in note for note in result.notes)
+
+
+def test_the_totals_are_the_families_with_the_expected_share_wrong(result):
+    """Counted again from claims.csv: each total is of one report role and one polarity."""
+    rows = result.rows("claims.csv")
+    totals = result.frame("verdicts").set_index(["report", "claims"])
+    assert set(totals.index) == {
+        ("candidate", "stated"),
+        ("reference", "stated"),
+        ("reference", "denied"),
+    }
+    assert totals.loc[("candidate", "stated"), "number"] == 180
+    for (role, kind), total in totals.iterrows():
+        own = rows[(rows.report == role) & (rows.claim == kind)]
+        assert total["number"] == len(own)
+        assert total["no evidence"] == (~own.has_evidence).sum()
+        for verdict, sign in ((SUPPORTED, -1), (CONTRADICTED, 1)):
+            decided = own[own.verdict == verdict]
+            assert total[verdict] == len(decided)
+            if not len(decided):
+                continue
+            assert (sign * (decided.probability - 0.5) < 0).all()
+            wrong = decided.probability if verdict == CONTRADICTED else 1 - decided.probability
+            assert total[f"{verdict}, wrong"] == pytest.approx(wrong.mean(), rel=1e-5)
+            assert wrong.mean() <= 0.1
+    assert totals[SUPPORTED].sum() > 20
+    assert totals[CONTRADICTED].sum() > 20
+
+
+def test_a_finding_at_chance_gets_no_verdict(result):
+    """Images do not show pneumothorax: its interval includes .5, as a rank-sum test finds."""
+    rows, evidence = result.rows("claims.csv"), read_evidence(result.folder / "evidence.npz")
+    finding = result.frame("findings").set_index("finding").loc["pneumothorax"]
+    assert finding["AUC.low"] < 0.5 < finding["AUC.high"]
+    calibration = evidence.calibration(evidence.column["pneumothorax"])
+    assert mannwhitneyu(*calibration).pvalue > 0.05
+    own = rows[rows.finding == "pneumothorax"]
+    assert set(own.verdict) == {CANNOT_TELL}
+    assert own.has_evidence.all()
 
 
 def test_the_judge_hears_the_image(tables, result, tmp_path):
@@ -163,7 +200,97 @@ def test_labels_of_a_table_replace_reports(tables, tmp_path):
     embedder = StudyEmbedder(SeeingEncoder(), cache=False)
     result = claims(studies, tmp_path / "out", embedder, fit=fit, labels=[labels])
     found = read_evidence(result.folder / "evidence.npz")
+    # Nobody is said to have a pneumothorax: an empty cell is absent, as in a report.
     assert found.findings == ("cardiomegaly",)
+    assert not any("--labels" in note for note in result.notes)
+
+
+def test_uncertain_labels_are_unknown_and_empty_ones_absent(tmp_path):
+    """As CheXpert's labeller writes them: 1, 0, -1 uncertain, empty where nothing is said."""
+    path = tmp_path / "labels.csv"
+    path.write_text("study_id,Pneumonia,Edema,Lung Opacity\na,1,,0\nb,-1,-1.0,\nc,,0,1.0\n")
+    absent = {
+        "a": {"pneumonia": 1, "edema": 0, "lung opacity": 0},
+        "b": {"pneumonia": None, "edema": None, "lung opacity": 0},
+        "c": {"pneumonia": 0, "edema": 0, "lung opacity": 1},
+    }
+    assert read_claim_labels(path) == absent
+    unknown = read_claim_labels(path, blank="unknown")
+    assert unknown["a"] == {"pneumonia": 1, "edema": None, "lung opacity": 0}
+    assert unknown["b"] == dict.fromkeys(absent["b"])
+    assert unknown["c"] == {"pneumonia": None, "edema": 0, "lung opacity": 1}
+
+
+def test_uncertain_labels_change_no_probability(tables, tmp_path):
+    """Evidence of a table with -1 is that of the table without these studies' labels."""
+    (fit, rows), (studies, _) = tables
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    found = {}
+    for name, unknown in (("uncertain", "-1"), ("empty", "")):
+        cells = [
+            unknown if k % 5 == 0 else str(int("is cardio" in row["reference"]))
+            for k, row in enumerate(rows)
+        ]
+        labels = tmp_path / f"{name}.csv"
+        lines = [f"{row['id']},{cell}" for row, cell in zip(rows, cells, strict=True)]
+        labels.write_text("id,Cardiomegaly\n" + "\n".join(lines) + "\n")
+        settings = EvidenceSettings(blank_labels="unknown")
+        out = tmp_path / name
+        result = claims(studies, out, embedder, fit=fit, labels=[labels], settings=settings)
+        found[name] = read_evidence(result.folder / "evidence.npz")
+        assert set(np.unique(found[name].truth[~np.isnan(found[name].truth)])) == {0, 1}
+    for name in ("truth", "scores", "fitted"):
+        own, other = (getattr(each, name) for each in found.values())
+        assert np.allclose(own, other, equal_nan=True)
+
+
+def test_labels_of_other_studies_are_refused_and_of_a_part_noted(tables, tmp_path):
+    (fit, rows), (studies, _) = tables
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,Cardiomegaly\n../../x,1\n")
+    with pytest.raises(
+        InvalidTable, match=r"names no study of .*1\.jsonl: its ids are like '../../x'"
+    ):
+        claims(studies, tmp_path / "a", embedder, fit=fit, labels=[labels])
+    part = [f"{r['id']},{int('is cardio' in r['reference'])}" for r in rows[:100]]
+    labels.write_text("id,Cardiomegaly\n" + "\n".join(part) + "\n")
+    result = claims(studies, tmp_path / "b", embedder, fit=fit, labels=[labels])
+    assert any("100 of 240 studies have labels in --labels" in note for note in result.notes)
+    # One table of several may be of the studies that calibrate; one of neither is refused.
+    other = tmp_path / "other.csv"
+    other.write_text("id,Cardiomegaly\n9-9,1\n")
+    with pytest.raises(InvalidTable, match=r"other\.csv: names no study"):
+        claims(studies, tmp_path / "c", embedder, fit=fit, labels=[labels, other])
+
+
+def test_the_image_root_is_that_of_every_table(tables, tmp_path):
+    (fit, _), (studies, _) = tables
+    elsewhere = tmp_path / "tables"
+    elsewhere.mkdir()
+    moved = [elsewhere / path.name for path in (fit, studies)]
+    for path, new in zip((fit, studies), moved, strict=True):
+        new.write_bytes(path.read_bytes())
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    result = claims(moved[1], tmp_path / "o", embedder, fit=moved[0], image_root=fit.parent)
+    own = claims(studies, tmp_path / "p", embedder, fit=fit)
+    assert result.rows("claims.csv").equals(own.rows("claims.csv"))
+
+
+def test_studies_without_report_and_labels_are_left_out_and_listed(tables, tmp_path):
+    (fit, rows), (studies, _) = tables
+    some = fit.with_name("some.jsonl")
+    bare = [row if k >= 10 else row | {"reference": ""} for k, row in enumerate(rows)]
+    some.write_text("".join(json.dumps(row) + "\n" for row in bare))
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    result = claims(studies, tmp_path / "some", embedder, fit=some)
+    failed = result.rows("failures.csv")
+    assert failed["id"].tolist() == [row["id"] for row in rows[:10]]
+    assert set(failed["reason"]) == {"it has neither a report nor labels"}
+    rest = fit.with_name("rest.jsonl")
+    rest.write_text("".join(json.dumps(row) + "\n" for row in bare[10:]))
+    own = claims(studies, tmp_path / "rest", embedder, fit=rest)
+    assert own.rows("claims.csv").equals(result.rows("claims.csv"))
 
 
 def test_nih_labels(tmp_path):
@@ -181,7 +308,7 @@ def test_a_study_without_report_and_labels_is_named(tables, tmp_path):
     (_, rows), (studies, _) = tables
     bare = studies.with_name("bare.jsonl")
     bare.write_text("".join(json.dumps({"id": r["id"], "image": r["image"]}) + "\n" for r in rows))
-    with pytest.raises(InvalidTable, match="neither a report nor labels, such as '1-0'"):
+    with pytest.raises(InvalidTable, match="no study has a report or labels, such as '1-0'"):
         claims(studies, tmp_path / "x", StudyEmbedder(SeeingEncoder(), cache=False), fit=bare)
 
 
@@ -198,5 +325,24 @@ def test_the_page_shows_the_claims_of_each_study(result, tmp_path):
         for claim, row in zip(block["claims"], own, strict=True):
             known = row[4] == row[4]
             assert claim[4] == (pytest.approx(row[4], rel=1e-5) if known else None)
+        # Verdicts are marked where the words are.
+        for role, pieces in block["texts"]:
+            marked = {
+                (kind, piece[0])
+                for piece in pieces
+                if not isinstance(piece, str)
+                for kind in piece[1].split()
+                if kind in (SUPPORTED, CONTRADICTED)
+            }
+            wanted = rows[
+                (rows["id"] == id) & (rows.report == role) & (rows.verdict != CANNOT_TELL)
+            ]
+            assert marked == set(zip(wanted.verdict, wanted.finding, strict=True))
+    candidates = rows[(rows.report == "candidate") & (rows.verdict == CONTRADICTED)]
+    named = candidates.groupby("id").finding.agg("; ".join)
+    assert shown["values"]["contradicted claims"] == [
+        named.get(id, "") for id in shown["values"]["id"]
+    ]
+    assert len(named) > 10
     bare = report(result.folder, out=tmp_path / "bare.html", texts=False)
     assert payload_of(bare.path)["runs"][0]["list"]["cases"] is None

@@ -22,7 +22,8 @@ from vlscore.claims import (
 from vlscore.errors import InvalidSetting
 from vlscore.findings import Span
 
-FINDINGS = {"clear": 4.0, "faint": 1.5, "unseen": 0.0}
+# Images show the first well, the second faintly, and the third not at all.
+FINDINGS = {"cardiomegaly": 4.0, "edema": 1.5, "fracture": 0.0}
 NOWHERE = Span(0, 1)
 
 
@@ -101,16 +102,16 @@ def test_power_follows_what_the_image_shows():
     claims, _ = claims_about(test, 0)
     found = verdicts_of(evidence, test.vectors, claims, rate=0.1)
     share = (found.verdict != CANNOT_TELL).groupby(found.finding).mean()
-    assert share["clear"] > 0.8 > share["faint"] > 0.05 > share["unseen"]
+    assert share["cardiomegaly"] > 0.8 > share["edema"] > 0.05 > share["fracture"]
     probable = found.probability.groupby([found.finding, found.verdict]).mean()
-    assert probable["clear", SUPPORTED] > 0.9 > 0.1 > probable["clear", CONTRADICTED]
+    assert probable["cardiomegaly", SUPPORTED] > 0.9 > 0.1 > probable["cardiomegaly", CONTRADICTED]
 
 
 def test_a_finding_is_not_judged_by_its_group():
     """Nodules may be the faint ones among lung lesions: the group's p values are not theirs."""
     evidence = fit_evidence(*images(1, 1200).split(0.5, 0))
     vectors = images(2, 300).vectors
-    nodule = Claim("nodule", True, NOWHERE, group="clear")
+    nodule = Claim("nodule", True, NOWHERE, group="cardiomegaly")
     claims = [ClaimOfImage(image, "candidate", nodule) for image in range(300)]
     found = verdicts_of(evidence, vectors, claims, rate=0.1)
     assert set(found.verdict) == {CANNOT_TELL}
@@ -120,7 +121,7 @@ def test_a_finding_is_not_judged_by_its_group():
 def test_a_change_needs_an_earlier_image():
     cases = images(1, 1200)
     evidence = fit_evidence(*cases.split(0.5, 0))
-    claim = Claim("clear", True, NOWHERE, needs_prior=True)
+    claim = Claim("cardiomegaly", True, NOWHERE, needs_prior=True)
     claims = [ClaimOfImage(image, "candidate", claim) for image in range(200)]
     vectors = images(2, 200).vectors
     alone = verdicts_of(evidence, vectors, claims, rate=0.1)
@@ -183,14 +184,16 @@ def test_words_alone_are_evidence_for_a_finding_too_rare_to_fit():
     cases = images(1, 800)
     fitting, calibrating = cases.split(0.5, 0)
     without = Cases(fitting.vectors, {}, fitting.groups)
-    direction = {"clear": np.eye(12)[0]}
+    direction = {"cardiomegaly": np.eye(12)[0]}
     evidence = fit_evidence(without, calibrating, directions=direction)
     test = images(2, 300)
-    claims = [ClaimOfImage(k, "candidate", Claim("clear", True, NOWHERE)) for k in range(300)]
+    claims = [
+        ClaimOfImage(k, "candidate", Claim("cardiomegaly", True, NOWHERE)) for k in range(300)
+    ]
     found = verdicts_of(evidence, test.vectors, claims, rate=0.1)
     supported = found.verdict == SUPPORTED
     assert supported.mean() > 0.1
-    assert 1 - test.labels["clear"][supported].mean() <= 0.2
+    assert 1 - test.labels["cardiomegaly"][supported].mean() <= 0.2
 
 
 def test_a_finding_of_a_group_is_drawn_to_the_groups_weights():
@@ -221,7 +224,7 @@ def test_a_finding_of_a_group_is_drawn_to_the_groups_weights():
 def test_the_regression_minimises_its_loss():
     """PyTorch's own loss and gradient at the solution, where the gradient is 0."""
     cases = images(3, 300)
-    truth = cases.labels["faint"]
+    truth = cases.labels["edema"]
     probes = fit_probes(cases.vectors, truth[:, None], None, 0.1, 5)
     scaled = (cases.vectors - cases.vectors.mean(0)) / cases.vectors.std(0)
     weights = torch.tensor([*probes.weights[:, 0], probes.bias[0]], requires_grad=True)

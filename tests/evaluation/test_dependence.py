@@ -347,6 +347,7 @@ def command_of(name: str, world: World) -> Command:
                 "settings.calibration_share": 0.3,
                 "settings.no_zero_shot": True,
                 "settings.group_column": "group",
+                "settings.blank_labels": "unknown",
                 "settings.seed": 1,
             },
             # It takes the place of `fit`, and has a test of its own.

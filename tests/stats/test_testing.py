@@ -7,6 +7,7 @@ from scipy import stats
 from vlscore.errors import InvalidSetting
 from vlscore.stats import (
     auc,
+    auc_interval,
     benjamini_hochberg,
     one_sided_p_value,
     paired_p_value,
@@ -75,3 +76,25 @@ def test_one_sided_t_test_is_scipys_and_defined_where_scipy_is_not():
     assert np.isnan(one_sided_p_value([1.0], [0.0]))
     assert one_sided_p_value([1.0, 2.0], [0.0, 1.0]) == 0
     assert one_sided_p_value([0.0, 1.0], [1.0, 2.0]) == 1
+
+
+def test_the_interval_of_an_area_is_newcombes():
+    """Its ends solve his equation (2006, part 2, method 5), and .5 is inside where the rank-sum
+    test, by SciPy in its normal form, is not significant."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n, m = (int(k) for k in rng.integers(1, 30, 2))
+        x, y = rng.normal(0.6, 1, n), rng.normal(0, 1, m)
+        found = auc_interval(x, y)
+        assert found.low <= found.estimate <= found.high
+        assert found.estimate == pytest.approx(stats.mannwhitneyu(x, y).statistic / (n * m))
+        for edge in {found.low, found.high} - {0.0, 1.0}:
+            q = (1 - edge) / (2 - edge) + edge / (1 + edge)
+            variance = edge * (1 - edge) * (1 + ((n + m) / 2 - 1) * q) / (n * m)
+            apart = abs(found.estimate - edge)
+            assert apart == pytest.approx(1.959964 * np.sqrt(variance), rel=1e-4, abs=1e-7)
+        p = stats.mannwhitneyu(x, y, method="asymptotic", use_continuity=False).pvalue
+        assert (found.low > 0.5 or found.high < 0.5) == (p < 0.05)
+    # Samples that do not overlap have an interval, too.
+    assert auc_interval([3.0, 4.0], [1.0]).low < 0.5
+    assert 0.5 < auc_interval(np.arange(50, 60), np.arange(50)).low < 1

@@ -3,7 +3,9 @@ from .claim import NIH_LABELS as NIH_LABELS
 from .claim import Claim as Claim
 from .claim import claims_of as claims_of
 from .claim import finding_of_label as finding_of_label
+from .claim import is_finding as is_finding
 from .claim import labels_of as labels_of
+from .claim import whole_of as whole_of
 from .conformal import check_rate as check_rate
 from .conformal import conformal_p_values as conformal_p_values
 from .conformal import decided as decided
@@ -20,5 +22,9 @@ from .verdicts import CONTRADICTED as CONTRADICTED
 from .verdicts import SUPPORTED as SUPPORTED
 from .verdicts import VERDICTS as VERDICTS
 from .verdicts import ClaimOfImage as ClaimOfImage
+from .verdicts import Said as Said
 from .verdicts import claims_of_reports as claims_of_reports
+from .verdicts import expected_wrong as expected_wrong
+from .verdicts import verdicts_at as verdicts_at
 from .verdicts import verdicts_of as verdicts_of
+from .verdicts import what_images_say as what_images_say

@@ -7,8 +7,10 @@ CheXpert label in lower case ("lung opacity").
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from vlscore.findings import (
+    CHEXPERT_LABELS,
     Finding,
     Polarity,
     ReportFindings,
@@ -22,6 +24,8 @@ from vlscore.findings import (
 
 #: Changes that an image can show with an earlier one.
 CHANGES = (TemporalChange.WORSE, TemporalChange.IMPROVED, TemporalChange.NEW)
+#: Parts of a finding: sides and changes, as in "pleural effusion, left".
+PARTS = ("left", "right", *CHANGES)
 NO_GROUP = ("No Finding",)
 
 
@@ -97,6 +101,33 @@ def group_of(finding: str) -> str | None:
     return None if label == finding else label
 
 
+def whole_of(finding: str) -> str | None:
+    """Return the finding of which a name is a part: its side or its change.
+
+    >>> whole_of("pleural effusion, left"), whole_of("edema, worse"), whole_of("edema")
+    ('pleural effusion', 'edema', None)
+    """
+    whole, _, part = finding.rpartition(", ")
+    return whole if whole and part in PARTS else None
+
+
+def is_finding(name: str) -> bool:
+    """Return whether reports or tables of labels have a finding of this name.
+
+    >>> is_finding("pleural effusion, left"), is_finding("pleural other"), is_finding("rash")
+    (True, True, False)
+    """
+    return (whole_of(name) or name) in _names()
+
+
+@cache
+def _names() -> frozenset[str]:
+    """Return the names of all findings, without their parts."""
+    observations = load_lexicon().observations
+    of_tables = (*CHEXPERT_LABELS, *NIH_LABELS)
+    return frozenset(map(plain_name, observations)) | {finding_of_label(n) for n in of_tables}
+
+
 def labels_of(report: str | ReportFindings) -> dict[str, int | None]:
     """Return finding -> 1 for a report that states it, None where it is unknown; else it is 0.
 
@@ -128,7 +159,7 @@ def labels_of(report: str | ReportFindings) -> dict[str, int | None]:
 
 
 def _unknown_parts(name: str) -> dict[str, int | None]:
-    return dict.fromkeys(f"{name}, {part}" for part in ("left", "right", *CHANGES))
+    return dict.fromkeys(f"{name}, {part}" for part in PARTS)
 
 
 #: Labels of tables -> findings, where the words differ; NIH's are of Wang et al. 2017.

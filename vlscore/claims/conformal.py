@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats import benjamini_hochberg
+from vlscore.stats import adjusted_p_values
 
 Values = NDArray[np.float64]
 
@@ -33,21 +33,29 @@ def conformal_p_values(scores: ArrayLike, null_scores: ArrayLike) -> Values:
 def decided(p_values: ArrayLike, families: Sequence[Hashable], rate: float) -> NDArray[np.bool_]:
     """Return (n,) whether each claim is decided, by Benjamini and Hochberg in each family.
 
-    In a family whose p values are of one calibration set and of independent test cases, the
-    expected share of wrong ones among the decided is at most `rate`: such p values are positively
-    dependent on the subset of nulls (Bates et al. 2023, theorem 2).
+    A claim without a p value (nan) is in no family, and is not decided.
+
+    The expected share of wrong ones among the decided is at most `rate` where the p values of
+    false claims depend on the others positively (Benjamini and Yekutieli 2001). That is proved for
+    claims of independent images about one finding, whose p values share the calibration cases
+    (Bates et al. 2023, theorem 2). For several findings on one image it is what
+    tests/claims/test_rates.py shows by simulation.
 
     Raises: InvalidSetting unless 0 < rate < 1.
     """
     check_rate(rate)
     p = np.asarray(p_values, np.float64)
-    members: dict[Hashable, list[int]] = {}
-    for row, family in enumerate(families):
-        members.setdefault(family, []).append(row)
     found = np.zeros(len(p), bool)
-    for rows in members.values():
-        found[rows] = benjamini_hochberg(p[rows]) <= rate
+    for rows in rows_by_family(families).values():
+        found[rows] = adjusted_p_values(p[rows]) <= rate
     return found
+
+
+def rows_by_family(families: Sequence[Hashable]) -> dict[Hashable, NDArray[np.int64]]:
+    """Return family -> numbers of its claims."""
+    number = {family: k for k, family in enumerate(dict.fromkeys(families))}
+    codes = np.fromiter(map(number.__getitem__, families), int, len(families))
+    return {family: np.flatnonzero(codes == k) for family, k in number.items()}
 
 
 def check_rate(rate: float) -> None:

@@ -1,7 +1,5 @@
 """Evidence of an image on findings: probes, and calibration cases that show what they are worth."""
 
-import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -9,18 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vlscore.claims.claim import group_of
+from vlscore.claims.array_file import DamagedFile, read_arrays, write_arrays
+from vlscore.claims.claim import group_of, is_finding, whole_of
 from vlscore.claims.conformal import conformal_p_values
-from vlscore.claims.probes import Probes, Values, fit_probes, likelihood_ratios
-from vlscore.core import atomic_write, file_digest
+from vlscore.claims.probes import LEAST_SPREAD, Probes, Values, fit_probes, likelihood_ratios
+from vlscore.core import file_digest
 from vlscore.errors import InvalidSetting
+from vlscore.stats import Interval, auc_interval
 
-FORMAT = "vlscore evidence 2"
+FORMAT = "vlscore evidence 3"
 #: Cases of either kind that a finding needs: for a regression, and to be calibrated.
 LEAST_FITTED, LEAST_CALIBRATED = 10, 5
 #: Chosen on the part "choose" of docs/real.md, by the mean area under the curve.
 PENALTY = 0.3
+#: Area under the ROC curve of a score that says nothing.
+CHANCE = 0.5
+#: No vector, score or weight is larger; larger ones would be infinite in a product.
+LARGEST = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,17 @@ class Cases:
         """Return some of the cases."""
         labels = {finding: values[list(rows)] for finding, values in self.labels.items()}
         return Cases(self.vectors[list(rows)], labels, [self.groups[row] for row in rows])
+
+    def of_present_parts(self) -> "Cases":
+        """Return the same cases, with parts of a finding unknown where it is not known to be there.
+
+        A part whose finding has no labels keeps its own.
+        """
+        labels = dict(self.labels)
+        for name, values in self.labels.items():
+            if (whole := self.labels.get(whole_of(name) or "")) is not None:
+                labels[name] = np.where(whole == 1, values, np.nan)
+        return Cases(self.vectors, labels, self.groups)
 
     def split(self, share: float, seed: int) -> tuple["Cases", "Cases"]:
         """Return two parts without a common patient; `share` of the patients are in the second.
@@ -69,6 +85,10 @@ class Cases:
 class ImageEvidence:
     """Probes of k findings with m calibration cases, none of whose patients they were fitted to.
 
+    A part of a finding (its side, its change; `whole_of`) has evidence among the cases that have
+    the finding. It is unknown in the others: a false side is mostly the side of a finding that is
+    there, and looks more like the true one than an image without the finding does.
+
     Attributes:
         findings: names, in order.
         probes: the regressions.
@@ -90,17 +110,51 @@ class ImageEvidence:
         """Return finding -> its number."""
         return {finding: k for k, finding in enumerate(self.findings)}
 
+    @cached_property
+    def wholes(self) -> Mapping[int, int]:
+        """Return number of a part -> number of its finding."""
+        names = {k: whole_of(finding) for k, finding in enumerate(self.findings)}
+        return {k: self.column[name] for k, name in names.items() if name is not None}
+
     def calibration(self, k: int) -> tuple[Values, Values]:
         """Return the scores of the calibration cases with finding k, and of those without it."""
         return self.scores[self.truth[:, k] == 1, k], self.scores[self.truth[:, k] == 0, k]
 
+    @cached_property
+    def areas(self) -> tuple[Interval, ...]:
+        """Return the area under the ROC curve of each finding on the calibration cases."""
+        return tuple(auc_interval(*self.calibration(k)) for k in range(len(self.findings)))
+
+    @cached_property
+    def is_above_chance(self) -> NDArray[np.bool_]:
+        """Return (k,) whether the interval of a finding's area lies above .5; its finding's, too,
+        for a part."""
+        own = np.array([area.low > CHANCE for area in self.areas], bool)
+        found: NDArray[np.bool_] = own & own[[self.wholes.get(k, k) for k in range(len(own))]]
+        return found
+
     def p_values(self, scores: Values) -> tuple[Values, Values]:
-        """Return p values (n, k) of scores: against absence of a finding, and against presence."""
+        """Return p values (n, k) of scores: against absence of a finding, and against presence.
+
+        A part is absent where its finding is, or is elsewhere. So the first p value of a part is
+        the larger one of both, which is valid against either (intersection-union test; Berger 1982,
+        Technometrics 24).
+        """
         present, absent = np.ones_like(scores), np.ones_like(scores)
         for k in range(len(self.findings)):
             with_it, without = self.calibration(k)
             present[:, k] = conformal_p_values(scores[:, k], without)
             absent[:, k] = conformal_p_values(-scores[:, k], -with_it)
+        for part, whole in self.wholes.items():
+            present[:, part] = np.maximum(present[:, part], present[:, whole])
+        return present, absent
+
+    @cached_property
+    def least_p_values(self) -> tuple[Values, Values]:
+        """Return (k,) smallest p values that `p_values` can give, of either kind."""
+        present, absent = (1 / ((self.truth == value).sum(0) + 1.0) for value in (0, 1))
+        for part, whole in self.wholes.items():
+            present[part] = max(present[part], present[whole])
         return present, absent
 
     @cached_property
@@ -109,52 +163,55 @@ class ImageEvidence:
         return likelihood_ratios(self.scores, self.truth)
 
     def log_likelihood_ratios(self, scores: Values) -> Values:
-        """Return (n, k) how much the images change the log odds of the findings; 0: not at all."""
+        """Return (n, k) how much the images change the log odds of the findings; 0: not at all.
+
+        Those of a part are for an image that has the finding.
+        """
         slopes, offsets = self._ratios
         return scores * slopes + offsets
 
-    def log_odds(self, scores: Values) -> Values:
-        """Return log odds (n, k) that findings are there, where they are as frequent as in the
+    def probabilities(self, scores: Values) -> Values:
+        """Return probabilities (n, k) that findings are there, where they are as frequent as in the
         calibration cases."""
+        from scipy.special import expit  # takes a while to import
+
         present, absent = ((self.truth == value).sum(0) for value in (1, 0))
-        base: Values = np.log(present / absent)
-        return base + self.log_likelihood_ratios(scores)
+        found: Values = expit(np.log(present / absent) + self.log_likelihood_ratios(scores))
+        for part, whole in self.wholes.items():
+            found[:, part] *= found[:, whole]
+        return found
 
     def save(self, path: str | Path) -> None:
-        """Write a file that `read_evidence` reads; it has no code, and no text but names."""
+        """Write a file that `read_evidence` reads; it has no code, and no text but names.
+
+        Raises: InvalidSetting where the evidence is none: `read_evidence` would refuse the file.
+        """
+        if (fault := _fault_of(self)) is not None:
+            raise InvalidSetting(f"{path}: this evidence cannot be written: {fault}")
         about = {"format": FORMAT, "findings": self.findings, "signature": self.signature}
-        arrays = {name: getattr(self, name) for name in ("scores", "truth", "fitted")}
-        stored = io.BytesIO()
-        header = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        np.savez(stored, header=header, **arrays, **vars(self.probes))
-        with atomic_write(Path(path), "wb") as stream:
-            stream.write(stored.getvalue())
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        write_arrays(Path(path), about, {**arrays, **vars(self.probes)})
+
+
+_ARRAYS, _PROBES = ("scores", "truth", "fitted"), tuple(each.name for each in fields(Probes))
 
 
 def read_evidence(path: str | Path, signature: str | None = None) -> ImageEvidence:
-    """Read what `ImageEvidence.save` wrote.
+    """Read what `ImageEvidence.save` wrote, and check it as a whole.
 
     Args: signature: of the vectors that are judged; None: not compared.
     Raises: InvalidSetting for any other file, and for evidence of other vectors.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            found: dict[str, Any] = {name: stored[name] for name in stored.files}
-        about = json.loads(found.pop("header").tobytes())
-        if about["format"] != FORMAT:
-            raise ValueError("another format")
-        probes = Probes(**{each.name: found.pop(each.name) for each in fields(Probes)})
-        made = ImageEvidence(
-            findings=tuple(map(str, about["findings"])),
-            probes=probes,
-            signature=str(about["signature"]),
-            **found,
-        )
-        if made.scores.shape != made.truth.shape or made.scores.shape[1] != len(made.findings):
-            raise ValueError("shapes differ")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        about, arrays = read_arrays(Path(path), (*_ARRAYS, *_PROBES))
+        made = _evidence_of(about, arrays)
+        if (fault := _fault_of(made)) is not None:
+            raise DamagedFile(fault)
+    except (OSError, DamagedFile) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidSetting(
-            f"{path} is no evidence that `vlscore claims --fit` wrote ({type(error).__name__})"
+            f"{path} is no evidence that `vlscore claims --fit` wrote, or is damaged: {reason}. "
+            "Fit it again (vlscore claims --fit)"
         ) from None
     if signature not in (None, made.signature):
         raise InvalidSetting(
@@ -162,6 +219,54 @@ def read_evidence(path: str | Path, signature: str | None = None) -> ImageEviden
             "the same encoder, weights and views, or fit again (vlscore claims --fit)"
         )
     return made
+
+
+def _evidence_of(about: Mapping[str, Any], arrays: Mapping[str, Values]) -> ImageEvidence:
+    """Return the evidence in a file; raise DamagedFile for a header of another kind."""
+    if about.get("format") != FORMAT:
+        raise DamagedFile("it is of another version of vlscore")
+    findings, signature = about.get("findings"), about.get("signature")
+    if not isinstance(findings, list) or not all(isinstance(name, str) for name in findings):
+        raise DamagedFile("its findings are no texts")
+    if not isinstance(signature, str):
+        raise DamagedFile("its signature is no text")
+    return ImageEvidence(
+        findings=tuple(findings),
+        probes=Probes(**{name: arrays[name] for name in _PROBES}),
+        signature=signature,
+        **{name: arrays[name] for name in _ARRAYS},
+    )
+
+
+def _fault_of(evidence: ImageEvidence) -> str | None:
+    """Return what makes the parts of evidence contradict each other, or None."""
+    names, probes, truth = evidence.findings, evidence.probes, evidence.truth
+    if not names or len(set(names)) != len(names):
+        return "it has no finding, or one twice"
+    if unknown := [name for name in names if not is_finding(name)]:
+        return f"{unknown[0][:60]!r} is no finding that reports state"
+    if lacking := [n for n in names if (w := whole_of(n)) is not None and w not in names]:
+        return f"it has {lacking[0]!r}, and not the finding"
+    m, d, k = len(truth), len(probes.mean), len(names)
+    shapes = {"scores": (m, k), "truth": (m, k), "fitted": (k,), "mean": (d,), "spread": (d,)}
+    shapes |= {"weights": (d, k), "directions": (d, k)}
+    shapes |= dict.fromkeys(("bias", "shift", "scale", "share"), (k,))
+    values = {name: getattr(evidence, name) for name in _ARRAYS} | vars(probes)
+    for name, shape in shapes.items():
+        if values[name].shape != shape:
+            return f"{name} has the shape {values[name].shape}, and {shape} fits the others"
+        known = values[name][~np.isnan(truth)] if name == "truth" else values[name]
+        if not (np.abs(known) <= LARGEST).all():
+            return f"{name} has values that are no numbers, or too large"
+    if not np.isin(truth[~np.isnan(truth)], (0, 1)).all():
+        return "a label is neither 0, 1 nor unknown"
+    if not (((truth == 1).sum(0) >= 1) & ((truth == 0).sum(0) >= 1)).all():
+        return "a finding has no calibration case with it, or none without it"
+    if (evidence.fitted < 0).any() or (evidence.fitted % 1).any():
+        return "fitted holds no counts"
+    if (probes.spread < LEAST_SPREAD).any() or (probes.scale <= 0).any():
+        return "a spread or a scale is too small"
+    return None
 
 
 def evidence_digest(path: str | Path) -> str:
@@ -188,6 +293,9 @@ def fit_evidence(
         penalty: of the regressions; see `fit_probes`.
         signature: what the vectors depend on.
 
+    A part of a finding is fitted and calibrated with the cases that have the finding, and only
+    where the finding is.
+
     Raises: InvalidSetting where a patient is in both, or no finding has enough cases.
     """
     if both := set(fitting.groups) & set(calibrating.groups):
@@ -195,6 +303,7 @@ def fit_evidence(
             f"{len(both)} patients are among the cases to fit and those to calibrate, such as "
             f"{min(both)}: the error rate needs patients that the probes have not seen"
         )
+    fitting, calibrating = (each.of_present_parts() for each in (fitting, calibrating))
     calibrating = calibrating.one_each(seed)
     unknown = np.full(len(fitting.groups), np.nan)
     names = []
@@ -203,6 +312,7 @@ def fit_evidence(
         is_fitted = _least(fitting.labels.get(name, unknown)) >= LEAST_FITTED
         if absent >= LEAST_CALIBRATED and present >= (1 if is_fitted else LEAST_CALIBRATED):
             names.append(name)
+    names = [name for name in names if whole_of(name) is None or whole_of(name) in names]
     if not names:
         raise InvalidSetting(
             f"no finding is absent in {LEAST_CALIBRATED} of {len(calibrating.groups)} images to "

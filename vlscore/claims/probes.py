@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 #: Prior deviation of a slope of likelihood ratios; chosen on the part "choose" of docs/real.md.
 DEVIATION = 0.5
+#: Added to deviations: a number that is the same in all vectors has none.
+LEAST_SPREAD = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +69,11 @@ def fit_probes(
         groups: column of a finding -> column of its group, which has no group itself.
     """
     (_, d), k, groups = vectors.shape, labels.shape[1], groups or {}
-    mean, spread = vectors.mean(0), vectors.std(0) + 1e-9
+    mean, spread = vectors.mean(0), vectors.std(0) + LEAST_SPREAD
     inputs = (vectors - mean) / spread
     ways = np.zeros((d, k)) if directions is None else directions
     near = _unit(vectors) @ ways
-    shift, scale = near.mean(0), 1 / (near.std(0) + 1e-9)
+    shift, scale = near.mean(0), 1 / (near.std(0) + LEAST_SPREAD)
     weights, bias, share = np.zeros((d, k)), np.zeros(k), np.ones(k)
     for column in sorted(range(k), key=groups.__contains__):
         known, centre = ~np.isnan(labels[:, column]), np.zeros(d)
@@ -131,7 +133,7 @@ def likelihood_ratios(scores: Values, truth: Values) -> tuple[Values, Values]:
     from scipy.special import expit
 
     without = np.where(truth == 0, scores, np.nan)
-    middle, width = np.nanmean(without, axis=0), np.nanstd(without, axis=0) + 1e-9
+    middle, width = np.nanmean(without, axis=0), np.nanstd(without, axis=0) + LEAST_SPREAD
     inputs, known = (scores - middle) / width, ~np.isnan(truth)
     targets, k = np.nan_to_num(truth), scores.shape[1]
     base = np.log(np.nansum(truth, axis=0) / (known & (targets == 0)).sum(0))

@@ -41,19 +41,23 @@ def claims(
     """Judge every claim of the reports by the images.
 
     Each finding that a candidate or a reference states or denies is supported, contradicted, or
-    undecided (cannot tell), with a probability. Verdicts are given at a false discovery rate.
+    undecided (cannot tell), with a probability. Of each printed total of supported, and of
+    contradicted, claims an expected share of at most --rate is wrong; the expected share is printed
+    beside the total.
     Writes claims.csv and evidence.npz, for further tables, `vlscore judge --evidence` and the
     metric judge-image.
 
     Example: vlscore claims studies.csv --encoder biovil-t --fit train.csv --out claims
 
     Args:
-        fit: Table of studies of other patients, with images and references, to fit on.
+        fit: Table of studies of other patients, with images and references, to fit on. Its images
+            start from --image-root, too, and so do those of --calibrate.
         calibrate: Another table to calibrate on, of the hospital of STUDIES. Default: a share of
             the patients of --fit.
-        labels: Tables of labels in place of extraction, as CheXpert, MIMIC or NIH have them.
+        labels: Tables of labels of the studies in --fit and --calibrate, as CheXpert, MIMIC or NIH
+            have them. A study that they do not name is labelled by its report.
         evidence: evidence.npz of an earlier call, in place of --fit.
-        rate: False discovery rate: expected share of wrong verdicts among those given.
+        rate: False discovery rate: largest expected share of wrong verdicts in a printed total.
     """
     from vlscore.data import count_rows
     from vlscore.evaluation import claims as judge_claims

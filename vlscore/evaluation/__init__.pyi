@@ -21,8 +21,8 @@ from .calibration import calibrate as calibrate
 from .calibration import calibrate_vectors as calibrate_vectors
 from .calibration import read_card as read_card
 from .calibration import write_constant as write_constant
+from .claim_evidence import cases_of as cases_of
 from .claim_table import claims as claims
-from .claim_table import read_claim_labels as read_claim_labels
 from .command_settings import AlignmentSettings as AlignmentSettings
 from .command_settings import ComparisonSettings as ComparisonSettings
 from .command_settings import EvidenceSettings as EvidenceSettings
@@ -52,6 +52,7 @@ from .installation import Check as Check
 from .installation import doctor as doctor
 from .judgements import TokenPrices as TokenPrices
 from .judgements import judge as judge
+from .label_tables import read_claim_labels as read_claim_labels
 from .label_tables import read_labels as read_labels
 from .precomputed import Precomputed as Precomputed
 from .precomputed import read_precomputed as read_precomputed

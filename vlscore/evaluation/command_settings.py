@@ -7,7 +7,7 @@ no heavy library, because `--help` of these commands reads it.
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vlscore.core import check_settings, file_digest
 from vlscore.errors import InvalidSetting
@@ -251,6 +251,9 @@ class EvidenceSettings:
         no_zero_shot: Do not compare images with words of a finding.
         group_column: Column with the patient of each study in --fit and --calibrate. Default: the
             study.
+        blank_labels: What an empty cell means in --labels of CheXpert's form. absent: the report
+            does not mention the finding, so that it is not there, as where labels are extracted
+            from reports. unknown: the study does not count for this finding. -1 is unknown.
         seed: Seed of the split.
 
     Raises: InvalidSetting for a value out of its range.
@@ -259,6 +262,7 @@ class EvidenceSettings:
     calibration_share: float = 0.5
     no_zero_shot: bool = False
     group_column: str | None = None
+    blank_labels: Literal["absent", "unknown"] = "absent"
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -5,16 +5,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vlscore.claims import NIH_LABELS, finding_of_label
 from vlscore.data import columns_of, is_encodable, read_rows
 from vlscore.errors import InvalidTable
 from vlscore.findings import CHEXPERT_LABELS
 
 Labels = Mapping[str, int | None]
+#: Finding, as claims name it -> 1, 0, or None where it is unknown.
+ClaimLabels = Mapping[str, int | None]
+#: What an empty cell of a table of labels may mean.
+ABSENT, UNKNOWN = "absent", "unknown"
 
 # CheXpert's first files have another name for one label than its paper.
 _ALIASES = {"airspace opacity": "Lung Opacity"}
 _ID_COLUMNS = ("id", "study_id", "study", "dicom_id", "Path")
 _VALUES = {1.0: 1, 0.0: 0, -1.0: -1}
+_UNCERTAIN = -1
+_NIH_COLUMNS = ("Finding Labels", "labels")
+_NIH_IDS = ("Image Index", "id")
 
 
 def read_labels(
@@ -60,6 +68,44 @@ def read_labels(
             label: _value(record.get(name), f'{path}, row {row}: column "{name}"', threshold)
             for label, name in columns.items()
         }
+    return labels
+
+
+def read_claim_labels(path: str | Path, *, blank: str = ABSENT) -> dict[str, ClaimLabels]:
+    """Read study id -> finding -> label from a table of CheXpert, MIMIC or NIH ChestX-ray14.
+
+    A label is 1 or 0, or None where it is unknown: CheXpert's -1 is uncertain. NIH's table has the
+    column "Finding Labels" (or "labels"), with all labels of an image in one cell, and "Image
+    Index" (or "id"); a label that is not in the cell is 0.
+
+    Args:
+        blank: what an empty cell of CheXpert's form means. "absent": the report does not mention
+            the finding, which is 0, as where labels are extracted here; or "unknown".
+
+    Raises: InvalidTable as `read_labels`.
+    """
+    found = columns_of(path)
+    column = next((name for name in _NIH_COLUMNS if name in found), None)
+    if column is None:
+        meaning = {None: 0 if blank == ABSENT else None, _UNCERTAIN: None}
+        return {
+            study: {
+                finding_of_label(name): meaning.get(value, value) for name, value in own.items()
+            }
+            for study, own in read_labels(path).items()
+        }
+    ids = next((name for name in _NIH_IDS if name in found), None)
+    if ids is None:
+        raise InvalidTable(f"{path}: has no column {' or '.join(_NIH_IDS)}")
+    every = {finding_of_label(name) for name in NIH_LABELS}
+    labels: dict[str, ClaimLabels] = {}
+    for row, record in read_rows(path, {ids, column}):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {row}: {record}")
+        cell = record.get(column) or ""
+        stated = cell if isinstance(cell, list) else str(cell).split("|")
+        present = {finding_of_label(name) for name in stated}
+        labels[str(record.get(ids))] = {name: int(name in present) for name in every}
     return labels
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from vlscore.core import OnProgress, no_progress
@@ -131,6 +132,7 @@ def judged_block(
     reference: str,
     errors: Iterable[Mapping[str, Any]] | None = None,
     title: str = "",
+    also: Mapping[str, Sequence[Mark]] = MappingProxyType({}),
 ) -> Block:
     """Return both texts with their errors and the findings on which they agree marked.
 
@@ -139,6 +141,7 @@ def judged_block(
         errors: of the candidate, as `ErrorItem.to_dict` writes them; default: what the judge by
             rules finds, without the patient's age.
         title: of the block.
+        also: further marks, by "candidate" and "reference".
     """
     if errors is None:
         errors = (each.to_dict() for each in _judge().judge(candidate, reference).errors)
@@ -156,7 +159,7 @@ def judged_block(
     texts = []
     for side, text in (("candidate", candidate), ("reference", reference)):
         agreed = _agreed(text, sides[side])
-        texts.append((side, pieces_of(text, [*sides[side], *agreed])))
+        texts.append((side, pieces_of(text, [*sides[side], *agreed, *also.get(side, ())])))
     return Block(title, texts, listed)
 
 

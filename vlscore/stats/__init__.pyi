@@ -27,6 +27,7 @@ from .hypothesis_tests import Combine as Combine
 from .hypothesis_tests import PairedSums as PairedSums
 from .hypothesis_tests import adjusted_p_values as adjusted_p_values
 from .hypothesis_tests import auc as auc
+from .hypothesis_tests import auc_interval as auc_interval
 from .hypothesis_tests import benjamini_hochberg as benjamini_hochberg
 from .hypothesis_tests import mean_of_sums as mean_of_sums
 from .hypothesis_tests import mean_statistics as mean_statistics

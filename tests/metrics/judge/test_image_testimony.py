@@ -7,7 +7,12 @@ from vlscore.claims import Cases, claims_of, fit_evidence
 from vlscore.core import Signature
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import EmbeddingTriples, RuleJudge, compute, find_metric, rating
-from vlscore.metrics.judge.image_testimony import candidate_is_right, hear, rating_with_image
+from vlscore.metrics.judge.image_testimony import (
+    candidate_is_right,
+    findings_seen,
+    hear,
+    rating_with_image,
+)
 
 CERTAIN = {"pneumothorax": (np.log(81), 0.01, 1.0)}
 DENIED = {"pneumothorax": (-np.log(81), 1.0, 0.01)}
@@ -67,6 +72,51 @@ def test_an_error_of_severity_is_not_the_images():
     _, found = heard("Large right pneumothorax.", "Tiny right pneumothorax.", CERTAIN)
     assert found
     assert {each.sides_with for each in found} == {"cannot tell"}
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "categories"),
+    [
+        (
+            "The left upper lobe shows minimal atelectasis.",
+            "Extensive atelectasis of the right base.",
+            ["wrong_location", "wrong_severity"],
+        ),
+        (
+            "Increased left atelectasis.",
+            "Unchanged right atelectasis.",
+            ["false_comparison", "wrong_location"],
+        ),
+    ],
+)
+def test_evidence_of_a_side_counts_once(candidate, reference, categories):
+    """The words of a wrong side may have a wrong severity or change, which no probe was fitted to:
+    by Bayes' rule their odds stay as they were."""
+    seen = {"atelectasis, left": (-2.0, 1.0, 0.02), "atelectasis, right": (1.0, 0.3, 0.6)}
+    judgement, found = heard(candidate, reference, seen)
+    assert sorted(str(e.category) for e in judgement.errors) == sorted(categories)
+    by_category = {str(e.category): t for e, t in zip(judgement.errors, found, strict=True)}
+    side = by_category.pop("wrong_location")
+    assert side.reference_is_right == pytest.approx(1 / (1 + np.exp(-np.log(9) - 3)))
+    (other,) = by_category.values()
+    assert other == ("cannot tell", 0.9, None)
+
+
+def test_an_image_sides_with_nobody_against_its_own_evidence_or_by_chance():
+    """A p value may be small where the likelihood ratio is for the other report."""
+    rare = {"pneumothorax": (-1.0, 0.08, 0.4)}
+    _, (only,) = heard("Large right pneumothorax.", "Clear lungs.", rare)
+    assert only.sides_with == "cannot tell"
+    assert only.reference_is_right > 0.9
+    rng = np.random.default_rng(0)
+    there = (rng.random(400) < 0.4).astype(float)
+    vectors = rng.normal(size=(400, 4))
+    vectors[:, 0] += 5 * there
+    labels = {"pneumothorax": there, "edema": (rng.random(400) < 0.4).astype(float)}
+    cases = Cases(vectors, labels, [str(k) for k in range(400)])
+    seen = findings_seen(fit_evidence(*cases.split(0.5, 0)), rng.normal(size=(200, 4)) * 3)
+    assert {each["edema"][1:] for each in seen} == {(1.0, 1.0)}
+    assert len({each["pneumothorax"][1:] for each in seen}) > 5
 
 
 def test_the_image_alone_multiplies_the_evidence_for_all_that_differs():

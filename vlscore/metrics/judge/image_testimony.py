@@ -16,11 +16,19 @@ from numpy.typing import NDArray
 
 from vlscore.claims import Claim, ImageEvidence
 from vlscore.metrics.judge.judgement import BASE, WEIGHTS, Judgement, Quote
+from vlscore.perturb import ErrorCategory
 
 #: Probability that a reference is right before the image is looked at.
 TRUST = 0.5
-#: An image sides with a report where a conformal p value is at most this.
+#: An image sides with a report where a conformal p value is at most this, and all of the evidence
+#: on the error together is for this report.
 LEVEL = 0.1
+#: Errors about which the image is heard.
+HEARD = (
+    ErrorCategory.FALSE_FINDING,
+    ErrorCategory.OMITTED_FINDING,
+    ErrorCategory.WRONG_LOCATION,
+)
 CANDIDATE, REFERENCE, NOBODY = "candidate", "reference", "cannot tell"
 
 
@@ -44,9 +52,13 @@ Seen = Mapping[str, tuple[float, float, float]]
 
 
 def findings_seen(evidence: ImageEvidence, vectors: NDArray[np.float64]) -> list[Seen]:
-    """Return what each of n images says, from vectors (n, d)."""
+    """Return what each of n images says, from vectors (n, d).
+
+    The p values of a finding that the encoder reads no better than chance are 1.
+    """
     scores = evidence.probes(vectors)
-    found = zip(evidence.log_likelihood_ratios(scores), *evidence.p_values(scores), strict=True)
+    p_values = (np.where(evidence.is_above_chance, p, 1.0) for p in evidence.p_values(scores))
+    found = zip(evidence.log_likelihood_ratios(scores), *p_values, strict=True)
     return [
         {
             name: (float(r), float(p), float(a))
@@ -67,6 +79,10 @@ def hear(
 ) -> list[Testimony]:
     """Return what the image says about each error of a judgement.
 
+    It is heard about findings and their sides. It says nothing about an error of severity or of
+    change: neither is what its probes were fitted to, and a wrong side in the same words is an
+    error of its own, whose evidence counts once.
+
     Args:
         candidate, reference: claims of the two reports, matched with the errors by their words.
         trust: probability that the reference is right, before the image is looked at.
@@ -81,6 +97,8 @@ def hear(
             trust,
             level,
         )
+        if error.category in HEARD
+        else Testimony(NOBODY, trust, None)
         for error in judgement.errors
     ]
 
@@ -147,8 +165,8 @@ def _testimony(
         return Testimony(NOBODY, trust, None)
     ratio = sum(each[0] for each in weighed)
     _, p_for, p_against, name = max(weighed, key=lambda each: abs(each[0]))
-    side = CANDIDATE if p_for <= level < p_against else NOBODY
-    side = REFERENCE if p_against <= level < p_for else side
+    side = CANDIDATE if p_for <= level < p_against and ratio > 0 else NOBODY
+    side = REFERENCE if p_against <= level < p_for and ratio < 0 else side
     odds = math.log(trust / (1 - trust)) - ratio
     return Testimony(side, 1 / (1 + math.exp(-max(min(odds, 50.0), -50.0))), name)
 

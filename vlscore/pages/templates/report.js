@@ -8,7 +8,7 @@
     comparison: "comparison",
   };
   const LEGEND = {
-    ...KINDS, agreed: "agreed", positive: "positive", denied: "denied", uncertain: "uncertain",
+    ...KINDS, agreed: "agreed", supported: "supported by the image", contradicted: "contradicted by the image", positive: "positive", denied: "denied", uncertain: "uncertain",
     removed: "removed", added: "added",
   };
   const BINS = 24;
@@ -103,9 +103,11 @@
   }
 
   function drawClaims(claims) {
+    // Runs of earlier versions have verdicts against their own probability: no colour for these.
+    const tone = (verdict, probability) => (verdict === "cannot tell" || (verdict === "supported") !== (probability > 0.5) ? "cannot-tell" : verdict);
     const rows = claims.map(([report, finding, claim, verdict, probability]) => el("tr", {},
       el("td", { class: "words" }, `${report} ${claim === "stated" ? "states" : "denies"} `, el("b", {}, finding)),
-      el("td", {}, el("span", { class: `tag ${verdict.replace(" ", "-")}` }, verdict)),
+      el("td", {}, el("span", { class: `tag ${tone(verdict, probability)}` }, verdict)),
       el("td", {}, probability === null ? "no evidence" : probability.toFixed(2))));
     const head = el("tr", {}, ...["claim", "image", "probability"].map((name) => el("th", { scope: "col" }, name)));
     const note = "Probability: that the claim is true, where findings are as frequent as in the calibration images.";
