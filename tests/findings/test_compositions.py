@@ -8,7 +8,12 @@ from vlscore.errors import InvalidLexicon
 from vlscore.findings import changes_of, extract, load_lexicon
 from vlscore.findings.compositions import Composition, pattern_rules
 
-RULES = [(layer, rule) for layer, rules in load_lexicon().rules.items() for rule in rules]
+RULES = [
+    (table, head, rule)
+    for table, heads in load_lexicon().rules.items()
+    for head, rules in heads.items()
+    for rule in rules
+]
 
 
 def reading(text, lexicon):
@@ -16,14 +21,17 @@ def reading(text, lexicon):
     return found.sentences, changes_of(found, lexicon)
 
 
-@pytest.mark.parametrize(("layer", "rule"), RULES, ids=[rule.row.pattern for _, rule in RULES])
-def test_a_row_makes_a_difference_in_its_example(layer, rule):
+@pytest.mark.parametrize(("table", "head", "rule"), RULES, ids=[r.row.pattern for *_, r in RULES])
+def test_a_row_makes_a_difference_in_its_example(table, head, rule):
     """Without the row, the example is read otherwise; with it, in the way that the row states."""
     lexicon = load_lexicon()
-    without = [each for each in lexicon.rules[layer] if each is not rule]
-    ablated = replace(lexicon, rules={**lexicon.rules, layer: without})
+    heads = lexicon.rules[table]
+    without = {**heads, head: [each for each in heads[head] if each is not rule]}
+    ablated = replace(lexicon, rules={**lexicon.rules, table: without})
     sentences, changes = reading(rule.row.example, lexicon)
     assert (sentences, changes) != reading(rule.row.example, ablated)
+    if table == "context":
+        return
     stated = {a.value for sentence in sentences for a in sentence.changes}
     if rule.row.value == "none":
         before = {
@@ -47,4 +55,4 @@ def test_a_row_makes_a_difference_in_its_example(layer, rule):
 )
 def test_a_pattern_with_a_misspelt_name_is_refused(pattern, message):
     with pytest.raises(InvalidLexicon, match=message):
-        pattern_rules([Composition(pattern, "An example.")], load_lexicon().lists)
+        pattern_rules([Composition(pattern, "An example.")], load_lexicon().lists, ())

@@ -14,6 +14,8 @@ from vlscore.findings.types import TemporalChange
 
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
+#: What has not happened where it is denied: "no resolution".
+_DENIABLE = ENLARGING | {TemporalChange.RESOLVED}
 _WISHED = 4
 #: Tokens between a change and a time that belongs to it: "unchanged since the prior".
 _NEAR = 3
@@ -84,7 +86,7 @@ def _composed(
     own = [t for t in times if not any(s.first < t.first <= s.last + _NEAR for s in simple)]
     layers = {**found, "earlier": times, "own_time": own}
     patterns = PatternMatcher(tokens, layers, lexicon.lists)
-    for layer, rules in lexicon.rules.items():
+    for layer, rules in lexicon.rules["change"].items():
         heads = [m for m in found.get(layer, ()) if not _is_in_change(m, simple)]
         for first, last, head, rule in patterns.fitting(rules, heads):
             value = rule.row.value or head.entry
@@ -115,7 +117,7 @@ def _denied(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> Match:
     while position >= 0 and tokens[position].form in words["after_denials"]:
         position -= 1
     is_denied = position >= 0 and tokens[position].form in words["denials"]
-    if match.entry not in ENLARGING or not is_denied:
+    if match.entry not in _DENIABLE or not is_denied:
         return match
     return _made(position, match.last, TemporalChange.UNCHANGED)
 

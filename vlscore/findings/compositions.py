@@ -7,7 +7,8 @@ them or those whose first or last word is, or is not, in a list (`mention:excess
 
     (have between_have_and_verb|ly* <event> ..5 earlier?) $
 
-    <...>   the head, from which a pattern is read outwards; one layer
+    <...>   the head, from which a pattern is read outwards: a layer, a list or a word
+    start   where a statement begins
     (...)   what the row makes covers these words; without them, the head
     a|b     one of several names
     a?      may be absent           a*   any number of them, side by side
@@ -18,7 +19,7 @@ The first row of a table whose pattern fits a head decides on it.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from vlscore.errors import InvalidLexicon
@@ -28,11 +29,13 @@ from vlscore.findings.tokens import Match, Token
 LAYERS = frozenset(
     (
         *("mention", "subject", "topic", "place", "severity", "normal", "change", "comparative"),
-        *("event", "disease", "unseen", "earlier", "own_time", "trigger", "boundary"),
+        *("event", "disease", "unseen", "earlier", "own_time", "trigger", "boundary", "either"),
     )
 )
 #: Words in -ly; no list could have all of them.
 _ADVERBS = "ly"
+#: Begins of statements: runs without a token.
+_START, _STOPS = "start", frozenset((".", ";", ":"))
 _PART = re.compile(r"([()$])|\.\.(\d+)|<([^>]+)>|((?:'[^']+'|[^\s()$*?'])+)([*?]?)")
 
 Run = tuple[int, int]
@@ -46,6 +49,7 @@ class Composition(NamedTuple):
         example: a sentence for which the row decides, and in which it makes a difference.
         value: what the words mean; "none" where they mean nothing that the head might mean; without
             a value, they mean what the head means.
+        forward, scope: of a trigger that the words are.
         holding: a list, of which a word stands in the words covered or right behind the head.
         barrier: names that do not stand between parts of the pattern.
     """
@@ -53,6 +57,8 @@ class Composition(NamedTuple):
     pattern: str
     example: str
     value: str | None = None
+    forward: bool = True
+    scope: int = 0
     holding: str | None = None
     barrier: tuple[str, ...] = ()
 
@@ -67,25 +73,36 @@ class _PatternStep(NamedTuple):
 
 
 class PatternRule(NamedTuple):
-    """A row whose pattern was read: its steps before (the nearest first) and behind the head."""
+    """A row whose pattern was read: its steps before (the nearest first) and behind the head.
+
+    Wherever the pattern fits, a sentence has a match of each layer of `layers`, and a word of each
+    list of `words`.
+    """
 
     row: Composition
     before: tuple[_PatternStep, ...]
     head: str
     after: tuple[_PatternStep, ...]
     ends_clause: bool
+    layers: frozenset[str]
+    words: tuple[str, ...]
 
 
 def pattern_rules(
-    rows: Sequence[Composition], lists: Collection[str]
+    rows: Sequence[Composition], lists: Collection[str], values: Collection[str]
 ) -> dict[str, list[PatternRule]]:
-    """Return the rules of rows by the layer of their heads, in the order of the table.
+    """Return the rules of rows by the names of their heads, in the order of the table.
 
-    Args: lists: names of the lists of words.
-    Raises: InvalidLexicon where a pattern names something unknown.
+    Args:
+        lists: names of the lists of words.
+        values: what a row may state.
+
+    Raises: InvalidLexicon where a row names or states something unknown.
     """
     rules: dict[str, list[PatternRule]] = {}
     for row in rows:
+        if row.value not in (None, *values):
+            raise InvalidLexicon(f"pattern {row.pattern!r}: {row.value!r} is no value")
         rule = _rule(row)
         steps = (*rule.before, *rule.after)
         names = [rule.head, *row.barrier, *(name for step in steps for name in step.names)]
@@ -93,7 +110,7 @@ def pattern_rules(
             layer, _, of = name.partition(":")
             known = {layer, of.removeprefix("!")} - {""}
             known = {each for each in known if not each.startswith("'")}
-            if unknown := sorted(known - LAYERS - {_ADVERBS} - set(lists)):
+            if unknown := sorted(known - LAYERS - {_ADVERBS} - set(lists) - {_START}):
                 raise InvalidLexicon(f"pattern {row.pattern!r}: no list {', '.join(unknown)}")
         rules.setdefault(rule.head.partition(":")[0], []).append(rule)
     return rules
@@ -120,7 +137,11 @@ def _rule(row: Composition) -> PatternRule:
             reach = 0
     if not head:
         raise InvalidLexicon(f"pattern {row.pattern!r} has no head <...>")
-    return PatternRule(row, tuple(reversed(before)), head, tuple(after), ends_clause)
+    single = [s.names[0] for s in (*before, *after) if len(s.names) == 1 and not s.how]
+    names = dict.fromkeys(name.partition(":")[0] for name in (head, *single))
+    layers = LAYERS & names.keys()
+    words = tuple(name for name in names if name not in {*LAYERS, _ADVERBS, _START})
+    return PatternRule(row, tuple(reversed(before)), head, tuple(after), ends_clause, layers, words)
 
 
 class Composed(NamedTuple):
@@ -154,22 +175,28 @@ class PatternMatcher:
                     yield Composed(*made, head, rule)
                     break
 
+    def heads(self, name: str, rules: Sequence[PatternRule]) -> list[Match]:
+        """Return the matches of a layer, or of the words of a list, that rules may fit."""
+        if not any(
+            self._layers.keys() >= rule.layers
+            and not any(self._forms_are_without(words) for words in rule.words)
+            for rule in rules
+        ):
+            return []
+        if name in LAYERS:
+            return list(self._layers[name])
+        return [Match(first, last, name, None) for first, last in self._named(name)]
+
     def _made(self, rule: PatternRule, head: Match) -> Run | None:
         """Return the words that a rule covers around a head; None if its pattern does not fit."""
         if ":" in rule.head and not self._is_of(head, rule.head.partition(":")[2]):
             return None
-        first = start = head.first
-        last = end = head.last
-        for step in rule.before:
-            place = self._before(step, start, rule.row.barrier)
-            if place is None:
-                return None
-            start, first = place, place if step.inside else first
-        for step in rule.after:
-            place = self._behind(step, end, rule.row.barrier)
-            if place is None:
-                return None
-            end, last = place, place if step.inside else last
+        barrier = rule.row.barrier
+        before = self._reached(self._before, rule.before, head.first, head.first, barrier)
+        after = self._reached(self._behind, rule.after, head.last, head.last, barrier)
+        if before is None or after is None:
+            return None
+        (_, first), (end, last) = before, after
         if rule.ends_clause and not self._ends_clause(end):
             return None
         holding = rule.row.holding
@@ -177,29 +204,60 @@ class PatternMatcher:
             return None
         return first, last
 
-    def _before(self, step: _PatternStep, start: int, barrier: Sequence[str]) -> int | None:
-        """Return where the run of a step before `start` begins; None if there is none."""
+    def _reached(
+        self,
+        places: Callable[[_PatternStep, int, Sequence[str]], Iterator[int]],
+        steps: Sequence[_PatternStep],
+        at: int,
+        covered: int,
+        barrier: Sequence[str],
+    ) -> Run | None:
+        """Return how far steps reach from a place, and how far they cover; None if one fails."""
+        if not steps:
+            return at, covered
+        for place in places(steps[0], at, barrier):
+            inside = place if steps[0].inside else covered
+            reached = self._reached(places, steps[1:], place, inside, barrier)
+            if reached is not None:
+                return reached
+        return None
+
+    def _before(self, step: _PatternStep, start: int, barrier: Sequence[str]) -> Iterator[int]:
+        """Find where the run of a step before `start` may begin, the longest one first."""
         runs = self._runs(step.names)
         if step.how == "*":
-            while beside := [first for first, last in runs if last == start]:
-                start = max(beside)
-            return start
+            begins = [start]
+            while beside := [first for first, last in runs if last == begins[-1] > first]:
+                begins.append(max(beside))
+            yield from reversed(begins)
+            return
         for first, last in reversed(runs):
             apart = start - last
             if 0 <= apart <= step.reach and not (apart and self._parted(barrier, last, start)):
-                return first
-        return start if step.how else None
+                yield first
+                break
+        if step.how:
+            yield start
 
-    def _behind(self, step: _PatternStep, end: int, barrier: Sequence[str]) -> int | None:
-        """Return where the run of a step behind `end` ends; None if there is none."""
-        for first, last in self._runs(step.names):
+    def _behind(self, step: _PatternStep, end: int, barrier: Sequence[str]) -> Iterator[int]:
+        """Find where the run of a step behind `end` may end, the longest one first."""
+        runs = self._runs(step.names)
+        if step.how == "*":
+            ends = [end]
+            while beside := [last for first, last in runs if first == ends[-1] < last]:
+                ends.append(max(beside))
+            yield from reversed(ends)
+            return
+        for first, last in runs:
             if last > end > first and step.names == ("earlier",):
-                return last  # "less than" and "than before" share a word.
+                yield last  # "less than" and "than before" share a word.
+                return
             if 0 <= first - end <= step.reach:
                 if not self._parted(barrier, end, first):
-                    return last
+                    yield last
                 break
-        return end if step.how else None
+        if step.how:
+            yield end
 
     def _parted(self, barrier: Sequence[str], first: int, last: int) -> bool:
         return any(first <= at < last for name in barrier for at, _ in self._named(name))
@@ -218,13 +276,19 @@ class PatternMatcher:
                 runs = [(m.first, m.last) for m in found if not of or self._is_of(m, of)]
             else:
                 forms = enumerate(self._forms)
-                if name == _ADVERBS:
+                if name == _START:
+                    begins = {p + 1 for p, form in forms if form in _STOPS}
+                    runs = [(p, p) for p in sorted(begins | {0})]
+                elif name == _ADVERBS:
                     runs = [(p, p + 1) for p, form in forms if form.endswith(_ADVERBS)]
                 else:
                     words = self._words(name)
                     runs = [(p, p + 1) for p, form in forms if form in words]
             self._known[name] = runs
         return runs
+
+    def _forms_are_without(self, name: str) -> bool:
+        return frozenset(self._words(name)).isdisjoint(self._forms)
 
     def _words(self, name: str) -> Collection[str]:
         return (name[1:-1],) if name[0] == "'" else self._lists[name]

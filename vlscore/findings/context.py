@@ -9,11 +9,12 @@ triggers they contain.
 denies every finding of its region: "the lungs are clear" contradicts a nodule in another sentence.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from vlscore.findings.lexicon import Lexicon, Trigger
+from vlscore.findings.compositions import PatternMatcher
+from vlscore.findings.lexicon import Effect, Lexicon, Trigger
 from vlscore.findings.mentions import Mention, Well
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Denial, Polarity, Span, Status
@@ -51,16 +52,42 @@ class Scope(NamedTuple):
     trigger: Match
 
 
-def find_triggers(found: dict[str, list[Match]]) -> list[Match]:
+def find_triggers(
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
+) -> list[Match]:
     """Triggers and boundaries of a sentence in text order; a boundary hides no trigger.
 
-    A pseudo-trigger hides the boundaries that it contains.
+    Rows of `context.toml` make further ones. A pseudo-trigger hides the boundaries that it
+    contains.
     """
-    triggers, boundaries = found.get("trigger", []), found.get("boundary", [])
+    triggers, boundaries = list(found.get("trigger", ())), list(found.get("boundary", ()))
+    for match in _composed(tokens, found, lexicon):
+        (boundaries if match.entry.effect == "terminate" else triggers).append(match)
     hidden = {p for t in triggers if t.entry.effect == "pseudo" for p in range(t.first, t.last)}
     if hidden:
         boundaries = [b for b in boundaries if not hidden.issuperset(range(b.first, b.last))]
     return sorted((*triggers, *boundaries), key=lambda match: (match.first, match.last))
+
+
+def _composed(
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
+) -> Iterator[Match]:
+    """Find the triggers and boundaries that rows make of several words."""
+    if "either" in found:
+        triggers = found.get("trigger", ())
+        found["either"] = [
+            m
+            for m in found["either"]
+            if not any(t.first <= m.first and m.last <= t.last for t in triggers)
+            and not any(t.first < m.last < t.last for t in triggers)
+        ]
+    matcher = PatternMatcher(tokens, found, lexicon.lists)
+    for name, rules in lexicon.rules["context"].items():
+        for first, last, head, rule in matcher.fitting(rules, matcher.heads(name, rules)):
+            row = rule.row
+            trigger = head.entry if row.value is None else Trigger(cast(Effect, row.value))
+            entry = trigger._replace(forward=row.forward, scope=row.scope)
+            yield Match(first, last, "trigger", entry)
 
 
 def scopes(

@@ -64,7 +64,7 @@ def assert_span(
     inside = [i for i, t in enumerate(tokens) if t.start < span.end and span.start < t.end]
     if not inside:
         raise InvalidReport(f"the sentence has no word at characters {span}")
-    triggers = context.find_triggers(lexicon.trie.find(tokens))
+    triggers = context.find_triggers(tokens, lexicon.trie.find(tokens), lexicon)
     outside = [t for t in triggers if t.last <= inside[0] or t.first > inside[-1]]
     scopes = context.scopes(tokens, outside, lexicon.breaks_before_hedge)
     assertion = context.assess(scopes, inside[0], inside[-1] + 1)
@@ -124,6 +124,9 @@ def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> S
 _remembered = lru_cache(_REMEMBERED)(_read)
 
 
+_ASSERTING = frozenset(("trigger", "boundary", "either"))
+
+
 class _Piece(NamedTuple):
     """Piece of a sentence, with the matches of the lexicons in it and their meaning."""
 
@@ -141,8 +144,8 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
     triggers: list[Match] = []
-    if "trigger" in found or "boundary" in found:
-        triggers = context.find_triggers(found)
+    if not _ASSERTING.isdisjoint(found):
+        triggers = context.find_triggers(tokens, found, lexicon)
         scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
     if "lookalike" in found:
         scopes = [*scopes, *context.lookalikes(found, triggers)]

@@ -23,7 +23,7 @@ from vlscore.findings.types import Finding, Layout, Polarity, Rule, Sentence, Sp
 
 # A text without any of these is prose; most sentences are, so this is asked first.
 _MARKS = re.compile(
-    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]\s|\S[^\S\n]{3,}\S|\.{4}|\[\s{0,3}[xX✓✔]?\s{0,3}\]|\(\s{0,3}[xX✓✔]?\s{0,3}\)"
+    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{4}|\[\s{0,3}[xX✓✔]?\s{0,3}\]|\(\s{0,3}[xX✓✔]?\s{0,3}\)"
 )
 #: A box to tick; the first group holds what ticks it.
 BOX = re.compile(r"\[\s{0,3}([xX✓✔]?)\s{0,3}\]|\(\s{0,3}([xX✓✔]?)\s{0,3}\)|([☑☒■✓✔])|[☐□▢✗✘]")
@@ -34,7 +34,7 @@ _TICKS = frozenset("xX✓✔☑☒■")
 _DASHES = frozenset("-–—=→?")
 _SIDES = {"r": "right", "l": "left"}
 _CLAUSE_ENDS = frozenset((",", ";", "."))
-_BULLETS = frozenset("-–—*•●▪◦·+([")
+_BULLETS = frozenset('-–—*•●▪◦·+([>"')
 _LONGEST_LABEL = 8
 _FARTHEST = 2 * _LONGEST_LABEL
 _LEADER = 4
@@ -202,6 +202,9 @@ class _LayoutReader:
                     after += 1
                 if after - at < _LEADER:
                     continue
+            elif token.form == "(":
+                if not self._answers_in_brackets(tokens[at:]):
+                    continue
             elif self._text[token.start : token.end] not in _DASHES or (
                 token.form in "-–—" and not self._text[token.start - 1 : token.start].isspace()
             ):
@@ -211,6 +214,12 @@ class _LayoutReader:
             named = self._is_label(tokens[:at], must_name=True)
             return [(0, at, after)] if named and after < len(tokens) else []
         return []
+
+    def _answers_in_brackets(self, tokens: Sequence[Token]) -> bool:
+        """Return whether a bracket holds no more than an answer: "effusion (no)"."""
+        _, answer, end, *_ = [*(token.form for token in tokens[:3]), "", ""]
+        absent, present = self._grammar["answers_no"], self._grammar["answers_yes"]
+        return end == ")" and (answer in absent or answer in present)
 
     def _is_side(self, token: Token) -> bool:
         return token.form in self._grammar["sides"]
@@ -234,6 +243,8 @@ class _LayoutReader:
 
     def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> StatementPart:
         span = Span(label[0].start, label[-1].end)
+        if separator.form == "(":
+            value = [t for t in value if t.form != ")"]
         # Bullets and brackets before the value.
         while len(value) > 1 and value[0].form in _BULLETS:
             value = value[1:]
@@ -255,7 +266,7 @@ class _LayoutReader:
         told = self._lexicon.trie.find(value)
         joints = self._grammar["clause_joints"]
         end = next((p for p, t in enumerate(value) if t.form in joints), len(value))
-        if any(m.first < end for m in told.get("mention", ())):
+        if any(m.first < end for m in told.get("mention", ())) and not self._denies(value[:end]):
             # The value is a sentence of its own: a label that names a finding is its title.
             if "mention" in found or "subject" not in found:
                 is_title = "mention" in found and "severity" not in found
@@ -270,6 +281,11 @@ class _LayoutReader:
         else:
             value = self._predicate(value, told)
         return StatementPart([*label, separator._replace(form="is"), *value], span)
+
+    def _denies(self, value: Sequence[Token]) -> bool:
+        """Return whether a value is no more than a denial: "no finding"."""
+        no, *rest = (token.form for token in value)
+        return no == "no" and all(form in self._grammar["answer_fillers"] for form in rest)
 
     def _predicate(self, value: list[Token], told: dict[str, list[Match]]) -> list[Token]:
         """Return the predicate of a part of the chest; "enlarged, stable" gets an "and"."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, cast
+from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
 
 from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
@@ -39,7 +39,7 @@ CHEXPERT_LABELS = (
 
 
 class Grammar(TypedDict):
-    """Lists of words of `grammar.toml` and of [words] of `change.toml` that rules in Python read.
+    """Lists of words of `grammar.toml`, and of [words] of two tables, that rules in Python read.
 
     Rows name further lists.
     """
@@ -116,23 +116,26 @@ class Observation(NamedTuple):
     centred: tuple[str, ...] = ()
 
 
+Effect = Literal[
+    "negated",
+    "uncertain",
+    "probable",
+    "asserted",
+    "historical",
+    "hypothetical",
+    "other",
+    "pseudo",
+    "terminate",
+]
+
+
 class Trigger(NamedTuple):
     """A ConText trigger; `scope` 0 means to the end of the clause.
 
     `ends_scope` marks a pseudo-trigger that also ends the scopes around it.
     """
 
-    effect: Literal[
-        "negated",
-        "uncertain",
-        "probable",
-        "asserted",
-        "historical",
-        "hypothetical",
-        "other",
-        "pseudo",
-        "terminate",
-    ]
+    effect: Effect
     forward: bool = True
     scope: int = 0
     ends_scope: bool = False
@@ -168,7 +171,8 @@ class Lexicon:
     """Lexicons of all axes. Compared and hashed by identity: `load_lexicon` loads a folder once.
 
     `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
-    `lists` are all lists of words, `grammar` those of them that rules in Python read.
+    `lists` are all lists of words, `grammar` those of them that rules in Python read. `rules` are
+    those of the tables of change and of context, by the names of their heads.
     """
 
     observations: Mapping[str, Observation]
@@ -181,7 +185,7 @@ class Lexicon:
     grammar: Grammar
     lists: Mapping[str, frozenset[str]]
     coverage: Coverage
-    rules: Mapping[str, Sequence[PatternRule]]
+    rules: Mapping[str, Mapping[str, Sequence[PatternRule]]]
     trie: PhraseTrie = field(repr=False)
     spelt: Spellings = field(repr=False)
 
@@ -316,6 +320,12 @@ def _load_further(
         _add_observation(each, subjects, trie, file)
 
 
+def _rules(
+    table: Mapping[str, Any], lists: Collection[str], file: str, values: Collection[str]
+) -> dict[str, list[PatternRule]]:
+    return pattern_rules(entries_of(Composition, table["compose"], file), lists, values)
+
+
 @cache
 def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lexicon:
     """Return the lexicons of `folder` (default: ours), with those of a further file of findings.
@@ -336,6 +346,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         observations, normal_of = _load_observations(tables["observations"], trie)
         context, changes, sentences = (tables[t] for t in ("context", "change", "sentences"))
         _add_triggers(trie, context["trigger"], "context.toml")
+        _add_entries(trie, "either", Trigger, context["either"], "context.toml")
         for layer in ("lookalike", "unanswered"):
             trie.add_all(layer, context[layer]["phrases"], layer)
         _load_places(tables["location"], trie)
@@ -343,11 +354,12 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         trie.add_all("severity", tables["severity"]["neutral"]["phrases"], None)
         _load_changes(changes, trie)
         headings = _load_sentences(sentences, trie)
-        words = {**tables["grammar"], **changes["words"]}
+        words = {**tables["grammar"], **changes["words"], **context["words"]}
         lists = {name: frozenset(each) for name, each in words.items()}
         if missing := Grammar.__required_keys__ - lists.keys():
             raise InvalidLexicon(
-                f"grammar.toml and [words] of change.toml lack {', '.join(sorted(missing))}"
+                "grammar.toml, and [words] of change.toml and context.toml, lack "
+                f"{', '.join(sorted(missing))}"
             )
         coverage = load_coverage(tables["coverage"], observations, normal_of["normal"])
         further_tables = {"synonyms.toml": tables["synonyms"]}
@@ -368,7 +380,10 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             grammar=cast(Grammar, lists),
             lists=lists,
             coverage=coverage,
-            rules=pattern_rules(entries_of(Composition, changes["compose"], "change.toml"), lists),
+            rules={
+                "change": _rules(changes, lists, "change.toml", (*TemporalChange, "none")),
+                "context": _rules(context, lists, "context.toml", get_args(Effect)),
+            },
             trie=trie,
             spelt=spelt,
         )

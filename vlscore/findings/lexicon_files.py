@@ -15,7 +15,7 @@ from vlscore.core import TomlTable, read_table, resource_path
 from vlscore.errors import InvalidLexicon
 
 #: Raised by one where the rules (not only the lexicons) read the same words otherwise.
-_RULES = 7
+_RULES = 8
 #: The tables of a lexicon of findings. The folder that ships has further ones, for perturbations.
 TABLES = (
     *("observations", "synonyms", "coverage", "context", "location", "severity", "change"),

@@ -171,6 +171,8 @@ class _Frames:
             joined = end > last or any(
                 p in in_state or self._forms[p] in self._grammar["gap_adjectives"] for p in gap
             )
+            if best is None and end > last and self._forms[end] == ",":
+                break  # "lesion of the lung, bones are normal": that state has its subject
             if subject.first - last > _LONGEST_GAP or not all(
                 p in in_state or self._fills_gap(self._forms[p], joined) for p in gap
             ):

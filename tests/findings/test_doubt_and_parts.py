@@ -1,0 +1,117 @@
+"""Words of doubt and absence in any order, parts that are denied, answers, lesions of bones.
+
+Expected readings are those of plain English, of pyConTextNLP's table (Chapman et al. 2011:
+"unlikely", "not likely" and "no longer seen" act in both directions) and of CheXpert's phrases
+(Irvin et al. 2019: no lesion of a bone is a Lung Lesion).
+"""
+
+import pytest
+
+from vlscore.findings import changes_of, chexpert_labels, extract
+
+
+def polarities(text):
+    return {f.observation: f.polarity.value[0] for f in extract(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Left opacity is unlikely to represent pneumonia.", {"opacity": "p", "pneumonia": "n"}),
+        ("Right opacity, unlikely pneumonia.", {"opacity": "p", "pneumonia": "n"}),
+        ("Small effusion, pneumonia unlikely.", {"pleural_effusion": "p", "pneumonia": "n"}),
+        ("Small effusion and pneumonia is unlikely.", {"pleural_effusion": "p", "pneumonia": "n"}),
+        ("Pneumonia and edema are unlikely.", {"pneumonia": "n", "edema": "n"}),
+        ("It is unlikely that there is a pneumothorax.", {"pneumothorax": "n"}),
+        ("The nodule is unlikely to be malignant.", {"nodule": "p", "neoplasm": "n"}),
+        ("An infiltrate is not likely.", {"infiltrate": "n"}),
+        ("Pneumonia felt less likely.", {"pneumonia": "u"}),
+        ("Less likely is a pneumonia.", {"pneumonia": "u"}),
+        ("No longer visualized is the apical pneumothorax.", {"pneumothorax": "n"}),
+        ("Cleared is the left lower lobe consolidation.", {"consolidation": "n"}),
+        ("Not identified are effusions.", {"pleural_effusion": "n"}),
+        ("Neg effusion.", {"pleural_effusion": "n"}),
+        ("+/- atelectasis at the left base.", {"atelectasis": "u"}),
+        ("A pleural effusion could not be seen.", {"pleural_effusion": "n"}),
+        ("The likelihood of pneumonia is low.", {"pneumonia": "n"}),
+        ("Opacity does not represent pneumonia.", {"opacity": "p", "pneumonia": "n"}),
+    ],
+)
+def test_doubt_acts_on_the_finding_that_it_is_said_of(text, expected):
+    assert polarities(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("There is no tension component to the right pneumothorax.", "pneumothorax"),
+        ("No mediastinal shift from the large right pneumothorax.", "pneumothorax"),
+        ("No cavitation in the right upper lobe mass.", "mass"),
+        ("No suggestion of enlargement of the known nodule.", "nodule"),
+        ("No septations within the effusion.", "pleural_effusion"),
+        ("No displacement of the rib fracture.", "fracture"),
+        ("No consolidation beneath the effusion.", "pleural_effusion"),
+        ("No explanation for the pleural effusion.", "pleural_effusion"),
+        ("Nothing but a small effusion.", "pleural_effusion"),
+        ("No findings besides mild edema.", "edema"),
+    ],
+)
+def test_a_denied_part_leaves_its_finding(text, finding):
+    assert polarities(text)[finding] == "p"
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("No recurrence of the pneumothorax.", "pneumothorax"),
+        ("No evidence of the previously seen effusion.", "pleural_effusion"),
+        ("No enlargement of the heart.", "cardiomegaly"),
+        ("No effusion in the left pleural space.", "pleural_effusion"),
+        ("No infiltrate in the right lung, effusion or pneumothorax.", "pneumothorax"),
+    ],
+)
+def test_a_denied_finding_is_no_part(text, finding):
+    assert polarities(text)[finding] == "n"
+
+
+@pytest.mark.parametrize("what", ["resolution", "clearing", "significant improvement"])
+def test_a_denied_resolution_is_no_change(what):
+    found = extract(f"No {what} of the left pneumonia.")
+    assert [f.polarity.value for f in found] == ["positive"]
+    assert {str(c.change) for c in changes_of(found)} <= {"unchanged"}
+
+
+ANSWERS = {
+    "n": (
+        *("X: false", "X=False", "X: F", '{"X": false}', "X (no)", "X -> No", "X: no finding"),
+        *("X => false", "X (absent)", '"X": "no"', "X: excluded", "X: unlikely"),
+    ),
+    "p": ["X: true", "X=True", '{"X": true}', "X (yes)", "X -> present", "X: 1", "X: T"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "polarity"), [(text, sign) for sign, texts in ANSWERS.items() for text in texts]
+)
+@pytest.mark.parametrize("label", ["Pneumothorax", "Pleural effusion"])
+def test_a_label_has_its_answer(label, text, polarity):
+    assert list(polarities(text.replace("X", label)).values()) == [polarity]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Lytic lesion of the rib.", None),
+        ("Sclerotic lesion in the T8 vertebral body.", None),
+        ("Bony lesion in the left clavicle.", None),
+        ("Lesion of the manubrium.", None),
+        ("Lesion involving the right seventh rib.", None),
+        ("Spinal lesion.", None),
+        ("Lung lesion behind the fourth rib.", 1),
+        ("Lesion of the left lung, bones are normal.", 1),
+        ("Mass lesion.", 1),
+        ("Cavitary lesion in the right upper lobe.", 1),
+    ],
+)
+def test_a_lesion_of_a_bone_is_none_of_the_lung(text, label):
+    assert chexpert_labels(text)["Lung Lesion"] == label
