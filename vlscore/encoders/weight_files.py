@@ -173,7 +173,11 @@ def weights_of(name: str) -> PublishedWeights:
     """
     if name in network_cards():
         return network_cards()[name].weights
-    known = ENCODERS.name_of(name)
+    try:
+        known = ENCODERS.name_of(name)
+    except UnknownName as error:
+        networks = ", ".join(network_cards())
+        raise UnknownName(f"{error}. Networks of metrics: {networks}") from None
     if known not in published_weights():
         raise UnknownName(f"{known} comes from a package of its own; its weights are not known")
     return published_weights()[known]
