@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vlscore.claims import Cases, fit_evidence, read_evidence
+from vlscore.claims import Cases, evidence_digest, fit_evidence, read_evidence
 from vlscore.claims.array_file import read_arrays, write_arrays
 from vlscore.errors import InvalidSetting
 
@@ -362,6 +362,10 @@ def test_other_files(tmp_path, written):
     np.save(tmp_path / "one.npy", np.ones(30))
     for name in ("folder.npz", "pipe.npz", "text.npz", "zeros.npz", "one.npy", "absent.npz"):
         refused(tmp_path / name)
+    # Commands ask for the digest first.
+    for name in ("folder.npz", "pipe.npz", "absent.npz"):
+        with pytest.raises(InvalidSetting, match="is no evidence"):
+            evidence_digest(tmp_path / name)
     refused(Path("/dev/zero"))
 
 

@@ -208,11 +208,7 @@ def read_evidence(path: str | Path, signature: str | None = None) -> ImageEviden
         if (fault := _fault_of(made)) is not None:
             raise DamagedFile(fault)
     except (OSError, DamagedFile) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidSetting(
-            f"{path} is no evidence that `vlscore claims --fit` wrote, or is damaged: {reason}. "
-            "Fit it again (vlscore claims --fit)"
-        ) from None
+        raise _no_evidence(path, getattr(error, "strerror", None) or error) from None
     if signature not in (None, made.signature):
         raise InvalidSetting(
             f"{path} was fitted to vectors of {made.signature}, and these are of {signature}: take "
@@ -270,8 +266,21 @@ def _fault_of(evidence: ImageEvidence) -> str | None:
 
 
 def evidence_digest(path: str | Path) -> str:
-    """Return the first digits of the sha256 of an evidence file, for signatures."""
-    return file_digest(Path(path))[:12]
+    """Return the first digits of the sha256 of an evidence file, for signatures.
+
+    Raises: InvalidSetting where it cannot be read.
+    """
+    try:
+        return file_digest(Path(path))[:12]
+    except OSError as error:
+        raise _no_evidence(path, error.strerror or error) from None
+
+
+def _no_evidence(path: str | Path, reason: object) -> InvalidSetting:
+    return InvalidSetting(
+        f"{path} is no evidence that `vlscore claims --fit` wrote, or is damaged: {reason}. Fit it "
+        "again (vlscore claims --fit)"
+    )
 
 
 def fit_evidence(

@@ -115,8 +115,8 @@ def claims(
         "rate": rate,
         "settings": asdict(settings),
         "fit": [each.key for each in to_fit],
-        "evidence": None if evidence is None else file_digest(Path(evidence)),
-        "labels": [file_digest(Path(path)) for path in labels],
+        "evidence": None if evidence is None else evidence_digest(evidence),
+        "labels": [file_digest(Path(path)) for path in labels if columns_of(path)],
     }
     before = 0
 
