@@ -28,7 +28,7 @@ from tests.encoders.goldens import (
     sha256,
 )
 from tests.encoders.vlscore_cxr import SCORES, PackageGolden, assert_equals_package
-from vlscore import VLscore
+from vlscore import LIMITREncoder, VLscore
 from vlscore.encoders import (
     JointEncoder,
     PublishedEncoder,
@@ -125,6 +125,31 @@ def test_scores_by_the_names_of_the_authors_package(built: Built) -> None:
             output=[golden.texts[row] for row in candidates],
         )
     assert np.abs(found - golden.score).max() <= SCORES
+
+
+@only("limitr:repository")
+def test_a_checkpoint_that_the_authors_package_downloaded_is_found(
+    built: Built, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the hub's cache, or in the folder that was its cache_dir; the vocabulary is there, too."""
+    checkpoint = entry_of("limitr").weights.files[0].name
+    held = {"Gefenda/LIMITR": checkpoint, "emilyalsentzer/Bio_ClinicalBERT": "vocab.txt"}
+    for number, (hub, name) in enumerate(held.items()):
+        for cache in ("hub", "own") if number == 0 else ("hub",):
+            folder = tmp_path / cache / f"models--{hub.replace('/', '--')}"
+            (folder / "refs").mkdir(parents=True)
+            (folder / "refs" / "main").write_text("0" * 40)
+            (folder / "snapshots" / ("0" * 40)).mkdir(parents=True)
+            (folder / "snapshots" / ("0" * 40) / name).symlink_to(built.folder / name)
+    monkeypatch.delenv("VLSCORE_WEIGHTS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert load_encoder("limitr").weights_digest == built.encoder.weights_digest
+    (tmp_path / "hub" / "models--Gefenda--LIMITR").rename(tmp_path / "away")
+    with pytest.raises(WeightsNotFound, match="vlscore weights fetch limitr"):
+        load_encoder("limitr")
+    found = LIMITREncoder(cache_dir=tmp_path / "own", show_progress=False)
+    assert found.embedder.encoder.weights_digest == built.encoder.weights_digest
 
 
 @slow

@@ -311,12 +311,16 @@ def fetch(name: str) -> Fetched:
             )
         paths.append(vocabulary)
     stated = {file.name for file in entry.files if file.md5 or file.sha256}
-    digests = {
-        path: check_digest(
-            path, f"{entry.name}/{path.name}", weights_folder(), is_stated=path.name in stated
-        )
-        for path in paths
-    }
+    digests = {}
+    for path in paths:
+        recorded = f"{entry.name}/{path.name}"
+        try:
+            digests[path] = check_digest(
+                path, recorded, weights_folder(), is_stated=path.name in stated
+            )
+        except ChecksumMismatch:
+            _remove(path)
+            raise
     return Fetched(tuple(paths), "" if entry.hub else _by_hand(entry), digests)
 
 
@@ -330,14 +334,19 @@ def _fetched(encoder: str, hub_id: str, name: str, revision: str | None) -> Path
     try:
         check_published(encoder, path)
     except ChecksumMismatch:
-        # In the cache a name is a link to the content; otherwise no request would be made again.
-        content = path.resolve()
-        path.unlink()
-        content.unlink(missing_ok=True)
+        _remove(path)
         if not was_cached:
             raise
         return _fetched(encoder, hub_id, name, revision)
     return path
+
+
+def _remove(path: Path) -> None:
+    """Remove a file from the hub's cache, so that it is asked for again, and found by nobody."""
+    # In the cache a name is a link to the content.
+    content = path.resolve()
+    path.unlink()
+    content.unlink(missing_ok=True)
 
 
 def verify(path: str | Path) -> list[Verified]:
