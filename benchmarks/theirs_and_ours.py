@@ -343,8 +343,8 @@ def main() -> None:
             "",
             describe_machine(),
             "",
-            f"vlscore-cxr 0.1.2 and vlscore on the same pseudo-random weights; {len(paths)} frontal "
-            f"films, {len(rows) - 1} of the Indiana collection.",
+            f"vlscore-cxr 0.1.2 and vlscore on the same pseudo-random weights; {len(paths)} "
+            f"frontal films, of which {len(rows) - 1} are of the Indiana collection.",
             "",
             "## The same numbers",
             "",

@@ -38,6 +38,7 @@ def evaluate(
     part: str | None = None,
     join: bool = False,
     engine: Literal["local", "ray"] = "local",
+    embeddings: Path | None = None,
     table: TableOptions = TableOptions(),
     encoding: EncoderOptions = EncoderOptions(),
     format: Format = "parquet",
@@ -67,6 +68,9 @@ def evaluate(
         join: Join the folders of all parts, named in place of the table.
         engine: Where to compute: local, on this machine; or ray, on the Ray cluster that
             RAY_ADDRESS names, else one on this machine (pip install 'vlscore[ray]').
+        embeddings: Folder with vectors that were computed elsewhere, in the order of the table:
+            img_emb.npy of the images, gt_emb.npy of the references, output_emb.npy of the
+            candidates. No encoder is loaded; --encoder names the one that made them.
         show_rows: Print the values of the first N rows.
     """
     from vlscore.data import open_studies
@@ -86,12 +90,14 @@ def evaluate(
         # The table first: a slip in it is found before seconds go into loading an encoder.
         opened = open_studies(
             studies[0],
-            needs=Plan(chosen).needs.roles,
+            needs=Plan(chosen).needs.roles - ({"image"} if embeddings else set()),
             image_root=table.image_root,
             columns=columns,
             limit=table.limit,
         )
-        scorer = encoding.scorer(chosen)
+        if embeddings is not None and engine == "ray":
+            raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
+        scorer = encoding.scorer(chosen, vectors=embeddings)
         embedder = scorer.embedder
         recipe = partial(encoding.absolute().scorer, chosen, quiet=True)
         with row_progress(

@@ -247,14 +247,30 @@ class EncoderOptions:
         print_precision_note(embedder)
         return embedder
 
-    def scorer(self, metrics: Any, *, quiet: bool = False) -> "Scorer":
+    def scorer(self, metrics: Any, *, quiet: bool = False, vectors: Path | None = None) -> "Scorer":
         """Return the scorer of these options.
 
         Args:
             metrics: names of metrics, as `Scorer` takes them.
             quiet: print no note on a precision that is no gain.
+            vectors: folder with vectors that were computed elsewhere, instead of an encoder.
         """
+        if vectors is not None:
+            return self._scorer_of_vectors(metrics, vectors)
         return self._scorer(metrics, quiet, **self._reading(), text_policy=self.section)
+
+    def _scorer_of_vectors(self, metrics: Any, folder: Path) -> "Scorer":
+        from vlscore.metrics import Scorer, open_embeddings
+
+        given = self._settings() | {"cache": True}
+        return Scorer(
+            open_embeddings(folder, encoder=self.encoder),
+            metrics=metrics,
+            C=self.C,
+            comparisons=self.comparisons,
+            text_policy=self.section,
+            **given,
+        )
 
     def scorer_of_sentences(self, metrics: Any) -> "Scorer":
         """Return the scorer of sentences, which have no sections and no images."""

@@ -116,3 +116,5 @@ from .similarity import segment_distance as segment_distance
 from .similarity import sides as sides
 from .similarity import triangle_area as triangle_area
 from .similarity import vlscore as vlscore
+from .stored_vectors import VECTOR_FILES as VECTOR_FILES
+from .stored_vectors import open_embeddings as open_embeddings

@@ -46,6 +46,7 @@ class Item:
         parts: findings and impression of the reference, if they are known separately.
         lacking: "image" or "reference" -> why the study has none; only metrics that look at it
             have no value then.
+        position: row of the table, from 0, by which stored vectors are found.
     """
 
     candidate: str
@@ -53,6 +54,7 @@ class Item:
     shown: "StudyViews | None" = None
     parts: Mapping[str, str] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
+    position: int | None = None
 
 
 def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[list[Item], bool]:

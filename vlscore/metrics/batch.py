@@ -56,6 +56,15 @@ class EmbeddingTriples:
             parsed = Signature.parse(f"embeddings|{self.signature}")
             object.__setattr__(self, "signature", parsed)
 
+    def take(self, rows: Sequence[int]) -> "EmbeddingTriples":
+        """Return the embeddings of some rows."""
+        images, candidates, references = (
+            None if part is None else np.asarray(part[list(rows)])
+            for part in (self.images, self.candidates, self.references)
+        )
+        failures = {k: self.failures[row] for k, row in enumerate(rows) if row in self.failures}
+        return EmbeddingTriples(images, candidates, references, self.signature, self.C, failures)
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:

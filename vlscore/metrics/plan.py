@@ -26,10 +26,11 @@ from vlscore.metrics.batch import (
     Values,
     as_texts,
 )
-from vlscore.metrics.library.embedded import constant_of
+from vlscore.metrics.library.embedded import EmbeddedMetric, constant_of
 from vlscore.metrics.memo import Memo
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.registry import METRICS, find_metric, find_metrics, without_comparisons
+from vlscore.metrics.stored_vectors import STORED
 
 if TYPE_CHECKING:
     from typing import Self
@@ -211,7 +212,9 @@ class Plan:
             signature = signature.plus(fit=self.fits.get(metric, "each-batch"))
         if inputs:
             signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
-        signature = signature.plus(txt=self._text)
+        # Nobody knows which section of a report vectors from elsewhere are of.
+        is_stored = any(name == STORED for name, _ in facts)
+        signature = signature.plus(txt=None if is_stored else self._text)
         signature = signature.plus(Signature("", tuple(f for f in facts if f[1] is not None)))
         # A flag such as DEMONSTRATION-ENCODER also applies to metrics computed from others.
         every = [*facts, *(fact for each in inputs for fact in each)]
@@ -314,8 +317,8 @@ def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
 
 def compute(
     metrics: Any,
-    candidates: Any,
-    references: Any,
+    candidates: Any = None,
+    references: Any = None,
     *,
     embeddings: EmbeddingTriples | None = None,
 ) -> dict[str, NDArray[np.float64]]:
@@ -323,9 +326,11 @@ def compute(
 
     Args:
         metrics: names, as in "bleu-4" or "bleu-4(smoothing=exp)", or Metrics; one or several.
-        candidates: n generated reports; an empty one is scored, not refused.
+        candidates: n generated reports; an empty one is scored, not refused. None where metrics
+            look at embeddings alone.
         references: n reference reports; None where no metric looks at them.
-        embeddings: of the same n studies, where a metric looks at embeddings.
+        embeddings: of the same n studies, where a metric looks at embeddings; `open_embeddings`
+            reads those that were computed elsewhere.
 
     Returns: column -> (n,) float64, in the order of `metrics`; a metric of several numbers has
         several columns, the first under its own name.
@@ -338,6 +343,11 @@ def compute(
     """
     plan = Plan(metrics)
     plan.require()
+    if candidates is None and references is None and embeddings is not None:
+        # judge-image looks at embeddings and reads texts.
+        if reading := [str(m) for m in plan.steps if not isinstance(m, EmbeddedMetric)]:
+            raise InvalidSetting(f"{', '.join(reading)} read texts: pass candidates and references")
+        candidates = references = [""] * len(embeddings.candidates)
     texts = None if references is None else as_texts("references", references)
     found = plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
     return {

@@ -31,6 +31,7 @@ from vlscore.metrics.registry import (
     preset_section,
 )
 from vlscore.metrics.scores import Score, ScoreTable, geometry
+from vlscore.metrics.stored_vectors import VECTOR_FILES
 
 if TYPE_CHECKING:
     from typing import Self
@@ -68,7 +69,8 @@ class Scorer(Plan):
     Args:
         encoder: name, or a loaded JointEncoder or StudyEmbedder; default: VLSCORE_ENCODER, else
             the bundled demonstration encoder, which warns. No encoder is loaded if no metric looks
-            at embeddings.
+            at embeddings. Or vectors of a table's rows that were computed elsewhere, as
+            `open_embeddings` returns them; then no image is read.
         metrics: one metric or several, as in "vlscore" (Eq. 2) or "vlscore,cosine,bleu-4"; the
             first is the score.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
@@ -84,7 +86,8 @@ class Scorer(Plan):
         preset_columns: the numbers of presets and further metrics in a table of systems; empty
             without a preset.
         others: candidates with which those of studies are compared; see `among`.
-        embedder: the StudyEmbedder; None if no metric looks at embeddings.
+        embedder: the StudyEmbedder; None if no metric looks at embeddings, or there are vectors.
+        vectors: those that were computed elsewhere, or None.
 
     Raises:
         UnknownName, InvalidSetting: a name that does not exist, or a value that cannot be used.
@@ -94,7 +97,7 @@ class Scorer(Plan):
 
     def __init__(
         self,
-        encoder: "str | JointEncoder | StudyEmbedder | None" = None,
+        encoder: "str | JointEncoder | StudyEmbedder | EmbeddingTriples | None" = None,
         *,
         metrics: Any = None,
         C: float | None = None,
@@ -108,7 +111,8 @@ class Scorer(Plan):
             text_policy = preset_section(metrics)
         self.text_policy = TextPolicy.named(text_policy)
         self.preset_notes, self.preset_columns = preset_notes(metrics), preset_columns(metrics)
-        embedder = _as_embedder(encoder)
+        self.vectors = encoder if isinstance(encoder, EmbeddingTriples) else None
+        embedder = _as_embedder(None if self.vectors else encoder)
         own = open_cache(options.get("cache", True)) if embedder is None else None
         cache = own if embedder is None else embedder.cache
         super().__init__(
@@ -117,7 +121,11 @@ class Scorer(Plan):
         self.others: list[str] = []
         self.require()
         self.embedder: StudyEmbedder | None = None
-        if embedder is not None:
+        if self.vectors is not None:
+            _refuse_options(options, "the vectors were computed elsewhere")
+            self._check_vectors(self.vectors)
+            self.needs = replace(self.needs, images=False)
+        elif embedder is not None:
             _refuse_options(options, "the StudyEmbedder has its own value")
             self.embedder = embedder if self.needs.embeddings else None
         elif self.needs.embeddings:
@@ -130,7 +138,8 @@ class Scorer(Plan):
     @property
     def signatures(self) -> dict[str, Signature]:
         """Return metric -> what its values depend on."""
-        return {str(metric): self.signature_of(metric, self.embedder) for metric in self.metrics}
+        source = self.vectors or self.embedder
+        return {str(metric): self.signature_of(metric, source) for metric in self.metrics}
 
     @property
     def signature(self) -> Signature:
@@ -182,7 +191,9 @@ class Scorer(Plan):
 
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
-        other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
+        embeds = any(metric.uses_embeddings for metric in Plan(metrics).steps)
+        source = (self.vectors or self.embedder) if embeds else None
+        other = Scorer(source, metrics=metrics, text_policy=self.text_policy)
         other.memo, other.fits, other.others = self.memo, self.fits, self.others
         return other
 
@@ -350,7 +361,11 @@ class Scorer(Plan):
                 candidates.append(candidate)
         batch = Batch(candidates, references if self.needs.references else None)
         described: dict[str, NDArray[Any]] = {}
-        if self.embedder is not None:
+        if self.vectors is not None:
+            triples = self.vectors.take([self._position(items[row]) for row in rows])
+            batch = replace(batch, embeddings=triples)
+            described = geometry(triples)
+        elif self.embedder is not None:
             triples, truncated = self._embed(self.embedder, batch, [items[row] for row in rows])
             batch = replace(batch, embeddings=triples)
             described = {**geometry(triples), **truncated}
@@ -363,6 +378,28 @@ class Scorer(Plan):
             values = {m: each.spread(rows, count, failures) for m, each in values.items()}
             described = {name: spread(each, rows, count) for name, each in described.items()}
         return ScoreTable(values, described)
+
+    def _check_vectors(self, vectors: EmbeddingTriples) -> None:
+        """Raise InvalidSetting if metrics look at vectors that there are not."""
+        embedded = [metric for metric in self.steps if metric.uses_embeddings]
+        if not embedded:
+            raise InvalidSetting("vectors were passed, but no metric looks at embeddings")
+        for metric in embedded:
+            roles = ["images"] * metric.uses_image + ["references"] * metric.uses_reference
+            for role in roles:
+                if getattr(vectors, role) is None:
+                    raise InvalidSetting(
+                        f"{metric} looks at the {role}, but there is no {VECTOR_FILES[role]}"
+                    )
+
+    @staticmethod
+    def _position(item: Item) -> int:
+        if item.position is None:
+            raise InvalidSetting(
+                "vectors that were computed elsewhere belong to the rows of a table: use "
+                "`evaluate`, or `metrics.compute` for arrays alone"
+            )
+        return item.position
 
     def _reference(self, item: Item) -> str:
         if item.parts is not None:

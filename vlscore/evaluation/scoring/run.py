@@ -106,7 +106,12 @@ def evaluate(
     names = own_names(own_columns)
     own = read_own(names, studies, scorer.metrics)
     rows = list(studies)
-    items = [item_of(row, scorer) for row in rows]
+    if scorer.vectors is not None and len(scorer.vectors.candidates) != len(rows):
+        raise InvalidSetting(
+            f"there are vectors of {len(scorer.vectors.candidates)} studies, but {studies.path} "
+            f"has {len(rows)} rows; both must be of the same studies in one order"
+        )
+    items = [item_of(row, scorer, position) for position, row in enumerate(rows)]
     if scorer.needs_fit:
         scorer = scorer.fit(item for item in items if isinstance(item, Item))
     scorer = scorer.among(item for item in items if isinstance(item, Item))

@@ -149,17 +149,20 @@ def scored_rows(
     return ScoredRows(scores, sums, metrics)
 
 
-def item_of(row: Study | Failure, scorer: Scorer) -> Row:
-    """Return what `score_table` scores; an error for a row that could not be read."""
+def item_of(row: Study | Failure, scorer: Scorer, position: int | None = None) -> Row:
+    """Return what `score_table` scores; an error for a row that could not be read.
+
+    Args: position: of the row in its table, from 0.
+    """
     if isinstance(row, Failure):
         return InvalidStudy(row.reason)
     if not scorer.needs.images:
-        return Item(row.candidate or "", row.reference, None, row.parts, row.lacking)
+        return Item(row.candidate or "", row.reference, None, row.parts, row.lacking, position)
 
     from vlscore.embedding import StudyViews  # loads torch
 
     shown = None if "image" in row.lacking else StudyViews.of(row)
-    return Item(row.candidate or "", row.reference, shown, row.parts, row.lacking)
+    return Item(row.candidate or "", row.reference, shown, row.parts, row.lacking, position)
 
 
 def counts_of(
