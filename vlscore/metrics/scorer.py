@@ -191,8 +191,9 @@ class Scorer(Plan):
 
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
-        embeds = any(metric.uses_embeddings for metric in Plan(metrics).steps)
-        source = (self.vectors or self.embedder) if embeds else None
+        source: EmbeddingTriples | StudyEmbedder | None = self.embedder
+        if self.vectors is not None and Plan(metrics).needs.embeddings:
+            source = self.vectors
         other = Scorer(source, metrics=metrics, text_policy=self.text_policy)
         other.memo, other.fits, other.others = self.memo, self.fits, self.others
         return other
