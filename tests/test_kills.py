@@ -77,7 +77,6 @@ def test_an_evaluation(number, whole, tmp_path):
 @pytest.mark.parametrize("number", MOMENTS)
 def test_a_judge_that_asks_a_service(number, tmp_path):
     """Killed while an answer is under way; answers that came before are not asked for again."""
-    pytest.importorskip("openai", reason="needs openai: pip install 'vlscore[judge]'")
     count, at_once = 24, 2
     moment = random.Random(number).randint(2, count - 1)
     rows = [f"{k},Clear lungs {k}.,Left effusion {k}." for k in range(count)]

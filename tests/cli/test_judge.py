@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.cli.conftest import write_jsonl
 from tests.metrics.judge.endpoint_server import EMPTY, Answer, running
 
@@ -36,7 +34,6 @@ def test_a_bad_row_is_listed_and_costs_no_other(command, tmp_path):
 
 
 def test_a_language_model_judges_and_its_cost_is_printed(command, tmp_path):
-    pytest.importorskip("openai", reason="needs openai: pip install 'vlscore[judge]'")
     table = write_jsonl(tmp_path / "t.jsonl", ROWS)
     with running(lambda number, body: Answer(EMPTY)) as endpoint:
         model = ("--model", "fake", "--endpoint", endpoint.url, "--prices", "1,2")

@@ -46,7 +46,6 @@ def test_the_signature_states_the_rules_and_their_tables():
 
 
 def test_a_model_behind_an_endpoint_is_a_metric_too(monkeypatch, cache_folder):
-    pytest.importorskip("openai", reason="needs openai: pip install 'vlscore[judge]'")
     answer = (
         '{"errors": [{"category": "false_finding", "severity": 4, "finding": "effusion", '
         '"candidate_line": 1, "reference_line": null, "correction": "", "reason": "It is not."}], '

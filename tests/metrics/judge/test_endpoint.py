@@ -3,7 +3,6 @@
 import gzip
 import json
 import logging
-import sys
 import tracemalloc
 
 import pytest
@@ -23,8 +22,6 @@ from vlscore.metrics import (
     UnusableAnswer,
     apply_corrections,
 )
-
-pytest.importorskip("openai", reason="needs openai: pip install 'vlscore[judge]'")
 
 CASE = JudgeCase("Small left effusion. Clear lungs.", "Small right effusion.", Patient(age=70))
 WRONG_SIDE = json.dumps(
@@ -478,9 +475,3 @@ def test_a_model_without_an_endpoint_is_explained():
         EndpointModel("llama3", None)
     with pytest.raises(InvalidSetting, match="1 or more"):
         EndpointModel("m", "http://localhost:1/v1", in_flight=0)
-
-
-def test_without_the_client_the_message_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'vlscore\[judge\]'"):
-        judge_of("http://localhost:1/v1").judge(*CASE)

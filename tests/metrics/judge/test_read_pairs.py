@@ -71,7 +71,6 @@ def test_an_error_is_found_by_category_and_words(script):
 
 
 def test_rules_and_a_model_stand_in_one_table(script, pairs):
-    pytest.importorskip("openai", reason="needs openai: pip install 'vlscore[judge]'")
 
     def answer(number, body):
         seen = body["messages"][-1]["content"]

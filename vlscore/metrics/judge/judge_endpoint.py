@@ -4,15 +4,22 @@ Reports are patients' data. So an endpoint on another machine must be named a se
 `send_to`. Redirects are not followed, and no proxy is used on the way to this machine itself.
 """
 
-import asyncio
 import contextlib
+import errno
+import http.client
 import ipaddress
-import logging
+import json
 import os
 import re
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+import socket
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.judge.judge_answers import answer_schema
@@ -40,8 +47,9 @@ _FAILURES_IN_A_ROW = 10
 # A code such as context_length_exceeded; it can hold no part of a key, nor a sentence of a report.
 _CODE = re.compile(r"[a-z_]{1,60}")
 _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
-
-Result = TypeVar("Result")
+# Statuses that may pass: the request is sent again.
+_PASSING = frozenset((408, 409, 429, *range(500, 600)))
+_NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, ssl.SSLError)
 
 
 class EndpointFailed(VLScoreError):
@@ -89,8 +97,6 @@ class EndpointModel:
                 f"in_flight, the number of requests at once, must be 1 or more, not {in_flight}"
             )
         self._in_flight, self._timeout, self._retries = in_flight, timeout, retries
-        self._failures = 0
-        self._ended: EndpointFailed | None = None
         # Names of the fields of a request, which a service may refuse.
         self._sent: tuple[str, ...] = ()
 
@@ -110,130 +116,106 @@ class EndpointModel:
         """Ask all questions, several at once; return the errors of those without a reply.
 
         Raises: EndpointFailed if the endpoint cannot be reached, refuses the key, the model or
-            further requests, or fails ten questions in a row; MissingDependency.
+            further requests, or fails ten questions in a row.
         """
-        return _run(self._ask_all(questions, prompt, on_reply))
-
-    async def _ask_all(
-        self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
-    ) -> dict[int, VLScoreError]:
-        failures: dict[int, VLScoreError] = {}
-        left = iter(enumerate(questions))
-        self._ended = None
         fields = _fields(prompt)
         self._sent = tuple(fields)
-        async with self._client() as client:
+        failures: dict[int, VLScoreError] = {}
+        in_a_row: list[QuestionFailed] = []
+        ended: list[BaseException] = []
+        left, lock = iter(enumerate(questions)), threading.Lock()
 
-            async def work(left: Iterator[tuple[int, JudgeQuestion]]) -> None:
-                for number, question in left:
-                    try:
-                        on_reply(number, await self._reply(client, question, fields))
-                        self._failures = 0
-                    except QuestionFailed as error:
-                        failures[number] = error
-                        self._failures += 1
-                        if self._failures >= _FAILURES_IN_A_ROW:
-                            self._ended = EndpointFailed(
-                                f"{self._failures} questions in a row had no answer. The last "
-                                f"error: {error}"
-                            )
-                    except EndpointFailed as error:
-                        self._ended = error
-                    if self._ended is not None:
-                        # Requests under way end, and their answers are stored.
-                        return
+        def drawn() -> tuple[int, JudgeQuestion] | None:
+            with lock:
+                return None if ended else next(left, None)
 
-            count = min(self._in_flight, len(questions))
-            await asyncio.gather(*(work(left) for _ in range(count)))
-        if self._ended is not None:
-            raise self._ended
+        def work(_: int) -> None:
+            while (question := drawn()) is not None:
+                try:
+                    reply = self._reply(question[1], fields)
+                    with lock:
+                        on_reply(question[0], reply)
+                        in_a_row.clear()
+                except QuestionFailed as error:
+                    failures[question[0]] = error
+                    in_a_row.append(error)
+                    if len(in_a_row) >= _FAILURES_IN_A_ROW:
+                        many = f"{len(in_a_row)} questions in a row had no answer. The last error: "
+                        ended.append(EndpointFailed(f"{many}{error}"))
+                except BaseException as error:
+                    ended.append(error)
+
+        workers = max(1, min(self._in_flight, len(questions)))
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                list(pool.map(work, range(workers)))
+            except BaseException as error:
+                # Requests under way end, and their answers are stored; no other one is sent.
+                ended.append(error)
+                raise
+        if ended:
+            raise ended[0]
         return failures
 
-    def _client(self) -> Any:
-        try:
-            import openai
-        except ImportError:
-            raise MissingDependency(
-                "a model behind an endpoint needs openai: pip install 'vlscore[judge]'"
-            ) from None
-        # Its debug messages contain requests, and with them reports.
-        logging.getLogger("openai").setLevel(logging.WARNING)
-        key = _key(self.host)
-
-        async def set_headers(request: Any) -> None:
-            # The client adds names of organisations, and other keys, from the environment.
-            for name in [n for n in request.headers if n.lower().startswith("openai-")]:
-                del request.headers[name]
-            request.headers.pop("Authorization", None)
-            if key:
-                request.headers["Authorization"] = f"Bearer {key}"
-            request.headers["Accept-Encoding"] = "identity"
-
-        async def limit(response: Any) -> None:
-            # A packed answer stays packed: a small one can unpack to gigabytes.
-            response.headers.pop("Content-Encoding", None)
-            response.stream = _beginning_of(response.stream)
-
-        transport = openai.DefaultAsyncHttpxClient(
-            follow_redirects=False,
-            trust_env=not self.is_here,
-            timeout=self._timeout,
-            event_hooks={"request": [set_headers], "response": [limit]},
-        )
-        return openai.AsyncOpenAI(
-            api_key=key or "none",
-            base_url=self.url,
-            timeout=self._timeout,
-            max_retries=self._retries,
-            http_client=transport,
-        )
-
-    async def _reply(
-        self, client: Any, question: JudgeQuestion, fields: Mapping[str, Any]
-    ) -> Reply:
+    def _reply(self, question: JudgeQuestion, fields: Mapping[str, Any]) -> Reply:
         """Return the reply to one question; raise QuestionFailed or EndpointFailed."""
-        import openai
-
         messages = [{"role": role, "content": text} for role, text in question.messages]
-        # The client checks each field of `messages` again, which takes half of its time.
-        body = {**fields, "messages": messages}
-        try:
-            # A server that sends a byte now and then never reaches the timeout of the client.
-            async with asyncio.timeout(self._timeout * (self._retries + 2)):
-                completion = await client.chat.completions.create(
-                    model=self.model, messages=[], extra_body=body
-                )
-        except openai.APIStatusError as error:
-            raise self._refusal(error) from None
-        except (TimeoutError, openai.APITimeoutError):
-            raise QuestionFailed(
-                f"{self.url} did not answer within {self._timeout:g} s, {self._retries + 1} times"
-            ) from None
-        except openai.APIConnectionError as error:
-            if type(error.__cause__).__name__ == "ConnectError":
-                raise EndpointFailed(f"{self.url} cannot be reached; is it running?") from None
-            raise QuestionFailed(
-                f"{self.url} closed the connection, also after {self._retries} retries"
-            ) from None
-        except (openai.OpenAIError, ValueError, RecursionError):
-            raise QuestionFailed(
-                f"{self.url} returned an answer that is not json: it has another form, is packed, "
-                f"nested too deeply, or larger than {_MOST_BYTES >> 20} MiB"
-            ) from None
-        return self._read(completion)
+        body = json.dumps({"model": self.model, "messages": messages, **fields}).encode()
+        # A packed answer is refused: a small one can unpack to gigabytes.
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if key := _key(self.host):
+            headers["Authorization"] = f"Bearer {key}"
+        request = urllib.request.Request(f"{self.url}/chat/completions", body, headers)
+        handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if self.is_here else ())]
+        opener = urllib.request.build_opener(*handlers)
+        for attempt in range(self._retries + 1):
+            last = attempt == self._retries
+            try:
+                with opener.open(request, timeout=self._timeout) as answer:
+                    content = _read_within(answer, self._timeout)
+                return self._read(json.loads(content))
+            except urllib.error.HTTPError as error:
+                with error:
+                    if last or error.code not in _PASSING:
+                        raise self._refusal(error.code, _content_of(error)) from None
+                _wait(attempt, error.headers.get("Retry-After"))
+            except (ValueError, RecursionError):
+                raise QuestionFailed(
+                    f"{self.url} returned an answer that is not json: it has another form, is "
+                    f"packed, nested too deeply, or larger than {_MOST_BYTES >> 20} MiB"
+                ) from None
+            except (OSError, http.client.HTTPException) as error:
+                if last:
+                    raise self._unanswered(getattr(error, "reason", error)) from None
+                _wait(attempt, None)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _unanswered(self, reason: object) -> VLScoreError:
+        """Return the error of a request without an answer."""
+        if isinstance(reason, TimeoutError):
+            times = self._retries + 1
+            return QuestionFailed(
+                f"{self.url} did not answer within {self._timeout:g} s, {times} times"
+            )
+        unreachable = getattr(reason, "errno", None) in (errno.ENETUNREACH, errno.EHOSTUNREACH)
+        if unreachable or isinstance(reason, _NO_CONNECTION):
+            return EndpointFailed(f"{self.url} cannot be reached; is it running?")
+        return QuestionFailed(
+            f"{self.url} closed the connection, also after {self._retries} retries"
+        )
 
     def _read(self, completion: Any) -> Reply:
         try:
-            choice = completion.choices[0]
-            text, finish = choice.message.content or "", choice.finish_reason
+            choice = completion["choices"][0]
+            text, finish = choice["message"].get("content") or "", choice.get("finish_reason")
             # Half a surrogate pair cannot be sent back with the next question.
             whole = text.encode("utf-8", "replace").decode("utf-8")
+            usage = completion.get("usage") or {}
+            counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
         except (AttributeError, LookupError, TypeError):
             raise QuestionFailed(
                 f"{self.url} returned an answer that is not a chat completion"
             ) from None
-        usage = getattr(completion, "usage", None)
-        counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
         tokens_in, tokens_out = (
             n if type(n) is int and 0 <= n <= _MOST_TOKENS else None for n in counts
         )
@@ -241,10 +223,13 @@ class EndpointModel:
             whole = whole.replace(key, "[key]")
         return Reply(whole, finish == "length", tokens_in, tokens_out)
 
-    def _refusal(self, error: Any) -> VLScoreError:
+    def _refusal(self, status: int, content: bytes) -> VLScoreError:
         """Return the error of a status; the server's own words may repeat a report or the key."""
-        status = int(error.status_code)
-        known = [str(getattr(error, name, "")) for name in ("type", "code", "param")]
+        try:
+            stated = json.loads(content)["error"]
+            known = [str(stated.get(name, "")) for name in ("type", "code", "param")]
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            known = []
         what = ", ".join([f"HTTP {status}", *filter(_CODE.fullmatch, dict.fromkeys(known))])
         if 300 <= status < 400:
             return EndpointFailed(
@@ -320,25 +305,36 @@ def _fields(prompt: JudgePrompt) -> dict[str, Any]:
     return fields
 
 
-def _beginning_of(stream: Any) -> Any:
-    """Return a stream of the first bytes of an answer, of the class that the client expects."""
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Follow no redirect: it becomes an error of its status."""
 
-    class _Beginning(type(stream)):  # type: ignore[misc]
-        def __init__(self) -> None:
-            """Read from `stream` itself."""
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = _MOST_BYTES
-            async for part in stream:
-                yield part[:left]
-                left -= len(part)
-                if left <= 0:
-                    return
+def _read_within(answer: Any, seconds: float) -> bytes:
+    """Return the answer, at most `_MOST_BYTES` of it; a server may send a byte now and then."""
+    ends, parts, left = time.monotonic() + seconds, [], _MOST_BYTES
+    while left > 0 and (part := answer.read1(min(left, 1 << 16))):
+        parts.append(part)
+        left -= len(part)
+        if time.monotonic() > ends:
+            raise TimeoutError
+    if left > 0 and answer.length:
+        raise http.client.IncompleteRead(b"", answer.length)
+    return b"".join(parts)
 
-        async def aclose(self) -> None:
-            await stream.aclose()
 
-    return _Beginning()
+def _content_of(error: urllib.error.HTTPError) -> bytes:
+    """Return the beginning of the content of a refusal; b"" if it does not arrive."""
+    try:
+        return error.read(_MOST_BYTES)
+    except (OSError, http.client.HTTPException):
+        return b""
+
+
+def _wait(attempt: int, asked: str | None) -> None:
+    """Wait before the next attempt: as long as the server asks, or 0.5, 1, 2, 4, 8, 8 seconds."""
+    stated = float(asked) if asked and asked.replace(".", "", 1).isdecimal() else None
+    time.sleep(min(60.0, stated) if stated is not None else min(8.0, 0.5 * 2**attempt))
 
 
 def _key(host: str) -> str:
@@ -351,13 +347,3 @@ def _key(host: str) -> str:
             f"{KEY} contains characters that a key cannot have, such as a line break"
         )
     return key
-
-
-def _run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end, also where a loop runs already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()

@@ -6,7 +6,6 @@ It uses the two reports alone: neither the patient's age nor the indication.
 import os
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -97,8 +96,6 @@ class JudgeScore(Metric):
             self._model_judge(None)
         except MissingDependency as error:
             return str(error)
-        if find_spec("openai") is None:
-            return "openai is not installed: pip install 'vlscore[judge]'"
         return None
 
     def facts(self) -> dict[str, Any]:
