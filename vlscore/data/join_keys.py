@@ -74,11 +74,19 @@ class JoinedFile:
         exact = [name for name in ("id", "study_id") if name in self.columns]
         return next(iter([*exact, *(n for n in self.columns if plain_column(n) in _IDS)]), None)
 
-    def names_rows(self, column: str) -> bool:
-        """Return whether each row has another value in a column, and not merely its number."""
-        values = self.columns[column]
-        numbers = [tuple(str(k + first) for k in range(len(values))) for first in (0, 1)]
-        return None not in values and len(set(values)) == len(values) and values not in numbers
+    @cached_property
+    def names(self) -> dict[str, frozenset[str | None]]:
+        """Return column -> its values, of columns with another value in each row.
+
+        Columns that merely number the rows of their file are left out.
+        """
+        found = {}
+        for column, values in self.columns.items():
+            numbers = [tuple(str(k + first) for k in range(len(values))) for first in (0, 1)]
+            every = frozenset(values)
+            if None not in every and len(every) == len(values) and values not in numbers:
+                found[column] = every
+        return found
 
 
 def key_columns(
@@ -123,8 +131,8 @@ def _joins(ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str]) -> bool:
 
 def _are_same(ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str]) -> bool:
     """Return whether two columns hold the same names of rows, in any order."""
-    both = ours.columns[key[0]], theirs.columns[key[1]]
-    return set(both[0]) == set(both[1]) and (ours.names_rows(key[0]) and theirs.names_rows(key[1]))
+    one, two = ours.names.get(key[0]), theirs.names.get(key[1])
+    return one is not None and one == two
 
 
 def _check_order(ours: JoinedFile, theirs: JoinedFile, shared: Sequence[tuple[str, str]]) -> None:
