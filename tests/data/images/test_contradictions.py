@@ -4,12 +4,14 @@ The expected values are computed here from the elements, by the rules of dcmtk a
 that docs/images.md names; each case was compared with `dcm2pnm` of dcmtk 3.6.7.
 """
 
+import io
 import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from pydicom import Dataset, Sequence, dcmread
 from pydicom.encaps import encapsulate
 from pydicom.uid import (
@@ -311,6 +313,40 @@ def test_a_codestream_of_another_kind_than_its_label_is_refused(
     reason = "no stated length" if label == ExplicitVRLittleEndian else f"its pixel data is {kind}"
     with pytest.raises(UnreadableImage, match=rf"transfer syntax is .*{reason}"):
         read_image(path)
+
+
+@pytest.mark.parametrize("syntax", [JPEG2000Lossless, JPEGLSLossless])
+def test_more_bits_than_the_header_allocates_are_refused(syntax: str, tmp_path: Path) -> None:
+    dataset = film((RAMP // 16).astype(np.uint8), 8)
+    dataset.PixelData = compressed(syntax).PixelData
+    dataset["PixelData"].is_undefined_length = True
+    dataset.file_meta.TransferSyntaxUID = syntax
+    with pytest.raises(UnreadableImage, match=r"has 12 bits a number.*allocates 8"):
+        read(dataset, tmp_path)
+
+
+def test_rle_of_other_bytes_than_the_header_states_is_refused(tmp_path: Path) -> None:
+    dataset = film((RAMP // 16).astype(np.uint8), 8)
+    dataset.PixelData = compressed(RLELossless).PixelData
+    dataset["PixelData"].is_undefined_length = True
+    dataset.file_meta.TransferSyntaxUID = RLELossless
+    with pytest.raises(UnreadableImage, match="has 2 bytes a pixel, and the DICOM header states 1"):
+        read(dataset, tmp_path)
+
+
+@pytest.mark.parametrize("bits", [8, 12, 16])
+@pytest.mark.parametrize("allocated", [8, 16])
+def test_a_jpeg_of_8_bits_is_read_as_such(allocated: int, bits: int, tmp_path: Path) -> None:
+    """dcmtk, too, takes the bits of the picture, and not those of the header."""
+    stream = io.BytesIO()
+    Image.fromarray((RAMP // 16).astype(np.uint8)).save(stream, "JPEG", quality=95)
+    dataset = film(RAMP.astype(f"u{allocated // 8}"), min(bits, allocated))
+    dataset.PixelData = encapsulate([stream.getvalue()])
+    dataset["PixelData"].is_undefined_length = True
+    dataset.file_meta.TransferSyntaxUID = JPEGBaseline8Bit
+    seen = read(dataset, tmp_path)
+    np.testing.assert_allclose(seen.pixels, RAMP / 4080, atol=2 / 255)
+    assert seen.provenance.bits == 8
 
 
 def test_raw_pixels_under_a_compressed_syntax_are_called_so(tmp_path: Path) -> None:

@@ -138,6 +138,18 @@ def test_tiff_files_are_upright(orientation: int, kind: str, channels: int, tmp_
     np.testing.assert_allclose(read_image(path).pixels, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("kind", ["u2", "i2", "u4", "f4", "f8"])
+def test_tiff_files_with_a_plane_for_each_channel(kind: str, channels: int, tmp_path: Path) -> None:
+    values = numbers(kind)
+    stored = np.stack([values] * channels, -1)
+    extra = 0 if channels == 4 else None
+    path = tiff(stored, tmp_path / "x.tif", planar=True, extra=extra, orientation=2)
+    wide = np.fliplr(values).astype(np.float64)
+    expected = (wide - wide.min()) / np.ptp(wide)
+    np.testing.assert_allclose(read_image(path).pixels, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(("extra", "expected"), [(1, 1.0), (2, 0.5), (0, 1.0)])
 def test_the_alpha_of_a_deep_tiff(extra: int, expected: float, tmp_path: Path) -> None:
     """Premultiplied colours lie on black already, others are weighted, unknown samples ignored."""

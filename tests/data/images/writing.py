@@ -67,12 +67,14 @@ def tiff(
     photometric: int | None = None,
     extra: int | None = None,
     orientation: int = 1,
+    planar: bool = False,
 ) -> Path:
     """Write (height, width) or (height, width, samples) as an uncompressed TIFF, tag by tag.
 
     Args:
         photometric: tag 262; default: 2 (RGB) for three and four samples, else 1 (black is zero).
         extra: tag 338, the meaning of the last sample: 1 premultiplied alpha, 2 alpha.
+        planar: give each sample a plane of its own, of two strips.
     """
     height, width = values.shape[:2]
     samples = 1 if values.ndim == 2 else values.shape[2]
@@ -94,10 +96,17 @@ def tiff(
     }
     if extra is not None:
         tags[338] = [extra]
+    strips = 2 * samples if planar else 1
+    if planar:
+        assert height % 2 == 0
+        values = np.moveaxis(values, 2, 0)
+        tags[284], tags[278] = [2], [height // 2]
+        tags[273], tags[279] = [0] * strips, [values.nbytes // strips] * strips
     start = 8 + 2 + 12 * len(tags) + 4
     long, entries, behind = {256, 257, 273, 278, 279}, b"", b""
     lengths = {tag: (4 if tag in long else 2) * len(found) for tag, found in tags.items()}
-    tags[273] = [start + sum(length for length in lengths.values() if length > 4)]
+    pixels = start + sum(length for length in lengths.values() if length > 4)
+    tags[273] = [pixels + strip * values.nbytes // strips for strip in range(strips)]
     for tag, found in sorted(tags.items()):
         kind_of = ("I", 4) if tag in long else ("H", 3)
         packed = struct.pack(f"<{len(found)}{kind_of[0]}", *found)

@@ -56,9 +56,13 @@ def codestream(data: bytes) -> Codestream | None:
     return None
 
 
-def looks_like_rle(data: bytes) -> bool:
-    """Return True for the head of an RLE frame (PS3.5 G.5): its segments, and where each begins."""
+def rle_segments(data: bytes) -> int:
+    """Return the number of segments that the head of an RLE frame states (PS3.5 G.5); 0 for others.
+
+    A frame has one for each byte of a pixel.
+    """
     if len(data) < _RLE_HEADER:
-        return False
+        return 0
     count, *starts = struct.unpack_from("<16I", data)
-    return 1 <= count <= _MOST_SEGMENTS and starts[0] == _RLE_HEADER and not any(starts[count:])
+    is_rle = 1 <= count <= _MOST_SEGMENTS and starts[0] == _RLE_HEADER and not any(starts[count:])
+    return int(count) if is_rle else 0

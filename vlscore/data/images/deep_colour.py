@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vlscore.data.images.codestreams import codestream
-from vlscore.data.images.tiff_tags import TiffPicture, tiff_pictures
+from vlscore.data.images.tiff_tags import TiffPicture, plane_of, tiff_pictures
 from vlscore.errors import UnreadableImage
 
 _ORIENTATION = 274
@@ -35,16 +35,17 @@ def deep_values(image: Image.Image, name: str) -> NDArray[Any] | None:
     if stream is None or arguments is None or image.mode not in _OF_EIGHT_BITS:
         return None
     is_ppm = image.format == "PPM" and isinstance(arguments, tuple) and arguments[-1] > 255
-    if not (is_ppm or is_reduced(image) or image.format == "JPEG2000"):
+    if not (is_ppm or is_reduced(image) or image.format in ("JPEG2000", "TIFF")):
         return None
     content = _content(stream)
     if is_ppm:
         return _ppm(content)
     if image.format == "TIFF":
-        picture = tiff_pictures(content)[image.tell()]
-        return (
-            tiff_values(content, picture, image.tell(), name) if picture.photometric < 3 else None
-        )
+        frame = image.tell()
+        pictures = tiff_pictures(content)
+        if frame >= len(pictures) or pictures[frame].is_common:
+            return None
+        return tiff_values(content, pictures[frame], frame, name)
     bits = 16
     if image.format == "JPEG2000":
         head = codestream(content)
@@ -81,7 +82,8 @@ def tiff_values(content: bytes, picture: TiffPicture, frame: int, name: str) -> 
         # OpenCV turns some pictures and fails on others.
         at, order = picture.orientation_at
         content = content[:at] + (b"\1\0" if order == "<" else b"\0\1") + content[at + 2 :]
-    found = _decoded(content, frame)
+    # OpenCV mistakes planes for rows.
+    found = _of_planes(content, picture) if picture.is_planar else _decoded(content, frame)
     shape = (picture.height, picture.width, *([picture.samples] if picture.samples > 1 else []))
     kind = f"{picture.kind}{picture.bits // 8}"
     if found is None or found.shape != shape or found.dtype != np.dtype(kind):
@@ -96,6 +98,14 @@ def tiff_values(content: bytes, picture: TiffPicture, frame: int, name: str) -> 
         most = float(np.iinfo(found.dtype).max) if found.dtype.kind != "f" else 1.0
         found = _on_black(found, most if picture.alpha == 2 else None)
     return turned(found, picture.orientation)
+
+
+def _of_planes(content: bytes, picture: TiffPicture) -> NDArray[Any] | None:
+    if content[2:4] not in (b"*\0", b"\0*"):
+        return None
+    planes = [_decoded(plane_of(content, picture, k), 0) for k in range(picture.samples)]
+    found = [each for each in planes if each is not None]
+    return np.stack(found, -1) if len(found) == len(planes) else None
 
 
 def inverted(values: NDArray[Any]) -> NDArray[Any]:

@@ -73,7 +73,8 @@ def require_pixels(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
     except (TypeError, ValueError):
         raise _lacks(name, "NumberOfFrames") from None
     if not isinstance(dataset.get("SamplesPerPixel"), int):
-        dataset.SamplesPerPixel = samples(dataset)
+        # A new element: the one that there may be belongs to the caller.
+        dataset.add_new("SamplesPerPixel", "US", samples(dataset))
 
 
 def _is_image_class(dataset: "Dataset") -> bool:

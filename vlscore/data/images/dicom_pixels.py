@@ -34,7 +34,7 @@ from vlscore.data.images.codestreams import (
     RLE,
     Codestream,
     codestream,
-    looks_like_rle,
+    rle_segments,
 )
 from vlscore.data.images.dicom_header import bits_stored, frames, photometric, samples
 from vlscore.errors import UnreadableImage
@@ -134,7 +134,7 @@ def _check_codestream(dataset: Dataset, frame: int, syntax: UID, name: str) -> C
         )
     encoded = get_frame(content, frame, number_of_frames=frames(dataset))
     found = codestream(encoded)
-    kind = found.kind if found else RLE if looks_like_rle(encoded) else None
+    kind = found.kind if found else RLE if rle_segments(encoded) else None
     wanted = _KINDS.get(syntax, ())
     if kind is not None and wanted and kind not in wanted:
         raise UnreadableImage(
@@ -142,6 +142,12 @@ def _check_codestream(dataset: Dataset, frame: int, syntax: UID, name: str) -> C
             "correct the transfer syntax, or export the file again"
         )
     if syntax == RLELossless:
+        segments, needed = rle_segments(encoded), samples(dataset) * dataset.BitsAllocated // 8
+        if segments and segments != needed:
+            raise UnreadableImage(
+                f"{name}: the RLE picture has {segments} bytes a pixel, and the DICOM header "
+                f"states {needed}; correct the header, or export the file again"
+            )
         return None  # uncompressed data fills the size of the header exactly
     stated = (dataset.Rows, dataset.Columns, samples(dataset))
     size = found[1:4] if found else None
@@ -151,6 +157,15 @@ def _check_codestream(dataset: Dataset, frame: int, syntax: UID, name: str) -> C
             f"columns and samples, the picture itself {size or 'none'}; fetch or export the file "
             "again"
         )
+    if found is not None and found.bits > dataset.BitsAllocated:
+        raise UnreadableImage(
+            f"{name}: the compressed picture has {found.bits} bits a number, and the DICOM header "
+            f"allocates {dataset.BitsAllocated}; correct the header, or export the file again"
+        )
+    if found is not None and found.kind == JPEG and found.bits == 8 < dataset.BitsAllocated:
+        # Decoders give bytes, whatever the header says.
+        for keyword, value in (("BitsAllocated", 8), ("BitsStored", 8), ("HighBit", 7)):
+            dataset.add_new(keyword, "US", value)
     return found
 
 

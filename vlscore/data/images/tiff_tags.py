@@ -11,7 +11,10 @@ _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8, 1
 _CODES = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 13: "I", 16: "Q", 17: "q", 18: "Q"}
 _MOST_PICTURES = 4096
 _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 262, 274
-_SAMPLES, _EXTRA, _FORMAT = 277, 338, 339
+_SAMPLES, _PLANAR, _EXTRA, _FORMAT = 277, 284, 338, 339
+# Positions and lengths of strips and tiles.
+_STRIPS = (273, 279, 324, 325)
+_READ = (_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES, _PLANAR, _EXTRA, _FORMAT)
 
 
 class TiffPicture(NamedTuple):
@@ -26,6 +29,8 @@ class TiffPicture(NamedTuple):
         alpha: 1 for colours that are multiplied by the transparency, 2 for others, 0 without one.
         orientation: as in EXIF; 1 is upright.
         orientation_at: position of that number in the file; None without the tag.
+        is_planar: True if each sample has a plane of its own.
+        directory: position of the picture's tags in the file.
     """
 
     height: int
@@ -37,10 +42,12 @@ class TiffPicture(NamedTuple):
     alpha: int
     orientation: int
     orientation_at: tuple[int, str] | None
+    is_planar: bool
+    directory: int
 
     @property
     def is_common(self) -> bool:
-        """Return True for pictures that Pillow opens, whole or with fewer bits."""
+        """Return True for pictures that Pillow reads with all their bits, and for CMYK and such."""
         if self.photometric not in (0, 1, 2):
             return True
         if self.samples == 1:
@@ -48,8 +55,7 @@ class TiffPicture(NamedTuple):
                 self.photometric == 0 and (self.kind == "i" or self.bits == 32)
             )
             return self.bits <= 32 and not is_odd
-        is_deep_alpha = self.samples == 2 and self.bits > 8
-        return self.kind == "u" and self.bits <= 16 and not is_deep_alpha
+        return self.kind == "u" and self.bits <= 8
 
 
 def tiff_pictures(content: bytes) -> list[TiffPicture]:
@@ -62,8 +68,9 @@ def tiff_pictures(content: bytes) -> list[TiffPicture]:
         (at,) = struct.unpack_from(f"{order}{'Q' if is_big else 'I'}", content, 8 if is_big else 4)
         pictures: list[TiffPicture] = []
         while at and len(pictures) < _MOST_PICTURES:
-            tags, at = _directory(content, at, order, is_big)
-            pictures.append(_picture(tags, order))
+            tags, following = _directory(content, at, order, is_big)
+            pictures.append(_picture(tags, order, at))
+            at = following
     except (struct.error, KeyError, IndexError):
         return []
     return pictures
@@ -78,16 +85,7 @@ def _directory(
     found: dict[int, tuple[list[int], int]] = {}
     for entry in range(at + head, at + head + count * size, size):
         tag, kind = struct.unpack_from(f"{order}HH", content, entry)
-        if tag not in (
-            _WIDTH,
-            _HEIGHT,
-            _BITS,
-            _PHOTOMETRIC,
-            _ORIENTATION,
-            _SAMPLES,
-            _EXTRA,
-            _FORMAT,
-        ):
+        if tag not in _READ:
             continue
         (many,) = struct.unpack_from(f"{order}{'Q' if is_big else 'I'}", content, entry + 4)
         place = entry + (12 if is_big else 8)
@@ -99,7 +97,7 @@ def _directory(
     return found, struct.unpack_from(f"{order}{'Q' if is_big else 'I'}", content, end)[0]
 
 
-def _picture(tags: dict[int, tuple[list[int], int]], order: str) -> TiffPicture:
+def _picture(tags: dict[int, tuple[list[int], int]], order: str, at: int) -> TiffPicture:
     def first(tag: int, default: int) -> int:
         return tags[tag][0][0] if tag in tags else default
 
@@ -116,4 +114,45 @@ def _picture(tags: dict[int, tuple[list[int], int]], order: str) -> TiffPicture:
         alpha=(extra if extra in (1, 2) else 0) if samples > colours else 0,
         orientation=first(_ORIENTATION, 1),
         orientation_at=(tags[_ORIENTATION][1], order) if _ORIENTATION in tags else None,
+        is_planar=first(_PLANAR, 1) == 2 and samples > 1,
+        directory=at,
     )
+
+
+def plane_of(content: bytes, picture: TiffPicture, sample: int) -> bytes:
+    """Return a TIFF file of one plane of a planar picture, upright as stored.
+
+    Its tags are written anew behind the old file. BigTIFF files are not supported.
+
+    Raises: struct.error, KeyError, ValueError for damaged files.
+    """
+    order = "<" if content[:2] == b"II" else ">"
+    (count,) = struct.unpack_from(f"{order}H", content, picture.directory)
+    changed = {_PHOTOMETRIC: 1, _ORIENTATION: 1, _SAMPLES: 1, _PLANAR: 1}
+    entries, behind = b"", b""
+    kept = [
+        (entry, *struct.unpack_from(f"{order}HHI", content, entry))
+        for entry in range(picture.directory + 2, picture.directory + 2 + 12 * count, 12)
+        if struct.unpack_from(f"{order}H", content, entry)[0] != _EXTRA
+    ]
+    start = len(content) + len(content) % 2
+    end = start + 2 + 12 * len(kept) + 4
+    for entry, tag, kind, many in kept:
+        size, place = _SIZES.get(kind, 1), entry + 8
+        if many * size > 4:
+            (place,) = struct.unpack_from(f"{order}I", content, place)
+        value = content[place : place + many * size]
+        if tag in _STRIPS:
+            each = many // picture.samples
+            many, value = each, value[sample * each * size : (sample + 1) * each * size]
+        elif tag in (_BITS, _FORMAT):
+            many, value = 1, value[:size]
+        elif tag in changed:
+            value = struct.pack(f"{order}{_CODES[kind]}", changed[tag])
+        if len(value) > 4:
+            at, behind = end + len(behind), behind + value
+            value = struct.pack(f"{order}I", at)
+        entries += struct.pack(f"{order}HHI", tag, kind, many) + value.ljust(4, b"\0")
+    head = content[:4] + struct.pack(f"{order}I", start) + content[8:]
+    padded = head + b"\0" * (start - len(content))
+    return padded + struct.pack(f"{order}H", len(kept)) + entries + bytes(4) + behind
