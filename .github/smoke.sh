@@ -20,7 +20,8 @@ print(resource_path("weights", "phantom", "demo"))')
 "$bin/vlscore" evaluate "$demo/fluent.jsonl" --metrics vlscore,bleu-4 --out results | tee table.txt
 # The mean that weights/phantom-judging/README.md prints, but for its last place.
 grep -Eq " 0\.(519|520)" table.txt
-"$bin/vlscore" demo | grep -q "^right "
+"$bin/vlscore" demo > demo.txt
+grep -q "^right " demo.txt
 test -s out/demo/table.tex
 "$bin/vlscore" perturb "$demo/studies.jsonl" --rename report=reference --out perturbed --keep-going
 test -s perturbed/perturbations.jsonl
