@@ -226,6 +226,10 @@ class PadCropPipeline(Uint8Pipeline):
 
     read_as_authors = staticmethod(read_with_opencv)
 
+    def identity(self) -> str:
+        # Squares of some sizes have had other pixels, which caches and signatures must not mix up.
+        return f"{super().identity()}, sides truncated"
+
     def uint8_pixels(self, picture: Grey, name: str) -> Grey:
         height, width = fitted_shape(picture.shape[0], picture.shape[1], name)
         square = pad_to_square(self.resize(picture, height, width))
