@@ -294,11 +294,16 @@ def perturbed_sources(run: PaperRun) -> dict[str, dict[str, Any]]:
     return found
 
 
-def noticed(run: PaperRun, source: str, arguments: Mapping[str, Any]) -> Iterator[Line]:
-    """Lines of Tables 2 and 3 and of Figure 2 for one source of perturbations."""
+def noticed(
+    run: PaperRun, source: str, arguments: Mapping[str, Any], reason: str | None = None
+) -> Iterator[Line]:
+    """Lines of Tables 2 and 3 and of Figure 2 for one source of perturbations.
+
+    Args: reason: why VLScore is left out; default: LIMITR has no checkpoint.
+    """
     usable, reasons = metrics_here()
     embedder = None
-    reason = run.why_no_encoder("limitr")
+    reason = reason or run.why_no_encoder("limitr")
     if reason is None:
         usable["VLScore"] = ["vlscore"]
         embedder = run.embedder("limitr")
@@ -315,6 +320,9 @@ def noticed(run: PaperRun, source: str, arguments: Mapping[str, Any]) -> Iterato
         **arguments,
     )
     run.signatures += result.signatures.values()
+    if failures := result.failures:
+        # Metrics are compared on the changes for which all have values.
+        run.absent[f"{len(failures)} changes of {source}"] = f"no value: {failures[0].reason}"
     numbers = paper_numbers()
     contrasts = result.frame("contrasts")
     for table, kinds in CONTRASTS.items():
@@ -384,7 +392,8 @@ def all_lines(run: PaperRun) -> list[Line]:
         try:
             lines += noticed(run, source, arguments)
         except VLScoreError as error:
-            run.absent[source] = str(error)
+            # Such as images that are not where the authors' tables say; texts are compared alone.
+            lines += noticed(run, source, arguments, str(error))
     if not any(line.table.startswith("Table 2") for line in lines):
         numbers = paper_numbers()
         why = "neither perturbed/ nor MIMIC-CXR's test reports"

@@ -79,6 +79,18 @@ def test_a_row_without_a_report_is_named(tmp_path):
         read_pairs(tmp_path / "made")
 
 
+def test_tables_whose_images_are_all_absent_are_refused_with_the_reason(tmp_path):
+    write(tmp_path / "made", "pathology", (image_of(1), "Left effusion. Clear.", "Clear."))
+    done = run_command(
+        *("sensitivity", "-p", tmp_path / "made", "-m", "vlscore", "-e", "phantom"),
+        *("--image-root", tmp_path, "--out", tmp_path / "out"),
+    )
+    assert done.exit_code != 0
+    assert "no change has a value of every metric" in done.stderr
+    assert "dicom-1.jpg" in done.stderr
+    assert not (tmp_path / "out" / "run.json").exists()
+
+
 def test_the_images_that_the_tables_name_are_used(tmp_path):
     folder = tmp_path / "made"
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from vlscore.core import LIMIT, OnPhase, no_phase
 from vlscore.data import StudyTable
-from vlscore.errors import Failure, InvalidSetting, MissingDependency
+from vlscore.errors import Failure, InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
 from vlscore.evaluation.controlled_sentences.run import reading_by_own_rules
 from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
@@ -124,6 +124,7 @@ def sensitivity(
         )
         if read:
             scored.add(read, _WHICH)
+        _check_some_common(scored, Path(perturbations))
         frames = compare_kinds(pairs, scored, resamples=resamples, seed=seed, on_phase=on_phase)
         if settings.swap_images:
             frames["swaps"] = image_swap(
@@ -160,6 +161,16 @@ def sensitivity(
         images=files,
         overwrite=overwrite,
     )
+
+
+def _check_some_common(scored: ScoredPairs, place: Path) -> None:
+    """Raise InvalidTable where no change has a value of every metric; it says why the first."""
+    if not np.all([np.isfinite(each).all(axis=0) for each in scored.values.values()], axis=0).any():
+        why = next(iter(scored.reasons.values()), "a metric gives no value")
+        raise InvalidTable(
+            f"{place}: no change has a value of every metric, so none can be compared. The first: "
+            f"{why}"
+        )
 
 
 def _check_inputs(
