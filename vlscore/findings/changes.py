@@ -25,6 +25,7 @@ from vlscore.findings.types import (
     Status,
     TemporalChange,
 )
+from vlscore.text import plain_text
 
 
 class FindingChange(NamedTuple):
@@ -58,6 +59,7 @@ OTHER = "other"
 _JOINTS = frozenset(
     ("and", "with", ",", "the", "a", "an", "adjacent", "associated", "adjoining", "also")
 )
+
 _SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
 _BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "finding", "the finding", "not ")
 _CONCESSIONS = frozenset(("although", "though", "but", "however", "yet"))
@@ -112,7 +114,7 @@ def may_speak_of_earlier(text: str, lexicon: Lexicon | None = None) -> bool:
     [False, True]
     """
     lexicon = lexicon or load_lexicon()
-    tokens = lexicon.tokenize(text)
+    tokens = lexicon.tokenize(plain_text(text).text)
     times = lexicon.grammar["times"]
     return (
         not WORDS_OF_CHANGE.isdisjoint(lexicon.trie.find(tokens))

@@ -71,6 +71,11 @@ def with_whole_words(text: str) -> str:
     return text
 
 
+@cache
+def _item(number: int) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\d.]){number} ?[.)](?=\s)")
+
+
 @lru_cache(4)
 def _first_item(text: str) -> int:
     """Return where the first item of a numbered list stands; behind the text without one."""
@@ -88,7 +93,10 @@ def _decimal(match: re.Match[str]) -> str:
     if not is_size and (whole != "0" or mark == ","):
         return match.group()
     if _LETTER_BEFORE.search(text[max(0, start - 4) : start]) is None:
-        return match.group()
+        # At the beginning of a sentence, "1. 2 cm nodule" may be an item of a list.
+        is_item = _item(int(whole) + 1).search(text, match.end()) is not None
+        if is_item or not (mark.startswith(BLANK) or text.islower()):
+            return match.group()
     if whole != "1" and _first_item(text) < start:
         return match.group()
     before = _LAST_WORDS.findall(text[max(0, start - 24) : start].lower())[-2:]

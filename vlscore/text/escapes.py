@@ -3,7 +3,7 @@
 import html
 import re
 
-from vlscore.text.stand_ins import BLANK, JOINER, LINE, blanks, line_end, shown_as
+from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
 
 # Each takes the line end behind it with it.
 _RETURN = re.compile(r"\r+\n?")
@@ -13,13 +13,14 @@ _ESCAPE = re.compile(
     r"|(?P<tab>t(?![a-z]))|u(?P<unicode>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})"
     r"|(?P<hl7>[TFSREHN])\\|(?P<sign>[\"'/*#\-+.()\[\]!`>~|{}_&%$]))"
 )
+_LATEX_LINE = re.compile(r"\\\\(?=\s|$)")
 _HL7 = {"T": "&", "F": "|", "S": "^", "R": "~", "E": "\\", "H": " ", "N": " "}
 _OFFICE_LINE = re.compile(r"_x000[DdAa]_\n?")
 _URL_LINE = re.compile(r"(?:%0[DdAa])+")
 _CARET_LINE = re.compile(r"\^M\n?")
 _SLASHED_LINE = re.compile(r"(?<=[.!?;:\s])/n(?=[A-Z\d\s]|$)")
 _TILDE = re.compile(r"(?<=[^\W\d_])[ \t]*~[ \t]*(?=[^\W\d_])|(?<=[.!?;:)])[ \t]*~(?!\d)")
-_BARS = re.compile(r"(?<=\s)(?:\|\||//)(?=\s)")
+_BARS = re.compile(r"(?<=[^|\n])\|\|(?=[^|\n])|(?<=\s)//(?=\s)")
 _ENTITY = re.compile(
     r"&\s?(?:amp\s?;\s?)*(#\s?(?:[xX]\s?[\da-fA-F]{1,6}|\d{1,7})|[A-Za-z]\w{1,30})\s?;"
     r"|&(?:amp;)*(nbsp|lt|gt|amp|quot|apos)\b"
@@ -39,7 +40,7 @@ def without_returns(text: str) -> str:
 
 def without_escapes(text: str) -> str:
     """Return the text without escapes of programming languages, of HL7 and of markdown."""
-    return _ESCAPE.sub(_unescaped, text)
+    return _ESCAPE.sub(_unescaped, _LATEX_LINE.sub(line_end, text))
 
 
 def without_written_lines(text: str) -> str:
@@ -70,7 +71,7 @@ def _unescaped(match: re.Match[str]) -> str:
     if match["line"]:
         return line_end(match)
     if match["tab"]:
-        return blanks(match)
+        return BLANK * (match.end() - match.start() - 1) + "\t"
     if match["hl7"]:
         return shown_as(_HL7[match["hl7"]], match)
     if match["sign"]:

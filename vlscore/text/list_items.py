@@ -1,4 +1,4 @@
-"""Items of a list inside a line."""
+"""Items of a list inside a line: where a statement begins behind a bullet, number or other sign."""
 
 import re
 from collections.abc import Iterator
@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from vlscore.text.stand_ins import JOINER
 from vlscore.text.tables import text_tables
 
-_SURE_BULLET = re.compile(r"(?<=\S)[ \t]*[•●▪◦‣➢➤►]")
+_SURE_BULLET = re.compile(r"(?<=\S)[ \t]*[•●▪◦‣➢➤►\uf0b7\u2460-\u2473\u2776-\u277f]")
 _CAPITALISED = re.compile(r"[A-Z][a-z]")
 _LEADING = re.compile(rf"[ \t{JOINER}]*(?P<sign>[-–—*+>])[ \t]")
+# Signs between statements, which stand between a label and its value as well.
+_BETWEEN = {
+    **{sign: re.compile(rf"[ \t]+{re.escape(sign)}[ \t]+") for sign in "-–—/→*+>"},
+    "|": re.compile(r"[ \t]*\|[ \t]*"),
+    "\t": re.compile(r" *\t[ \t]*"),
+    "   ": re.compile(r" {3,}"),
+}
+_SIGNS_BETWEEN = (" - ", " – ", " — ", " / ", " → ", " * ", " + ", " > ", "|", "\t", "   ")
+_OPENING_WORD = re.compile(r"[^\W\d_]+")
 _ITEM_NUMBER = re.compile(
-    r"(?:(?<=\s)|(?<=^)|(?<=[:.;,]))[(\[]?"
+    r"(?:(?<=\s)|(?<=^)|(?<=[:.;,]))"
+    r"(?:#?(?P<strict>\d{1,2}|[A-H]\.)[/-]?(?=[ \t]+[A-Z][a-z])|[(\[]?"
     r"(?:(?P<number>\d{1,2})|(?P<letter>[a-h])|(?P<roman>[ivx]{1,4}))"
-    r"[.)\]:](?=[ \t]*[^\W\d_]|[ \t])"
+    r"[.)\]:](?=[ \t]*[^\W\d_]|[ \t]))"
 )
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 
@@ -22,21 +32,57 @@ def list_cuts(text: str) -> list[int]:
     cuts = []
     if not text.isascii():
         cuts += [match.start() for match in _SURE_BULLET.finditer(text)]
+    has_signs = any(sign in text for sign in _SIGNS_BETWEEN)
     start = 0
-    while start >= 0:
-        if (leading := _LEADING.match(text, start)) is not None:
-            cuts += _dashed(text, leading)
-        start = text.find("\n", start) + 1 or -1
-    if ")" in text or "1." in text or "1]" in text or "1:" in text:
+    while start >= 0 and has_signs:
+        end = text.find("\n", start)
+        stop = end if end >= 0 else len(text)
+        cuts += _parted(text, start, stop)
+        start = end + 1 or -1
+    if _NUMBERED.search(text) is not None:
         cuts += _numbered(text)
     return cuts
 
 
-def _dashed(text: str, leading: re.Match[str]) -> Iterator[int]:
+# Without a second item there is no list.
+_NUMBERED = re.compile(r"(?<![\w.])(?:2(?:[.)\]:/-]+(?!\d)|[ \t]+[A-Z])|(?:b|ii|B)[.)])")
+
+
+def _parted(text: str, start: int, end: int) -> Iterator[int]:
+    """Yield where statements begin that one sign parts in a line."""
+    titled = text.rfind(": ", start, min(end, start + 60)) + 1 or start
+    for first in {start, titled}:
+        if (leading := _LEADING.match(text, first, end)) is not None:
+            yield from _dashed(text, leading, end)
+            return
+    for sign, pattern in _BETWEEN.items():
+        if text.find(sign, start, end) < 0:
+            continue
+        places = [match.span() for match in pattern.finditer(text, start, end)]
+        begins = [start, *(behind for _, behind in places)]
+        ends = [*(place for place, _ in places), end]
+        if places and _are_statements(
+            [text[a:b].strip() for a, b in zip(begins, ends, strict=True)]
+        ):
+            yield from (behind for _, behind in places)
+            return
+
+
+def _are_statements(parts: list[str]) -> bool:
+    """Return whether the parts of a line are statements: each has a capital, one opens as one."""
+    words = [_OPENING_WORD.match(part) for part in parts]
+    if not all(word is not None and word.group()[0].isupper() for word in words):
+        return False
+    stating = text_tables().stating
+    return any(
+        word is not None and word.group().lower() in stating and len(part.split()) > 1
+        for word, part in zip(words, parts, strict=True)
+    )
+
+
+def _dashed(text: str, leading: re.Match[str], end: int) -> Iterator[int]:
     """Yield the places of a bullet's sign between blanks, in the line that begins with it."""
-    end = text.find("\n", leading.end())
-    line_end = end if end >= 0 else len(text)
-    line = text[leading.end() : line_end]
+    line = text[leading.end() : end]
     sign = re.escape(leading["sign"])
     answers = "|".join(sorted(text_tables().answers))
     # "- Effusion - none": the dash leads to an answer, not to another item.
@@ -52,6 +98,8 @@ def _numbered(text: str) -> Iterator[int]:
     runs: dict[str, list[int]] = {}
     for match in _ITEM_NUMBER.finditer(text):
         for kind, value in _values(match).items():
+            if value == 1 and kind == "strict" and not _begins(text, match.start()):
+                continue
             run = runs.setdefault(kind, [])
             if value == 1:
                 yield from run[1:]
@@ -64,8 +112,17 @@ def _numbered(text: str) -> Iterator[int]:
 
 def _values(match: re.Match[str]) -> dict[str, int]:
     """Return the number of an item by the kind of its sign."""
+    if match["strict"]:
+        sign = match["strict"]
+        return {"strict": int(sign) if sign.isdecimal() else ord(sign[0]) - ord("A") + 1}
     if match["number"]:
         return {"number": int(match["number"])}
     if match["letter"]:
         return {"letter": ord(match["letter"]) - ord("a") + 1}
     return {"roman": _ROMAN.index(match["roman"])} if match["roman"] in _ROMAN else {}
+
+
+def _begins(text: str, place: int) -> bool:
+    """Return whether a place is at the beginning of a line, or behind a colon."""
+    before = text[:place].rstrip(" \t")
+    return not before or before[-1] in "\n:"

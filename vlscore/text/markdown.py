@@ -9,6 +9,7 @@ _RULE = re.compile(
 )
 _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+[^\n]*$", re.M)
 _BOLD_LINE = re.compile(r"^[ \t]*(?:\*\*|__)[^*\n]+(?:\*\*|__)[ \t]*:?[ \t]*$", re.M)
+_BOLD_BEHIND_BOLD = re.compile(r"(?<=[^\s*])\*\*[ \t]+(?=\*\*[^\s*])")
 _HASHES = re.compile(r"^[ \t]*#{1,6}(?=[ \t])|(?<=[ \t])#{1,6}[ \t]*$", re.M)
 _STRONG = re.compile(r"\*{2,3}|~~|`+")
 _APOSTROPHE = re.compile(r"(?<=[^\W_])`(?=[^\W_])")
@@ -23,7 +24,10 @@ def without_markdown(text: str) -> tuple[str, tuple[int, ...]]:
     """Return the text without marks of markdown, and where its headings begin and end."""
     text = _RULE.sub(blanks, text)
     lines = [*_HEADING.finditer(text), *_BOLD_LINE.finditer(text)]
-    cuts = tuple(sorted({place for line in lines for place in (line.start(), line.end())}))
+    bold = [match.end() for match in _BOLD_BEHIND_BOLD.finditer(text)]
+    cuts = tuple(
+        sorted({*bold} | {place for line in lines for place in (line.start(), line.end())})
+    )
     if "#" in text:
         text = _HASHES.sub(blanks, text)
     text = _STRONG.sub(hidden, _APOSTROPHE.sub("'", text))

@@ -48,7 +48,7 @@ def plain_text(report: str) -> PlainText:
     """
     text = report if report.isascii() else report.translate(CHARACTERS)
     cuts: tuple[int, ...] = ()
-    if _ODD.search(text) is not None:
+    if _ODD.search(text) is not None or any(sign in text for sign in _ODD_SIGNS):
         text = text.translate(CHARACTERS)
         for signs, replace in _STEPS:
             if any(sign in text for sign in signs):
@@ -70,8 +70,9 @@ def has_marks(report: str, start: int, end: int) -> bool:
     return text is not report and text[start:end] != report[start:end].translate(CHARACTERS)
 
 
-# Without one of these characters a report has no marks.
-_ODD = re.compile(r"[\r\x0b\x0c\x1c-\x1f\0&<\\%^~|#@*_`\]}=]|/[n/]|--|[RS]B-")
+# Without one of these a report has no marks.
+_ODD = re.compile(r"[\r\x0b\x0c\x1c-\x1f\0&<\\%^~|#@*_`\]}=]")
+_ODD_SIGNS = ("/n", "//", "---", "B-", "b-")
 _WIDE = re.compile(r"(?<=[^\s]) {2,}(?=\S)")
 
 

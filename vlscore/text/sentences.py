@@ -25,11 +25,12 @@ _STOP = re.compile(
 )
 # What stands before a full stop without a blank behind it, in front of a small letter or a number.
 _SMALL_WORD = re.compile(r"[a-z]{3}")
-_LAST_WORD = re.compile(r"[^\s(\[\"']+$")
+# Longer words are no abbreviations.
+_LONGEST_SHORT = 9
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
 _NUMBER = re.compile(
     rf"[\s{JOINER}]*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{BULLET}(?=[\s{JOINER}])"
-    rf"|[•●▪◦‣➢➤►](?=\w)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
+    rf"|[•●▪◦‣➢➤►\uf0b7\u2460-\u2473\u2776-\u277f](?=\w|\s)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
 )
 _BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX}")
 _NEXT_BOX = re.compile(rf"\s(?={BOX})")
@@ -65,14 +66,17 @@ def split_sentences(report: str) -> list[SentenceSpan]:
     >>> [s.text for s in split_sentences("1. Nodule of 2.5 cm.\\n2. no effusion . heart normal")]
     ['Nodule of 2.5 cm.', 'no effusion .', 'heart normal']
     """
-    plain = plain_text(report)
-    found = []
-    for start, end in _spans(report, plain):
-        # A byte order mark belongs to the word behind it.
-        while start > 0 and report[start - 1] in INVISIBLE:
-            start -= 1
-        found.append(SentenceSpan(report[start:end], start, end))
-    return found
+    spans = _spans(report, plain_text(report))
+    if not report.isascii():
+        spans = [(_with_invisible(report, start), end) for start, end in spans]
+    return [SentenceSpan(report[start:end], start, end) for start, end in spans]
+
+
+def _with_invisible(report: str, start: int) -> int:
+    """Return where a word begins with the byte order mark or the like before it."""
+    while start > 0 and report[start - 1] in INVISIBLE:
+        start -= 1
+    return start
 
 
 def _spans(report: str, plain: PlainText) -> list[tuple[int, int]]:
@@ -109,7 +113,8 @@ def _add_block(found: list[tuple[int, int]], text: str, begin: int, end: int) ->
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
     mark = stop.group()
-    tables = text_tables()
+    if JOINER in mark:
+        mark = mark.replace(JOINER, "")
     if mark == "?" and DOUBTED.match(text, stop.start()) is not None:
         return False
     if mark == "?" and stop.start() - begin < _LONGEST_QUESTION:
@@ -121,10 +126,10 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
         return _SMALL_WORD.fullmatch(text, stop.start() - 3, stop.start()) is not None
     if len(mark) > _ELLIPSIS:
         return _BLANK.match(text, stop.end()) is not None
-    before = _LAST_WORD.search(text, max(begin, stop.start() - 40), stop.start())
-    word = before.group().lower() if before else ""
-    if not word:
+    word = _word_before(text, begin, stop.start())
+    if not word or len(word) > _LONGEST_SHORT:
         return True
+    tables = text_tables()
     if word in tables.never_last:
         return False
     after = text[stop.end() : stop.end() + 12].lstrip()
@@ -134,19 +139,31 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
         return False
     # Digits at the beginning number an item of a list.
     is_number = word.removeprefix("q").isdigit() and len(word) <= 3 and bool(after)
-    if is_number and before is not None and not text[begin : before.start()].strip():
+    if is_number and not text[begin : stop.start() - len(word)].strip():
         return False
     # A single capital is an initial ("J. Smith") unless a new sentence begins after a real word.
     is_initial = len(word) == 1 and word.isalpha() and text[stop.start() - 1].isupper()
     return not (is_initial and after[:1].isupper())
 
 
+def _word_before(text: str, begin: int, place: int) -> str:
+    """Return the word that ends at a place, in lower case; "" behind a blank."""
+    words = text[max(begin, place - 40) : place]
+    if not words or words[-1].isspace():
+        return ""
+    word = words.split()[-1]
+    for sign in "([\"'":
+        if sign in word:
+            word = word[word.rindex(sign) + 1 :]
+    return word.lower()
+
+
 def _append(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
     number = _NUMBER.match(text, start, end)
     if number:
         start = number.end()
-    words = text[start:end]
-    start += len(words) - len(words.lstrip(BLANKS))
-    words = words.strip(BLANKS)
+    words = text[start:end].lstrip(BLANKS)
+    start = end - len(words)
+    words = words.rstrip(BLANKS)
     if words and _ALPHANUMERIC.search(words):
         found.append((start, start + len(words)))

@@ -14,11 +14,13 @@ class TextTables(NamedTuple):
         sections: title -> name of the section that it begins.
         main_titles: titles that begin a section in any case.
         preliminary: titles of readings before the final one.
-        title_words: names of sections that are words of their titles.
+        title_words: word of a title in capitals -> the section that it begins.
+        words_on_lines: words by which a title in any case begins a section.
         view_words, naming_views: words of titles that name views; those of which one must be there.
         views_in_capitals: phrases by which a title in capitals names views.
         never_last, often_last, before_number: abbreviations whose period ends no sentence.
         unfinished, openers: words that end no statement; words that begin one.
+        stating: words that begin a statement, never a label.
         answers: words that answer a label behind a dash.
         numbered: names of things that have a number.
         units, between_sizes: of sizes, and what may stand between two of their numbers.
@@ -29,7 +31,8 @@ class TextTables(NamedTuple):
     sections: Mapping[str, str]
     main_titles: frozenset[str]
     preliminary: frozenset[str]
-    title_words: tuple[str, ...]
+    title_words: Mapping[str, str]
+    words_on_lines: tuple[str, ...]
     view_words: frozenset[str]
     naming_views: frozenset[str]
     views_in_capitals: tuple[str, ...]
@@ -38,6 +41,7 @@ class TextTables(NamedTuple):
     before_number: frozenset[str]
     unfinished: frozenset[str]
     openers: frozenset[str]
+    stating: frozenset[str]
     answers: frozenset[str]
     numbered: frozenset[str]
     units: tuple[str, ...]
@@ -56,7 +60,8 @@ def text_tables() -> TextTables:
         sections={title: name for name, titles in data["sections"].items() for title in titles},
         main_titles=frozenset(data["titles"]["main"]),
         preliminary=frozenset(data["titles"]["preliminary"]),
-        title_words=tuple(data["titles"]["words"]),
+        title_words=data["titles"]["words"],
+        words_on_lines=tuple(data["titles"]["on_lines"]),
         view_words=frozenset(data["views"]["words"]),
         naming_views=frozenset(data["views"]["named_by"]),
         views_in_capitals=tuple(data["views"]["in_capitals"]),
@@ -65,6 +70,7 @@ def text_tables() -> TextTables:
         before_number=frozenset(shortened["before_number"]),
         unfinished=frozenset(lines["unfinished"]),
         openers=frozenset(lines["openers"]),
+        stating=frozenset(lines["stating"]),
         answers=frozenset(lines["answers"]),
         numbered=frozenset(lines["numbered"]),
         units=tuple(data["sizes"]["units"]),

@@ -1,6 +1,7 @@
 """Tags of HTML and XML, and marks of language models."""
 
 import re
+from collections import Counter
 from functools import cache, lru_cache
 
 from vlscore.text.stand_ins import BLANK, LINE, hidden, line_end
@@ -45,6 +46,9 @@ def _untagged(match: re.Match[str]) -> str:
     name, width = match["name"].lower(), match.end() - match.start()
     tags = text_tables().tags
     if name.startswith("|"):
+        title = match["name"].strip("|")
+        if section_of_title(title) is not None:
+            return LINE + BLANK * (width - len(title) - 2) + title + ":"
         return line_end(match)
     if name in tags["cell"]:
         return BLANK * width if match["close"] else BLANK * (width - 1) + "|"
@@ -66,7 +70,9 @@ def _untagged(match: re.Match[str]) -> str:
 
 @lru_cache(4)
 def _closed_tags(text: str) -> frozenset[str]:
-    return frozenset(name.lower() for name in re.findall(r"</([\w:.-]{1,40})", text))
+    """Return the names of tags that are closed, or stand several times."""
+    names = Counter(name.lower() for name in re.findall(r"</?([\w:.-]{1,40})/?>", text))
+    return frozenset(name for name, count in names.items() if count > 1)
 
 
 def _unbracketed(match: re.Match[str]) -> str:

@@ -28,12 +28,15 @@ def section_of_title(title: str) -> str | None:
     if not is_upper:
         if lowered in tables.preliminary:
             return "wet read"
+        if any(words in lowered for words in tables.words_on_lines):
+            return "indication"
         return _named(lowered, tables.main_titles)
     known = _named(lowered, frozenset(tables.sections))
     # Before the words of titles: a preliminary impression is not the impression.
     if known is None and _PRELIMINARY.search(lowered):
         return "wet read"
-    return known or next((word for word in tables.title_words if word in lowered), None)
+    words = tables.title_words
+    return known or next((section for word, section in words.items() if word in lowered), None)
 
 
 def _named(title: str, titles: frozenset[str]) -> str | None:

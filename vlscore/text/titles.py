@@ -7,27 +7,34 @@ from typing import NamedTuple
 
 from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS, JOINER
+from vlscore.text.tables import text_tables
 from vlscore.text.title_names import names_views, section_of_title
 
 _BLANKS = rf"[ \t{JOINER}]*"
 _NUMBER = r"(?:(?:\(?\d{1,2}[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
-_OPENING = rf"{_BLANKS}{_NUMBER}[\"'\[({{]?{_BLANKS}"
+_OPENING = rf"{_BLANKS}{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
 # "1:2" and "9:30" are no titles, "IMPRESSION:1. Normal." has one.
 _NO_RATIO = r"(?!\d(?!\d?[.)]))"
 # At the beginning of a line: before a colon, before a dash, or alone.
+_LETTER = rf"(?:[^\W\d_]|[ ()/,&+.\-\d{JOINER}]|(?<=\d):(?=\d\d))"
 _ON_LINE = re.compile(
-    rf"{_OPENING}(?P<name>[^\W\d_](?:[^\W\d_]|[ ()/,&+.\-\d{JOINER}]){{1,60}}?)[\"'\])}}]?{_BLANKS}"
-    rf"(?P<end>:+[-–—]?{_NO_RATIO}|[-–—=>]+(?=[ \t{JOINER}\n]|$)|\.?(?=\r?\n|$))"
+    rf"{_OPENING}(?P<name>[^\W\d_]{_LETTER}{{1,60}}?)(?P<closing>[\"'”’\])}}]?){_BLANKS}"
+    rf"(?P<end>:+[-–—]?{_NO_RATIO}|[-–—=>]+(?=[ \t{JOINER}\n]|$)|(?=\t)|(?<=[)\]])(?=[ \t])"
+    r"|\.?(?=\r?\n|$))"
 )
 # Inside a line, behind a full stop or behind another title.
 _IN_LINE = re.compile(
     rf"{_BLANKS}{_NUMBER}(?P<name>[^\W\d_]+(?:[ /&,-]+[^\W\d_]+){{0,5}}){_BLANKS}:"
 )
 # In capitals, behind any word.
+# In capitals, before a sentence that begins with a capital: "FINDINGS The lungs are clear."
+_RUN_IN = re.compile(
+    r"(?:^|(?<=[.!?:\n]))\s*(?P<name>[A-Z][A-Z /&]{5,40}[A-Z])(?=[ \t]+[A-Z][a-z])"
+)
 _CAPITALS = re.compile(r"(?<=\s)(?<![A-Z,] )(?P<name>[A-Z][A-Z /&,]{3,40}):")
 _RATIO = re.compile(r"\d(?!\d?[.)])")
 _LONGEST = 70
-_SIGNS = (":", "\n", "- ", "-\n", "–", "—", "=", ">")
+_SIGN = re.compile(r"[:\n\t–—=>)\]]|-[ \n]")
 # Wet reads and final reports have titles without a colon, too.
 _WET = re.compile(r"[ \t]*(?P<name>(?i:wet[ -]?read))\b(?:[ \t]+(?i:version)[ \t]*#?\d+)?[ \t]*:?")
 _FINAL = re.compile(r"[ \t]*(?P<name>FINAL REPORT)[ \t]*:?(?=[ \t]*(?:\r?\n|$))")
@@ -69,14 +76,19 @@ def titles_of(report: str) -> tuple[Title, ...]:
     [('HEART', None), ('Findings', 'findings'), ('Impression', 'impression')]
     """
     text = plain_text(report).text
+    titles = [title for match in _on_lines(text) for title in _title(match, on_line=True)]
+    if ":" in text:
+        ends = {title.end for title in titles}
+        titles += [t for m in _in_lines(text, ends) for t in _title(m, on_line=False)]
     found: list[Title] = []
-    for title in sorted(_candidates(text), key=lambda title: (title.start, -title.end)):
+    for title in sorted(titles, key=lambda title: (title.start, -title.end)):
         if not found or title.start >= found[-1].end:
             found.append(title)
     return tuple(found)
 
 
-def _candidates(text: str) -> Iterator[Title]:
+def _on_lines(text: str) -> Iterator[re.Match[str]]:
+    """Yield what may be a title at the beginning of a line."""
     patterns = [_ON_LINE]
     if "FINAL REPORT" in text:
         patterns.insert(0, _FINAL)
@@ -85,22 +97,28 @@ def _candidates(text: str) -> Iterator[Title]:
     start = 0
     while start >= 0:
         # Most lines are prose without a sign of a title.
-        head = text[start : start + _LONGEST]
-        if len(head) < _LONGEST or any(sign in head for sign in _SIGNS):
+        if len(text) - start < _LONGEST or _SIGN.search(text, start, start + _LONGEST) is not None:
             for pattern in patterns:
                 if (match := pattern.match(text, start)) is not None:
-                    yield from _title(match, on_line=True)
+                    yield match
         start = text.find("\n", start) + 1 or -1
+    if "FINDINGS" in text or "IMPRESSION" in text:
+        for match in _RUN_IN.finditer(text):
+            if section_of_title(match["name"].lower()) is not None:
+                yield match
+
+
+def _in_lines(text: str, ends: set[int]) -> Iterator[re.Match[str]]:
+    """Yield what may be a title before a colon inside a line, but those that end at `ends`."""
     colon = text.find(":")
     while colon >= 0:
-        if _RATIO.match(text, colon + 1) is None:
+        if colon + 1 not in ends and _RATIO.match(text, colon + 1) is None:
             least = max(0, colon - _LONGEST)
             stop = max(text.rfind(sign, least, colon) for sign in ".!?:;")
             if stop >= 0 and (match := _IN_LINE.fullmatch(text, stop + 1, colon + 1)) is not None:
-                yield from _title(match, on_line=False)
+                yield match
             elif text[colon - 2 : colon].isupper():
-                for match in _CAPITALS.finditer(text, least, colon + 1):
-                    yield from _title(match, on_line=False)
+                yield from _CAPITALS.finditer(text, least, colon + 1)
         colon = text.find(":", colon + 1)
 
 
@@ -109,7 +127,7 @@ def _title(match: re.Match[str], on_line: bool) -> Iterator[Title]:
     if match.re in (_WET, _FINAL):
         yield Title(words, section_of_title(words.upper()), *match.span())
         return
-    has_colon = match.re is not _ON_LINE or match["end"].startswith(":")
+    has_colon = match.re is not _ON_LINE or match["end"].startswith(":") or bool(match["closing"])
     if not has_colon and not _stands_alone(match, words):
         return
     section = section_of_title(words)
@@ -131,9 +149,11 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
     """
     lowered = words.lower()
     are_views = words.isupper() and " " in words and names_views(lowered)
-    if section_of_title(lowered) is None and not are_views:
+    if lowered not in text_tables().main_titles and not are_views:
         return False
     text, start = match.string, match.start()
+    if not text.strip(BLANKS)[len(match.group().strip(BLANKS)) :]:
+        return False
     above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start].rstrip(BLANKS)
     if not above or above[-1] in ".!?:;":
         return True
