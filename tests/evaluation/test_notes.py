@@ -8,7 +8,7 @@ import pytest
 from tests.doubles import HashEncoder
 from tests.evaluation.alignment.samples import rated
 from tests.evaluation.samples import BATCH, compare, make_table
-from vlscore.data import Study, open_studies
+from vlscore.data import Study, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
 from vlscore.evaluation import (
@@ -45,6 +45,27 @@ def test_references_with_headings_that_are_scored_whole_are_counted_in_one_note(
     assert _about_headings(again.notes) == [note]
     (same,) = _about_headings(compare([table], tmp_path / "c", Scorer(metrics="bleu-1")).notes)
     assert same == note
+
+
+def test_an_impression_is_not_scored_against_findings_without_a_note(tmp_path):
+    both = "FINDINGS: Clear lungs. No effusion. IMPRESSION: Normal chest."
+    candidates = {
+        "both": "### Findings\nClear lungs.\n### Impression\nNormal chest.",
+        "impression alone": "**Impression:** Normal chest.",
+        "no titles": "Clear lungs. No effusion.",
+        "empty": "",
+    }
+    path = tmp_path / "auto.jsonl"
+    rows = [{"id": k, "reference": both, "candidate": c} for k, c in candidates.items()]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    for section, count in (("auto", 1), ("reference=findings,candidate=all", 0)):
+        scorer = Scorer(metrics="bleu-1", text_policy=TextPolicy.named(section))
+        for result in (
+            evaluate(path, tmp_path / f"e{count}", scorer),
+            compare([path], tmp_path / f"c{count}", scorer),
+        ):
+            notes = [note for note in result.notes if "scored against the findings" in note]
+            assert [note.split()[0] for note in notes] == ["1"] * count
 
 
 def _trained_on(sha256):

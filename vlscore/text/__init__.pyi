@@ -10,5 +10,6 @@ from .sentences import SentenceSpan as SentenceSpan
 from .sentences import split_sentences as split_sentences
 from .stand_ins import JOINER as JOINER
 from .stand_ins import without_joiners as without_joiners
+from .title_names import section_of_title as section_of_title
 from .titles import Title as Title
 from .titles import titles_of as titles_of

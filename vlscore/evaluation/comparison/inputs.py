@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import Signature
-from vlscore.data import ReportTable, Study, StudyTable, TextPolicy, headings_note, open_studies
+from vlscore.data import (
+    ReportTable,
+    Study,
+    StudyTable,
+    TextPolicy,
+    headings_note,
+    open_studies,
+    unlike_sections_note,
+)
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings
@@ -18,7 +26,7 @@ from vlscore.evaluation.comparison.systems import (
     table_with_images,
 )
 from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
-from vlscore.evaluation.scoring.scored_rows import ScoredRows, count_headings
+from vlscore.evaluation.scoring.scored_rows import ScoredRows, count_headings, count_unlike_sections
 from vlscore.metrics import Item, Metric, Scorer
 
 # Of studies without an entry.
@@ -131,6 +139,12 @@ def read_inputs(
         notes += scorer.language_notes({"references": references, **texts})
         notes += scorer.notes if image_table is not None else ()
         notes += headings_note(count_headings(studies, scorer), len(ids))
+        pairs = [
+            replace(study, candidate=text)
+            for own in systems.candidates.values()
+            for study, text in zip(studies, own, strict=True)
+        ]
+        notes += unlike_sections_note(count_unlike_sections(pairs, scorer), len(pairs))
     notes += precomputed.notes if precomputed is not None else ()
     return Inputs(
         sources,

@@ -14,7 +14,14 @@ from vlscore.core import (
     key_difference,
     no_progress,
 )
-from vlscore.data import ColumnNames, Study, StudyTable, headings_note, open_studies
+from vlscore.data import (
+    ColumnNames,
+    Study,
+    StudyTable,
+    headings_note,
+    open_studies,
+    unlike_sections_note,
+)
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
 from vlscore.evaluation.scoring.scored_rows import (
@@ -22,6 +29,7 @@ from vlscore.evaluation.scoring.scored_rows import (
     HEADINGS,
     ID,
     ROW,
+    UNLIKE,
     ScoredRows,
     counts_of,
     item_of,
@@ -304,11 +312,12 @@ def _content(
     """Return the summary of rows, with their files."""
     scores, metrics = scored.scores, list(scored.metrics)
     patients = None
-    headings = sum(int(each["n"]) for each in counts if each["what"] == HEADINGS)
+    numbers = {str(each["what"]): int(each["n"]) for each in counts}
     notes = [
         *facts["presets"],
         *facts["language"],
-        *headings_note(headings, len(scores)),
+        *headings_note(numbers.get(HEADINGS, 0), len(scores)),
+        *unlike_sections_note(numbers.get(UNLIKE, 0), len(scores)),
         *_guessed_note(scored),
     ]
     if own.get("patient"):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import FinishedRun, Signature, read_frame
-from vlscore.data import Study, StudyTable, is_missing, read_rows
+from vlscore.data import Study, StudyTable, are_unlike_sections, is_missing, read_rows
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.score_table import GUESSED, Row
 from vlscore.metrics import (
@@ -37,6 +37,7 @@ ROW, ID, ERROR = "row", "id", "error"
 SCORES = ("scores.parquet", "scores.csv")
 SUMS = "sums.parquet"
 HEADINGS = "references with headings, scored whole"
+UNLIKE = "impressions scored against findings, or the reverse"
 # Beyond these, a candidate is near the line through image and reference, but not near the latter.
 _FOOT_NEAR = (-0.5, 1.5)
 
@@ -197,6 +198,7 @@ def counts_of(
         if GUESSED in scores
         else 0,
         HEADINGS: count_headings(studies, scorer),
+        UNLIKE: count_unlike_sections(studies, scorer),
     }
     found |= {name: count for name, count in noticed.items() if count}
     return [{"what": name, "n": count} for name, count in found.items()]
@@ -207,6 +209,13 @@ def count_headings(studies: Iterable[Study], scorer: Scorer) -> int:
     if scorer.text_policy.section_of("reference") != "all" or not scorer.needs.references:
         return 0
     return sum(s.parts is None and has_headings(s.reference or "") for s in studies)
+
+
+def count_unlike_sections(studies: Iterable[Study], scorer: Scorer) -> int:
+    """Return how many candidates have another section scored than their references."""
+    if not scorer.needs.references:
+        return 0
+    return sum(are_unlike_sections(study, scorer.text_policy) for study in studies)
 
 
 def own_names(own: Mapping[str, Any]) -> list[str]:
