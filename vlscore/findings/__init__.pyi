@@ -9,6 +9,7 @@ from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract
 from .lexicon import CHEXPERT_LABELS as CHEXPERT_LABELS
 from .lexicon import Lexicon as Lexicon
+from .lexicon import RightDistance as RightDistance
 from .lexicon import SeverityLevel as SeverityLevel
 from .lexicon import load_lexicon as load_lexicon
 from .lexicon import severity_level as severity_level

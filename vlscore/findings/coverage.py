@@ -34,15 +34,31 @@ class Coverage:
 
 
 def load_coverage(
-    data: dict[str, Any], observations: Collection[str], subjects: Collection[str]
+    data: Mapping[str, Any],
+    observations: Collection[str],
+    subjects: Collection[str],
+    regions: Mapping[str, str],
+    lasting_too: Collection[str],
 ) -> Coverage:
-    """Coverage from the parsed file. Raises InvalidLexicon where a name is unknown or left out."""
+    """Coverage from the parsed file. Raises InvalidLexicon where a name is unknown or left out.
+
+    Args:
+        regions: scopes, or "outside", of observations whose own entries name them.
+        lasting_too: observations whose own entries say that they last.
+    """
+    scopes = [entry["name"] for entry in data["scope"] if "parts" not in entry]
+    for name, region in regions.items():
+        if region not in (*scopes, "outside"):
+            raise InvalidLexicon(
+                f"observations.toml: {name!r} has an unknown region {region!r}; known: "
+                f"{', '.join(scopes)}, outside"
+            )
     covered: dict[str, frozenset[str]] = {}
     of_subject: dict[str, tuple[str, ...]] = {}
     of_word: dict[str, tuple[str, ...]] = {}
     for entry in data["scope"]:
         name = entry["name"]
-        own = set(entry.get("observations", ()))
+        own = {*entry.get("observations", ()), *(o for o, r in regions.items() if r == name)}
         for part in entry.get("parts", ()):
             if part not in covered:
                 raise InvalidLexicon(f"coverage.toml: {name!r} has an unknown part {part!r}")
@@ -53,7 +69,8 @@ def load_coverage(
             of_subject[subject] = (*of_subject.get(subject, ()), name)
         for word in entry["words"]:
             of_word[word] = (*of_word.get(word, ()), name)
-    lasting, outside = frozenset(data["time"]["lasting"]), set(data["time"]["outside"])
+    lasting = frozenset((*data["time"]["lasting"], *lasting_too))
+    outside = {*data["time"]["outside"], *(o for o, r in regions.items() if r == "outside")}
     named = outside.union(lasting, *covered.values())
     if unknown := sorted(named - set(observations)):
         raise InvalidLexicon(
@@ -61,8 +78,8 @@ def load_coverage(
         )
     if missing := sorted(set(observations) - outside.union(*covered.values())):
         raise InvalidLexicon(
-            f"coverage.toml: these observations have no scope: {', '.join(missing)}; add each to a "
-            "scope, or list it as outside"
+            f"coverage.toml: these observations have no scope: {', '.join(missing)}; "
+            f"give the entry of each a region: {', '.join(scopes)}, or outside"
         )
     joints, fillers = frozenset(data["joints"]), frozenset(data["fillers"])
     return Coverage(

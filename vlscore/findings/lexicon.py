@@ -101,8 +101,16 @@ class Frame(NamedTuple):
     states: tuple[str, ...]
 
 
+class RightDistance(NamedTuple):
+    """Distance of a device's tip from a landmark, in millimetres: from the first to below the
+    second number it lies well."""
+
+    landmarks: tuple[str, ...]
+    good: tuple[float, float]
+
+
 class Observation(NamedTuple):
-    """Observation, and the CheXpert label to which it counts; see `observations.toml`.
+    """Entry of a finding or device; `observations.toml` explains the keys.
 
     A `midline` observation takes no side or zone from a neighbour in an enumeration.
     """
@@ -114,6 +122,12 @@ class Observation(NamedTuple):
     frames: tuple[Frame, ...] = ()
     normal: tuple[str, ...] = ()
     centred: tuple[str, ...] = ()
+    region: str | None = None
+    lasting: bool = False
+    concept: str | None = None
+    severity: tuple[int, int, int] | None = None
+    device: bool = False
+    distance: RightDistance | None = None
 
 
 Effect = Literal[
@@ -361,7 +375,11 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
                 "grammar.toml, and [words] of change.toml and context.toml, lack "
                 f"{', '.join(sorted(missing))}"
             )
-        coverage = load_coverage(tables["coverage"], observations, normal_of["normal"])
+        regions = {name: o.region for name, o in observations.items() if o.region}
+        lasting = [name for name, o in observations.items() if o.lasting]
+        coverage = load_coverage(
+            tables["coverage"], observations, normal_of["normal"], regions, lasting
+        )
         further_tables = {"synonyms.toml": tables["synonyms"]}
         if further is not None:
             further_tables[further.name] = read_table(further)

@@ -73,7 +73,7 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
         ("patients.toml", "raised = 1", "raise = 1", "patients.toml has an unknown key raise"),
         ("concepts.toml", "device = true", 'device = "yes"', "'yes' is no bool"),
         ("concepts.toml", "by_bone = true", "by_bones = true", "unknown key by_bones"),
-        ("positions.toml", "good = [16, 70]", "good = [16]", "it needs 2 values"),
+        ("concepts.toml", "good = [16, 70]", "good = [16]", "it needs 2 values"),
         ("positions.toml", "[grave]", "[graves]", "positions.toml lacks grave"),
         ("positions.toml", "bad_good = 4", "bad_god = 4", "unknown key bad_god"),
         ("words.toml", "[[observation]]", "[[observation", "not valid TOML"),

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
-from vlscore.findings import Lexicon, PhraseTrie, load_lexicon
+from vlscore.findings import Lexicon, PhraseTrie, RightDistance, load_lexicon
 
 FOLDER = Path(__file__).with_name("data")
 FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "words.toml")
@@ -37,6 +37,7 @@ class Concept(NamedTuple):
     after_treatment: bool = False
     old: re.Pattern[str] | None = None
     by_bone: bool = False
+    distance: RightDistance | None = None
     of: tuple[str, ...] = ()
     words: re.Pattern[str] | None = None
 
@@ -66,12 +67,11 @@ class Position(NamedTuple):
     excepted: tuple[str, ...] = ()
 
 
-class Distance(NamedTuple):
-    """Distances in millimetres at which the tips of devices lie well; see `positions.toml`."""
+class Distances(NamedTuple):
+    """How distances are said, and the position of a tip at a wrong one; see `positions.toml`."""
 
-    devices: tuple[str, ...]
-    phrases: tuple[str, ...]
-    good: tuple[float, float]
+    measured: tuple[str, ...]
+    unnamed: tuple[str, ...]
     otherwise: str
 
 
@@ -170,9 +170,20 @@ def _concepts(
                     f"concepts.toml: observation {name!r} is unknown, or belongs to two concepts"
                 )
             of_observation[name] = concept.name
+    for own in lexicon.observations.values():
+        if own.severity is not None:
+            stated = {"name": own.name, "severity": list(own.severity), "device": own.device}
+            concepts[own.name] = entry_of(
+                Concept, stated, "observations.toml", distance=own.distance
+            )
+            of_observation[own.name] = own.name
+        elif own.concept is not None:
+            _require([own.concept], concepts, f"observations.toml: {own.name!r}")
+            of_observation[own.name] = own.concept
     if missing := sorted(lexicon.observations.keys() - of_observation.keys()):
         raise InvalidLexicon(
-            f"concepts.toml: these observations belong to no concept: {', '.join(missing)}"
+            f"these observations belong to no concept of the judge: {', '.join(missing)}; give the "
+            "entry of each a severity, or the concept to which it belongs"
         )
     for concept in entries_of(Concept, data["refined"], "concepts.toml"):
         concepts.setdefault(concept.name, concept)
@@ -205,11 +216,15 @@ def _positions(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> Phra
         phrases.add_all("position", position.phrases, position)
         positions[position.name] = position
         _require(position.excepted, concepts, file)
-    for distance in entries_of(Distance, data["distance"], file):
-        _require(distance.devices, concepts, file)
-        if distance.otherwise not in positions:
-            raise InvalidLexicon(f"{file}: no position is named {distance.otherwise!r}")
-        phrases.add_all("distance", distance.phrases, (positions[distance.otherwise], distance))
+    distances = entry_of(Distances, data["distances"], file)
+    if distances.otherwise not in positions:
+        raise InvalidLexicon(f"{file}: no position is named {distances.otherwise!r}")
+    for device, concept in concepts.items():
+        if (right := concept.distance) is None:
+            continue
+        entry = positions[distances.otherwise], device, right.good
+        at = [f"{how} {mark}" for how in distances.measured for mark in right.landmarks]
+        phrases.add_all("distance", [*at, *distances.unnamed], entry)
     return phrases
 
 

@@ -180,10 +180,9 @@ def _distances(tokens: Sequence[Token], measured: Sequence[Match], device: str) 
     """Find distances at which the tip of a device does not lie well: "1 cm above the carina"."""
     sizes = {size.last: size for size in find_sizes(tokens)}
     for match in measured:
-        position, distance = match.entry
+        position, measured_device, (low, high) = match.entry
         size = sizes.get(match.first)
-        low, high = distance.good
-        if size and device in distance.devices and not low <= size.millimetres < high:
+        if size and device == measured_device and not low <= size.millimetres < high:
             yield Match(size.first, match.last, "position", position)
 
 
