@@ -20,13 +20,11 @@ _OMITTED = (ErrorCategory.OMITTED_FINDING, ErrorCategory.OMITTED_COMPARISON)
 _COMMITTED = tuple(category for category in ErrorCategory if category not in _OMITTED)
 # Marks that models put around what they think before they answer.
 _THOUGHT = r"(?:\w+:)?(?:think|thinking|thoughts?|reason|reasoning|reflection|analysis|scratchpad)"
-_OPENS = rf"[<\[◁]\|?(?:{_THOUGHT}|begin_of_(?:{_THOUGHT}|solution))\|?[>\]▷]"
-_CLOSES = rf"[<\[◁]\|?(?:/\s*{_THOUGHT}|end_of_{_THOUGHT})\|?[>\]▷]"
-_THOUGHTS = re.compile(f"{_OPENS}.*?{_CLOSES}", re.DOTALL | re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(_CLOSES, re.IGNORECASE)
-_OPEN_THOUGHT = re.compile(f"{_OPENS}.*", re.DOTALL | re.IGNORECASE)
+_MARK = re.compile(
+    rf"[<\[◁]\|?(?P<closes>/\s*|end_of_)?(?:begin_of_)?{_THOUGHT}\|?[>\]▷]", re.IGNORECASE
+)
 # Channels of OpenAI's open models: the answer is what stands behind the last mark.
-_FINAL_CHANNEL = re.compile(r".*<\|channel\|>final.*?<\|message\|>", re.DOTALL)
+_FINAL_CHANNEL = re.compile(r"<\|channel\|>final[^<]*<\|message\|>")
 # Signs at which JSON may begin that are tried; text of a model holds few that do not begin it.
 _MOST_BEGINNINGS = 200
 _WHOLE_NUMBER = re.compile(r"\s*\d{1,9}\s*")
@@ -184,9 +182,19 @@ def _whole(text: str) -> Any:
 
 
 def _without_thoughts(text: str) -> str:
-    text = _THOUGHTS.sub("", _FINAL_CHANNEL.sub("", text))
-    # The mark at the beginning may belong to the question; a thought without an end is no answer.
-    return _OPEN_THOUGHT.sub("", _END_OF_THOUGHT.split(text)[-1])
+    text = _FINAL_CHANNEL.split(text)[-1]
+    kept: list[str] = []
+    start, is_open = 0, False
+    for mark in _MARK.finditer(text):
+        if mark["closes"]:
+            # A mark without its beginning, which the question holds, ends a thought as well.
+            kept = kept if is_open else []
+            start, is_open = mark.end(), False
+        elif not is_open:
+            kept.append(text[start : mark.start()])
+            is_open = True
+    # A thought without an end is no answer.
+    return "".join(kept if is_open else [*kept, text[start:]])
 
 
 def _only_object(text: str) -> Any:
