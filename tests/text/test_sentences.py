@@ -65,7 +65,7 @@ def test_sentences(case):
 
 
 @settings(deadline=None)
-@given(st.text(alphabet=st.sampled_from(list("ab.!?;: \n12XAZ()-_,\t\x00é")), max_size=120))
+@given(st.text(alphabet=st.sampled_from(list("kz.!?;: \n12XAZ()-_,\t\x00é")), max_size=120))
 def test_spans_are_exact_ordered_and_lose_no_letter(report):
     sentences = split_sentences(report)
     position = 0
@@ -75,7 +75,7 @@ def test_spans_are_exact_ordered_and_lose_no_letter(report):
         assert sentence.start >= position
         position = sentence.end
     kept = {k for s in sentences for k in range(s.start, s.end)}
-    lost = "".join(c for k, c in enumerate(report) if k not in kept and c in "abé")
+    lost = "".join(c for k, c in enumerate(report) if k not in kept and c in "kzé")
     assert lost == ""
 
 

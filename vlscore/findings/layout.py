@@ -20,13 +20,12 @@ from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_modifiers
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Finding, Layout, Polarity, Rule, Sentence, Span
+from vlscore.text import BOX, BOX_SIGN
 
 # A text without any of these is prose; most sentences are, so this is asked first.
 _MARKS = re.compile(
-    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{4}|\[\s{0,3}[xX✓✔]?\s{0,3}\]|\(\s{0,3}[xX✓✔]?\s{0,3}\)"
+    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{4}|" + BOX_SIGN
 )
-#: A box to tick; the first group holds what ticks it.
-BOX = re.compile(r"\[\s{0,3}([xX✓✔]?)\s{0,3}\]|\(\s{0,3}([xX✓✔]?)\s{0,3}\)|([☑☒■✓✔])|[☐□▢✗✘]")
 _CELL = re.compile(r"(?<![^\S\t\n])[^\S\t\n]*+[|\t]|(?<=\S)[^\S\n]{3,}(?=\S)")
 #: What a question mark is read as that doubts what follows it ("opacity ?pneumonia").
 HEDGE = "¿"

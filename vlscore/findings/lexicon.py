@@ -312,7 +312,7 @@ def _load_sentences(data: Mapping[str, Any], trie: PhraseTrie) -> dict[str, Cate
         category, always = Category(entry["category"]), entry.get("always", False)
         trie.add_all("opening", entry["starts"], SentencePattern(category, True, always))
         trie.add_all("pattern", entry["contains"], SentencePattern(category, False, always))
-    return {t: Category(name) for name, titles in data["headings"].items() for t in titles}
+    return {t: Category(name) for name, titles in data.get("headings", {}).items() for t in titles}
 
 
 def _load_further(

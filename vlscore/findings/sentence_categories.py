@@ -11,7 +11,7 @@ from itertools import pairwise
 from vlscore.findings.lexicon import Lexicon, SentencePattern
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Category, Rule, Span
-from vlscore.text import plain_text, titles_of
+from vlscore.text import plain_text, section_of_label, titles_of
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
 _PATTERN_LAYERS = ("opening", "pattern")
@@ -79,6 +79,8 @@ class Sections:
             return None
         name = title.group(1)
         category = self._lexicon.headings.get(name.lower())
+        if category is None and (section := section_of_label(name)) is not None:
+            category = _OF_SECTION.get(section, Category.CLINICAL)
         if category is None and self._section is not Category.CLINICAL:
             # "LUNGS:" ends a section of history or technique as "FINDINGS:" does.
             found = self._lexicon.trie.find(self._lexicon.tokenize(name))

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from vlscore.perturb.edits import Edit
-from vlscore.text import has_marks
+from vlscore.text import BOX_SIGN, has_marks, names_views, section_of_title
 
 # A label is at the beginning of a line or item, or after the previous label's value.
 _LABEL = re.compile(
@@ -31,8 +31,7 @@ _COLUMNED = re.compile(
 # Without one of these signs a text has no columns.
 _MAY_BE_COLUMNED = re.compile(r"[ \t][-–—=][ \t]|\.{3}| {3}|\t")
 # A line with one of these is a row of a form: a box, a cell, a sign of present or absent.
-_BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]?\)|[☐☑☒✓✔□■◻◼]")
-_ROW = re.compile(rf"^[^\n]*(?:{_BOX.pattern}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE)
+_ROW = re.compile(rf"^[^\n]*(?:{BOX_SIGN}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*•–+][ \t]", re.MULTILINE)
 # Without one of these signs a report is plain prose in one paragraph.
 _MAY_BE_A_FORM = re.compile(
@@ -57,13 +56,6 @@ _LIST_NUMBER = re.compile(
 # More than this is a sentence, not an answer.
 _LONGEST_ANSWER = 5
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|;")
-# Titles of sections, of which no answer is expected.
-_TITLE = re.compile(
-    r"(?:[\w ]* )?(?:findings?|impressions?|conclusions?|technique|comparisons?|history|"
-    r"indications?|exam\w*|procedure|clinical [\w ]+|reason [\w ]+|recommendations?|summary|"
-    r"opinion|addendum|report|diagnosis|views?|study|comments?|notes?|chest|text|result)",
-    re.IGNORECASE,
-)
 
 
 class FormAnswer(NamedTuple):
@@ -85,11 +77,17 @@ def _labels(text: str) -> list[re.Match[str]]:
     found: list[re.Match[str]] = []
     # Most reports have none, and to look for the signs is many times faster.
     if ":" in text or "?" in text:
-        found = [m for m in _LABEL.finditer(text) if not _TITLE.fullmatch(m.group(1))]
+        found = [m for m in _LABEL.finditer(text) if not _is_title(m.group(1))]
     if _MAY_BE_COLUMNED.search(text) is not None:
         columned = list(_COLUMNED.finditer(text))
         found += columned if len(columned) > 1 else ()
     return found
+
+
+def _is_title(label: str) -> bool:
+    """Return whether a label is the title of a section, of which no answer is expected."""
+    title = label.upper()
+    return section_of_title(title) is not None or names_views(title)
 
 
 @lru_cache(256)

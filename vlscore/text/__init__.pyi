@@ -1,3 +1,5 @@
+from .boxes import BOX as BOX
+from .boxes import BOX_SIGN as BOX_SIGN
 from .plain import PlainText as PlainText
 from .plain import has_marks as has_marks
 from .plain import plain_text as plain_text
@@ -10,6 +12,8 @@ from .sentences import SentenceSpan as SentenceSpan
 from .sentences import split_sentences as split_sentences
 from .stand_ins import JOINER as JOINER
 from .stand_ins import without_joiners as without_joiners
+from .title_names import names_views as names_views
+from .title_names import section_of_label as section_of_label
 from .title_names import section_of_title as section_of_title
 from .titles import Title as Title
 from .titles import titles_of as titles_of

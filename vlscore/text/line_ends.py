@@ -4,17 +4,16 @@ import re
 from functools import cached_property
 from itertools import pairwise
 
+from vlscore.text.boxes import BOX_SIGN
 from vlscore.text.stand_ins import BLANKS, JOINER
 from vlscore.text.tables import text_tables
 
 BULLET = r"[-–—*•●▪◦‣·+>➢➤►]"
-#: A box to tick.
-BOX = r"(?:\[[ \t]{0,3}[xX✓✔]?[ \t]{0,3}\]|\([ \t]{0,3}[xX✓✔]?[ \t]{0,3}\)|[☐☑☒□■▢✓✔])"
 # Lines that begin a new sentence, whatever came before: list items, labels ("Heart: ..."), rows of
 # a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
 _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
 _LINE = re.compile(
-    rf"[ \t]*+(?:(?P<row>\||(?:{BULLET}[ \t]++)?{BOX}|\S[^\n\t]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
+    rf"[ \t]*+(?:(?P<row>\||(?:{BULLET}[ \t]++)?{BOX_SIGN}|\S[^\n\t]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
     rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
     rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|\(?(?:[a-hA-H]|[ivx]{{1,4}})\)\s|[ivx]{{1,4}}\.\s|#\d|{BULLET}\s"
     rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"

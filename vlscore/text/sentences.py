@@ -9,7 +9,8 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.text.line_ends import BOX, BULLET, line_cuts
+from vlscore.text.boxes import BOX_SIGN
+from vlscore.text.line_ends import BULLET, line_cuts
 from vlscore.text.list_items import list_cuts
 from vlscore.text.plain import PlainText, plain_text
 from vlscore.text.stand_ins import BLANKS, INVISIBLE, JOINER
@@ -32,8 +33,8 @@ _NUMBER = re.compile(
     rf"[\s{JOINER}]*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{BULLET}(?=[\s{JOINER}])"
     rf"|[•●▪◦‣➢➤►\uf0b7\u2460-\u2473\u2776-\u277f](?=\w|\s)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
 )
-_BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX}")
-_NEXT_BOX = re.compile(rf"\s(?={BOX})")
+_BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX_SIGN}")
+_NEXT_BOX = re.compile(rf"\s(?={BOX_SIGN})")
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
 _ANSWER = re.compile(

@@ -39,6 +39,11 @@ def section_of_title(title: str) -> str | None:
     return known or next((section for word, section in words.items() if word in lowered), None)
 
 
+def section_of_label(label: str) -> str | None:
+    """Return the section of which a label is a title, letter by letter, in any case."""
+    return text_tables().sections.get(" ".join(label.lower().split()))
+
+
 def _named(title: str, titles: frozenset[str]) -> str | None:
     """Return the section of a title among others, with a wrong letter if there is no other way."""
     sections = text_tables().sections
