@@ -8,7 +8,7 @@ from vlscore.text.boxes import BOX_SIGN
 from vlscore.text.stand_ins import BLANKS, JOINER
 from vlscore.text.tables import text_tables
 
-BULLET = r"[-–—*•●▪◦‣·+>➢➤►]"
+BULLET = r"[-–—*•●▪◦‣·+>➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌]"
 # Lines that begin a new sentence, whatever came before: list items, labels ("Heart: ..."), rows of
 # a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
 _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
@@ -51,6 +51,10 @@ def line_cuts(text: str) -> list[int]:
         above = text[first:end].strip(BLANKS)
         end = text.find("\n", start)
         stop = end if end >= 0 else len(text)
+        if start == stop:
+            cuts.append(start)
+            before, first = None, start
+            continue
         line = _LINE.match(text, start, stop)
         if line is None and before is not None:
             line = _BARE.match(text, start)

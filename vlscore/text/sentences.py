@@ -26,12 +26,13 @@ _STOP = re.compile(
 )
 # What stands before a full stop without a blank behind it, in front of a small letter or a number.
 _SMALL_WORD = re.compile(r"[a-z]{3}")
+_BEHIND_A_STOP = ("", " ", "\n")
 # Longer words are no abbreviations.
 _LONGEST_SHORT = 9
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
 _NUMBER = re.compile(
     rf"[\s{JOINER}]*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{BULLET}(?=[\s{JOINER}])"
-    rf"|[•●▪◦‣➢➤►\uf0b7\u2460-\u2473\u2776-\u277f](?=\w|\s)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
+    rf"|[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u277f](?=\w|\s)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
 )
 _BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX_SIGN}")
 _NEXT_BOX = re.compile(rf"\s(?={BOX_SIGN})")
@@ -94,7 +95,9 @@ def _spans(report: str, plain: PlainText) -> list[tuple[int, int]]:
             begins[title.start] = title.end
     found: list[tuple[int, int]] = []
     for start, end in pairwise(sorted(cuts)):
-        _add_block(found, text, begins.get(start, start), end)
+        begin = begins.get(start, start)
+        if begin < end and not text[begin:end].isspace():
+            _add_block(found, text, begin, end)
     return found
 
 
@@ -114,6 +117,10 @@ def _add_block(found: list[tuple[int, int]], text: str, begin: int, end: int) ->
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
     mark = stop.group()
+    if mark == "." and text[stop.end() : stop.end() + 1] in _BEHIND_A_STOP:
+        word = text[text.rfind(" ", begin, stop.start()) + 1 : stop.start()].lower()
+        if len(word) > 1 and word.isalpha() and word not in text_tables().short_words:
+            return True
     if JOINER in mark:
         mark = mark.replace(JOINER, "")
     if mark == "?" and DOUBTED.match(text, stop.start()) is not None:
@@ -160,11 +167,14 @@ def _word_before(text: str, begin: int, place: int) -> str:
 
 
 def _append(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
-    number = _NUMBER.match(text, start, end)
-    if number:
-        start = number.end()
     words = text[start:end].lstrip(BLANKS)
     start = end - len(words)
+    # Most sentences begin with a word.
+    if not words[:1].isalpha() or ")" in words[:5] or words[:1] == "Q":
+        number = _NUMBER.match(text, start, end)
+        if number:
+            words = text[number.end() : end].lstrip(BLANKS)
+            start = end - len(words)
     words = words.rstrip(BLANKS)
     if words and _ALPHANUMERIC.search(words):
         found.append((start, start + len(words)))

@@ -19,6 +19,7 @@ class TextTables(NamedTuple):
         view_words, naming_views: words of titles that name views; those of which one must be there.
         views_in_capitals: phrases by which a title in capitals names views.
         never_last, often_last, before_number: abbreviations whose period ends no sentence.
+        short_words: all of these.
         unfinished, openers: words that end no statement; words that begin one.
         stating: words that begin a statement, never a label.
         answers: words that answer a label behind a dash.
@@ -39,6 +40,7 @@ class TextTables(NamedTuple):
     never_last: frozenset[str]
     often_last: frozenset[str]
     before_number: frozenset[str]
+    short_words: frozenset[str]
     unfinished: frozenset[str]
     openers: frozenset[str]
     stating: frozenset[str]
@@ -68,6 +70,7 @@ def text_tables() -> TextTables:
         never_last=frozenset(shortened["never"]),
         often_last=frozenset(shortened["often"]),
         before_number=frozenset(shortened["before_number"]),
+        short_words=frozenset(word for words in shortened.values() for word in words),
         unfinished=frozenset(lines["unfinished"]),
         openers=frozenset(lines["openers"]),
         stating=frozenset(lines["stating"]),

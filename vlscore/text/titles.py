@@ -97,7 +97,8 @@ def _on_lines(text: str) -> Iterator[re.Match[str]]:
     start = 0
     while start >= 0:
         # Most lines are prose without a sign of a title.
-        if len(text) - start < _LONGEST or _SIGN.search(text, start, start + _LONGEST) is not None:
+        may_be = len(text) - start < _LONGEST or _SIGN.search(text, start, start + _LONGEST)
+        if may_be and text[start : start + 1] != "\n":
             for pattern in patterns:
                 if (match := pattern.match(text, start)) is not None:
                     yield match
