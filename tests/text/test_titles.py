@@ -115,3 +115,21 @@ def test_parts_of_the_chest_begin_no_section(title):
     assert section_of_title(title) is None
     report = f"FINDINGS:\n{title}: Clear.\nEffusion: none."
     assert split_sections(report).findings == f"{title}: Clear.\nEffusion: none."
+
+
+@pytest.mark.parametrize(
+    ("report", "current"),
+    [
+        ("HISTORY: Cough.\nSmall effusion.", {"pleural_effusion"}),
+        ("HISTORY: Cough. Edema?\n\nSmall effusion.", {"pleural_effusion"}),
+        (
+            "HISTORY: A 60-year-old woman with severe asthma and sepsis, who was intubated.\n"
+            "Evaluate for pulmonary edema.\n\nSmall effusion.",
+            {"pleural_effusion"},
+        ),
+        ("Indication: Edema. Pneumonia.\nFindings: Small effusion.", {"pleural_effusion"}),
+    ],
+)
+def test_where_the_history_ends(report, current):
+    found = {f.observation for f in extract(report) if f.status is Status.CURRENT}
+    assert found == current

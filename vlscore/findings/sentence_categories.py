@@ -14,6 +14,9 @@ from vlscore.findings.types import Category, Rule, Span
 from vlscore.text import plain_text, section_of_label, titles_of
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+# Characters of a line from which it is taken to be full.
+_WRAPPED = 60
 _PATTERN_LAYERS = ("opening", "pattern")
 _CLAUSE_OPENINGS = frozenset(("the", "there", "these", "this", "findings"))
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
@@ -90,7 +93,13 @@ class Sections:
 
     def _ends_with_its_line(self, after: int, span: Span) -> bool:
         """Return whether a title such as "HISTORY:" applies to its own line only."""
-        return "\n" in self._report[after : span.start] and self._last_title < after
+        between = self._report[after : span.start]
+        if "\n" not in between or self._last_title >= after:
+            return False
+        # A full line was wrapped, and its paragraph goes on.
+        end = after + between.index("\n")
+        width = end - self._report.rfind("\n", 0, end) - 1
+        return width < _WRAPPED or _BLANK_LINE.search(between) is not None
 
 
 def pattern_category(

@@ -8,7 +8,7 @@ from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
 # Each takes the line end behind it with it.
 _RETURN = re.compile(r"\r+\n?")
 _ESCAPE = re.compile(
-    r"\\{1,4}(?:(?P<line>r\\{1,4}n|n|(?:r|f|v|par|line|newline)(?![a-z])|\.(?:br|sp|ce)\\|"
+    r"\\{1,4}(?:(?P<line>r\\{1,4}n|n|(?:r|f|v|par|line|newline|item)(?![a-z])|\.(?:br|sp|ce)\\|"
     r"X0[DAda](?:0[DAda])?\\|x0[adAD]|012|015|u000[aAdD]|u202[89])"
     r"|(?P<tab>t(?![a-z]))|u(?P<unicode>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})"
     r"|(?P<hl7>[TFSREHN])\\|(?P<sign>[\"'/*#\-+.()\[\]!`>~|{}_&%$]))"
@@ -28,6 +28,7 @@ _ENTITY = re.compile(
 _PIECE = re.compile(r"(?<=[^\W_]) ##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
 _TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
 _OBJECT = re.compile(r"""\s*[\[{]\s*["'].*["'\]}\w]\s*[\]}]\s*""", re.DOTALL)
+_QUOTED = re.compile(r"""\s*"[^"]*"(?:\s*,\s*"[^"]*")+\s*""")
 _STRING = re.compile(
     r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'|[{}\[\],]"""
 )
@@ -64,7 +65,8 @@ def without_pieces(text: str) -> str:
 
 def without_quotes(text: str) -> str:
     """Return lines "key: value" for an object of JSON, and lines for a list of strings."""
-    return _STRING.sub(_unquoted, text) if _OBJECT.fullmatch(text) is not None else text
+    is_quoted = _OBJECT.fullmatch(text) is not None or _QUOTED.fullmatch(text) is not None
+    return _STRING.sub(_unquoted, text) if is_quoted else text
 
 
 def _unescaped(match: re.Match[str]) -> str:

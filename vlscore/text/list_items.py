@@ -13,12 +13,12 @@ _CAPITALISED = re.compile(r"[A-Z][a-z]")
 _LEADING = re.compile(rf"[ \t{JOINER}]*(?P<sign>[-–—*+>])[ \t]")
 # Signs between statements, which stand between a label and its value as well.
 _BETWEEN = {
-    **{sign: re.compile(rf"[ \t]+{re.escape(sign)}[ \t]+") for sign in "-–—/→*+>"},
+    **{sign: re.compile(rf"[ \t]+{re.escape(sign)}{{1,3}}[ \t]+") for sign in "-–—/→*+>"},
     "|": re.compile(r"[ \t]*\|[ \t]*"),
     "\t": re.compile(r" *\t[ \t]*"),
     "   ": re.compile(r" {3,}"),
 }
-_SIGNS_BETWEEN = (" - ", " – ", " — ", " / ", " → ", " * ", " + ", " > ", "|", "\t", "   ")
+_SIGNS_BETWEEN = (" - ", " --", " – ", " — ", " / ", " → ", " * ", " + ", " > ", "|", "\t", "   ")
 _OPENING_WORD = re.compile(r"[^\W\d_]+")
 _ITEM_NUMBER = re.compile(
     r"(?:(?<=\s)|(?<=^)|(?<=[:.;,]))"

@@ -72,7 +72,7 @@ def has_marks(report: str, start: int, end: int) -> bool:
 
 # Without one of these a report has no marks.
 _ODD = re.compile(r"[\r\x0b\x0c\x1c-\x1f\0&<\\%^~|#@*_`\]}=]")
-_ODD_SIGNS = ("/n", "//", "---", "B-", "b-")
+_ODD_SIGNS = ('","', "/n", "//", "---", "B-", "b-")
 _WIDE = re.compile(r"(?<=[^\s]) {2,}(?=\S)")
 
 
