@@ -115,3 +115,45 @@ def test_a_label_has_its_answer(label, text, polarity):
 )
 def test_a_lesion_of_a_bone_is_none_of_the_lung(text, label):
     assert chexpert_labels(text)["Lung Lesion"] == label
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Interval increase in effusions and pulmonary edema.", {"pleural_effusion", "edema"}),
+        ("Worsening bilateral effusions and atelectasis.", {"pleural_effusion", "atelectasis"}),
+        (
+            "Worsening effusion, edema and atelectasis.",
+            {"pleural_effusion", "edema", "atelectasis"},
+        ),
+        ("Worsening effusion and mild edema.", {"pleural_effusion"}),
+        ("Worsening effusion without edema.", {"pleural_effusion"}),
+        ("Worsening effusion. Edema.", {"pleural_effusion"}),
+        ("Possible worsening pneumonia or atelectasis.", set()),
+    ],
+)
+def test_a_change_is_of_all_findings_of_its_list(text, expected):
+    changes = changes_of(extract(text))
+    assert {c.topic for c in changes} == expected
+    assert {str(c.change) for c in changes} <= {"worse"}
+
+
+def test_no_change_in_one_or_the_other_doubts_neither():
+    found = extract("No change in bilateral effusions or edema.")
+    assert [f.polarity.value for f in found] == ["positive", "positive"]
+    assert {(c.topic, str(c.change)) for c in changes_of(found)} == {
+        ("pleural_effusion", "unchanged"),
+        ("edema", "unchanged"),
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tip of the NG tube cannot be clearly seen.",
+        "An orogastric tube courses to the left, its full course not visualized.",
+        "The end of the right PICC line is not identified.",
+    ],
+)
+def test_a_device_whose_end_is_not_seen_is_there(text):
+    assert set(polarities(text).values()) == {"p"}

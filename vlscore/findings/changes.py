@@ -60,6 +60,7 @@ _JOINTS = frozenset(
     ("and", "with", ",", "the", "a", "an", "adjacent", "associated", "adjoining", "also")
 )
 
+_JOINTS_BEHIND = frozenset((*_JOINTS - {"with"}, "or", "associated", "overlying", "underlying"))
 _SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
 _BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "finding", "the finding", "not ")
 _CONCESSIONS = frozenset(("although", "though", "but", "however", "yet"))
@@ -179,6 +180,7 @@ def _of_sentence(
             change = _turned(change, span.of(text), lexicon)
         yield FindingChange(finding.observation, change, span, index, finding)
     yield from _shared(text, sentence, lexicon)
+    yield from _shared_behind(text, sentence, lexicon)
     yield from _resolved_together(sentence)
     for attribute in free:
         stating = [f for f in sentence.findings if attribute.span.overlaps(f.cue)]
@@ -198,16 +200,46 @@ def _shared(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[Finding
         stated = [a for a in other.on(Axis.CHANGE) if a.span.start > other.span.end]
         if one.change is not None or not one.is_likely or change is None or not stated:
             continue
-        qualified = [a.span for f in (one, other) for a in f.attributes]
-        between = [
-            t.form
-            for t in lexicon.tokenize(text[one.span.end : other.span.start])
-            if not any(s.start <= one.span.end + t.start < s.end for s in qualified)
-        ]
+        between = _unqualified(text, one, other, lexicon)
         behind = text[other.span.end : stated[0].span.start].rstrip()
         joined = "and" in between or ("with" in between and behind.endswith(","))
         if joined and _JOINTS.issuperset(between):
             yield FindingChange(one.observation, change, stated[0].span, sentence.index, one)
+
+
+def _shared_behind(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[FindingChange]:
+    """Find the changes of findings behind another: "increase in effusion and edema".
+
+    An adjective is shared where it is a change of amount and the next finding has no degree of its
+    own: in "worsening effusion and mild edema" it may be of the effusion alone.
+    """
+    stated: Attribute | None = None
+    for one, other in pairwise(sentence.findings):
+        own = [a for a in one.on(Axis.CHANGE) if a.span.end <= one.cue.start]
+        stated = own[0] if own else None if one.change is not None else stated
+        are_there = one.polarity is other.polarity is Polarity.POSITIVE
+        if stated is None or other.change is not None or not are_there:
+            stated = None
+            continue
+        change = TemporalChange(stated.value)
+        is_of_all = stated.span.of(text).lower().endswith((" in", " of"))
+        is_of_all = is_of_all or text[stated.span.end :].lstrip().lower().startswith(("in ", "of "))
+        between = _unqualified(text, one, other, lexicon)
+        joined = not {"and", "or", ","}.isdisjoint(between) and _JOINTS_BEHIND.issuperset(between)
+        if not joined or not (is_of_all or (change in ENLARGING and other.severity is None)):
+            stated = None
+            continue
+        yield FindingChange(other.observation, change, stated.span, sentence.index, other)
+
+
+def _unqualified(text: str, one: Finding, other: Finding, lexicon: Lexicon) -> list[str]:
+    """Return the words between two findings that say nothing of either."""
+    qualified = [a.span for f in (one, other) for a in f.attributes]
+    return [
+        t.form
+        for t in lexicon.tokenize(text[one.span.end : other.span.start])
+        if not any(s.start <= one.span.end + t.start < s.end for s in qualified)
+    ]
 
 
 def _resolved_together(sentence: Sentence) -> Iterator[FindingChange]:

@@ -61,7 +61,11 @@ def find_triggers(
     contains.
     """
     triggers, boundaries = list(found.get("trigger", ())), list(found.get("boundary", ()))
-    for match in _composed(tokens, found, lexicon):
+    composed = list(_composed(tokens, found, lexicon))
+    for match in composed:
+        if match.entry.effect == "pseudo":
+            triggers = [t for t in triggers if not match.first <= t.first < t.last <= match.last]
+    for match in composed:
         (boundaries if match.entry.effect == "terminate" else triggers).append(match)
     hidden = {p for t in triggers if t.entry.effect == "pseudo" for p in range(t.first, t.last)}
     if hidden:
@@ -162,14 +166,20 @@ def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list
     return result
 
 
-def alternatives(tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[Scope]:
+def alternatives(
+    tokens: Sequence[Token], places: Sequence[tuple[int, int]], triggers: Sequence[Match]
+) -> list[Scope]:
     """Findings joined by "or" or "and/or": one of them is there, so each is in doubt.
 
-    `places` are the token ranges of the findings, in text order.
+    "No change in effusion or edema" doubts neither. `places` are the token ranges of the findings,
+    in text order.
     """
+    denied = [t.last for t in triggers if t.entry.effect == "pseudo" and t.entry.ends_scope]
     result = []
     for (first, last), (next_first, next_last) in pairwise(places):
         joint = [tokens[p].form for p in range(last, next_first)]
+        if any(end <= first for end in denied):
+            continue
         if "or" not in joint or len(joint) > _LONGEST_ALTERNATIVE or not _PARTING.isdisjoint(joint):
             continue
         at = last + joint.index("or")

@@ -199,7 +199,7 @@ def _findings(
     if any(token.form in ("or", "nor") for token in tokens):
         stated = [m for m in mentions if not m.normal]
         scopes = context.ended_lists(scopes, stated, tokens, lexicon)
-        scopes += context.alternatives(tokens, [m.core for m in stated])
+        scopes += context.alternatives(tokens, [m.core for m in stated], triggers)
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)

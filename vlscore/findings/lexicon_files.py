@@ -14,7 +14,8 @@ from pathlib import Path
 from vlscore.core import TomlTable, read_table, resource_path
 from vlscore.errors import InvalidLexicon
 
-#: Raised by one where the rules (not only the lexicons) read the same words otherwise.
+#: Raised by one where the rules (not only the lexicons) read the same words otherwise; also where
+#: `vlscore.text` does, whose words a frozen lexicon does not hold.
 _RULES = 8
 #: The tables of a lexicon of findings. The folder that ships has further ones, for perturbations.
 TABLES = (
@@ -60,14 +61,18 @@ def freeze(source: Path | None = None) -> str:
 
 @cache
 def extraction_name(source: Path | None = None) -> str:
-    """Return the name of an extraction for signatures: version of its rules, lexicon's digest.
+    """Return the name of an extraction for signatures: version of its rules, digest of its words.
 
-    Whatever is computed from findings depends on both.
+    Whatever is computed from findings depends on both. The words are those of the lexicon; and of
+    `vlscore.text`, where it is the lexicon that ships.
 
     Args: source: a lexicon's folder or frozen file; default: the lexicon that ships.
     """
-    source = source or our_lexicon()
+    folder = source or our_lexicon()
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.toml"))
+    if source is None:
+        files.append(Path(__file__).parents[1] / "text" / "english.toml")
     digest = hashlib.sha256()
-    for file in [source] if source.is_file() else sorted(source.glob("*.toml")):
+    for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return f"{_RULES}+{digest.hexdigest()[:8]}"
