@@ -56,14 +56,7 @@ class FindingChange(NamedTuple):
 EXAMINATION = "examination"
 #: The topic of a finding that the lexicon does not have.
 OTHER = "other"
-_JOINTS = frozenset(
-    ("and", "with", ",", "the", "a", "an", "adjacent", "associated", "adjoining", "also")
-)
-
-_JOINTS_BEHIND = frozenset((*_JOINTS - {"with"}, "or", "associated", "overlying", "underlying"))
 _SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
-_BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "finding", "the finding", "not ")
-_CONCESSIONS = frozenset(("although", "though", "but", "however", "yet"))
 _LONGEST_BACK, _LONGEST_AROUND = 6, 3
 
 
@@ -154,21 +147,23 @@ def _of_sentence(
     report: ReportFindings, sentence: Sentence, lexicon: Lexicon
 ) -> Iterator[FindingChange]:
     text, index = report.plain, sentence.index
-    free = dict.fromkeys(a for a in sentence.changes if not _refers_back(text, sentence, a))
+    free = dict.fromkeys(
+        a for a in sentence.changes if not _refers_back(text, sentence, a, lexicon)
+    )
     for attribute in sentence.changes:
         if attribute not in free:
             yield from _of_antecedent(report, sentence, attribute)
     for finding in sentence.findings:
         change = finding.change
         own = [a for a in finding.on(Axis.CHANGE) if a.value == change]
-        own = [a for a in own if not _refers_back(text, sentence, a)]
+        own = [a for a in own if not _refers_back(text, sentence, a, lexicon)]
         if change is None or not own or _is_of_part(text, sentence, finding, own[0], lexicon):
             continue
         for attribute in finding.on(Axis.CHANGE):
             free.pop(attribute._replace(inherited=False), None)
         if finding.status is not Status.CURRENT:
             continue
-        if _is_denied(finding, change) and not _is_conceded(text, finding, own[-1].span):
+        if _is_denied(finding, change) and not _is_conceded(text, finding, own[-1].span, lexicon):
             stated = _stated_before(text, sentence, finding, own[-1].span)
             if stated is not None:
                 yield FindingChange(stated.observation, change, own[-1].span, index, stated)
@@ -203,7 +198,7 @@ def _shared(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[Finding
         between = _unqualified(text, one, other, lexicon)
         behind = text[other.span.end : stated[0].span.start].rstrip()
         joined = "and" in between or ("with" in between and behind.endswith(","))
-        if joined and _JOINTS.issuperset(between):
+        if joined and lexicon.grammar["joints_of_changed"].issuperset(between):
             yield FindingChange(one.observation, change, stated[0].span, sentence.index, one)
 
 
@@ -225,7 +220,8 @@ def _shared_behind(text: str, sentence: Sentence, lexicon: Lexicon) -> Iterator[
         is_of_all = stated.span.of(text).lower().endswith((" in", " of"))
         is_of_all = is_of_all or text[stated.span.end :].lstrip().lower().startswith(("in ", "of "))
         between = _unqualified(text, one, other, lexicon)
-        joined = not {"and", "or", ","}.isdisjoint(between) and _JOINTS_BEHIND.issuperset(between)
+        joints = lexicon.grammar["joints_behind_change"]
+        joined = not {"and", "or", ","}.isdisjoint(between) and joints.issuperset(between)
         if not joined or not (is_of_all or (change in ENLARGING and other.severity is None)):
             stated = None
             continue
@@ -272,13 +268,13 @@ def _stated_before(text: str, sentence: Sentence, denied: Finding, change: Span)
     return stated if stated and stated.is_likely and stated.change is None else None
 
 
-def _is_conceded(text: str, finding: Finding, change: Span) -> bool:
+def _is_conceded(text: str, finding: Finding, change: Span, lexicon: Lexicon) -> bool:
     """Return whether a word such as "although" separates a change from the finding before it.
 
     "The heart is not enlarged, although it has grown": the denial does not reach the change.
     """
     between = text[finding.span.end : change.start].lower().split()
-    return not _CONCESSIONS.isdisjoint(between)
+    return not lexicon.grammar["concessions"].isdisjoint(between)
 
 
 def _is_of_part(
@@ -296,11 +292,13 @@ def _is_of_part(
     return _part_of(text, sentence, change, lexicon) is not None
 
 
-def _refers_back(text: str, sentence: Sentence, change: Attribute) -> bool:
+def _refers_back(text: str, sentence: Sentence, change: Attribute, lexicon: Lexicon) -> bool:
     """Return whether it is of the sentence before: "This was not seen before, and ..."."""
     before = text[sentence.span.start : change.span.start].lower()
     is_first = all(change.span.start < f.span.start for f in sentence.findings)
-    refers = before.startswith(_BACK) and not before.endswith(" of ")
+    refers = before.startswith(tuple(lexicon.grammar["refers_back"])) and not before.endswith(
+        " of "
+    )
     return is_first and refers and len(before.split()) <= _LONGEST_BACK
 
 

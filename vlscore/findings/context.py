@@ -25,10 +25,7 @@ _ALTERNATIVE = Trigger("probable", True, 0, False)
 _LOOKALIKE = Trigger("negated", False, 0, False)
 _HEDGED_LOOKALIKE = Trigger("uncertain", False, 0, False)
 _LONGEST_ALTERNATIVE = 5
-_PARTING = frozenset((",", ";", ".", ":", "is", "are", "no", "not", "with", "without", "but"))
-_LISTED = _PARTING | {"or", "nor", "and", "&", "to", "of", "in", "versus", "vs"}
 _WORDS_WITHOUT_JOINT = 2
-_VERBS = frozenset(("is", "are", "was", "were", "remain", "remains", "persist", "persists", "has"))
 _STATUSES = {
     "historical": Status.HISTORICAL,
     "hypothetical": Status.HYPOTHETICAL,
@@ -94,10 +91,9 @@ def _composed(
             yield Match(first, last, "trigger", entry)
 
 
-def scopes(
-    tokens: Sequence[Token], triggers: Sequence[Match], breaks: frozenset[str]
-) -> list[Scope]:
+def scopes(tokens: Sequence[Token], triggers: Sequence[Match], lexicon: Lexicon) -> list[Scope]:
     """Return the token range each trigger governs."""
+    breaks, verbs = lexicon.breaks_before_hedge, lexicon.grammar["verbs_of_clauses"]
     result = []
     for position, trigger in enumerate(triggers):
         rule = trigger.entry
@@ -109,9 +105,9 @@ def scopes(
                 end = min(end, trigger.last + rule.scope)
             if rule.effect == "negated":
                 if trigger.first == 0 and tokens[0].form == "without":
-                    end = min(end, _clause_end(tokens, trigger.last))
+                    end = min(end, _clause_end(tokens, trigger.last, verbs))
                 else:
-                    end = min(end, _predicate_end(tokens, trigger.last, end))
+                    end = min(end, _predicate_end(tokens, trigger.last, end, verbs))
             result.append(Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
@@ -123,7 +119,7 @@ def scopes(
                 )
                 start = next(commas, least)
             elif rule.effect in (*_DOUBT, "hypothetical"):
-                start = max(start, _clause_start(tokens, trigger.first))
+                start = max(start, _clause_start(tokens, trigger.first, verbs))
             result.append(Scope(start, trigger.first, trigger))
     return result
 
@@ -167,7 +163,10 @@ def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list
 
 
 def alternatives(
-    tokens: Sequence[Token], places: Sequence[tuple[int, int]], triggers: Sequence[Match]
+    tokens: Sequence[Token],
+    places: Sequence[tuple[int, int]],
+    triggers: Sequence[Match],
+    lexicon: Lexicon,
 ) -> list[Scope]:
     """Findings joined by "or" or "and/or": one of them is there, so each is in doubt.
 
@@ -180,7 +179,11 @@ def alternatives(
         joint = [tokens[p].form for p in range(last, next_first)]
         if any(end <= first for end in denied):
             continue
-        if "or" not in joint or len(joint) > _LONGEST_ALTERNATIVE or not _PARTING.isdisjoint(joint):
+        if (
+            "or" not in joint
+            or len(joint) > _LONGEST_ALTERNATIVE
+            or not lexicon.grammar["between_alternatives"].isdisjoint(joint)
+        ):
             continue
         at = last + joint.index("or")
         begin = at - 1 if at > last and joint[at - last - 1] == "and" else at
@@ -189,32 +192,32 @@ def alternatives(
     return result
 
 
-def _clause_start(tokens: Sequence[Token], last: int) -> int:
+def _clause_start(tokens: Sequence[Token], last: int, verbs: frozenset[str]) -> int:
     """Return where the clause begins that ends in a hedge at `last`.
 
     In "the effusion has grown, and pneumonia is possible" it begins behind "and".
     """
     for position in range(last - 1, 0, -1):
         if tokens[position - 1].form == "," and tokens[position].form in ("and", "but"):
-            said = any(token.form in _VERBS or token.form == "have" for token in tokens[:position])
+            said = any(token.form in verbs or token.form == "have" for token in tokens[:position])
             return position + 1 if said else 0
     return 0
 
 
-def _clause_end(tokens: Sequence[Token], first: int) -> int:
+def _clause_end(tokens: Sequence[Token], first: int, verbs: frozenset[str]) -> int:
     """Return where an opening "without ..." ends if a clause with a verb follows its comma."""
     comma = next((p for p in range(first, len(tokens)) if tokens[p].form == ","), len(tokens))
-    verbs = any(tokens[p].form in _VERBS for p in range(comma, len(tokens)))
+    has_verb = any(tokens[p].form in verbs for p in range(comma, len(tokens)))
     listed = any(tokens[p].form in ("or", "nor") for p in range(comma, len(tokens)))
-    return comma if verbs and not listed else len(tokens)
+    return comma if has_verb and not listed else len(tokens)
 
 
-def _predicate_end(tokens: Sequence[Token], first: int, last: int) -> int:
+def _predicate_end(tokens: Sequence[Token], first: int, last: int, verbs: frozenset[str]) -> int:
     """Return where a denial with a predicate of its own ends ("no mass is seen, small effusion").
 
     A list goes on behind it ("no mass is seen, nor effusion").
     """
-    verb = next((p for p in range(first, last) if tokens[p].form in _VERBS), last)
+    verb = next((p for p in range(first, last) if tokens[p].form in verbs), last)
     comma = next((p for p in range(verb, last) if tokens[p].form == ","), last)
     listed = any(tokens[p].form in ("or", "nor") for p in range(comma, last))
     return last if listed else comma
@@ -239,7 +242,7 @@ def ended_lists(
                 if (
                     joined
                     and len(between) <= _WORDS_WITHOUT_JOINT
-                    and not between & _LISTED
+                    and not between & lexicon.grammar["between_denied"]
                     and not _of_one_region(one.observation, other.observation, lexicon)
                 ):
                     scope = scope._replace(last=one.last)

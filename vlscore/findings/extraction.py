@@ -66,7 +66,7 @@ def assert_span(
         raise InvalidReport(f"the sentence has no word at characters {span}")
     triggers = context.find_triggers(tokens, lexicon.trie.find(tokens), lexicon)
     outside = [t for t in triggers if t.last <= inside[0] or t.first > inside[-1]]
-    scopes = context.scopes(tokens, outside, lexicon.breaks_before_hedge)
+    scopes = context.scopes(tokens, outside, lexicon)
     assertion = context.assess(scopes, inside[0], inside[-1] + 1)
     return assertion.polarity, assertion.status
 
@@ -146,7 +146,7 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     triggers: list[Match] = []
     if not _ASSERTING.isdisjoint(found):
         triggers = context.find_triggers(tokens, found, lexicon)
-        scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
+        scopes = context.scopes(tokens, triggers, lexicon)
     if "lookalike" in found:
         scopes = [*scopes, *context.lookalikes(found, triggers)]
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
@@ -199,7 +199,7 @@ def _findings(
     if any(token.form in ("or", "nor") for token in tokens):
         stated = [m for m in mentions if not m.normal]
         scopes = context.ended_lists(scopes, stated, tokens, lexicon)
-        scopes += context.alternatives(tokens, [m.core for m in stated], triggers)
+        scopes += context.alternatives(tokens, [m.core for m in stated], triggers, lexicon)
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)

@@ -14,8 +14,6 @@ from vlscore.findings.types import Attribute, Axis, Span, TemporalChange
 
 #: Units of size -> millimetres.
 _MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
-#: Words before the earlier of two sizes: "9 mm, previously 4".
-_BEFORE_EARLIER = frozenset(("previously", "formerly", "was"))
 #: Tokens in which the earlier size begins behind them, and tokens between two sizes.
 _REACH_OF_EARLIER, _MOST_BETWEEN = 3, 4
 
@@ -104,7 +102,7 @@ def find_size_changes(
     Args: sizes: of the sentence.
     """
     for first, last, before, now in (
-        *_previously(tokens, sizes, earlier),
+        *_previously(tokens, sizes, earlier, lexicon),
         *_from_to(tokens, sizes, lexicon),
     ):
         grown = TemporalChange.WORSE if now > before else TemporalChange.IMPROVED
@@ -115,12 +113,15 @@ _Pair = tuple[int, int, float, float]
 
 
 def _previously(
-    tokens: Sequence[Token], sizes: Sequence[Size], earlier: Sequence[EarlierTime]
+    tokens: Sequence[Token],
+    sizes: Sequence[Size],
+    earlier: Sequence[EarlierTime],
+    lexicon: Lexicon,
 ) -> Iterator[_Pair]:
     """Find "now 2 cm above the carina, previously 5": tokens, the earlier size, and the present."""
     for first, last in earlier:
         now = [size for size in sizes if size.last <= first]
-        if not now or tokens[first].form not in _BEFORE_EARLIER:
+        if not now or tokens[first].form not in lexicon.grammar["before_earlier_size"]:
             continue
         for position in range(last, min(last + _REACH_OF_EARLIER, len(tokens))):
             _, number = number_before(tokens, position + 1)

@@ -18,7 +18,6 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 # Characters of a line from which it is taken to be full.
 _WRAPPED = 60
 _PATTERN_LAYERS = ("opening", "pattern")
-_CLAUSE_OPENINGS = frozenset(("the", "there", "these", "this", "findings"))
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
 
@@ -120,7 +119,9 @@ def pattern_category(
             pattern: SentencePattern = match.entry
             if pattern.at_start and match.first > opening:
                 continue
-            if pattern.category is Category.HISTORY and _reports(tokens, match, found, stated):
+            if pattern.category is Category.HISTORY and _reports(
+                tokens, match, found, stated, lexicon
+            ):
                 continue
             if not pattern.always and (
                 stated or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
@@ -139,6 +140,7 @@ def _reports(
     history: Match,
     found: dict[str, list[Match]],
     stated: Sequence[int],
+    lexicon: Lexicon,
 ) -> bool:
     """Return whether a sentence with words of history says what the image shows.
 
@@ -152,7 +154,7 @@ def _reports(
     commas = (
         one
         for one, other in pairwise(tokens[history.last :])
-        if one.form == "," and other.form in _CLAUSE_OPENINGS
+        if one.form == "," and other.form in lexicon.grammar["opens_statement"]
     )
     return min(stated) < tokens[history.first].start or any(
         token.end <= max(stated) for token in (*verbs, *commas)
