@@ -95,7 +95,7 @@ class LineCorrector:
             return [(own.span, words)]
         if pair.candidate.change is not None or not words:
             return None
-        start = pair.candidate.quote(self._candidate.text).start
+        start = pair.candidate.quote().start
         return [(Span(start, start), f"{words} ")]
 
     # -- rewritten lines --------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def uncompared(report: ReportStatements) -> ReportStatements:
 
 def compared_quote(text: str, statement: Statement) -> Quote:
     """Return the words of a finding with those of its change, or these where they stand apart."""
-    span = statement.quote(text)
+    span = statement.quote()
     if (change := statement.change) is not None:
         earlier = _EARLIER.match(text, change.span.end)
         own = Span(change.span.start, earlier.end() if earlier else change.span.end)

@@ -400,5 +400,5 @@ def _speaks(report: ReportStatements) -> bool:
 
 
 def _quote(text: str, statement: Statement) -> Quote:
-    span = statement.quote(text)
+    span = statement.quote()
     return Quote(span.of(text), span)

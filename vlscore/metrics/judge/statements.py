@@ -100,9 +100,9 @@ class Statement:
 
     def words(self, text: str) -> str:
         """Return the words of the mention with those that qualify it."""
-        return self.quote(text).of(text)
+        return self.quote().of(text)
 
-    def quote(self, text: str) -> Span:
+    def quote(self) -> Span:
         """Return the characters from the first to the last word about the finding."""
         return Span(min(s.start for s in self.marks), max(s.end for s in self.marks))
 
