@@ -94,7 +94,7 @@ def test_the_environment_does_not_choose_another_encoder_than_the_indexs(
         asked.append(name)
         return HashEncoder()
 
-    monkeypatch.setattr("vlscore.embedding.embedder.load_encoder", load)
+    monkeypatch.setattr("vlscore.embedding.encoder_source.load_encoder", load)
     monkeypatch.setenv("VLSCORE_ENCODER", "gloria")
     found = command("oracle", studies, "--index", index, "--metric", "cosine")
     assert found.exit_code == 0, found.output

@@ -29,6 +29,7 @@ from tests.encoders.goldens import (
 )
 from tests.encoders.vlscore_cxr import SCORES, PackageGolden, assert_equals_package
 from vlscore import LIMITREncoder, VLscore
+from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.encoders import (
     JointEncoder,
     PublishedEncoder,
@@ -97,6 +98,51 @@ def whole(built: Built, shared: Path) -> Built:
 
 def test_parity(built: Built) -> None:
     assert_same(built.encoder, built.golden)
+
+
+def test_what_is_known_of_an_encoder_needs_no_network(
+    built: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, encoder = type(built.encoder), built.encoder
+    if not issubclass(kind, PublishedEncoder):
+        pytest.skip("its network says how reports and images are read")
+    monkeypatch.setattr("vlscore.encoders.published.load_checkpoint", None)
+    paths = kind.find_files(built.folder)
+    variant = encoder.variant if isinstance(encoder, PublishedEncoder) else None
+    known = kind.without_network(paths, None, variant, encoder.weights_digest)
+    assert not list(known.parameters())
+    assert (known.card, known.checksum) == (encoder.card, encoder.checksum)
+    assert known.image_pipeline.identity() == encoder.image_pipeline.identity()
+    assert (known.has_lateral_tower, known.takes_prior) == (
+        encoder.has_lateral_tower,
+        encoder.takes_prior,
+    )
+    assert_same_tokens(known, built.golden)
+
+
+@only("limitr:repository")
+def test_a_second_run_from_the_cache_builds_no_network(
+    built: Built, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("vlscore.core.files._NANOSECONDS_OF_A_CHANGE", 0)
+    study, texts = StudyViews(PackageGolden.slice().paths), PackageGolden.slice().texts[:3]
+
+    def run(text: str) -> tuple[bytes, str]:
+        embedder = StudyEmbedder(
+            "limitr", weights=str(built.folder), cache=tmp_path / "cache", device="cpu"
+        )
+        found = embedder.embed_studies([study]), embedder.embed_texts([*texts, text])
+        return b"".join(each.vectors.numpy().tobytes() for each in found), str(embedder.signature)
+
+    first = run(texts[0])
+    with monkeypatch.context() as context:
+        for part in ("load_checkpoint", "load_state_dict"):
+            context.setattr(f"vlscore.encoders.published.{part}", None)
+        context.setattr("vlscore.encoders.models.limitr.EnlargedResNet", None)
+        assert run(texts[0]) == first
+        # The network is needed for a new report.
+        with pytest.raises(TypeError):
+            run("no such report before")
 
 
 @slow

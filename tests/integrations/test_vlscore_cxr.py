@@ -12,6 +12,7 @@ from PIL import Image
 import vlscore
 from tests.doubles import HashEncoder
 from vlscore import VLSCORE_NORM_LIMITR, LIMITREncoder, VLscore, triangle_vlscore
+from vlscore.embedding.encoder_source import EncoderSource
 from vlscore.errors import WeightsNotFound
 
 
@@ -19,7 +20,8 @@ from vlscore.errors import WeightsNotFound
 def encoder(monkeypatch, tmp_path):
     """A LIMITREncoder whose vectors are those of a small encoder, which loads at once."""
     monkeypatch.setenv("VLSCORE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("vlscore.embedding.embedder.load_encoder", lambda *_, **__: HashEncoder())
+    small = EncoderSource(HashEncoder())
+    monkeypatch.setattr("vlscore.embedding.embedder.named_encoder", lambda *_, **__: small)
     return LIMITREncoder(show_progress=False)
 
 

@@ -52,7 +52,7 @@ def check_figure(format: str | None) -> None:
 
 def print_encoder_warning(embedder: "StudyEmbedder | None") -> None:
     """Warn of the demonstration encoder, once the command has something to show."""
-    if embedder is not None and embedder.encoder.card.demonstration:
+    if embedder is not None and embedder.card.demonstration:
         echo(
             "warning: the bundled encoder was trained on synthetic phantoms, for demonstration and "
             "tests: its scores of real radiographs mean nothing. Name a real one with --encoder; "
@@ -66,7 +66,7 @@ def print_precision_note(embedder: "StudyEmbedder | None") -> None:
     if embedder is not None:
         from vlscore.encoders import why_slow
 
-        reason = why_slow(embedder.precision, embedder.encoder.device)
+        reason = why_slow(embedder.precision, embedder.device)
         if reason is not None:
             echo(f"note: {reason}", err=True)
 

@@ -8,6 +8,7 @@ from .file_group import written_together as written_together
 from .files import __version__ as __version__
 from .files import atomic_write as atomic_write
 from .files import file_digest as file_digest
+from .files import file_state as file_state
 from .files import from_plain as from_plain
 from .files import json_line as json_line
 from .files import plain as plain

@@ -47,6 +47,7 @@ def resource_path(folder: str, *parts: str) -> Path:
 
 
 _NANOSECONDS_OF_A_CHANGE = 2_000_000_000
+_END_BYTES = 1 << 20
 
 
 @contextlib.contextmanager
@@ -242,6 +243,28 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     is_new = time.time_ns() - status.st_mtime_ns < _NANOSECONDS_OF_A_CHANGE
     digest = _digest.__wrapped__ if is_new else _digest
     return digest(os.fspath(path), status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def file_state(path: str | os.PathLike[str]) -> str | None:
+    """Return a text that changes with the content of a file, of which only the ends are read.
+
+    It holds size, times, and the sha256 of the first and the last 2**20 bytes, where a file of
+    torch has the checksums of its tensors. The time of the last change of the file's entry cannot
+    be set: a copy that keeps size and time of the original shows there.
+
+    Returns: None for a file that was changed less than two seconds ago; it may change again.
+    Raises: OSError if it cannot be read.
+    """
+    status = os.stat(path)
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    if time.time_ns() - changed < _NANOSECONDS_OF_A_CHANGE:
+        return None
+    with open(path, "rb") as stream:
+        digest = hashlib.sha256(stream.read(_END_BYTES))
+        stream.seek(max(status.st_size - _END_BYTES, 0))
+        digest.update(stream.read(_END_BYTES))
+    times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+    return f"{status.st_size} {times} {status.st_ino} {digest.hexdigest()}"
 
 
 @lru_cache(maxsize=100_000)

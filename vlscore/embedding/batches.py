@@ -16,6 +16,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from vlscore.embedding.encoder_source import EncoderSource
 from vlscore.encoders import JointEncoder, Precision, Tokens, inference, is_short_of_memory
 from vlscore.errors import InvalidSetting
 
@@ -97,7 +98,9 @@ class Forward:
         images: images of one batch.
     """
 
-    def __init__(self, encoder: JointEncoder, precision: Precision, images: int) -> None:
+    def __init__(
+        self, encoder: JointEncoder | EncoderSource, precision: Precision, images: int
+    ) -> None:
         self._encoder, self._precision = encoder, precision
         self.images = images
 

@@ -10,11 +10,15 @@ _OURS = "vlscore."
 
 
 def embedding_facts(
-    encoder: JointEncoder, policy: ImagePolicy, precision: Precision, holds: str
+    encoder: JointEncoder, policy: ImagePolicy, precision: Precision, holds: str, device: str
 ) -> dict[str, Any] | None:
     """Return all facts that embeddings depend on besides the content, for a key of the cache.
 
-    Args: holds: "reports", "images" or "lateral images".
+    Args:
+        encoder: the encoder; it needs no network.
+        holds: "reports", "images" or "lateral images".
+        device: kind of the device that computes.
+
     Returns: None if the code of the encoder or its image pipeline is neither vlscore's nor has a
         `cache_version`; then nothing may be cached.
     """
@@ -27,7 +31,7 @@ def embedding_facts(
         "checksum": encoder.checksum,
         "code": code,
         "precision": precision,
-        "device": encoder.device.type,
+        "device": device,
         "libraries": libraries(),
     }
     if holds == "reports":

@@ -27,6 +27,7 @@ from vlscore.data import (
     stored_view,
 )
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
+from vlscore.embedding.encoder_source import EncoderSource, named_encoder
 from vlscore.embedding.engine import EmbeddedRows, EmbeddingEngine, Tower, digest_of
 from vlscore.embedding.views import WITH_PRIOR, check_view_policy, choose_views, view_notes
 from vlscore.encoders import (
@@ -37,7 +38,6 @@ from vlscore.encoders import (
     check_device,
     check_precision,
     check_ready,
-    load_encoder,
     why_slow,
 )
 from vlscore.errors import (
@@ -120,41 +120,42 @@ class StudyEmbedder(EmbeddingEngine):
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
             raise InvalidSetting(f"batch_size is a number from 1 on, not {batch_size!r}")
         policy = ImagePolicy.named(image_policy) if image_policy is not None else None
-        loaded = _ready(encoder, device, weights, tokenizer)
-        check_precision(precision, loaded.device)
-        if (reason := why_slow(precision, loaded.device)) is not None:
+        kept = open_cache(cache)
+        source = _source_of(encoder, device, weights, tokenizer, kept)
+        check_precision(precision, source.device)
+        if (reason := why_slow(precision, source.device)) is not None:
             warn_caller(reason, SlowPrecisionWarning)
         super().__init__(
-            loaded,
+            source,
             batch_size=batch_size,
             precision=precision,
-            image_policy=_check_policy(policy or loaded.image_policy, loaded),
-            cache=open_cache(cache),
+            image_policy=_check_policy(policy or source.known.image_policy, source.known),
+            cache=kept,
         )
-        self.views = check_view_policy(views, loaded)
-        if loaded.card.demonstration:
-            _warn_of_demonstration(loaded.card.name)
+        self.views = check_view_policy(views, source.known)
+        if self.card.demonstration:
+            _warn_of_demonstration(self.card.name)
 
     @property
     def C(self) -> float | None:
         """The encoder's published constant of VLScore; None if none was published."""
-        return self.encoder.card.C
+        return self.card.C
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user of image embeddings, one sentence each; see `view_notes`."""
-        return view_notes(self.encoder, self.views)
+        return view_notes(self._source.known, self.views)
 
     @cached_property
     def signature(self) -> Signature:
         """Signature: all that the embeddings depend on."""
         signature = Signature("embeddings").plus(
-            enc=f"{self.encoder.card.name}@{self.encoder.checksum[:12]}",
+            enc=f"{self.card.name}@{self.checksum[:12]}",
             img=self.image_policy.signature(),
             views=self.views,
             prec=self.precision,
         )
-        flags = ("DEMONSTRATION-ENCODER",) if self.encoder.card.demonstration else ()
+        flags = ("DEMONSTRATION-ENCODER",) if self.card.demonstration else ()
         return signature.flagged(*flags)
 
     def for_table(self, table: StudyTable) -> "StudyEmbedder":
@@ -164,7 +165,7 @@ class StudyEmbedder(EmbeddingEngine):
         "first-frontal"; the signature then has views:first-frontal+prior.
         """
         is_plain = self.views == "first-frontal"
-        if not (is_plain and self.encoder.takes_prior and table.has_priors):
+        if not (is_plain and self._source.known.takes_prior and table.has_priors):
             return self
         other = copy.copy(self)
         vars(other).pop("signature", None)
@@ -232,7 +233,7 @@ class StudyEmbedder(EmbeddingEngine):
         provenance = Provenance(format="array", bits=32, window="as given")
         image = Radiograph(pixels, provenance, "black image")
         # The authors' readers accept only files.
-        stored = self.encoder.image_pipeline.load_stored(image, ImagePolicy())
+        stored = self._source.known.image_pipeline.load_stored(image, ImagePolicy())
         black = [PendingPixels("black image", lambda: stored)]
         lateral = black if self.views == "frontal+lateral" else []
         study = StudyViews(images=("black image",), frontal=black, lateral=lateral)
@@ -256,18 +257,21 @@ class StudyEmbedder(EmbeddingEngine):
         return view
 
 
-def _ready(
+def _source_of(
     encoder: str | JointEncoder | None,
     device: str | None,
     weights: str | None,
     tokenizer: str | None,
-) -> JointEncoder:
+    cache: Cache | None,
+) -> EncoderSource:
     if isinstance(encoder, JointEncoder):
         check_alone(weights=weights, tokenizer=tokenizer)
         check_ready(encoder)
-        return encoder if device is None else _lying_on(check_device(device), encoder)
+        if device is not None:
+            encoder = _lying_on(check_device(device), encoder)
+        return EncoderSource(encoder)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    return load_encoder(encoder, weights=weights, tokenizer=tokenizer, device=device)
+    return named_encoder(encoder, weights=weights, tokenizer=tokenizer, device=device, cache=cache)
 
 
 def _lying_on(device: torch.device, encoder: JointEncoder) -> JointEncoder:
@@ -300,7 +304,7 @@ def _warn_of_demonstration(name: str) -> None:
 
 def constant_notes(embedder: StudyEmbedder) -> tuple[str, ...]:
     """Return a note if C was measured with other views of the studies; else nothing."""
-    card = embedder.encoder.card
+    card = embedder.card
     if card.C_views in (None, embedder.views):
         return ()
     return (
@@ -312,7 +316,7 @@ def constant_notes(embedder: StudyEmbedder) -> tuple[str, ...]:
 
 def training_notes(embedder: StudyEmbedder, table_sha256: str) -> tuple[str, ...]:
     """Return a note if a table is the one that the encoder was trained on; else nothing."""
-    if embedder.encoder.card.trained_on != table_sha256:
+    if embedder.card.trained_on != table_sha256:
         return ()
     return (
         "the encoder was trained on this very table: its images and references are training pairs, "

@@ -16,7 +16,8 @@ from vlscore.data import ImagePolicy, check_texts
 from vlscore.embedding.batches import Forward, Work, default_batch_size, in_batches, stacked
 from vlscore.embedding.cache_facts import embedding_facts
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
-from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready
+from vlscore.embedding.encoder_source import EncoderSource
+from vlscore.encoders import EncoderCard, JointEncoder, Precision, Tokens, check_ready
 from vlscore.errors import VLScoreError
 
 # Rows with two reports each: then 95 % of the tokens that a processor computes are no padding.
@@ -59,7 +60,9 @@ class EmbeddingEngine:
     Threads may share it.
 
     Attributes:
-        encoder: the model.
+        encoder: the model; it is read from its checkpoint when it is first asked for.
+        card: facts about the encoder.
+        device: where the encoder computes.
         image_policy: how image files are read.
         precision: "fp32", "bf16" or "fp16".
         cache: store of embeddings between runs, or None.
@@ -68,15 +71,17 @@ class EmbeddingEngine:
 
     def __init__(
         self,
-        encoder: JointEncoder,
+        encoder: JointEncoder | EncoderSource,
         *,
         batch_size: int | None = None,
         precision: Precision = "fp32",
         image_policy: ImagePolicy | None = None,
         cache: Cache | None = None,
     ) -> None:
-        self.encoder = encoder
-        self.image_policy = image_policy or encoder.image_policy
+        if isinstance(encoder, JointEncoder):
+            encoder = EncoderSource(encoder)
+        self._source = encoder
+        self.image_policy = image_policy or encoder.known.image_policy
         self.precision = precision
         self.cache = cache
         self.work = Work()
@@ -90,8 +95,7 @@ class EmbeddingEngine:
         self._namespaces: dict[tuple[str, str], Namespace | None] = {}
         self._in_flight: WeakValueDictionary[tuple[str, str], PendingPixels]
         self._in_flight = WeakValueDictionary()
-        # The list is remembered, because a walk through all modules takes longer than a look-up.
-        self._weights = list(self.encoder.parameters())
+        self._weights: list[Tensor] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the encoder and the settings, without what belongs to this process."""
@@ -103,9 +107,26 @@ class EmbeddingEngine:
         self._begin()
 
     @property
+    def encoder(self) -> JointEncoder:
+        return self._source.encoder()
+
+    @property
+    def card(self) -> EncoderCard:
+        return self._source.card
+
+    @property
+    def device(self) -> torch.device:
+        return self._source.device
+
+    @property
+    def checksum(self) -> str:
+        """Checksum of the encoder, as `JointEncoder.checksum`."""
+        return self._source.known.checksum
+
+    @property
     def dim(self) -> int:
         """Dimensions of an embedding."""
-        return self.encoder.card.dim
+        return self.card.dim
 
     @property
     def batch_size(self) -> int:
@@ -119,7 +140,8 @@ class EmbeddingEngine:
 
     def decoder(self, workers: int = 0) -> ImageDecoder:
         """Return an image decoder, with `workers` processes; a context manager."""
-        return ImageDecoder(self.encoder.image_pipeline, self.image_policy, workers, work=self.work)
+        pipeline = self._source.known.image_pipeline
+        return ImageDecoder(pipeline, self.image_policy, workers, work=self.work)
 
     def embed_images(
         self, images: Sequence[Any], *, decoder: ImageDecoder | None = None
@@ -200,7 +222,7 @@ class EmbeddingEngine:
             check_ready(self.encoder)
         decoded = _decoded(pending, missing, failures)
         for group in in_batches(decoded, lambda: self._forward.images):
-            pixels = stacked([stored for _, stored in group], self.encoder.device)
+            pixels = stacked([stored for _, stored in group], self.device)
             found = self._forward(lambda batch: self._embedded(batch, tower), pixels)
             self.work.add(images_embedded=len(group))
             new: dict[str, NDArray[np.float32]] = {}
@@ -259,7 +281,7 @@ class EmbeddingEngine:
         if not texts:
             return [], None
         try:
-            return texts, self.encoder.tokenize(texts)
+            return texts, self._source.known.tokenize(texts)
         except VLScoreError as error:
             if len(texts) == 1:
                 failed[texts[0]] = error
@@ -271,22 +293,31 @@ class EmbeddingEngine:
             for half in (texts[:middle], texts[middle:])
             for text in self._tokenized(half, failed)[0]
         ]
-        return usable, self.encoder.tokenize(usable) if usable else None
+        return usable, self._source.known.tokenize(usable) if usable else None
 
     def _namespace(self, holds: str) -> Namespace | None:
         """Return where embeddings are cached; None if there is no cache, or they may not be."""
-        if self.cache is None or not self.encoder.is_as_loaded:
-            return None
-        # A weight that is trained changes. Code that changes frozen weights sets `is_as_loaded` to
-        # False, or works without the cache.
-        if any(weight.requires_grad for weight in self._weights):
+        known = self._source.known
+        if self.cache is None or not known.is_as_loaded or self._is_trained():
             return None
         # The device may have changed, too.
-        name = (holds, self.encoder.device.type)
+        name = (holds, self.device.type)
         if name not in self._namespaces:
-            facts = embedding_facts(self.encoder, self.image_policy, self.precision, holds)
+            facts = embedding_facts(known, self.image_policy, self.precision, *name)
             self._namespaces[name] = None if facts is None else self.cache.namespace(facts)
         return self._namespaces[name]
+
+    def _is_trained(self) -> bool:
+        """Return True if a weight is trained, and therefore changes.
+
+        Code that changes frozen weights sets `is_as_loaded` to False, or works without the cache.
+        """
+        if not self._source.is_read:
+            return False
+        # The list is remembered, because a walk through all modules takes longer than a look-up.
+        if self._weights is None:
+            self._weights = list(self.encoder.parameters())
+        return any(weight.requires_grad for weight in self._weights)
 
     def _known(self, digests: list[str], tower: Tower) -> dict[str, Tensor]:
         """Return digest -> embedding (d,) of the images whose embedding is in the cache."""
@@ -311,7 +342,7 @@ class EmbeddingEngine:
         if truncated is None:
             truncated = torch.zeros(len(vectors), dtype=torch.bool)
         for row in torch.nonzero(~vectors.isfinite().all(1)).flatten().tolist():
-            text = f"{self.encoder.card.name} returned an embedding that is not finite"
+            text = f"{self.card.name} returned an embedding that is not finite"
             failures.setdefault(row, VLScoreError(text))
         rows = sorted(failures)
         vectors[rows] = torch.nan

@@ -35,6 +35,8 @@ from .published import load_state_dict as load_state_dict
 from .published import without_initialisation as without_initialisation
 from .registry import ENCODERS as ENCODERS
 from .registry import check_alone as check_alone
+from .registry import check_tokenizer as check_tokenizer
+from .registry import default_encoder as default_encoder
 from .registry import encoder_card as encoder_card
 from .registry import encoder_cards as encoder_cards
 from .registry import encoder_from_file as encoder_from_file

@@ -7,6 +7,7 @@
 import contextlib
 import fnmatch
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from vlscore.encoders.checkpoints import (
     tensors_digest,
     without_wrappers,
 )
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.weight_files import find_weights, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
@@ -142,11 +144,13 @@ class Part:
 class PublishedEncoder(JointEncoder):
     """An encoder whose modules have the names of its authors' checkpoint.
 
-    A subclass builds its modules in `__init__`, without weights. Its card, which lists the files
+    A subclass builds its modules in `__init__`, without weights, and says in `make_pipeline` how
+    images are preprocessed. Its card, which lists the files
     that its authors publish, is in weights/cards, under `name`.
 
     Attributes:
         name: the name that `load_encoder` takes.
+        variant: the variant of that name, or None.
         parts: the module that each file fills, in the order of the files.
         prefix: prefix of every name in the authors' container.
         vocabulary_size: number of word pieces.
@@ -169,9 +173,14 @@ class PublishedEncoder(JointEncoder):
 
     def __init__(self, tokenizer: Any, variant: str | None = None) -> None:
         super().__init__()
-        self.tokenizer = tokenizer
+        self.tokenizer, self.variant = tokenizer, variant
         if variant is not None:
             self.card = card_of(self.name, variant)
+        self.image_pipeline = self.make_pipeline()
+
+    @abstractmethod
+    def make_pipeline(self) -> ImagePipeline:
+        """Make the preprocessing of images, from `card` and `variant` alone."""
 
     @staticmethod
     def clean(report: str) -> str:
@@ -205,7 +214,7 @@ class PublishedEncoder(JointEncoder):
 
         Raises: the errors that `load_encoder` lists.
         """
-        paths = cls._find(weights)
+        paths = cls.find_files(weights)
         stated = cls._stated(paths[0].with_name(CARD))
         # Read first: an unusable checkpoint matters more to the user than a missing vocabulary.
         tensors = [load_checkpoint(path) for path in paths]
@@ -228,6 +237,34 @@ class PublishedEncoder(JointEncoder):
             )
             labelled |= {part.label + key: tensor for key, tensor in stored.items()}
         encoder.weights_digest = tensors_digest(labelled)
+        if stated is not None:
+            encoder.card = encoder.own_card(stated)
+        return encoder
+
+    @classmethod
+    def without_network(
+        cls,
+        paths: Sequence[Path],
+        tokenizer: str | Path | None,
+        variant: str | None,
+        weights_digest: str,
+    ) -> Self:
+        """Return the encoder that `load` would return, but without modules: it embeds nothing.
+
+        Card, checksum, tokens and preprocessing are the same. No checkpoint is read.
+
+        Args:
+            paths: the checkpoint files, as `find_files` returns them.
+            weights_digest: digest of their tensors.
+
+        Raises: WeightsNotFound without a vocabulary; IncompatibleCheckpoint for a wrong card.
+        """
+        stated = cls._stated(paths[0].with_name(CARD))
+        pieces = cls.read_tokenizer(tokenizer, paths[-1])
+        encoder = cls.__new__(cls)
+        # A subclass builds its modules in its own __init__, after this one.
+        PublishedEncoder.__init__(encoder, pieces, variant)
+        encoder.weights_digest = weights_digest
         if stated is not None:
             encoder.card = encoder.own_card(stated)
         return encoder
@@ -294,7 +331,11 @@ class PublishedEncoder(JointEncoder):
                 setattr(self.get_submodule(tower), head, None)
 
     @classmethod
-    def _find(cls, weights: str | Path | None) -> list[Path]:
+    def find_files(cls, weights: str | Path | None) -> list[Path]:
+        """Return the checkpoint files that `load` would read, in the order of `parts`.
+
+        Raises: WeightsNotFound; ChecksumMismatch.
+        """
         files: tuple[PublishedFile, ...] = entry_of(cls.name).weights.files
         if len(files) > 1 and weights is not None and Path(weights).is_file():
             needed = " and ".join(file.name for file in files)

@@ -120,16 +120,21 @@ def load_encoder(
             )
         check_ready(member)
         return member
-    if tokenizer is not None and not member.takes_tokenizer:
-        raise InvalidSetting(
-            f"tokenizer={tokenizer} was given, but {member.card.name} brings its own: leave it out"
-        )
+    check_tokenizer(member, tokenizer)
     options = {} if variant is None else {"variant": variant}
     encoder: JointEncoder = member.load(weights=weights, tokenizer=tokenizer, **options)  # type: ignore[attr-defined]
     encoder.image_policy = policy
     encoder = encoder.eval().requires_grad_(False).to(wanted or "cpu")
     encoder.is_as_loaded = True
     return encoder
+
+
+def check_tokenizer(member: "type[JointEncoder]", tokenizer: object) -> None:
+    """Refuse a tokenizer for an encoder that brings its own. Raises: InvalidSetting."""
+    if tokenizer is not None and not member.takes_tokenizer:
+        raise InvalidSetting(
+            f"tokenizer={tokenizer} was given, but {member.card.name} brings its own: leave it out"
+        )
 
 
 def check_alone(*, weights: object = None, tokenizer: object = None) -> None:

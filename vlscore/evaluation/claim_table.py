@@ -153,7 +153,7 @@ def claims(
             notes=[*fitting.notes, *content.notes],
             facts={
                 "table": str(table.path.resolve()),
-                "encoder": embedder.encoder.card.to_dict(),
+                "encoder": embedder.card.to_dict(),
                 "evidence": evidence_digest(path / EVIDENCE),
                 "seconds_embedding": round(seconds, 3),
                 "seconds": round(time.monotonic() - began, 3),

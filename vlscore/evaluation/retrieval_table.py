@@ -86,8 +86,8 @@ def retrieval(
             signatures={"retrieval": signature},
             facts={
                 "table": str(table.path.resolve()),
-                "encoder": embedder.encoder.card.to_dict(),
-                "device": str(embedder.encoder.device),
+                "encoder": embedder.card.to_dict(),
+                "device": str(embedder.device),
                 "batch_size": embedder.batch_size,
                 "seconds": round(time.monotonic() - began, 3),
             },

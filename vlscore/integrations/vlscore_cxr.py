@@ -106,7 +106,7 @@ class LIMITREncoder:
             device=None if device is None else str(device),
             batch_size=batch_size,
         )
-        self.device = self.embedder.encoder.device
+        self.device = self.embedder.device
         self.batch_size = batch_size
         self.show_progress = show_progress
 
@@ -281,7 +281,7 @@ class VLscore:
             failures |= {part[k]: error for k, error in found.failures.items()}
             cut += sum(int(found.geometry[flag].sum()) for flag in FLAGS)
         if cut:
-            most = embedder.encoder.card.max_tokens
+            most = embedder.card.max_tokens
             warn_caller(f"{cut} texts have more than {most} tokens: LIMITR did not read their ends")
         return failures
 

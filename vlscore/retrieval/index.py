@@ -157,12 +157,11 @@ class Index(Result):
 
     def check_made_with(self, embedder: StudyEmbedder, text_policy: TextPolicy) -> None:
         """Raise InvalidIndex unless the index was made with this encoder and these settings."""
-        encoder = embedder.encoder
-        if encoder.checksum != self.facts.checksum:
+        if embedder.checksum != self.facts.checksum:
             raise InvalidIndex(
                 f"{self.folder} was made with {self.facts.encoder} "
-                f"(sha256 {self.facts.checksum[:12]}), not with {encoder.card.name} "
-                f"({encoder.checksum[:12]}); build an index with this encoder, or name the other "
+                f"(sha256 {self.facts.checksum[:12]}), not with {embedder.card.name} "
+                f"({embedder.checksum[:12]}); build an index with this encoder, or name the other "
                 "one"
             )
         signature = index_signature(embedder, self.facts.kind, text_policy)
@@ -234,9 +233,9 @@ def index_build(
     """
     table, settings = Path(table), settings or SourceSettings()
     format_of(table)
-    encoder = embedder.encoder
+    card = embedder.card
     if approximate is not None:
-        check_factory(approximate, encoder.card.dim)
+        check_factory(approximate, card.dim)
     signature = str(index_signature(embedder, settings.kind, settings.policy))
     root = settings.image_root
     key = {
@@ -245,7 +244,7 @@ def index_build(
         **({} if settings.limit is None else {LIMIT: settings.limit}),
         "columns": [settings.id_column, settings.text_column, settings.image_column],
         "image_root": str(Path(root).resolve()) if root is not None else None,
-        "checksum": encoder.checksum,
+        "checksum": embedder.checksum,
         "signature": signature,
         "approximate": approximate,
     }
@@ -260,12 +259,12 @@ def index_build(
             build_approximate(vectors, approximate, path / FAISS)
         facts = IndexFacts(
             settings.kind,
-            encoder.card.name,
-            encoder.checksum,
-            encoder.card.demonstration,
+            card.name,
+            embedder.checksum,
+            card.demonstration,
             signature,
             rows=len(vectors),
-            dim=encoder.card.dim,
+            dim=card.dim,
             items=sum(map(len, rows.ids)),
             approximate=approximate,
         )

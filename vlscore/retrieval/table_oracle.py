@@ -287,7 +287,7 @@ class _Search:
     def _oracle(self) -> Oracle:
         """The search by embeddings; made on first use, because it reads the corpus."""
         settings, approximate, embedder = self._settings, None, self._embedder
-        device = embedder.encoder.device if embedder is not None else "cpu"
+        device = embedder.device if embedder is not None else "cpu"
         corpus = Corpus(self._index.vectors, device=device)
         if self._is_approximate:
             path = self._index.folder / FAISS
@@ -398,7 +398,7 @@ class _Search:
         facts = {
             "table": str(table.path.resolve()),
             "index_folder": str(self._index.folder.resolve()),
-            "encoder": embedder.encoder.card.to_dict() if embedder is not None else None,
+            "encoder": embedder.card.to_dict() if embedder is not None else None,
         }
         return Content(
             frames={"summary": frame},

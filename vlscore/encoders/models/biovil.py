@@ -25,6 +25,7 @@ from vlscore.encoders.blocks.pixels import (
     too_elongated,
 )
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 128
@@ -276,9 +277,11 @@ class BiovilEncoder(PublishedEncoder):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = ResizeCropPipeline(self.card.image_size)
         self.image_tower = BiovilImageTower(self.backbone())
         self.report_tower = BiovilReportTower()
+
+    def make_pipeline(self) -> ImagePipeline:
+        return ResizeCropPipeline(self.card.image_size)
 
     @staticmethod
     def clean(report: str) -> str:

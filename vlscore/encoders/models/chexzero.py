@@ -15,6 +15,7 @@ from torch.nn import functional
 from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.pixels import Grey, Uint8Pipeline, read_with_opencv, too_elongated
 from vlscore.encoders.blocks.tokenizers import CONTEXT, ClipTokenizer, whole_context
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 512
@@ -66,7 +67,6 @@ class ChexzeroEncoder(PublishedEncoder):
 
     def __init__(self, tokenizer: ClipTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = CanvasPipeline()
         self.clip = open_clip.CLIP(
             embed_dim=DIM,
             vision_cfg=open_clip.CLIPVisionCfg(
@@ -75,6 +75,9 @@ class ChexzeroEncoder(PublishedEncoder):
             text_cfg=open_clip.CLIPTextCfg(context_length=CONTEXT, width=512, heads=8, layers=12),
             quick_gelu=True,
         )
+
+    def make_pipeline(self) -> ImagePipeline:
+        return CanvasPipeline()
 
     @classmethod
     def read_tokenizer(cls, named: str | Path | None, checkpoint: Path) -> ClipTokenizer:

@@ -26,6 +26,7 @@ from vlscore.encoders.blocks.pixels import (
     to_unit_range,
 )
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 512
@@ -57,13 +58,15 @@ class ConvirtEncoder(PublishedEncoder):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = StretchPipeline()
         self.bert_model = Bert(CLINICAL_BERT_VOCABULARY)
         self.bert_l1 = nn.Linear(_BERT_WIDTH, _BERT_WIDTH)
         self.bert_l2 = nn.Linear(_BERT_WIDTH, DIM)
         self.res_features = nn.Sequential(*list(ResNet50().children())[:-1])
         self.res_l1 = nn.Linear(POOLED_WIDTH, POOLED_WIDTH)
         self.res_l2 = nn.Linear(POOLED_WIDTH, DIM)
+
+    def make_pipeline(self) -> ImagePipeline:
+        return StretchPipeline()
 
     @staticmethod
     def clean(report: str) -> str:

@@ -25,6 +25,7 @@ from vlscore.encoders.blocks.convolutional import (
 )
 from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 768
@@ -123,8 +124,10 @@ class GloriaFamily(PublishedEncoder):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = PadCropPipeline()
         self.text_encoder = LastFourLayers()
+
+    def make_pipeline(self) -> ImagePipeline:
+        return PadCropPipeline()
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         found: Tensor = self.text_encoder(tokens)

@@ -11,6 +11,7 @@ from vlscore.data import clean_limitr
 from vlscore.encoders.base import ImageFeatures
 from vlscore.encoders.blocks.pixels import PadCropPipeline, PillowPadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.gloria import EnlargedResNet, GloriaFamily
 from vlscore.encoders.published import Part
 
@@ -39,10 +40,11 @@ class LimitrEncoder(GloriaFamily):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        of_repository = variant == "repository"
-        self.image_pipeline = PadCropPipeline() if of_repository else PillowPadCropPipeline()
         self.img_encoder_f = EnlargedResNet()
         self.img_encoder_l = EnlargedResNet()
+
+    def make_pipeline(self) -> ImagePipeline:
+        return PadCropPipeline() if self.variant == "repository" else PillowPadCropPipeline()
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         found: Tensor = self.img_encoder_f(pixels)

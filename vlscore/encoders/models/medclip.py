@@ -24,6 +24,7 @@ from vlscore.encoders.blocks.bert import (
 from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50
 from vlscore.encoders.blocks.pixels import Grey, Uint8Pipeline, check_square, read_with_pillow
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 _RENAMED = (
@@ -155,9 +156,11 @@ class _MedclipFamily(PublishedEncoder):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = SquareCanvasPipeline()
         self.vision_model = self.image_tower()
         self.text_model = MedclipReportTower()
+
+    def make_pipeline(self) -> ImagePipeline:
+        return SquareCanvasPipeline()
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.vision_model(pixels.expand(-1, 3, -1, -1)).float(), dim=-1)

@@ -28,6 +28,7 @@ from vlscore.encoders.blocks.convolutional import (
 )
 from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.gloria import words_of
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -216,9 +217,11 @@ class _MgcaFamily(PublishedEncoder):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = PadCropPipeline()
         self.img_encoder = self.image_tower()
         self.text_encoder = MgcaReportTower()
+
+    def make_pipeline(self) -> ImagePipeline:
+        return PadCropPipeline()
 
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

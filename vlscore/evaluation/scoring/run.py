@@ -276,8 +276,8 @@ def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | Failure])
         return {**facts, "encoder": None}
     return {
         **facts,
-        "encoder": embedder.encoder.card.to_dict(),
-        "device": str(embedder.encoder.device),
+        "encoder": embedder.card.to_dict(),
+        "device": str(embedder.device),
         "batch_size": embedder.batch_size,
     }
 
