@@ -147,13 +147,13 @@ def test_no_name_in_a_file_is_imported_or_downloaded(
 ) -> None:
     from vlscore.embedding import embedder as studies
 
-    load = studies.load_encoder
+    load = studies.named_encoder
 
     def loaded(name: str | None, **options: Any) -> Any:
         # A small encoder of tests stands in for the bundled one.
-        return HashEncoder() if name is None else load(name, **options)
+        return studies.EncoderSource(HashEncoder()) if name is None else load(name, **options)
 
-    monkeypatch.setattr(studies, "load_encoder", loaded)
+    monkeypatch.setattr(studies, "named_encoder", loaded)
     for command in KINDS[kind](tmp_path, attack):
         done = _run(*command)
         assert not guard, f"{kind}: {attack} made {command}: {guard}"

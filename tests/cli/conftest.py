@@ -22,7 +22,9 @@ def hash_encoder(monkeypatch):
     # An index names its encoder, and a file may name registered ones alone.
     monkeypatch.setitem(ENCODERS._members, "hash", HashEncoder)
     monkeypatch.setitem(ENCODERS._plain, "hash", "hash")
-    monkeypatch.setattr(studies, "load_encoder", lambda *_, **__: HashEncoder())
+    monkeypatch.setattr(
+        studies, "named_encoder", lambda *_, **__: studies.EncoderSource(HashEncoder())
+    )
     monkeypatch.setattr(studies.StudyEmbedder, "decoder", lambda self, workers=0: decoder(self))
 
 

@@ -150,7 +150,7 @@ def no_encoder(monkeypatch):
     def load(*_, **__):
         raise AssertionError("an encoder was loaded before the slip was found")
 
-    monkeypatch.setattr(studies, "load_encoder", load)
+    monkeypatch.setattr(studies, "named_encoder", load)
 
 
 @pytest.mark.usefixtures("no_encoder")

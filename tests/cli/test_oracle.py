@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.doubles import HashEncoder
+from vlscore.embedding.encoder_source import EncoderSource
 
 pytestmark = pytest.mark.usefixtures("hash_encoder")
 
@@ -92,9 +93,9 @@ def test_the_environment_does_not_choose_another_encoder_than_the_indexs(
 
     def load(name, **_):
         asked.append(name)
-        return HashEncoder()
+        return EncoderSource(HashEncoder())
 
-    monkeypatch.setattr("vlscore.embedding.encoder_source.load_encoder", load)
+    monkeypatch.setattr("vlscore.embedding.embedder.named_encoder", load)
     monkeypatch.setenv("VLSCORE_ENCODER", "gloria")
     found = command("oracle", studies, "--index", index, "--metric", "cosine")
     assert found.exit_code == 0, found.output

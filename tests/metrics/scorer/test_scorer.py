@@ -14,6 +14,7 @@ from tests.doubles import HashEncoder
 from vlscore import metrics as similarity
 from vlscore.core import Signature
 from vlscore.embedding import StudyEmbedder
+from vlscore.embedding.encoder_source import EncoderSource
 from vlscore.errors import (
     InvalidSetting,
     InvalidStudy,
@@ -97,7 +98,7 @@ def test_several_metrics_are_those_computed_one_by_one():
 def test_metrics_of_texts_need_neither_encoder_nor_image(monkeypatch):
     from vlscore.embedding import embedder as studies
 
-    monkeypatch.setattr(studies, "load_encoder", None)
+    monkeypatch.setattr(studies, "named_encoder", None)
     scorer = Scorer(metrics="bleu-1,rouge-l")
     assert scorer.embedder is None
     score = scorer.score(None, "no effusion", "no effusion")
@@ -409,9 +410,9 @@ class TestTheFace:
 
         def load(name, **_):
             names.append(name)
-            return HashEncoder()
+            return EncoderSource(HashEncoder())
 
-        monkeypatch.setattr(studies, "load_encoder", load)
+        monkeypatch.setattr(studies, "named_encoder", load)
         return names
 
     def test_an_encoder_is_loaded_once_for_equal_options(self, loaded):
