@@ -111,8 +111,10 @@ def split_sections(report: str) -> ReportSections:
 
 
 def _begins_section(title: Title, current: str) -> bool:
-    is_known = title.section is not None and not title.names_views
-    return is_known or (title.on_line and current not in _DIVISIBLE)
+    if title.names_views:
+        # Views without a colon are the first paragraph of a report without titles.
+        return title.has_colon and title.on_line and current not in _DIVISIBLE
+    return title.section is not None or (title.on_line and current not in _DIVISIBLE)
 
 
 def _section(name: str, report: str, start: int, end: int) -> Section:
