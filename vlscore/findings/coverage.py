@@ -38,15 +38,15 @@ def load_coverage(
     observations: Collection[str],
     subjects: Collection[str],
     regions: Mapping[str, str],
-    lasting_too: Collection[str],
+    lasting: frozenset[str],
 ) -> Coverage:
     """Coverage from the parsed file. Raises InvalidLexicon where a name is unknown or left out.
 
     Args:
-        regions: scopes, or "outside", of observations whose own entries name them.
-        lasting_too: observations whose own entries say that they last.
+        regions: the scope, or "outside", that the entry of an observation names.
+        lasting: observations that a denial of acute disease leaves open.
     """
-    scopes = [entry["name"] for entry in data["scope"] if "parts" not in entry]
+    scopes = [entry["name"] for entry in data["scope"]]
     for name, region in regions.items():
         if region not in (*scopes, "outside"):
             raise InvalidLexicon(
@@ -69,8 +69,7 @@ def load_coverage(
             of_subject[subject] = (*of_subject.get(subject, ()), name)
         for word in entry["words"]:
             of_word[word] = (*of_word.get(word, ()), name)
-    lasting = frozenset((*data["time"]["lasting"], *lasting_too))
-    outside = {*data["time"]["outside"], *(o for o, r in regions.items() if r == "outside")}
+    outside = {o for o, r in regions.items() if r == "outside"}
     named = outside.union(lasting, *covered.values())
     if unknown := sorted(named - set(observations)):
         raise InvalidLexicon(

@@ -385,7 +385,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
                 f"{', '.join(sorted(missing))}"
             )
         regions = {name: o.region for name, o in observations.items() if o.region}
-        lasting = [name for name, o in observations.items() if o.lasting]
+        lasting = frozenset(name for name, o in observations.items() if o.lasting)
         coverage = load_coverage(
             tables["coverage"], observations, normal_of["normal"], regions, lasting
         )

@@ -47,11 +47,8 @@ def test_a_coarser_name_is_never_the_exact_one():
 
 
 def test_a_users_tables_change_the_severity_and_the_name(folder):
-    edit(
-        folder / "concepts.toml",
-        'name = "hernia"\nseverity = [2, 2, 2]',
-        'name = "hernia"\nseverity = [4, 4, 4]',
-    )
+    entry = '[[concept]]\nname = "hernia"\nseverity = [4, 4, 4]\n'
+    edit(folder / "concepts.toml", "\n[[concept]]\n", f"\n{entry}[[concept]]\n")
     own = RuleJudge(load_tables(folder))
     (error,) = own.judge("Clear lungs.", "Hiatal hernia.").errors
     assert error.severity == 4
@@ -61,8 +58,9 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("concepts.toml", "severity = [5, 5, 5]", "severity = [5, 5, 6]", "not 6"),
-        ("concepts.toml", 'name = "hernia"', 'name = "hernias"', "'hernias' is unknown"),
+        ("concepts.toml", "severity = [3, 3, 4]", "severity = [3, 3, 6]", "not 6"),
+        ("concepts.toml", 'name = "nodule"', 'name = "nodules"', "concepts do not exist: nodule"),
+        ("concepts.toml", '["nodule", "nod', '["nodules", "nod', "'nodules' is unknown"),
         (
             "relations.toml",
             'name = "volume_loss"',

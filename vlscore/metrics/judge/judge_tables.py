@@ -171,6 +171,8 @@ def _concepts(
                 )
             of_observation[name] = concept.name
     for own in lexicon.observations.values():
+        if own.name in of_observation:
+            continue
         if own.severity is not None:
             stated = {"name": own.name, "severity": list(own.severity), "device": own.device}
             concepts[own.name] = entry_of(
