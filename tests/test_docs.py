@@ -239,7 +239,7 @@ def test_most_examples_are_run() -> None:
     assert sum(len(block.commands()) for block in run) >= 25
     # The page for people with credentials has tests of its own.
     excused = [b for b in found if b.not_run is not None and b.page.name != "reproduce.md"]
-    assert len(excused) <= 25, [block.place for block in excused]
+    assert len(excused) <= len(found) / 5, [block.place for block in excused]
 
 
 def test_python_stands_in_fences_that_say_so() -> None:

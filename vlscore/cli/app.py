@@ -34,6 +34,7 @@ COMMANDS = {
     "Compare systems": {
         "compare": "Compare systems that wrote reports for the same studies.",
         "methods": "Print a paragraph for a methods section, with its BibTeX entries.",
+        "audit": "Show whether a generator looks at the film.",
         "baseline": "Write candidates of a generator that every model should beat.",
         "oracle": "Find the reports of a corpus that score best for a study.",
     },

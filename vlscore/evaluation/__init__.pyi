@@ -8,6 +8,11 @@ from .alignment.run import align as align
 from .alignment.run import split_values as split_values
 from .alignment.run import with_reports as with_reports
 from .alignment.tables import alignment_tables as alignment_tables
+from .audit.altered_films import audit_make as audit_make
+from .audit.altered_films import open_audited as open_audited
+from .audit.audit_reading import audit_read as audit_read
+from .audit.audit_settings import ALTERATIONS as ALTERATIONS
+from .audit.audit_settings import AuditSettings as AuditSettings
 from .baselines.baseline_base import BASELINE as BASELINE
 from .baselines.baseline_base import BASELINES as BASELINES
 from .baselines.baseline_base import Baseline as Baseline

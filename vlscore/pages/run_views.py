@@ -13,6 +13,7 @@ import numpy as np
 from vlscore.core import RECORD, counted
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, Failure, VLScoreError
+from vlscore.pages.audit_view import audit_view
 from vlscore.pages.claim_views import claims_view
 from vlscore.pages.command_views import (
     align_view,
@@ -300,6 +301,7 @@ _VIEWS: Mapping[str, Callable[[Result, PageOptions, RunView], list[Study | None]
     "evaluate": evaluate_view,
     "compare": compare_view,
     "align": align_view,
+    "audit read": audit_view,
     "sensitivity": sensitivity_view,
     "judge": judge_view,
     "claims": claims_view,

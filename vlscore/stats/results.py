@@ -16,7 +16,7 @@ a reader must know. One writer makes the files of it; `Result` reads them.
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -131,13 +131,14 @@ class Result(FinishedRun):
         compute: Callable[[Path], Content],
         *,
         images: Callable[[], Iterable[Path]] | None = None,
+        beside: Collection[str] = (),
         overwrite: bool = False,
         notes: Iterable[str] = (),
     ) -> Self:
         """Compute what a folder lacks, and return what it holds.
 
         Args:
-            out, key, overwrite: see `output_folder`.
+            out, key, beside, overwrite: see `output_folder`.
             compute: called with the folder in which further files can be written, such as figures.
                 It is not called where the run ended before.
             images: returns the image files that the results depend on. A later call is refused
@@ -155,7 +156,7 @@ class Result(FinishedRun):
                 write_rows(path / IMAGES, found)
             return record
 
-        with output_folder(out, key, overwrite=overwrite) as folder:
+        with output_folder(out, key, overwrite=overwrite, beside=beside) as folder:
             record = folder.record
             if record is None:
                 record = folder.finish(write)

@@ -62,7 +62,7 @@ MIMIC = {
                  " FINAL REPORT\n INDICATION: Cough.\n\n FINDINGS:\n Clear lungs.\n\n"
                  " IMPRESSION: Normal.\n"),
     "50000002": ("10000001", "train", [("bb-1", "")],
-                 " FINAL REPORT\n CHEST RADIOGRAPH\n\n Small left effusion.\n"),
+                 " FINAL REPORT\n Compared with yesterday.\n\n Small left effusion.\n"),
     "50000003": ("11000002", "validate", [("cc-1", "AP"), ("cc-gone", "LL")],
                  "IMPRESSION: Edema."),
     "50000004": ("11000003", "test", [("dd-1", "AP")], None),

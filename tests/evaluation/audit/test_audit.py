@@ -1,0 +1,243 @@
+"""From a table of studies to altered films, and from reports of them to what they say."""
+
+import csv
+import json
+
+import numpy as np
+import pydicom
+import pytest
+from PIL import Image
+
+from tests.evaluation.samples import write_table
+from vlscore.data import read_image
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation import ALTERATIONS, AuditSettings, audit_make, audit_read, open_audited
+from vlscore.evaluation.audit.audit_settings import (
+    BLANK,
+    ELSEWHERE,
+    HARMLESS,
+    HIDDEN,
+    MIRRORED,
+    ORIGINAL,
+    OTHER,
+)
+
+COUNT = 24
+SWAPPED = {"left": "right", "right": "left"}
+
+
+def reference_of(k):
+    """Effusions on one side, cardiomegaly, or nothing."""
+    side = ("left", "right")[k // 3 % 2]
+    return (f"Small {side} pleural effusion.", "Cardiomegaly.", "Clear lungs.")[k % 3]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studies")
+    rows = []
+    for k in range(COUNT):
+        pixels = np.random.default_rng(k).integers(60, 200, (40, 50), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"secret-{k}.png")
+        row = {
+            "id": f"patient-{k}",
+            "image": f"secret-{k}.png",
+            "view": "PA",
+            "reference": reference_of(k),
+            "candidate": reference_of(k),
+        }
+        rows.append(row)
+    rows[3]["boxes"] = [["Effusion", 30, 20, 10, 10]]
+    rows[-1]["image"] = "absent.png"
+    return write_table(folder / "studies.jsonl", rows)
+
+
+@pytest.fixture(scope="module")
+def made(table, tmp_path_factory):
+    return audit_make(open_audited(table), tmp_path_factory.mktemp("audit") / "out")
+
+
+def films_of(made):
+    lines = (made.folder / "key.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_every_alteration_is_made_and_named_for_the_generator_alone(made):
+    films = films_of(made)
+    assert {film["alteration"] for film in films} >= {*ALTERATIONS}
+    with (made.folder / "films.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["id", "image", "alteration"]
+    assert [row["id"] for row in rows] == [film["id"] for film in films]
+    assert all((made.folder / row["image"]).is_file() for row in rows)
+    # Neither names nor the generator's table say whose film it is.
+    shown = (made.folder / "films.csv").read_text() + " ".join(
+        path.name for path in (made.folder / "films").iterdir()
+    )
+    assert "patient" not in shown
+    assert "secret" not in shown
+
+
+def test_originals_keep_their_grey_levels_and_a_box_of_the_table_is_its_region(made, table):
+    films = films_of(made)
+    for film in films:
+        if film["alteration"] == ORIGINAL:
+            own = np.asarray(Image.open(made.folder / "films" / f"{film['id']}.png"))
+            assert (own == np.asarray(Image.open(film["image"]))).all()
+    (box,) = [f["region"] for f in films if f["study"] == "patient-3" and f["alteration"] == HIDDEN]
+    assert box == [30, 20, 40, 30]
+
+
+def test_a_study_without_a_film_is_named_and_no_other_is_lost(made):
+    (failure,) = made.failures
+    assert failure.id == f"patient-{COUNT - 1}"
+    assert "absent.png" in failure.reason
+    assert made.record["studies"] == COUNT - 1
+
+
+def test_donors_have_the_same_findings_or_none_of_them(made):
+    k_of = {f"patient-{k}": k for k in range(COUNT)}
+    donors = [film for film in films_of(made) if film["donor"]]
+    assert donors
+    for film in donors:
+        own, other = (k_of[film[name]] % 3 for name in ("study", "donor"))
+        assert (own == other) is (film["alteration"] != OTHER)
+        assert film["donor"] != film["study"]
+
+
+def test_a_stopped_call_goes_on_and_gives_the_same_bytes(made, table, tmp_path, monkeypatch):
+    from vlscore.evaluation.audit import altered_films as make
+
+    real, written = make.write_film, []
+
+    def stop(grey, path):
+        written.append(path)
+        if len(written) == 30:
+            raise KeyboardInterrupt
+        real(grey, path)
+
+    out = tmp_path / "out"
+    monkeypatch.setattr(make, "write_film", stop)
+    with pytest.raises(KeyboardInterrupt):
+        audit_make(open_audited(table), out)
+    kept = {path.name for path in (out / "films").glob("*.png")}
+    assert len(kept) == 29
+    written.clear()
+    monkeypatch.setattr(make, "write_film", lambda g, p: (written.append(p), real(g, p)))
+    audit_make(open_audited(table), out)
+    assert not {path.name for path in written} & kept
+    for path in sorted((made.folder / "films").glob("*.png")):
+        assert (out / "films" / path.name).read_bytes() == path.read_bytes()
+    assert (out / "key.jsonl").read_bytes() == (made.folder / "key.jsonl").read_bytes()
+    # Films of other settings are not taken for these.
+    again = audit_make(open_audited(table), out, AuditSettings(seed=1), overwrite=True)
+    noise = next(f["id"] for f in films_of(again) if f["alteration"] == "noise")
+    before = next(f["id"] for f in films_of(made) if f["alteration"] == "noise")
+    one, two = (
+        np.asarray(Image.open(folder / "films" / f"{id}.png"))
+        for folder, id in ((out, noise), (made.folder, before))
+    )
+    assert not (one == two).all()
+
+
+def test_dicom_has_the_same_grey_levels_and_nobody_in_its_header(made, table, tmp_path):
+    settings = AuditSettings(format="dicom", alterations=(MIRRORED,))
+    result = audit_make(open_audited(table), tmp_path / "out", settings)
+    films = films_of(result)
+    assert {film["alteration"] for film in films} == {ORIGINAL, MIRRORED}
+    for film in films[:4]:
+        path = result.folder / "films" / f"{film['id']}.dcm"
+        header = pydicom.dcmread(path)
+        assert not header.PatientName
+        assert not header.PatientID
+        assert "patient" not in str(header)
+        own = np.asarray(Image.open(film["image"]))
+        expected = own if film["alteration"] == ORIGINAL else own[:, ::-1]
+        assert (read_image(path).to_uint8() == expected).all()
+
+
+def write_reports(made, path, report_of):
+    """Reports of a generator: a function of the key of a film."""
+    rows = [{"id": f["id"], "candidate": report_of(f)} for f in films_of(made)]
+    return write_table(path, rows)
+
+
+def looks(film):
+    """What a generator writes that sees each film as it is."""
+    if film["alteration"] == BLANK:
+        return "No film."
+    shown = reference_of(int((film["donor"] or film["study"]).rpartition("-")[2]))
+    if film["alteration"] == HIDDEN:
+        return "Clear lungs."
+    if film["alteration"] == MIRRORED:
+        for side, other in SWAPPED.items():
+            if side in shown:
+                return shown.replace(side, other)
+    return shown
+
+
+def by_heart(film):
+    """What a generator writes that knows the study and never looks."""
+    return reference_of(int(film["study"].rpartition("-")[2]))
+
+
+def test_a_generator_that_looks_and_one_that_does_not_are_told_apart(made, tmp_path):
+    paths = {
+        name: write_reports(made, tmp_path / f"{name}.jsonl", report)
+        for name, report in (("looks", looks), ("heart", by_heart))
+    }
+    result = audit_read(made.folder, list(paths.values()), tmp_path / "out")
+    found = result.frame("findings").set_index(["generator", "finding"])
+    for name, truth in (("looks", 1.0), ("heart", 0.0)):
+        of_all = found.loc[(name, "all findings")]
+        assert of_all["grounding_region"] == of_all["grounding_film"] == truth
+        assert of_all["grounding_region.low"] <= truth <= of_all["grounding_region.high"]
+    generators = result.frame("generators").set_index("generator")
+    assert generators.loc["looks", "side"] == 1.0
+    assert generators.loc["heart", "side"] == 0.0
+    assert generators.loc["looks", "findings_on_blank"] == 0.0
+    assert generators.loc["heart", "findings_on_blank"] == pytest.approx(
+        sum(k % 3 < 2 for k in range(COUNT - 1)) / (COUNT - 1)
+    )
+    assert (generators["steadiness"] == 1.0).all()
+    assert "reads" in generators.loc["looks", "verdict"]
+    assert "without looking" in generators.loc["heart", "verdict"]
+    assert not result.failures
+
+
+def test_films_without_a_report_are_rows_of_failures(made, tmp_path):
+    path = write_reports(made, tmp_path / "some.jsonl", looks)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[5:]) + '{"id": "unknown", "candidate": "x"}\n')
+    result = audit_read(made.folder, [f"mine={path}"], tmp_path / "out")
+    assert [(f.row, f.reason) for f in result.failures] == [("mine", "the film has no report")] * 5
+    assert any("1 rows have no id of a film" in note for note in result.notes)
+
+
+def test_folders_and_tables_of_something_else_are_refused(made, table, tmp_path):
+    reports = write_reports(made, tmp_path / "r.jsonl", looks)
+    with pytest.raises(InvalidSetting, match="vlscore audit make"):
+        audit_read(tmp_path, [reports], tmp_path / "out")
+    with pytest.raises(InvalidTable, match="no row has the id of a film"):
+        audit_read(made.folder, [table], tmp_path / "out")
+    with pytest.raises(InvalidSetting, match="no alteration is called"):
+        AuditSettings(alterations=("bent",))
+
+
+def test_harmless_and_hidden_films_differ_as_named(made):
+    films = films_of(made)
+    of = {}
+    for film in films:
+        pixels = np.asarray(Image.open(made.folder / "films" / f"{film['id']}.png"))
+        of.setdefault(film["study"], {})[film["alteration"], film["finding"]] = (film, pixels)
+    for own in of.values():
+        _, first = own[ORIGINAL, None]
+        assert (own[MIRRORED, None][1] == first[:, ::-1]).all()
+        for kind in HARMLESS:
+            assert np.abs(own[kind, None][1].astype(int) - first).mean() > 0
+        for (alteration, _), (film, pixels) in own.items():
+            if alteration in (HIDDEN, ELSEWHERE):
+                left, top, right, bottom = film["region"]
+                outside = np.ones(first.shape, bool)
+                outside[top:bottom, left:right] = False
+                assert (pixels[outside] == first[outside]).all()

@@ -1,0 +1,126 @@
+"""`vlscore audit`: altered films for a generator, and what its reports of them say of it."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from vlscore.cli.output import echo, print_failures, print_notes, show
+from vlscore.cli.progress import row_progress
+from vlscore.cli.shared import (
+    Figure,
+    GreyLevels,
+    Names,
+    Out,
+    OutputOptions,
+    Seed,
+    Table,
+    TableOptions,
+    Workers,
+    column_names,
+    options,
+    renamed,
+    worker_count,
+)
+from vlscore.evaluation import AuditSettings
+
+audit = App(
+    name="audit",
+    group_commands="Commands",
+    help="Show whether a generator looks at the film.",
+)
+
+
+@audit.command
+def make(
+    studies: Table,
+    /,
+    *,
+    out: Out,
+    settings: Annotated[AuditSettings, options()] = AuditSettings(),
+    table: TableOptions = TableOptions(),
+    image_policy: GreyLevels = "auto",
+    workers: Workers = None,
+    output: Annotated[OutputOptions, options(without=("report", "as_json"))] = OutputOptions(),
+) -> None:
+    """Write altered films of studies, for your generator to report on.
+
+    films.csv has a row for each film: id, image, alteration. Let the generator write a report for
+    each, into a table with id and candidate; then `vlscore audit read`. key.jsonl, which stays with
+    you, names the study of each film. Nothing of a patient is in the films or their names.
+
+    Alterations: original; blank (faint noise); the film of another study, with the same findings or
+    with others; the region of a finding hidden, or an equally large one elsewhere; mirrored; and
+    four harmless ones: contrast, noise, rotation, compression. Regions are those of a column boxes
+    (lists of finding, x, y, width, height), else rough ones by side and zone.
+
+    A stopped command continues where it was.
+
+    Example: vlscore audit make studies.csv --image-root files --out audit
+    """
+    from vlscore.data import ImagePolicy, count_rows
+    from vlscore.evaluation import audit_make, open_audited
+
+    opened = open_audited(studies, table.image_root, table.columns())
+    with row_progress(count_rows(studies), "altering", quiet=output.is_silent) as on_progress:
+        made = audit_make(
+            opened,
+            out,
+            settings,
+            image_policy=ImagePolicy.named(image_policy),
+            workers=worker_count(workers),
+            overwrite=output.overwrite,
+            on_progress=on_progress,
+        )
+    print_notes(made.notes)
+    if made.unchanged:
+        echo(f"{out} holds these films already; nothing was made", err=True)
+    if not output.quiet:
+        echo(f"{made.record['films']} films of {made.record['studies']} studies")
+        echo(f"wrote {out / 'films.csv'}: let the generator report on its column image")
+        echo(f"then: vlscore audit read {out} --reports NAME=REPORTS --out audited")
+    listed = out / "failures.csv"
+    print_failures(made.failures, "studies have no film", None, listed if made.failures else None)
+    if made.failures and not output.keep_going:
+        raise SystemExit(1)
+
+
+@audit.command
+def read(
+    films: Path,
+    /,
+    *,
+    reports: Annotated[list[str], Parameter(required=True)],
+    out: Out,
+    rename: Names = (),
+    seed: Seed = 0,
+    figure: Figure = None,
+    output: OutputOptions = OutputOptions(),
+) -> None:
+    """Show which findings a generator reads from the film, and which it writes without looking.
+
+    Grounding is the share of the findings in the first report that go when their region or the film
+    goes, minus the share that go without cause. Further: findings stated about an empty film,
+    sides that follow the mirrored film, steadiness under harmless alterations, and how alike the
+    reports of different films are. docs/audit.md explains each.
+
+    Example: vlscore audit read audit --reports ours=new.jsonl --out audited
+
+    Args:
+        films: Folder of `vlscore audit make`.
+        reports: Table of reports of these films, with the columns id and candidate; NAME=PATH
+            names the generator. Repeat it for each generator.
+        rename: Columns that have other names in the reports, as in id=film,candidate=text.
+    """
+    from vlscore.evaluation import audit_read
+
+    result = audit_read(
+        films,
+        reports,
+        out,
+        columns=column_names(**renamed(rename, "id", "candidate")),
+        figure=figure,
+        seed=seed,
+        overwrite=output.overwrite,
+    )
+    show(result, output, "films have no report", "film has no report")

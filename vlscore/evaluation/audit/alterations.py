@@ -1,0 +1,203 @@
+"""Alterations of a film: what a generator that looks at the film must notice, or must not.
+
+All functions take grey levels (height, width), uint8 or uint16, and return new ones of the same
+type; only a rotation and a compression change the levels of the rest of the film.
+"""
+
+import io
+import tomllib
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Grey = NDArray[Any]
+
+_REGIONS = Path(__file__).with_name("regions.toml")
+_ROTATION = 2.0
+_NOISE, _DARK = 0.01, 0.1
+_GAMMA = 0.9
+_QUALITY = 75
+# Tries to find a place for a covered region that shows no finding.
+_TRIES = 200
+
+
+class Box(NamedTuple):
+    """A rectangle of a film, in pixels; right and bottom are the first outside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @classmethod
+    def of_shares(cls, shares: tuple[float, ...], shape: tuple[int, int]) -> "Box":
+        """Return the rectangle of shares (left, top, right, bottom) of width and height."""
+        height, width = shape
+        left, top, right, bottom = shares
+        return cls(
+            round(left * width), round(top * height), round(right * width), round(bottom * height)
+        ).within(shape)
+
+    def within(self, shape: tuple[int, int]) -> "Box":
+        """Return the part of the rectangle that lies in a film of this shape."""
+        height, width = shape
+        return Box(
+            min(max(self.left, 0), width),
+            min(max(self.top, 0), height),
+            min(max(self.right, 0), width),
+            min(max(self.bottom, 0), height),
+        )
+
+    @property
+    def area(self) -> int:
+        """Number of its pixels."""
+        return max(self.right - self.left, 0) * max(self.bottom - self.top, 0)
+
+    def overlaps(self, other: "Box") -> bool:
+        """Return whether both have a pixel in common."""
+        return max(self.left, other.left) < min(self.right, other.right) and max(
+            self.top, other.top
+        ) < min(self.bottom, other.bottom)
+
+
+def blank(film: Grey, rng: np.random.Generator) -> Grey:
+    """Return a dark film of the same size that shows nothing but faint noise.
+
+    Many readers refuse a film of one grey level, or divide by its range.
+    """
+    most = np.iinfo(film.dtype).max
+    noise = rng.normal(_DARK * most, _NOISE * most, film.shape)
+    return np.rint(np.clip(noise, 0, most)).astype(film.dtype)
+
+
+def mirrored(film: Grey) -> Grey:
+    """Return the film with left and right exchanged."""
+    return np.ascontiguousarray(film[:, ::-1])
+
+
+def hidden(film: Grey, box: Box) -> Grey:
+    """Return the film with a rectangle covered by a smooth surface between its borders.
+
+    Nothing within the rectangle remains, and no edge shows where it was.
+    """
+    left, top, right, bottom = box
+    covered = film.copy()
+    height, width = bottom - top, right - left
+    if not box.area:
+        return covered
+    rows, columns = film.shape
+    # Levels beside the rectangle; where it touches the film's edge, those of the opposite side.
+    sides = {
+        "left": film[top:bottom, left - 1] if left > 0 else None,
+        "right": film[top:bottom, right] if right < columns else None,
+        "top": film[top - 1, left:right] if top > 0 else None,
+        "bottom": film[bottom, left:right] if bottom < rows else None,
+    }
+    across = _between(sides["left"], sides["right"], width)
+    down = _between(sides["top"], sides["bottom"], height)
+    found = [each for each in (across, None if down is None else down.T) if each is not None]
+    surface = np.mean(found, axis=0) if found else np.zeros((height, width))
+    covered[top:bottom, left:right] = np.rint(surface).astype(film.dtype)
+    return covered
+
+
+def _between(first: Grey | None, last: Grey | None, steps: int) -> NDArray[np.float64] | None:
+    """Return (n, steps) levels that lead from one border of n smoothed levels to the other."""
+    borders = [_smoothed(each) for each in (first, last) if each is not None]
+    if not borders:
+        return None
+    share = (np.arange(steps) + 0.5) / steps
+    return borders[0][:, None] * (1 - share) + borders[-1][:, None] * share
+
+
+def _smoothed(levels: Grey) -> NDArray[np.float64]:
+    reach = max(len(levels) // 16, 1)
+    padded = np.pad(levels.astype(np.float64), reach, mode="edge")
+    kernel = np.full(2 * reach + 1, 1 / (2 * reach + 1))
+    return np.convolve(padded, kernel, mode="valid")
+
+
+def harmless(film: Grey, kind: str, rng: np.random.Generator) -> Grey:
+    """Return the film with a change of HARMLESS that leaves every finding.
+
+    contrast: a gamma of 0.9. noise: 1 % of the range. rotation: by 2 degrees, to either side.
+    compression: JPEG of quality 75, in 8 bits.
+    """
+    most = np.iinfo(film.dtype).max
+    if kind == "contrast":
+        return np.rint(most * (film / most) ** _GAMMA).astype(film.dtype)
+    if kind == "noise":
+        noisy = film + rng.normal(0, _NOISE * most, film.shape)
+        return np.rint(np.clip(noisy, 0, most)).astype(film.dtype)
+    if kind == "rotation":
+        import cv2
+
+        height, width = film.shape
+        angle = _ROTATION if rng.random() < 0.5 else -_ROTATION
+        turn = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, 1.0)
+        turned = cv2.warpAffine(
+            film, turn, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        )
+        return np.asarray(turned, film.dtype)
+    if kind == "compression":
+        from PIL import Image
+
+        eight = film if film.dtype == np.uint8 else np.rint(film / 257).astype(np.uint8)
+        stream = io.BytesIO()
+        Image.fromarray(eight).save(stream, "JPEG", quality=_QUALITY)
+        packed = np.asarray(Image.open(stream))
+        return (
+            packed if film.dtype == np.uint8 else packed.astype(film.dtype) * film.dtype.type(257)
+        )
+    raise ValueError(f"no harmless change is called {kind!r}")
+
+
+def region_of(
+    observation: str, sides: Collection[str], zones: Collection[str], shape: tuple[int, int]
+) -> Box | None:
+    """Return where a frontal film shows a finding, by its side and zone; None if nowhere alone.
+
+    The patient's right is on the left of the picture. The rectangles of regions.toml are rough: a
+    table's own boxes are better.
+    """
+    regions = _regions()
+    if observation in regions["observations"]:
+        found = regions["observations"][observation]
+        if "lung" not in found:
+            return Box.of_shares(tuple(found["box"]), shape)
+        heights = tuple(found["lung"])
+    else:
+        named = [regions["zones"][zone] for zone in zones if zone in regions["zones"]]
+        if not named and not sides:
+            return None
+        spans = named or [regions["whole"]]
+        heights = min(low for low, _ in spans), max(high for _, high in spans)
+    widths = [regions["sides"][side] for side in (sides or ("left", "right"))]
+    left, right = min(low for low, _ in widths), max(high for _, high in widths)
+    return Box.of_shares((left, heights[0], right, heights[1]), shape)
+
+
+@cache
+def _regions() -> Mapping[str, Any]:
+    return tomllib.loads(_REGIONS.read_text(encoding="utf-8"))
+
+
+def place_elsewhere(
+    box: Box, avoid: Collection[Box], shape: tuple[int, int], rng: np.random.Generator
+) -> Box | None:
+    """Return a rectangle of the same size that overlaps none of these; None if there is no room."""
+    height, width = box.bottom - box.top, box.right - box.left
+    rows, columns = shape
+    if height > rows or width > columns or not box.area:
+        return None
+    for _ in range(_TRIES):
+        top = int(rng.integers(rows - height + 1))
+        left = int(rng.integers(columns - width + 1))
+        found = Box(left, top, left + width, top + height)
+        if not any(found.overlaps(each) for each in (box, *avoid)):
+            return found
+    return None

@@ -1,0 +1,282 @@
+"""What a generator's reports of altered films say of it: tables, verdict, figure."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import FinishedRun, file_digest, finished_run, frame, reading_result
+from vlscore.data import ColumnNames, Study, open_studies
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
+from vlscore.evaluation.audit.altered_films import FILMS, KEY
+from vlscore.evaluation.audit.audit_settings import ORIGINAL
+from vlscore.evaluation.audit.grounding import (
+    AuditedFilm,
+    Stated,
+    effects_of,
+    findings_frame,
+    sentence_of,
+    stated,
+    verdict_of,
+    whole,
+)
+from vlscore.evaluation.comparison.systems import split_name
+from vlscore.metrics import compute as compute_metrics
+from vlscore.stats import (
+    Content,
+    Interval,
+    Result,
+    TextTable,
+    bootstrap_mean,
+    check_drawable,
+    dot_plots,
+    text_table,
+)
+
+_CAPTION = (
+    "grounding: share of the findings in the first report that go when their region is covered, "
+    "minus the share that go when an equally large region elsewhere is (region); that go with "
+    "another study's film, minus those that go under a harmless change (film). 1: every statement "
+    "depends on the film; 0: none does. invented: share of empty films whose report states it. "
+    "95 % intervals over studies; p: Wilcoxon's test of studies, adjusted (Benjamini-Hochberg)."
+)
+_WHOLE = (
+    "side: share of one-sided findings that change sides with the mirrored film, minus those that "
+    "do under a harmless change. findings on blank: share of empty films about which a finding "
+    "is stated. steadiness: findings that both reports state, of those that either does, under "
+    "harmless changes. echo: mean ROUGE-L of the reports of two different films; same text: share "
+    "of first reports that another film has word for word. 95 % intervals over studies."
+)
+
+
+def audit_read(
+    folder: str | Path,
+    reports: Sequence[str | Path],
+    out: str | Path,
+    *,
+    columns: ColumnNames | None = None,
+    figure: str | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Result:
+    """Compare what generators wrote about altered films.
+
+    Args:
+        folder: that `audit_make` wrote.
+        reports: tables of reports, one a generator, with the columns id (of films.csv) and
+            candidate; "name=path" names one.
+        out: folder for the results.
+        columns: other names of columns.
+        figure: "png", "svg" or "pdf": also draw the grounding of findings.
+        seed: of the pairs of reports of which `echo` is computed.
+        overwrite: compute again.
+
+    Returns: frames "findings" (one row a generator and finding), "generators" (one row each, with
+        the verdict in one sentence); reports.parquet has every report with its findings.
+    Raises: InvalidSetting where `folder` is not that of `audit_make`; InvalidTable where a table
+        has no report of it. A film without a report raises nothing: it is in failures.csv.
+    """
+    if figure is not None:
+        check_drawable(figure)
+    run = _films_of(folder)
+    named = [split_name(each) for each in reports]
+    names = [name or path.stem for name, path in named]
+    if not names or len(set(names)) < len(names):
+        raise InvalidSetting("name each generator's reports once, as in mine=reports.jsonl")
+    key = {
+        "command": "audit read",
+        "films": run.digests[KEY],
+        "reports": {n: file_digest(path) for n, (_, path) in zip(names, named, strict=True)},
+        "columns": (columns or ColumnNames()).to_dict(),
+        "figure": figure,
+        "seed": seed,
+    }
+
+    def compute(place: Path) -> Content:
+        films = _read_key(run)
+        read = cache(stated)
+        failures: list[Failure] = []
+        notes: list[str] = []
+        by_finding: list[dict[str, Any]] = []
+        generators: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
+        for name, (_, path) in zip(names, named, strict=True):
+            texts = _reports_of(path, columns, films, name, failures, notes)
+            audited = [
+                AuditedFilm(film["study"], film["alteration"], film["finding"], read(texts[id]))
+                for id, film in films.items()
+                if id in texts
+            ]
+            effects = effects_of(audited)
+            records = findings_frame(effects)
+            originals = [
+                texts[id]
+                for id, film in films.items()
+                if id in texts and film["alteration"] == ORIGINAL
+            ]
+            by_finding += [
+                {"generator": name, **record, "verdict": verdict_of(record)} for record in records
+            ]
+            generators.append(
+                {
+                    "generator": name,
+                    **whole(effects, originals, _echo(originals, seed)),
+                    "verdict": sentence_of(name, records),
+                }
+            )
+            rows += _rows_of(name, films, texts, read)
+        frames = {"findings": frame(by_finding), "generators": frame(generators)}
+        if figure is not None:
+            draw_audit(by_finding, place, figure)
+        return Content(
+            frames,
+            _tables(by_finding, generators),
+            {"reports.parquet": frame(rows)},
+            failures,
+            notes=[*(each["verdict"] for each in generators), *notes],
+            facts={
+                "audit": str(Path(folder).resolve()),
+                "films": len(films),
+                "studies": len({film["study"] for film in films.values()}),
+            },
+        )
+
+    return Result.make(out, key, compute, overwrite=overwrite)
+
+
+def _rows_of(
+    name: str, films: Mapping[str, Any], texts: Mapping[str, str], read: Callable[[str], Stated]
+) -> list[dict[str, Any]]:
+    """Return one row a film, with what its report states less and more than the first one."""
+    first = {
+        film["study"]: read(texts[id])
+        for id, film in films.items()
+        if film["alteration"] == ORIGINAL and id in texts
+    }
+    rows = []
+    for id, film in films.items():
+        row = {"generator": name, "id": id, **film, "report": texts.get(id)}
+        gone = new = None
+        if id in texts and film["study"] in first:
+            own, other = read(texts[id]).keys(), first[film["study"]].keys()
+            gone, new = len(other - own), len(own - other)
+        rows.append({**row, "gone": gone, "new": new})
+    return rows
+
+
+def _films_of(folder: str | Path) -> FinishedRun:
+    run = finished_run(folder)
+    if run is None or run.key.get("command") != "audit make":
+        raise InvalidSetting(f"{folder}: name the folder that `vlscore audit make --out` wrote")
+    run.check()
+    return run
+
+
+def _read_key(run: FinishedRun) -> dict[str, dict[str, Any]]:
+    path = run.file(KEY)
+    with reading_result(path):
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        names = ("study", "alteration", "finding")
+        suffix = "png" if run.key["settings"]["format"] == "png" else "dcm"
+        place = run.folder.resolve() / FILMS
+        return {
+            row["id"]: {n: row[n] for n in names} | {"image": f"{place / row['id']}.{suffix}"}
+            for row in rows
+        }
+
+
+def _reports_of(
+    path: Path,
+    columns: ColumnNames | None,
+    films: Mapping[str, Any],
+    name: str,
+    failures: list[Failure],
+    notes: list[str],
+) -> dict[str, str]:
+    """Return id of a film -> the report of it; an empty report states nothing."""
+    found: dict[str, str] = {}
+    unknown = 0
+    for row in open_studies(path, needs={"candidate"}, columns=columns):
+        if row.id not in films:
+            unknown += 1
+        elif isinstance(row, Study):
+            found[row.id] = row.candidate or ""
+        else:
+            failures.append(Failure(name, row.id, row.reason))
+    if not found:
+        raise InvalidTable(f"{path}: no row has the id of a film of the audit")
+    known = {*found, *(each.id for each in failures if each.row == name)}
+    failures += [Failure(name, id, "the film has no report") for id in films if id not in known]
+    if unknown:
+        notes.append(f"{path}: {unknown} rows have no id of a film and are left out")
+    return found
+
+
+def _echo(originals: Sequence[str], seed: int) -> Interval:
+    """Return the mean ROUGE-L of the first reports of two different films."""
+    if len(originals) < 2:
+        return Interval(np.nan, np.nan, np.nan)
+    order = np.random.default_rng(seed).permutation(len(originals))
+    pairs = list(zip(order, np.roll(order, 1), strict=True))
+    ones, others = ([originals[int(pair[k])] for pair in pairs] for k in (0, 1))
+    values = np.asarray(compute_metrics("rouge-l", ones, others)["rouge-l"])
+    return (
+        bootstrap_mean(values[np.isfinite(values)])
+        if np.isfinite(values).any()
+        else Interval(np.nan, np.nan, np.nan)
+    )
+
+
+_COLUMNS = {
+    "generator": "generator",
+    "finding": "finding",
+    "n_region": "n",
+    "grounding_region": "grounding (region)",
+    "adjusted_p_region": "p",
+    "n_film": "n ",
+    "grounding_film": "grounding (film)",
+    "invented": "invented",
+    "verdict": "verdict",
+}
+# Cases of a finding that is drawn.
+_LEAST_DRAWN = 5
+# Findings of a printed table, those with most cases.
+_MOST_FINDINGS = 12
+
+
+def _tables(
+    by_finding: Sequence[dict[str, Any]], generators: Sequence[dict[str, Any]]
+) -> list[TextTable]:
+    shown = []
+    for name in dict.fromkeys(each["generator"] for each in by_finding):
+        own = [each for each in by_finding if each["generator"] == name]
+        rest = sorted(own[1:], key=lambda each: -max(each["n_region"], each["n_film"]))
+        shown += [own[0], *rest[:_MOST_FINDINGS]]
+    findings = frame({**each, "finding": each["finding"].replace("_", " ")} for each in shown)
+    names = {
+        "generator": "generator", "side": "side", "n_side": "n",
+        "findings_on_blank": "findings on blank",
+        "steadiness": "steadiness", "echo": "echo", "same_text": "same text",
+    }  # fmt: skip
+    return [
+        text_table("Generators", frame(generators), _WHOLE, columns=names, digits=2),
+        text_table("Findings", findings, _CAPTION, columns=_COLUMNS, digits=2),
+    ]
+
+
+def draw_audit(by_finding: Sequence[Mapping[str, Any]], folder: Path, format: str) -> Path:
+    """Draw the grounding of every finding with some cases, one panel a generator."""
+    panels: dict[str, dict[str, Interval]] = {}
+    for each in by_finding:
+        own = panels.setdefault(each["generator"], {})
+        way = "region" if each["n_region"] >= _LEAST_DRAWN else "film"
+        if each[f"n_{way}"] >= _LEAST_DRAWN:
+            own[each["finding"].replace("_", " ")] = each[f"grounding_{way}"]
+    path = folder / f"grounding.{format}"
+    note = "By the hidden region, else by another film. 1: every statement depends on the film."
+    lines = {name: {"": 0.0} for name in panels}
+    dot_plots(panels, path, title="Grounding of findings", lines=lines, note=note)
+    return path

@@ -1,0 +1,53 @@
+"""Alterations of an audit by name, and the settings of its films; it loads nothing heavy."""
+
+from dataclasses import dataclass
+
+from vlscore.core import check_settings
+from vlscore.errors import InvalidSetting
+
+ORIGINAL, BLANK, MIRRORED = "original", "blank", "mirrored"
+#: The film of another study of the same view, with the same findings or with none of them.
+SAME, OTHER = "film-with-same-findings", "film-with-other-findings"
+#: The region of a finding, and an equally large one elsewhere, are covered.
+HIDDEN, ELSEWHERE = "finding-hidden", "hidden-elsewhere"
+#: Nothing that a report speaks of changes.
+HARMLESS = ("contrast", "noise", "rotation", "compression")
+ALTERATIONS = (ORIGINAL, BLANK, SAME, OTHER, HIDDEN, ELSEWHERE, MIRRORED, *HARMLESS)
+#: Column of a table with the regions of findings.
+BOXES = "boxes"
+FORMATS = ("png", "dicom")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings:
+    """Settings of the altered films of an audit.
+
+    Attributes:
+        alterations: Alterations to make, with commas, besides original. Default: all.
+        regions: Largest number of findings of a study whose region is hidden; those that its
+            candidate states come first.
+        format: png, or dicom: a file that holds the grey levels and nothing of a patient.
+        seed: Seed of every choice.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+
+    alterations: tuple[str, ...] = ()
+    regions: int = 3
+    format: str = "png"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self, regions=0, seed=0)
+        if self.format not in FORMATS:
+            raise InvalidSetting(f"films are written as {' or '.join(FORMATS)}, not {self.format}")
+        if unknown := sorted(set(self.alterations) - set(ALTERATIONS)):
+            raise InvalidSetting(
+                f"no alteration is called {unknown[0]!r}; there are {', '.join(ALTERATIONS)}"
+            )
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Return the alterations to make; a change is seen beside the original alone."""
+        chosen = self.alterations or ALTERATIONS
+        return tuple(each for each in ALTERATIONS if each in chosen or each == ORIGINAL)

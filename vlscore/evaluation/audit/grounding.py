@@ -1,0 +1,282 @@
+"""What a generator's reports of altered films say of it, as shares with intervals over studies.
+
+- grounding: of the findings in the first report, the share that go when their region is covered,
+  minus the share that go when another region is; likewise with another study's film, minus the
+  share that go under a harmless change.
+- side: of the one-sided findings, the share that change sides with the mirrored film, minus the
+  share that do so under a harmless change.
+- invention: findings stated about an empty film.
+- steadiness: findings that both reports state, of those that either does, under a harmless change.
+- echo: likeness of reports of different films.
+
+Intervals of shares and of their differences are those of Agresti and Min (Biometrics 2005, 61,
+515-523): two studies without any effect, half of them of either sign, are added, and the variance
+is that of means over studies. They hold where every finding behaves alike, which a bootstrap does
+not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.evaluation.audit.audit_settings import (
+    BLANK,
+    ELSEWHERE,
+    HARMLESS,
+    HIDDEN,
+    MIRRORED,
+    ORIGINAL,
+    OTHER,
+)
+from vlscore.findings import extract
+from vlscore.stats import Interval, adjusted_p_values, paired_p_value
+
+Array = NDArray[np.float64]
+#: Observation -> the sides on which a report states it.
+Stated = Mapping[str, frozenset[str]]
+#: The record of all findings together.
+ALL = "all findings"
+_Z = 1.959963984540054
+_OPPOSITE = {
+    frozenset(("left",)): frozenset(("right",)),
+    frozenset(("right",)): frozenset(("left",)),
+}
+
+
+def stated(report: str) -> dict[str, frozenset[str]]:
+    """Return the findings that a report states as present, with their sides.
+
+    >>> {name: sorted(sides) for name, sides in stated("Small left effusion. No edema.").items()}
+    {'pleural_effusion': ['left']}
+    """
+    found: dict[str, frozenset[str]] = {}
+    for each in extract(report).present:
+        found[each.observation] = found.get(each.observation, frozenset()) | frozenset(each.sides)
+    return found
+
+
+@dataclass(frozen=True)
+class AuditedFilm:
+    """One film and what a generator wrote about it.
+
+    Attributes:
+        study, alteration, finding: as in key.jsonl.
+        stated: the findings that the generator's report states.
+    """
+
+    study: str
+    alteration: str
+    finding: str | None
+    stated: Stated
+
+
+def difference(pairs: Sequence[tuple[str, float, float]]) -> Interval:
+    """Return the mean of first minus second, with an interval over studies; nan without a pair.
+
+    Args: pairs: (study, first, second), both between 0 and 1.
+    """
+    return _mean_over_studies([(study, one - two) for study, one, two in pairs], is_signed=True)
+
+
+def share(values: Sequence[tuple[str, float]]) -> Interval:
+    """Return the mean of values between 0 and 1, with an interval over studies."""
+    return _mean_over_studies(values, is_signed=False)
+
+
+def _mean_over_studies(values: Sequence[tuple[str, float]], *, is_signed: bool) -> Interval:
+    if not values:
+        return Interval(np.nan, np.nan, np.nan)
+    places: dict[str, int] = {}
+    rows = np.array([places.setdefault(study, len(places)) for study, _ in values])
+    sums = np.bincount(rows, [value for _, value in values])
+    counts = np.bincount(rows).astype(np.float64)
+    estimate = float(sums.sum() / counts.sum())
+    # Two studies more, of the usual number of findings, that show no effect on the whole.
+    usual = counts.mean()
+    extra = [(0.5, usual), (0.5, -usual), (1.0, 0.0)] if is_signed else [(1.0, usual), (1.0, 0.0)]
+    weights = np.concatenate([np.ones(len(sums)), [weight for weight, _ in extra]])
+    all_sums = np.concatenate([sums, [value for _, value in extra]])
+    all_counts = np.concatenate([counts, [usual] * len(extra)])
+    middle = (weights * all_sums).sum() / (weights * all_counts).sum()
+    spread = (weights * (all_sums - middle * all_counts) ** 2).sum()
+    width = _Z * float(np.sqrt(spread)) / float((weights * all_counts).sum())
+    least = -1.0 if is_signed else 0.0
+    return Interval(estimate, max(float(middle) - width, least), min(float(middle) + width, 1.0))
+
+
+def effects_of(films: Sequence[AuditedFilm]) -> dict[str, Any]:
+    """Return the rows from which all shares are computed, of one generator.
+
+    Returns: "region", "film" (study, finding, gone, gone without cause), "side" (study, finding,
+        followed, changed without cause), "blank" (study, findings), "steadiness" (study, share).
+    """
+    by_study: dict[str, dict[tuple[str, str | None], Stated]] = {}
+    for film in films:
+        by_study.setdefault(film.study, {})[film.alteration, film.finding] = film.stated
+    effects: dict[str, Any] = {n: [] for n in ("region", "film", "side", "blank", "steadiness")}
+    for study, of in by_study.items():
+        first = of.get((ORIGINAL, None))
+        if (found := of.get((BLANK, None))) is not None:
+            effects["blank"].append((study, tuple(found)))
+        if first is None:
+            continue
+        calm = [of[kind, None] for kind in HARMLESS if (kind, None) in of]
+        effects["steadiness"] += [(study, _likeness(first, each)) for each in calm]
+        for name, sides in first.items():
+            hidden, elsewhere = of.get((HIDDEN, name)), of.get((ELSEWHERE, name))
+            if hidden is not None and elsewhere is not None:
+                effects["region"].append(
+                    (study, name, float(name not in hidden), float(name not in elsewhere))
+                )
+            other = of.get((OTHER, None))
+            if other is not None and calm:
+                effects["film"].append(
+                    (study, name, float(name not in other), _share_gone(name, calm))
+                )
+            turned = of.get((MIRRORED, None), {}).get(name)
+            if sides in _OPPOSITE and turned in _OPPOSITE and calm:
+                still = [each[name] for each in calm if each.get(name) in _OPPOSITE]
+                if still:
+                    changed = float(np.mean([each != sides for each in still]))
+                    effects["side"].append((study, name, float(turned != sides), changed))
+    return effects
+
+
+def _share_gone(name: str, reports: Sequence[Stated]) -> float:
+    return sum(name not in each for each in reports) / len(reports)
+
+
+def _likeness(one: Stated, other: Stated) -> float:
+    both = len(one.keys() & other.keys())
+    return both / (len(one) + len(other) - both) if one or other else 1.0
+
+
+def findings_frame(effects: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one record a finding, and one of all ("all findings"): grounding by region and film.
+
+    p values are of Wilcoxon's signed-rank test of studies, adjusted (Benjamini-Hochberg) over all
+    findings and both ways.
+    """
+    names = {name for way in ("region", "film") for _, name, *_ in effects[way]}
+    invented = [name for _, found in effects["blank"] for name in found]
+    names |= set(invented)
+    records: list[dict[str, Any]] = []
+    for name in (ALL, *sorted(names)):
+        record: dict[str, Any] = {"finding": name}
+        for way in ("region", "film"):
+            rows = [
+                (study, gone, calm)
+                for study, found, gone, calm in effects[way]
+                if name in (ALL, found)
+            ]
+            record |= {f"n_{way}": len(rows), f"grounding_{way}": difference(rows)}
+            record[f"p_{way}"] = _p_value(rows)
+        blanks = [
+            (s, float(bool(found) if name == ALL else name in found))
+            for s, found in effects["blank"]
+        ]
+        record["invented"] = share(blanks)
+        records.append(record)
+    ways = [(record, way) for record in records[1:] for way in ("region", "film")]
+    for (record, way), p in zip(
+        ways, adjusted_p_values([r[f"p_{w}"] for r, w in ways]) if ways else (), strict=True
+    ):
+        record[f"adjusted_p_{way}"] = float(p)
+    for way in ("region", "film"):
+        records[0][f"adjusted_p_{way}"] = records[0][f"p_{way}"]
+    return records
+
+
+def _p_value(rows: Sequence[tuple[str, float, float]]) -> float:
+    """Return the p value over studies, whose findings are taken together."""
+    if not rows:
+        return float("nan")
+    studies: dict[str, list[tuple[float, float]]] = {}
+    for study, one, two in rows:
+        studies.setdefault(study, []).append((one, two))
+    means = np.array([np.mean(each, axis=0) for each in studies.values()])
+    return paired_p_value(means[:, 0], means[:, 1])
+
+
+def whole(
+    effects: Mapping[str, Any], originals: Sequence[str], likeness: Interval
+) -> dict[str, Any]:
+    """Return the shares of one generator that are of no single finding.
+
+    Args: originals: the first report of each study. likeness: ROUGE-L of reports of other films.
+    """
+    same = (
+        [text for text in originals if originals.count(text) > 1] if len(originals) < 2000 else []
+    )
+    return {
+        "side": difference([(s, one, two) for s, _, one, two in effects["side"]]),
+        "n_side": len(effects["side"]),
+        "findings_on_blank": share([(s, float(bool(found))) for s, found in effects["blank"]]),
+        "n_blank": len(effects["blank"]),
+        "steadiness": share(effects["steadiness"]),
+        "n_steadiness": len(effects["steadiness"]),
+        "echo": likeness,
+        "same_text": len(same) / len(originals) if originals else float("nan"),
+    }
+
+
+#: A finding needs as many cases for a verdict.
+LEAST_CASES = 10
+_READS = 0.5
+VERDICTS = ("reads", "reads in part", "does not look", "undecided")
+
+
+def verdict_of(record: Mapping[str, Any]) -> str:
+    """Return one of VERDICTS for a finding, by its region where there are enough, else by the film.
+
+    reads: at least half of its statements depend on the film, in the estimate, and more than none
+    by the interval. does not look: less than half by the interval, and none is compatible.
+    """
+    for way in ("region", "film"):
+        value: Interval = record[f"grounding_{way}"]
+        if record[f"n_{way}"] < LEAST_CASES or np.isnan(value.low):
+            continue
+        if value.low > 0:
+            return VERDICTS[0] if value.estimate >= _READS else VERDICTS[1]
+        if value.high < _READS:
+            return VERDICTS[2]
+    return VERDICTS[3]
+
+
+def sentence_of(system: str, records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the verdict on a generator in one sentence."""
+    of: dict[str, list[str]] = {name: [] for name in VERDICTS}
+    for record in sorted(records, key=lambda each: -max(each["n_region"], each["n_film"])):
+        if record["finding"] != ALL:
+            of[verdict_of(record)].append(record["finding"].replace("_", " "))
+    reads, partly, blind, _ = (_listed(of[name]) for name in VERDICTS)
+    parts = []
+    if reads:
+        parts.append(f"reads {reads} from the film")
+    if partly:
+        parts.append(f"reads {partly} in part")
+    if blind:
+        parts.append(f"writes {blind} without looking")
+    whole_verdict = verdict_of(records[0]) if records else VERDICTS[3]
+    if not parts:
+        overall = {
+            VERDICTS[0]: "reads its findings from the film, taken together",
+            VERDICTS[1]: "reads its findings from the film in part, taken together",
+            VERDICTS[2]: "writes its findings without looking, taken together",
+            VERDICTS[3]: "states too few findings for a verdict",
+        }
+        return f"{system} {overall[whole_verdict]}."
+    return f"{system} {', and '.join(parts)}."
+
+
+_MOST_LISTED = 6
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:_MOST_LISTED])
+    if len(names) > _MOST_LISTED:
+        shown.append(f"{len(names) - _MOST_LISTED} more")
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))

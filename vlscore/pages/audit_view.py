@@ -1,0 +1,64 @@
+"""View of an audit: each altered film beside the original, with both reports."""
+
+from pathlib import Path
+
+from vlscore.core import counted
+from vlscore.data import Study
+from vlscore.pages.page_parts import CaseList, Column, RunView
+from vlscore.pages.view_parts import PageOptions, columns_of, judged_block
+from vlscore.stats import Result
+
+_ORIGINAL = "original"
+
+
+def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of an audit: a case is an altered film, with its report beside the first."""
+    records = run.content["frames"]["generators"]
+    view.lead = (
+        f"{counted(len(records), 'generator')}, {counted(run.record['films'], 'film')} of "
+        f"{counted(run.record['studies'], 'study')}. "
+        + " ".join(each["verdict"] for each in records)
+    )
+    view.answer = run.tables[0] if run.tables else None
+    rows = columns_of(run, "reports.parquet")
+    keys = list(zip(rows["generator"], rows["study"], strict=True))
+    first = {key: k for k, key in enumerate(keys) if rows["alteration"][k] == _ORIGINAL}
+    shown = [
+        k
+        for k, key in enumerate(keys)
+        if rows["alteration"][k] != _ORIGINAL
+        and rows["report"][k] is not None
+        and key in first
+        and rows["report"][first[key]] is not None
+    ]
+    values = {
+        "id": [rows["id"][k] for k in shown],
+        "generator": [rows["generator"][k] for k in shown],
+        "alteration": [rows["alteration"][k] for k in shown],
+        "finding": [rows["finding"][k] or "" for k in shown],
+        "findings gone": [rows["gone"][k] for k in shown],
+        "findings new": [rows["new"][k] for k in shown],
+    }
+    columns = [
+        Column("id", text=True),
+        Column("generator", text=True, main=True),
+        Column("alteration", text=True, main=True),
+        Column("finding", text=True, main=True),
+        Column("findings gone", main=True),
+        Column("findings new", main=True),
+    ]
+    view.cases = CaseList(
+        "films", columns, values, "findings gone", True, picks=("generator", "alteration")
+    )
+    studies: list[Study | None] = []
+    blocks = []
+    for done, k in enumerate(shown, start=1):
+        original = first[keys[k]]
+        if options.texts:
+            title = f"{rows['alteration'][k]} (candidate) beside the original (reference)"
+            blocks.append([judged_block(rows["report"][k], rows["report"][original], title=title)])
+        films = tuple(Path(rows["image"][each]) for each in (original, k))
+        studies.append(Study(rows["id"][k], films, row=done))
+        options.on_progress(done, 0)
+    view.cases.cases = blocks if options.texts else None
+    return studies
