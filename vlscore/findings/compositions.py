@@ -177,9 +177,10 @@ class PatternMatcher:
 
     def heads(self, name: str, rules: Sequence[PatternRule]) -> list[Match]:
         """Return the matches of a layer, or of the words of a list, that rules may fit."""
+        if not self._layers.get(name) if name in LAYERS else self._is_without(name):
+            return []
         if not any(
-            self._layers.keys() >= rule.layers
-            and not any(self._forms_are_without(words) for words in rule.words)
+            self._layers.keys() >= rule.layers and not any(map(self._is_without, rule.words))
             for rule in rules
         ):
             return []
@@ -287,8 +288,11 @@ class PatternMatcher:
             self._known[name] = runs
         return runs
 
-    def _forms_are_without(self, name: str) -> bool:
-        return frozenset(self._words(name)).isdisjoint(self._forms)
+    def _is_without(self, name: str) -> bool:
+        """Return whether a sentence has no word of a list, or not that word."""
+        if name[0] == "'":
+            return name[1:-1] not in self._forms
+        return self._lists[name].isdisjoint(self._forms)
 
     def _words(self, name: str) -> Collection[str]:
         return (name[1:-1],) if name[0] == "'" else self._lists[name]
