@@ -20,11 +20,12 @@ from PIL import Image
 from tests.doubles import HashEncoder, KeptEncoder
 from tests.evaluation.golden_inputs import fill, some_perturbations
 from tests.evaluation.samples import make_table, write_table
-from vlscore.data import ColumnNames, TextPolicy, open_reports, open_studies
+from vlscore.data import ColumnNames, ImagePolicy, TextPolicy, open_reports, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import (
     AlignmentSettings,
+    AuditSettings,
     BaselineSettings,
     ComparisonSettings,
     EvidenceSettings,
@@ -33,6 +34,8 @@ from vlscore.evaluation import (
     SheetSettings,
     TokenPrices,
     align,
+    audit_make,
+    audit_read,
     baseline,
     baselines,
     claims,
@@ -42,6 +45,7 @@ from vlscore.evaluation import (
     failure_modes,
     findings,
     judge,
+    open_audited,
     ratings_make,
     ratings_read,
     read_ratings,
@@ -99,6 +103,10 @@ class World:
         self.rated_values = self.written("rated_values.csv", rated)
         labels = self.written("labels.csv", "id,Pleural Effusion\ns0,0.7\ns1,0.2\n")
         self.labels = str(labels)
+        few = AuditSettings(alterations=("mirrored",))
+        self.films = audit_make(open_audited(self.studies), folder / "films made", few).folder
+        again = audit_make(open_audited(self.others, self.roots[1]), folder / "others made", few)
+        self.other_films = again.folder
         self.index = self.index_of(self.studies, "index")
 
     def _made(self, name: str) -> Path:
@@ -129,6 +137,11 @@ class World:
         ]
         head = "study_id,candidate_id,rater,rating,reference,candidate"
         return self.written(f"{name}.csv", "\n".join([head, *rows]) + "\n")
+
+    def film_reports(self, text: str) -> Path:
+        """A generator's reports of the audited films."""
+        rows = [{"id": f"f{k:02}", "candidate": f"{text} report {k}."} for k in range(1, 13)]
+        return write_table(self.folder / f"{text}.jsonl", rows)
 
     def index_of(self, table: Path, name: str) -> Path:
         """An index of the reports of a table."""
@@ -446,6 +459,29 @@ def command_of(name: str, world: World) -> Command:
                 "settings.seed": 1,
             },
         ),
+        "audit make": lambda: Command(
+            audit_make,
+            {"table": open_audited(world.studies), "settings": AuditSettings()},
+            {
+                "table": open_audited(world.others, world.roots[1]),
+                "image_policy": ImagePolicy(window="minmax"),
+                "settings.alterations": ("mirrored",),
+                "settings.regions": 1,
+                "settings.format": "dicom",
+                "settings.seed": 1,
+            },
+        ),
+        "audit read": lambda: Command(
+            audit_read,
+            {"folder": world.films, "reports": [world.film_reports("first")]},
+            {
+                "folder": world.other_films,
+                "reports": [world.film_reports("second")],
+                "columns": ColumnNames(candidate="image"),
+                "figure": "svg",
+                "seed": 1,
+            },
+        ),
         "oracle": lambda: Command(
             oracle,
             {
@@ -525,6 +561,8 @@ NAMES = (
     "retrieval",
     "ratings read",
     "ratings make",
+    "audit make",
+    "audit read",
     "oracle",
     "index build",
     "perturb",
