@@ -89,7 +89,6 @@ PHANTOM_KINDS = {
     "emphysema": "hyperinflation",
     "COPD": "hyperinflation",
     "mass": "nodule",
-    "nodule or mass": "nodule",
     "central line": "central_line",
     "endotracheal tube": "endotracheal_tube",
     "gastric tube": "nasogastric_tube",

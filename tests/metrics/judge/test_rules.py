@@ -26,6 +26,7 @@ def severity(candidate, reference, patient=None):
         ("Left effusion.", "Right effusion.", ("wrong_location", "pleural effusion")),
         ("Mild edema.", "Severe edema.", ("wrong_severity", "edema")),
         ("8 mm nodule.", "2.0 cm nodule.", ("wrong_severity", "nodule")),
+        ("Pulmonary metastases.", "Pulmonary nodules.", ("false_finding", "neoplasm")),
         ("New edema.", "Edema.", ("false_comparison", "edema")),
         ("Edema.", "Worsening edema.", ("omitted_comparison", "edema")),
         (
@@ -193,7 +194,6 @@ def test_each_category_is_named(candidate, reference, expected):
             "Left basilar atelectasis has decreased.",
         ),
         ("Fractures of ribs 5-7.", "Fractures of the fifth through seventh ribs."),
-        ("Pulmonary metastases.", "Pulmonary nodules."),
         ("Sternal wires.", "Status post CABG."),
         # The way of a line is no position of its tip.
         (

@@ -25,7 +25,8 @@ class Concept(NamedTuple):
     """What the judge counts as one finding; see `concepts.toml`.
 
     `severity` is of an error about it: mild, ungraded or moderate, severe. `old` marks the finding
-    as old. A refined one is `of` observations, where their words hold one of `words`.
+    as old. Its name says that it is of `bone`. A refined one is `of` observations, where their
+    words hold one of `words`.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Concept(NamedTuple):
     after_treatment: bool = False
     old: re.Pattern[str] | None = None
     by_bone: bool = False
+    bone: str = ""
     distance: RightDistance | None = None
     of: tuple[str, ...] = ()
     words: re.Pattern[str] | None = None
@@ -50,6 +52,7 @@ class Relation(NamedTuple):
     credit: float = 0.0
     across: bool = True
     anywhere: bool = False
+    placed: bool = False
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -120,6 +123,7 @@ class JudgeTables:
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
         repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
         anywhere: those that are one finding wherever it is, unless a sentence names a side.
+        placed: those that are one finding in two reports only where both name its place.
         consequences: (concept, concept that causes it).
         topics: topic of a change -> parts and concepts that change with it.
         levels: zone -> places of families that exclude each other ("level upper").
@@ -139,6 +143,7 @@ class JudgeTables:
     signs: frozenset[tuple[str, str]]
     repeated: frozenset[tuple[str, str]]
     anywhere: frozenset[tuple[str, str]]
+    placed: frozenset[tuple[str, str]]
     consequences: frozenset[tuple[str, str]]
     topics: Mapping[str, tuple[str, ...]]
     levels: Mapping[str, tuple[str, ...]]
@@ -263,6 +268,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         signs=_pairs([*coarser, *relations["sign"]]),
         repeated=_pairs(r for r in coarser if r.across),
         anywhere=_pairs(r for r in coarser if r.anywhere),
+        placed=_pairs(r for r in coarser if r.placed),
         consequences=_pairs(relations["consequence"]),
         topics={name: tuple(parts) for name, parts in data["relations.toml"]["topics"].items()},
         levels=_levels(places["levels"]),

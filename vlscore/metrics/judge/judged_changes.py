@@ -189,7 +189,8 @@ def _without_partner(
 ) -> Iterable[tuple[FindingChange, str | None]]:
     """Return the changes that the other report does not state of the same part, with the concepts.
 
-    Words of change count once, but once for each device: two tubes that "are out" are two.
+    Words of change count once, but once for each device: two tubes that "are out" are two. What
+    several sentences say of one finding counts once, too.
     """
     theirs = [(c, _concepts_of(c, other.text, tables)) for c in other.changes]
     left: dict[tuple[Span, str | None], tuple[FindingChange, str | None]] = {}
@@ -199,7 +200,10 @@ def _without_partner(
         if not any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs):
             is_device = concept is not None and tables.concepts[concept].device
             left[change.span, concept if is_device else None] = change, concept
-    return left.values()
+    once: dict[tuple[str, bool], tuple[FindingChange, str | None]] = {}
+    for change, concept in left.values():
+        once.setdefault((concept or change.topic, change.change in _GROWING), (change, concept))
+    return once.values()
 
 
 def _may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables) -> bool:

@@ -22,25 +22,29 @@ from vlscore.metrics.judge.judgement import (
     Patient,
     Quote,
 )
+from vlscore.metrics.judge.lone_statements import (
+    COVERS,
+    MEANS_EXACTLY,
+    MEANS_THE_SAME,
+    STEPS,
+    LoneStatements,
+    quote_of,
+)
 from vlscore.metrics.judge.severities import (
     Severity,
     extent_severity,
+    measure_alike,
     milder,
     number_conflict,
     place_severity,
     severity_of,
 )
 from vlscore.metrics.judge.statement_pairs import (
-    Matching,
     Naming,
     PlaceConflict,
     StatementPair,
-    is_caused,
-    is_implied,
-    key_of_error,
+    is_said_there,
     match,
-    may_share_place,
-    naming_of,
     place_conflict,
 )
 from vlscore.metrics.judge.statements import (
@@ -51,10 +55,6 @@ from vlscore.metrics.judge.statements import (
 )
 from vlscore.perturb import ErrorCategory
 
-#: Credit from which a more exact name elsewhere in the candidate covers a finding.
-_COVERS = 0.6
-#: Credit from which another name means the same for the patient: no error.
-_MEANS_THE_SAME = 0.7
 #: Severity of an answer without any content: it would have to be written anew.
 _SILENCE = 3
 
@@ -72,6 +72,7 @@ class ReportComparison:
         self._candidate, self._reference = candidate, reference
         self._patient, self._tables = patient, tables
         self._lines = LineCorrector(candidate, reference, tables)
+        self._lone = LoneStatements(candidate, reference, patient, tables, self._lines)
         #: Words of change that are an error already: 0 or 1 (candidate, reference), and their span.
         self._compared: set[tuple[int, Span]] = set()
         #: Words of change on which both reports agree for one of the findings that share them.
@@ -92,17 +93,17 @@ class ReportComparison:
             errors += own
             full = self._severity(pair.reference).level
             lost = max((e.severity for e in own), default=0)
-            if lost < full or pair.credit >= _MEANS_THE_SAME:
+            # What is wrong by as much as it is worth is right only in that both reports name it.
+            if lost < full or (self._means_the_same(pair) and not _is_other_elsewhere(pair)):
                 found.append(max(full - lost, 1))
-        false = list(self._false(matching))
+        false, kept = self._lone.false(matching)
         errors += false
-        quoted = [e.candidate for e in false]
-        named = [s for s in matching.false if _quote(self._candidate.text, s) not in quoted]
+        right = [*(p.candidate for p in matching.pairs if not self._goes_beyond(p)), *kept]
         errors += lone_change_errors(
-            self._candidate, self._reference, named, tables, self._lines.restated
+            self._candidate, self._reference, kept, tables, self._lines.restated
         )
         errors.sort(key=lambda e: e.candidate.span if e.candidate else Span(0, 0))
-        omitted, covered = self._omitted(matching)
+        omitted, covered = self._lone.omitted(matching, right)
         omitted += lone_change_errors(self._reference, self._candidate, matching.omitted, tables)
         omitted += self._silence()
         return Judgement((*errors, *omitted), (*found, *covered))
@@ -117,7 +118,11 @@ class ReportComparison:
         severity = self._severity(reference)
         exact = pair.naming is Naming.MORE_EXACT
         doubted = candidate.doubtful or not candidate.finding.is_likely
-        if pair.credit < _MEANS_THE_SAME and not (exact and doubted):
+        if measure_alike(candidate, reference) and self._graver_by(pair) == 0:
+            pass  # A lesion of the same size is the same, whatever it is called.
+        elif self._goes_beyond(pair):
+            yield self._beyond(pair, severity, doubted)
+        elif not self._means_the_same(pair) and not (exact and doubted):
             named = self._named(pair, severity)
             # What is more exact than the reference is an error only where it would matter.
             if not exact or named.severity > 1:
@@ -135,6 +140,38 @@ class ReportComparison:
         if extent is not None and pair.naming is not Naming.COARSER:
             yield self._extent(pair, extent)
         yield from self._comparison(pair)
+
+    def _means_the_same(self, pair: StatementPair) -> bool:
+        """Return whether the candidate's name means the reference's for the patient."""
+        exact = pair.naming is Naming.MORE_EXACT
+        return pair.credit >= (MEANS_EXACTLY if exact else MEANS_THE_SAME)
+
+    def _goes_beyond(self, pair: StatementPair) -> bool:
+        """Return whether the candidate's name is of a finding that the reference does not state.
+
+        "Opacity in the left base" may be a pneumonia there; edema is more than interstitial
+        markings somewhere, and a mass more than a nodule.
+        """
+        if pair.naming is not Naming.MORE_EXACT or self._means_the_same(pair):
+            return False
+        there = is_said_there(pair.candidate, pair.reference, self._tables)
+        return not there or pair.credit < COVERS
+
+    def _graver_by(self, pair: StatementPair) -> int:
+        """Return the steps by which the candidate's name is graver than the reference's."""
+        stated, true = (
+            self._tables.concepts[s.concept].severity[1] for s in (pair.candidate, pair.reference)
+        )
+        return stated - true
+
+    def _beyond(self, pair: StatementPair, severity: Severity, doubted: bool) -> ErrorItem:
+        """Return the error of a name that goes beyond: no milder than saying nothing."""
+        own = self._severity(pair.candidate)
+        graver = severity if doubted or own.level <= severity.level else own
+        true, stated = self._title(pair.reference), self._title(pair.candidate)
+        reason = f"calls {true} {stated} ({graver.reason})"
+        error = self._paired(ErrorCategory.FALSE_FINDING, graver.level, pair, "name", reason)
+        return replace(error, finding=stated)
 
     def _is_on_both(self, pair: StatementPair) -> bool:
         """Return whether both reports state the finding on both sides, at once or side by side."""
@@ -162,8 +199,8 @@ class ReportComparison:
             category,
             severity,
             self._title(pair.reference),
-            _quote(self._candidate.text, pair.candidate),
-            _quote(self._reference.text, pair.reference),
+            quote_of(self._candidate.text, pair.candidate),
+            quote_of(self._reference.text, pair.reference),
             line,
             correction,
             reason,
@@ -172,17 +209,24 @@ class ReportComparison:
     def _named(self, pair: StatementPair, severity: Severity) -> ErrorItem:
         true, stated = self._title(pair.reference), self._title(pair.candidate)
         category = ErrorCategory.OMITTED_FINDING
-        severity = milder(severity, 1, "named less exactly")
+        less = milder(severity, 1, "named less exactly")
+        severity = Severity(max(less.level, self._graver_by(pair)), less.reason)
         if pair.naming is Naming.MORE_EXACT:
             category = ErrorCategory.FALSE_FINDING
-            severity = milder(
-                self._severity(pair.candidate), 2, "the reference names it less exactly"
-            )
+            severity = self._named_exactly(pair)
         reason = f"calls {true} {stated} ({severity.reason})"
         return self._paired(category, severity.level, pair, "name", reason)
 
+    def _named_exactly(self, pair: StatementPair) -> Severity:
+        """Return the severity of a more exact name: larger the more it changes what matters."""
+        own = self._severity(pair.candidate)
+        named = milder(own, STEPS, "the reference names it less exactly")
+        return Severity(max(named.level, -self._graver_by(pair)), named.reason)
+
     def _place(self, pair: StatementPair, severity: Severity, conflict: PlaceConflict) -> ErrorItem:
         level = place_severity(severity, conflict)
+        if _is_other_elsewhere(pair):
+            level = severity.level
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
         beyond = pair.candidate.sides - pair.reference.sides
@@ -262,103 +306,6 @@ class ReportComparison:
         self._compared |= changes
         return known
 
-    # -- without a partner ------------------------------------------------------------------------
-
-    def _names(
-        self, pairs: Iterable[tuple[Statement, Statement]], is_denied: bool
-    ) -> list[tuple[Naming, float]]:
-        """Return how statements of one place name one finding, with the credits.
-
-        Args:
-            pairs: a statement of the candidate and one of the reference each.
-            is_denied: whether one report denies the finding, or calls it resolved: its statements
-                then name it only by the same name.
-        """
-        found = [naming_of(*pair, self._tables) for pair in pairs if may_share_place(*pair)]
-        return [
-            name for name in found if name is not None and (name[0] is Naming.SAME or not is_denied)
-        ]
-
-    def _false(self, matching: Matching) -> Iterable[ErrorItem]:
-        tables = self._tables
-        named_already: set[tuple[str, frozenset[str]]] = set()
-        gone = self._reference.denied | self._reference.resolved
-        for statement in matching.false:
-            severity = self._severity(statement)
-            is_gone = not statement.observations.isdisjoint(gone)
-            pairs = ((statement, other) for other in self._reference.statements)
-            names = self._names(pairs, is_gone)
-            named = [naming for naming, _ in names]
-            if Naming.COARSER in named or any(c >= _MEANS_THE_SAME for _, c in names):
-                continue
-            own = key_of_error(statement, tables)
-            if own in named_already or (statement.doubtful and named):
-                continue
-            if not is_gone and is_implied(statement, self._reference, tables):
-                continue
-            if is_caused(statement, matching.false, tables):
-                continue
-            named_already.add(own)
-            if Naming.MORE_EXACT in named:
-                severity = milder(severity, 2, "the reference names it less exactly")
-            line, correction = self._lines.without(statement)
-            yield ErrorItem(
-                ErrorCategory.FALSE_COMPARISON
-                if _states_change_alone(statement)
-                else ErrorCategory.FALSE_FINDING,
-                severity.level,
-                self._title(statement),
-                _quote(self._candidate.text, statement),
-                None,
-                line,
-                correction,
-                f"the reference does not state it ({severity.reason})",
-            )
-
-    def _omitted(self, matching: Matching) -> tuple[list[ErrorItem], list[int]]:
-        tables = self._tables
-        errors: list[ErrorItem] = []
-        covered: list[int] = []
-        named_already: set[tuple[str, frozenset[str]]] = set()
-        for statement in matching.omitted:
-            severity = self._severity(statement)
-            is_denied = not statement.observations.isdisjoint(self._candidate.denied)
-            pairs = ((other, statement) for other in self._candidate.statements)
-            names = self._names(pairs, is_denied)
-            named = [naming for naming, _ in names]
-            if any(
-                c >= _MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= _COVERS) for n, c in names
-            ):
-                covered.append(severity.level)
-                continue
-            own = key_of_error(statement, tables)
-            if own in named_already:
-                continue
-            named_already.add(own)
-            if is_implied(statement, self._candidate, tables):
-                continue
-            if is_caused(statement, matching.omitted, tables):
-                continue
-            if Naming.COARSER in named:
-                severity = milder(severity, 1, "named less exactly")
-            if statement.doubtful:
-                if severity.level == 1:
-                    continue
-                severity = milder(severity, 1, "the reference doubts it")
-            errors.append(
-                ErrorItem(
-                    ErrorCategory.OMITTED_FINDING,
-                    severity.level,
-                    self._title(statement),
-                    self._denial(statement),
-                    _quote(self._reference.text, statement),
-                    None,
-                    self._lines.stating(statement),
-                    f"the candidate does not state it ({severity.reason})",
-                )
-            )
-        return errors, covered
-
     def _silence(self) -> list[ErrorItem]:
         """Return the error of a candidate that states nothing, if the reference does."""
         if _speaks(self._candidate) or not _speaks(self._reference):
@@ -376,29 +323,14 @@ class ReportComparison:
             )
         ]
 
-    def _denial(self, statement: Statement) -> Quote | None:
-        """Return the words of the candidate that deny the finding, or None.
 
-        A normal statement about the organ is not quoted: it speaks of much else.
-        """
-        for finding in self._candidate.findings:
-            denied = finding.observation in statement.observations and not finding.is_likely
-            if denied and not finding.normal:
-                return Quote(finding.span.of(self._candidate.text), finding.span)
-        return None
-
-
-def _states_change_alone(statement: Statement) -> bool:
-    """Return whether a finding is stated by a change alone: "the mediastinum has widened"."""
-    change = statement.change
-    return change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
+def _is_other_elsewhere(pair: StatementPair) -> bool:
+    """Return whether the candidate has another name at another place: nearly another finding."""
+    conflict = place_conflict(pair.candidate, pair.reference)
+    far = conflict in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
+    return far and pair.candidate.observations.isdisjoint(pair.reference.observations)
 
 
 def _speaks(report: ReportStatements) -> bool:
     """Return whether the report states anything about the chest."""
     return bool(report.changes) or report.findings.states_anything
-
-
-def _quote(text: str, statement: Statement) -> Quote:
-    span = statement.quote()
-    return Quote(span.of(text), span)

@@ -78,10 +78,9 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
     Args: worst: severity of missing the finding in its graver form.
     """
     if candidate.sizes and reference.sizes:
-        larger, smaller = sorted((candidate.sizes[0], reference.sizes[0]), reverse=True)
-        ratio = larger / smaller if smaller > 0 else float("inf")
-        if ratio <= _SAME_SIZE:
+        if measure_alike(candidate, reference):
             return None
+        ratio = _size_ratio(candidate, reference)
         if ratio <= _OTHER_SIZE:
             return 1
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
@@ -95,6 +94,17 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
     if apart <= _SAME_GRADE:
         return None
     return _bounded(worst if apart >= _FAR_GRADE else worst - 1)
+
+
+def measure_alike(candidate: Statement, reference: Statement) -> bool:
+    """Return whether both state a size, and the two differ no more than readers of one image."""
+    both = bool(candidate.sizes and reference.sizes)
+    return both and _size_ratio(candidate, reference) <= _SAME_SIZE
+
+
+def _size_ratio(candidate: Statement, reference: Statement) -> float:
+    smaller, larger = sorted((candidate.sizes[0], reference.sizes[0]))
+    return larger / smaller if smaller > 0 else float("inf")
 
 
 def number_conflict(candidate: Statement, reference: Statement) -> bool:

@@ -1,12 +1,17 @@
 """Matching of the statements of two reports: how each names and places the other's finding."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.statements import ReportStatements, Statement, levels_conflict
+from vlscore.metrics.judge.statements import (
+    ReportStatements,
+    Statement,
+    content_of,
+    levels_conflict,
+)
 
 #: Words of a size that is still normal.
 _UPPER = re.compile(r"\b(?:upper|top|high)\b", re.IGNORECASE)
@@ -54,10 +59,18 @@ class Matching:
     omitted: tuple[Statement, ...]
 
 
+def bones_of(statement: Statement, tables: JudgeTables) -> frozenset[str]:
+    """Return the bones of a fracture, by its place or by its name; none of other findings."""
+    concept = tables.concepts[statement.concept]
+    if not concept.by_bone:
+        return frozenset()
+    return statement.bones or (frozenset((concept.bone,)) if concept.bone else frozenset())
+
+
 def _of_other_bones(one: Statement, other: Statement, tables: JudgeTables) -> bool:
     """Return whether two statements, as of fractures, are about different bones."""
-    by_bone = tables.concepts[one.concept].by_bone and tables.concepts[other.concept].by_bone
-    return by_bone and bool(one.bones and other.bones) and one.bones.isdisjoint(other.bones)
+    own, true = bones_of(one, tables), bones_of(other, tables)
+    return bool(own and true) and own.isdisjoint(true)
 
 
 def naming_of(
@@ -71,6 +84,9 @@ def naming_of(
     if not candidate.concepts.isdisjoint(reference.concepts):
         return Naming.SAME, 0.8
     pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
+    if not is_said_there(candidate, reference, tables):
+        placed = tables.placed
+        pairs = [(own, true) for own, true in pairs if not {(own, true), (true, own)} & placed]
     coarser = [tables.coarser[pair] for pair in pairs if pair in tables.coarser]
     if coarser:
         return Naming.COARSER, max(coarser)
@@ -121,45 +137,70 @@ def match(
 ) -> Matching:
     """Return the pairs of statements that agree best, taken greedily, best first.
 
-    Ties go to the statement that is first in the candidate, then in the reference. A finding that
-    the other report denies is never meant by one of its statements of another name.
+    Ties go to the statement whose content comes first, wherever it stands in its report. A finding
+    that the other report denies is never meant by one of its statements of another name, and
+    another name at another place is another finding.
     """
+    ones = sorted(candidate.statements, key=content_of)
+    others = sorted(reference.statements, key=content_of)
     possible = []
-    denied = candidate.denied, reference.denied
-    for i, one in enumerate(candidate.statements):
-        for j, other in enumerate(reference.statements):
-            if (named := naming_of(one, other, tables)) is None:
+    for i, one in enumerate(ones):
+        denied = one.observations & reference.denied
+        for j, other in enumerate(others):
+            named = naming_of(one, other, tables)
+            own = denied | (other.observations & candidate.denied)
+            if named is None or not may_be_meant(one, other, named[0], own):
                 continue
-            is_denied = other.observations & denied[0] or one.observations & denied[1]
-            if named[0] is Naming.SAME or not is_denied:
+            if named[0] is Naming.SAME or may_be_there(one, other):
                 possible.append((-_closeness(one, other, named[1]), i, j, named))
     possible.sort(key=lambda p: p[:3])
-    pairs: list[tuple[int, StatementPair]] = []
+    pairs: list[StatementPair] = []
     used: set[int] = set()
     met: set[int] = set()
     for _, i, j, (naming, credit) in possible:
         if i not in used and j not in met:
             used.add(i)
             met.add(j)
-            pair = candidate.statements[i], reference.statements[j]
-            pairs.append((i, StatementPair(*pair, naming, credit)))
-    pairs.sort(key=lambda p: p[0])
+            pairs.append(StatementPair(ones[i], others[j], naming, credit))
+    false = (s for i, s in enumerate(ones) if i not in used)
+    omitted = (s for j, s in enumerate(others) if j not in met)
     return Matching(
-        tuple(pair for _, pair in pairs),
-        tuple(s for i, s in enumerate(candidate.statements) if i not in used),
-        tuple(s for j, s in enumerate(reference.statements) if j not in met),
+        tuple(sorted(pairs, key=lambda p: p.candidate.span)),
+        tuple(sorted(false, key=lambda s: s.span)),
+        tuple(sorted(omitted, key=lambda s: s.span)),
     )
+
+
+def may_be_meant(one: Statement, other: Statement, naming: Naming, denied: Collection[str]) -> bool:
+    """Return whether a statement may mean the finding of another, of which a report denies some.
+
+    Args: denied: observations that one of the reports denies, or calls resolved.
+    """
+    if (one.observations | other.observations).isdisjoint(denied):
+        return True
+    return naming is Naming.SAME and not one.observations.isdisjoint(other.observations)
 
 
 def key_of_error(statement: Statement, tables: JudgeTables) -> tuple[str, frozenset[str]]:
     """Return the key of one error: the finding, wherever it is; of a fracture its bones, too."""
-    by_bone = tables.concepts[statement.concept].by_bone
-    return statement.concept, statement.bones if by_bone else frozenset()
+    return statement.concept, bones_of(statement, tables)
 
 
-def is_implied(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
-    """Return whether a report says the same without naming the finding."""
-    return _is_sign_of(statement, report, tables) or _is_borderline(statement, report)
+def is_implied(
+    statement: Statement,
+    report: ReportStatements,
+    others: Iterable[Statement],
+    tables: JudgeTables,
+    may_share: Callable[[Statement, Statement], bool],
+) -> bool:
+    """Return whether a report says the same without naming the finding.
+
+    Args:
+        others: those of its statements that count.
+        may_share: whether the statement and one of them may be at one place.
+    """
+    signs = _is_sign_of(statement, others, tables, may_share)
+    return signs or _is_borderline(statement, report)
 
 
 def is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTables) -> bool:
@@ -184,15 +225,55 @@ def may_share_place(candidate: Statement, reference: Statement) -> bool:
     return place_conflict(candidate, reference) in allowed
 
 
-def _is_sign_of(statement: Statement, report: ReportStatements, tables: JudgeTables) -> bool:
-    """Return whether a finding of the report includes it as a sign: "effusion with shift"."""
-    observation = statement.finding.observation
+def may_be_there(one: Statement, other: Statement) -> bool:
+    """Return whether two statements may be of one place: another name elsewhere means another."""
+    if one.sides and other.sides and one.sides.isdisjoint(other.sides):
+        return False
+    lobes = (
+        {level for level in s.levels if level.startswith("level")} or None for s in (one, other)
+    )
+    own, true = lobes
+    if own and true and not (own <= true or true <= own):
+        return False
+    return not levels_conflict(one, other)
+
+
+def adds_no_place(statement: Statement, other: Statement) -> bool:
+    """Return whether another statement names every place that a statement names."""
+    if not statement.sides <= other.sides:
+        return False
+    places = other.levels & statement.levels
+    families = {level.split()[0] for level in statement.levels}
+    return families <= {level.split()[0] for level in places}
+
+
+def is_said_there(candidate: Statement, reference: Statement, tables: JudgeTables) -> bool:
+    """Return whether a more exact name is said of the place where the reference has the finding.
+
+    Without a place in both reports it is not, unless such findings have none ("fibrosis").
+    """
+    if (reference.concept, candidate.concept) in tables.anywhere:
+        return True
+    places = (candidate.sides & reference.sides) | (candidate.levels & reference.levels)
+    return bool(places) and may_be_there(candidate, reference)
+
+
+def _is_sign_of(
+    statement: Statement,
+    others: Iterable[Statement],
+    tables: JudgeTables,
+    may_share: Callable[[Statement, Statement], bool],
+) -> bool:
+    """Return whether another statement includes it as a sign: "effusion with shift"."""
+    own = {
+        name for name in statement.observations if tables.of_observation[name] == statement.concept
+    } or statement.observations
     return not tables.concepts[statement.concept].device and any(
         other.concept != statement.concept
         and (
-            observation in other.observations
+            not own.isdisjoint(other.observations)
             or statement.concept in {tables.of_observation[each] for each in other.observations}
         )
-        and (observation in tables.lexicon.midline or may_share_place(statement, other))
-        for other in report.statements
+        and (not own.isdisjoint(tables.lexicon.midline) or may_share(statement, other))
+        for other in others
     )

@@ -30,8 +30,8 @@ from vlscore.metrics.judge.statements import (
     LINK,
     ReportStatements,
     Statement,
-    add_statement,
     distinct_statements,
+    each_once,
     merge_explanation,
 )
 
@@ -67,8 +67,8 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         before = found.sentences[sentence.index - 1].span if sentence.index else None
         for statement in distinct_statements(read, own, tables):
             if not merge_explanation(read, stated, before, statement, tables):
-                add_statement(stated, statement, tables)
-    return ReportStatements(report, tuple(stated), found, changes)
+                stated.append(statement)
+    return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
 
 
 def _is_of_differential(text: str, sentence: Sentence, finding: Finding) -> bool:

@@ -4,8 +4,11 @@ Each is a concept with side, level, grade and size.
 """
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from vlscore.findings import (
     Axis,
@@ -246,7 +249,7 @@ def levels_conflict(one: Statement, other: Statement) -> bool:
 
 def _one_and_the_same(one: Statement, other: Statement) -> bool:
     """Return whether two statements are about one place, which both name."""
-    if not one.sides or one.sides != other.sides or (one.sizes and other.sizes):
+    if not one.sides or one.sides != other.sides or _other_size(one, other):
         return False
     return not levels_conflict(one, other)
 
@@ -255,24 +258,86 @@ def _other_size(one: Statement, other: Statement) -> bool:
     return bool(one.sizes and other.sizes) and one.sizes[0] != other.sizes[0]
 
 
-def add_statement(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
+def content_of(statement: Statement) -> tuple[Any, ...]:
+    """Return what a statement says, in an order that puts the more exact one first.
+
+    Statements that are sorted by it have the same order wherever their sentences stand.
+    """
+    change = statement.change
+    return (
+        not statement.sides,
+        not statement.levels,
+        statement.concept,
+        sorted(statement.sides),
+        sorted(statement.levels),
+        [-size for size in statement.sizes],
+        -(statement.rank or 0),
+        statement.grade or "",
+        -(statement.number or 0),
+        -(statement.age or 0),
+        "" if change is None else str(change.change),
+        statement.doubtful,
+        -1 if statement.position is None else statement.position.order,
+        statement.old,
+        sorted(statement.observations),
+        sorted(statement.also),
+    )
+
+
+def each_once(stated: Iterable[Statement], tables: JudgeTables) -> list[Statement]:
+    """Return the statements of a report, each finding and place once, in the report's order.
+
+    They are merged in an order of their content, exact names before those that may stand for them:
+    the order of the report's sentences changes nothing, and saying a thing twice adds nothing.
+    """
+    general = Counter(name for name, _ in tables.coarser)
+    merged: list[Statement] = []
+    for each in sorted(stated, key=lambda s: (general[s.concept], content_of(s), s.span)):
+        _add(merged, each, tables)
+    return sorted(merged, key=lambda s: s.span)
+
+
+def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
     """Add a statement, or merge it into the one that it repeats, in other words or not."""
     for position, old in enumerate(stated):
         if old.concept == new.concept and _same_place(old, new) and not _other_size(old, new):
             levels = old.levels | new.levels if old.levels and new.levels else frozenset[str]()
-            stated[position] = replace(_merged(old, new), levels=levels)
+            stated[position] = replace(_as_one(old, new), levels=levels)
             return
     for position, old in enumerate(stated):
         known = tables.repeated if _one_and_the_same(old, new) else tables.anywhere
         if known is tables.anywhere and {old.sides, new.sides} - {frozenset(), BOTH_SIDES}:
             continue  # Where a side is named, each may be another finding.
         if (old.concept, new.concept) in known:
-            stated[position] = replace(_merged(old, new), concept=new.concept)
+            stated[position] = replace(_as_one(old, new), concept=new.concept)
             return
         if (new.concept, old.concept) in known:
-            stated[position] = _merged(old, new)
+            stated[position] = replace(_as_one(old, new), concept=old.concept)
             return
     stated.append(new)
+
+
+def _as_one(old: Statement, new: Statement) -> Statement:
+    """Return two statements of a report as one: of two degrees, the graver.
+
+    It is quoted where the graver degree stands, else where the finding stands first.
+    """
+    first, second = sorted((old, new), key=lambda s: (-(s.rank or 0), s.span))
+    return replace(
+        _merged(first, second),
+        levels=old.levels | new.levels,
+        number=max(old.number or 0, new.number or 0) or None,
+        age=max(old.age or 0, new.age or 0) or None,
+        sizes=max(old.sizes, new.sizes),
+        position=max(old.position, new.position, key=_badness_of),
+        old=old.old or new.old,
+        last_line=max(old.last_line, new.last_line),
+    )
+
+
+def _badness_of(position: Position | None) -> int:
+    """Return which of two positions of a device counts: the worse one, and any before none."""
+    return 0 if position is None else 1 + ("good", "fair", "bad").index(position.level)
 
 
 def _merged(old: Statement, new: Statement) -> Statement:

@@ -1,0 +1,208 @@
+"""Errors of statements without a partner: findings that are invented, and those that are omitted.
+
+What a candidate states is right, or it is an error; what is an error neither names nor covers what
+the reference states.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from vlscore.metrics.judge.corrected_lines import LineCorrector
+from vlscore.metrics.judge.judge_tables import JudgeTables
+from vlscore.metrics.judge.judgement import ErrorItem, Patient, Quote
+from vlscore.metrics.judge.severities import Severity, milder, severity_of
+from vlscore.metrics.judge.statement_pairs import (
+    Matching,
+    Naming,
+    adds_no_place,
+    is_caused,
+    is_implied,
+    key_of_error,
+    may_be_meant,
+    may_share_place,
+    naming_of,
+)
+from vlscore.metrics.judge.statements import ReportStatements, Statement, content_of
+from vlscore.perturb import ErrorCategory
+
+#: Credit from which a more exact name elsewhere in the candidate covers a finding.
+COVERS = 0.6
+#: Credit from which another name means the same for the patient: no error.
+MEANS_THE_SAME = 0.7
+#: The same of a more exact name, which says more than the reference does.
+MEANS_EXACTLY = 0.8
+#: Steps by which a more exact name is a milder error than an invented finding.
+STEPS = 2
+
+
+class LoneStatements:
+    """Statements of two reports that have no partner in the other one."""
+
+    def __init__(
+        self,
+        candidate: ReportStatements,
+        reference: ReportStatements,
+        patient: Patient,
+        tables: JudgeTables,
+        lines: LineCorrector,
+    ) -> None:
+        self._candidate, self._reference = candidate, reference
+        self._patient, self._tables, self._lines = patient, tables, lines
+
+    def false(self, matching: Matching) -> tuple[list[ErrorItem], list[Statement]]:
+        """Return the errors of invented findings, the gravest of each, and what is no error."""
+        graver = _Gravest(self._tables)
+        kept = []
+        for statement in sorted(matching.false, key=content_of):
+            severity = self._severity_if_false(statement, matching)
+            if severity is None:
+                kept.append(statement)
+            else:
+                graver.add(statement, severity)
+        return [self._invented(*each) for each in graver.in_order()], kept
+
+    def omitted(
+        self, matching: Matching, right: Sequence[Statement]
+    ) -> tuple[list[ErrorItem], list[int]]:
+        """Return the errors of findings without a partner, and the severities of covered ones.
+
+        Args: right: statements of the candidate that are no false finding.
+        """
+        covered: list[int] = []
+        graver = _Gravest(self._tables)
+        for statement in sorted(matching.omitted, key=content_of):
+            severity = severity_of(statement, self._patient, self._tables)
+            denied = statement.observations & self._candidate.denied
+            others = [other for other in right if may_share_place(other, statement)]
+            names = self._names(((other, statement) for other in others), denied)
+            if any(
+                c >= MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= COVERS) for n, c in names
+            ):
+                covered.append(severity.level)
+                continue
+            # A sign that the candidate names in words is stated, also where its cause is invented.
+            stated = self._candidate.statements
+            if is_implied(statement, self._candidate, stated, self._tables, may_share_place):
+                continue
+            if is_caused(statement, matching.omitted, self._tables):
+                continue
+            if any(naming is Naming.COARSER for naming, _ in names):
+                severity = milder(severity, 1, "named less exactly")
+            if statement.doubtful:
+                if severity.level == 1:
+                    continue
+                severity = milder(severity, 1, "the reference doubts it")
+            graver.add(statement, severity)
+        return [self._missed(*each) for each in graver.in_order()], covered
+
+    def _severity_if_false(self, statement: Statement, matching: Matching) -> Severity | None:
+        """Return the severity of a statement without a partner; None where it is no error."""
+        tables, reference = self._tables, self._reference
+        gone = statement.observations & (reference.denied | reference.resolved)
+        others = [o for o in reference.statements if may_share_place(statement, o)]
+        names = self._names(((statement, other) for other in others), gone)
+        if any(naming is Naming.SAME for naming, _ in names):
+            return None
+        # Another name repeats what the reference states only where it names no further place.
+        others = [other for other in others if adds_no_place(statement, other)]
+        names = self._names(((statement, other) for other in others), gone)
+        named = [naming for naming, _ in names]
+        if Naming.COARSER in named or any(credit >= MEANS_EXACTLY for _, credit in names):
+            return None
+        if statement.doubtful and named:
+            return None
+        stated = reference.statements
+        if not gone and is_implied(statement, reference, stated, tables, adds_no_place):
+            return None
+        if is_caused(statement, matching.false, tables):
+            return None
+        severity = severity_of(statement, self._patient, tables)
+        if Naming.MORE_EXACT in named:
+            severity = milder(severity, STEPS, "the reference names it less exactly")
+        return severity
+
+    def _names(
+        self, pairs: Iterable[tuple[Statement, Statement]], denied: Collection[str]
+    ) -> list[tuple[Naming, float]]:
+        """Return how statements of one place name one finding, with the credits.
+
+        Args:
+            pairs: a statement of the candidate and one of the reference each.
+            denied: observations that the other report denies, or calls resolved.
+        """
+        found = []
+        for one, other in pairs:
+            named = naming_of(one, other, self._tables)
+            if named is not None and may_be_meant(one, other, named[0], denied):
+                found.append(named)
+        return found
+
+    def _invented(self, statement: Statement, severity: Severity) -> ErrorItem:
+        line, correction = self._lines.without(statement)
+        alone = _states_change_alone(statement)
+        says = "does not state" if _denial(self._reference, statement) is None else "denies"
+        return ErrorItem(
+            ErrorCategory.FALSE_COMPARISON if alone else ErrorCategory.FALSE_FINDING,
+            severity.level,
+            self._tables.title_of(statement.concept, statement.observations),
+            quote_of(self._candidate.text, statement),
+            None,
+            line,
+            correction,
+            f"the reference {says} it ({severity.reason})",
+        )
+
+    def _missed(self, statement: Statement, severity: Severity) -> ErrorItem:
+        denial = _denial(self._candidate, statement)
+        says = "does not state" if denial is None else "denies"
+        return ErrorItem(
+            ErrorCategory.OMITTED_FINDING,
+            severity.level,
+            self._tables.title_of(statement.concept, statement.observations),
+            denial,
+            quote_of(self._reference.text, statement),
+            None,
+            self._lines.stating(statement),
+            f"the candidate {says} it ({severity.reason})",
+        )
+
+
+class _Gravest:
+    """The gravest statement of each finding: a finding in several sentences is one error."""
+
+    def __init__(self, tables: JudgeTables) -> None:
+        self._tables = tables
+        self._of: dict[tuple[str, frozenset[str]], tuple[Statement, Severity]] = {}
+
+    def add(self, statement: Statement, severity: Severity) -> None:
+        """Keep the statement if it is graver than those before; of equals the first counts."""
+        own = key_of_error(statement, self._tables)
+        if own not in self._of or self._of[own][1].level < severity.level:
+            self._of[own] = statement, severity
+
+    def in_order(self) -> list[tuple[Statement, Severity]]:
+        """Return the statements as they stand in the report."""
+        return sorted(self._of.values(), key=lambda each: each[0].span)
+
+
+def quote_of(text: str, statement: Statement) -> Quote:
+    """Return the words of a statement and their position."""
+    span = statement.quote()
+    return Quote(span.of(text), span)
+
+
+def _denial(report: ReportStatements, statement: Statement) -> Quote | None:
+    """Return the words of the other report that deny a finding, or None.
+
+    A normal statement about the organ is not quoted: it speaks of much else.
+    """
+    for finding in report.findings:
+        denied = finding.observation in statement.observations and not finding.is_likely
+        if denied and not finding.normal:
+            return Quote(finding.span.of(report.text), finding.span)
+    return None
+
+
+def _states_change_alone(statement: Statement) -> bool:
+    """Return whether a finding is stated by a change alone: "the mediastinum has widened"."""
+    change = statement.change
+    return change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
