@@ -94,7 +94,7 @@ class ReportComparison:
             full = self._severity(pair.reference).level
             lost = max((e.severity for e in own), default=0)
             # What is wrong by as much as it is worth is right only in that both reports name it.
-            if lost < full or (self._means_the_same(pair) and not _is_other_elsewhere(pair)):
+            if lost < full or (self._means_the_same(pair) and not self._is_other_elsewhere(pair)):
                 found.append(max(full - lost, 1))
         false, kept = self._lone.false(matching)
         errors += false
@@ -164,6 +164,15 @@ class ReportComparison:
         )
         return stated - true
 
+    def _is_other_elsewhere(self, pair: StatementPair) -> bool:
+        """Return whether the candidate has another name at another place: nearly another finding.
+
+        "Consolidation" is no other word for an infiltrate on the other side.
+        """
+        conflict = place_conflict(pair.candidate, pair.reference)
+        far = conflict in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
+        return far and self._title(pair.candidate) != self._title(pair.reference)
+
     def _beyond(self, pair: StatementPair, severity: Severity, doubted: bool) -> ErrorItem:
         """Return the error of a name that goes beyond: no milder than saying nothing."""
         own = self._severity(pair.candidate)
@@ -225,7 +234,7 @@ class ReportComparison:
 
     def _place(self, pair: StatementPair, severity: Severity, conflict: PlaceConflict) -> ErrorItem:
         level = place_severity(severity, conflict)
-        if _is_other_elsewhere(pair):
+        if self._is_other_elsewhere(pair):
             level = severity.level
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
@@ -322,13 +331,6 @@ class ReportComparison:
                 "the candidate says nothing of the chest",
             )
         ]
-
-
-def _is_other_elsewhere(pair: StatementPair) -> bool:
-    """Return whether the candidate has another name at another place: nearly another finding."""
-    conflict = place_conflict(pair.candidate, pair.reference)
-    far = conflict in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
-    return far and pair.candidate.observations.isdisjoint(pair.reference.observations)
 
 
 def _speaks(report: ReportStatements) -> bool:
