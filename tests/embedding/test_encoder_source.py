@@ -131,7 +131,8 @@ def test_a_run_from_the_cache_builds_no_network_and_reads_no_checkpoint(
 
 def test_whoever_asks_for_the_encoder_gets_a_module_with_its_weights(weights, image):
     vectors_of(embedder_of(weights), image)
-    for again in (embedder_of(weights), pickle.loads(pickle.dumps(embedder_of(weights)))):
+    sent = pickle.dumps(embedder_of(weights))
+    for again in (embedder_of(weights), pickle.loads(sent)):
         encoder = copy.copy(again).encoder
         assert encoder is again.encoder
         assert not encoder.training
@@ -141,6 +142,15 @@ def test_whoever_asks_for_the_encoder_gets_a_module_with_its_weights(weights, im
         next(encoder.parameters()).requires_grad_(True)
         vectors_of(again, image)
         assert again.work.reports_embedded == len(TEXTS)
+
+
+def test_a_copy_for_another_machine_needs_no_checkpoint(weights, image):
+    expected = vectors_of(embedder_of(weights), image)
+    sent = pickle.dumps(embedder_of(weights))
+    weights.unlink()
+    copied = pickle.loads(sent)
+    copied.cache = None
+    np.testing.assert_array_equal(vectors_of(copied, image), expected)
 
 
 def replace_in_place(path, other):

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -46,6 +47,11 @@ class EncoderSource:
         device: torch.device | None = None,
     ) -> None:
         self._known, self._read, self._device = known, read, device
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the encoder with its weights: another machine may not have the checkpoint."""
+        self.encoder()
+        return vars(self)
 
     @property
     def is_read(self) -> bool:
