@@ -39,7 +39,7 @@ def decided(p_values: ArrayLike, families: Sequence[Hashable], rate: float) -> N
     false claims depend on the others positively (Benjamini and Yekutieli 2001). That is proved for
     claims of independent images about one finding, whose p values share the calibration cases
     (Bates et al. 2023, theorem 2). For several findings on one image it is what
-    tests/claims/test_rates.py shows by simulation.
+    benchmarks/results/claim_rates.md shows by simulation.
 
     Raises: InvalidSetting unless 0 < rate < 1.
     """
