@@ -31,7 +31,7 @@ OF_ENCODER = {
 }  # fmt: skip
 # Options of another way to call a command, which other tests try.
 OTHER_WAYS = {
-    "evaluate": {"--join", "--engine", "--figure"},
+    "evaluate": {"--join", "--engine", "--figure", "--embeddings"},
     "compare": {"--figure"},
     "judge": {
         "--model", "--endpoint", "--send-to", "--prompt", "--prices", "--evidence", "--trust",
@@ -160,14 +160,14 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
     return {
         "evaluate": (
             [a],
-            {
+            { "--limit": ["3"],
                 **root, **scoring, "--metrics": ["bleu-1"], "--keep": ["other"], "--by": ["sex"],
                 "--part": ["1/2"], "--rename": ["candidate=other"], "--format": ["csv"],
             },
         ),
         "compare": (
             [f"a={a}", f"b={b}", "-m", "vlscore"],
-            {
+            { "--limit": ["3"],
                 **root, **scoring, **bootstrap, **values, "--metrics": ["image-gain-distance"],
                 "--text-only": [None, (f"a={a}", f"b={b}")], "--train": [b], "--baselines": [None],
                 "--permutations": ["777"], "--ignore-blanks": [None], "--against": ["a"],
@@ -176,16 +176,20 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         ),
         "findings": (
             [a],
-            {
+            { "--limit": ["3"],
                 "--uncertain": ["negative"], "--format": ["jsonl"], "--rename": ["report=other"],
                 "--section": ["findings"],
             },
         ),
-        "judge": ([a], {"--rename": ["candidate=other"], "--section": ["findings"]}),
+        "judge": (
+            [a],
+            {"--limit": ["3"], "--rename": ["candidate=other"], "--section": ["findings"]},
+        ),
         "claims": (
             [a, "--fit", a],
-            {
+            { "--limit": ["3"],
                 **root, "--fit": [b], "--calibrate": [b], "--labels": [files / "labels.csv"],
+                "--blank-labels": ["unknown", "--labels", files / "labels.csv"],
                 "--rate": [".2"], "--calibration-share": [".3"], "--no-zero-shot": [None],
                 "--group-column": ["sex"], "--seed": ["7"], "--rename": ["candidate=other"],
                 "--image-policy": ["minmax"], "--views": ["mean"],
@@ -193,7 +197,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         ),
         "baseline": (
             ["nearest-image", a, "--train", b],
-            {
+            { "--limit": ["3"],
                 **root, **reading, "--train": [a], "--rename": ["reference=other"],
                 "--seed": ["7", ("random", a, "--train", b)],
                 "--labels": ["zero-shot", ("templates", a)],
@@ -201,7 +205,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
                 "--templates": [_templates(files), ("templates", a)],
             },
         ),
-        "retrieval": ([a], {**root, **reading, "--rename": ["reference=other"]}),
+        "retrieval": ([a], {"--limit": ["3"], **root, **reading, "--rename": ["reference=other"]}),
         "align": (
             [files / "rated.jsonl", "-m", "bleu-1"],
             {
@@ -218,7 +222,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         ),
         "sensitivity": (
             ["--perturbations", files / "changes.jsonl", "--studies", a, "-m", "vlscore"],
-            {
+            { "--limit": ["3"],
                 **root, **scoring, **bootstrap, "--perturbations": [_fewer(files)],
                 "--studies": [b], "--metrics": ["image-gain-distance"],
                 "--values": [files / "changes.csv"],
@@ -229,7 +233,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         ),
         "controlled": (
             [a, "-m", "bleu-1"],
-            {
+            { "--limit": ["3"],
                 **bootstrap, "--metrics": ["rouge-l"], "--observations": ["Edema"],
                 "--rename": ["report=other"], "--section": ["findings"],
                 "--comparisons": ["ignored", "-m", "findings-f1"],
@@ -254,7 +258,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         ),
         "index build": (
             [a],
-            {
+            { "--limit": ["3"],
                 **root, "--images": [None], "--approximate": ["Flat"],
                 "--rename": ["report=other"], "--section": ["findings"],
                 "--image-policy": ["minmax", "--images"],
@@ -262,7 +266,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         ),
         "perturb": (
             [a],
-            {
+            { "--limit": ["3"],
                 "--seed": ["7"], "--kinds": ["remove-pathology"], "--per-report": ["2"],
                 "--standard-normal": [files / "normal.txt"], "--rename": ["report=other"],
             },
