@@ -209,6 +209,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         "align": (
             [files / "rated.jsonl", "-m", "bleu-1"],
             {
+                "--limit": ["4"],
                 **bootstrap, "--metrics": ["rouge-l"], "--values": [files / "rated.csv"],
                 "--lower-is-better": ["one", "--values", files / "rated.csv"],
                 "--fit": ["rating"], "--rename": ["rating=again"], "--section": ["findings"],
@@ -242,6 +243,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         "failure-modes": (
             [files / "rated.jsonl"],
             {
+                "--limit": ["4"],
                 **bootstrap, "--rate": [".2"], "--rename": ["rating=again"],
                 "--rater-columns": ["ann", (files / "wide.jsonl", "--rater-columns", "ann,bob")],
             },

@@ -103,12 +103,10 @@ def align(
             all.
     """
     from vlscore.evaluation import align as compute_alignment
-    from vlscore.evaluation import read_ratings, split_values
+    from vlscore.evaluation import split_values
 
     check_figure(figure)
-    pairs = read_ratings(
-        ratings, **texts.columns(), meaning=ratings_are, image_root=texts.image_root
-    )
+    pairs = texts.read(ratings, meaning=ratings_are, image_root=texts.image_root)
     if candidates:
         pairs = pairs.only(candidates)
     pairs = texts.with_reports(pairs)

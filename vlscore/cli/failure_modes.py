@@ -29,10 +29,9 @@ def failure_modes(
         rate: False discovery rate of the tests.
     """
     from vlscore.evaluation import failure_modes as compute_failure_modes
-    from vlscore.evaluation import read_ratings
 
     run = compute_failure_modes(
-        read_ratings(ratings, **rating.columns()),
+        rating.read(ratings),
         out,
         rate=rate,
         resamples=resamples,

@@ -27,6 +27,7 @@ from vlscore.errors import InvalidSetting
 if TYPE_CHECKING:
     from vlscore.data import ColumnNames, StudyTable, TextPolicy
     from vlscore.embedding import StudyEmbedder
+    from vlscore.evaluation import RatedPairs
     from vlscore.metrics import Scorer
 
 # Roles of columns of a table of studies.
@@ -354,10 +355,18 @@ class RatingOptions:
             reference, candidate, image; id and view of further tables. category= without a name:
             RATINGS has no such column.
         rater_columns: Columns of ratings, one for each rater, of a table with one row a candidate.
+        limit: Read only the first N rated candidates.
     """
 
     rename: Names = ()
     rater_columns: Names = ()
+    limit: PositiveInt | None = None
+
+    def read(self, path: Path, **how: Any) -> "RatedPairs":
+        """Return the rated candidates of a table or folder; `how` as of `read_ratings`."""
+        from vlscore.evaluation import read_ratings
+
+        return read_ratings(path, **self.columns(), **how).first(self.limit)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns as `read_ratings` takes them."""

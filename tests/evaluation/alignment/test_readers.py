@@ -433,3 +433,16 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(tmp_path):
     path.write_text("study_id,candidate_id,rating,category\n1,a,2,x\n", encoding="utf-8")
     found = read_ratings(path, rename={"category": ""})
     assert found.ratings["rating"].tolist() == [[2]]
+
+
+def test_the_first_pairs_are_those_of_a_table_that_ends_there(tmp_path):
+    rows = [
+        {"study_id": f"s{k}", "candidate_id": "c", "rater": rater, "rating": k}
+        for k in range(6)
+        for rater in ("ann", "bob")
+    ]
+    whole = read_ratings(write_csv(tmp_path / "whole.csv", rows)).first(4)
+    short = read_ratings(write_csv(tmp_path / "short.csv", rows[:8]))
+    assert whole.sha256 == short.sha256
+    assert whole.notes[-1] == "limited to the first 4 of 6 rated candidates"
+    assert short.first(9) is short

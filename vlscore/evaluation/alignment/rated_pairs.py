@@ -125,6 +125,13 @@ class RatedPairs:
             chosen[name] = None if values is None else tuple(values[k] for k in places)
         return replace(self, **chosen)
 
+    def first(self, count: int | None) -> "RatedPairs":
+        """Return the first pairs, with a note that says so; all of them for None."""
+        if count is None or count >= len(self):
+            return self
+        note = f"limited to the first {count} of {len(self)} rated candidates"
+        return replace(self.at(range(count)), notes=(*self.notes, note))
+
     def texts_at(self, row: int) -> tuple[str | None, str | None]:
         """Return reference and candidate of a pair; None where the set has no reports."""
         reports = (self.references, self.texts)
