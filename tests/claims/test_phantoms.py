@@ -79,6 +79,8 @@ def test_the_rate_is_held_with_power(phantoms):
             decided.setdefault(finding, []).append((own.verdict != CANNOT_TELL).mean())
     assert np.mean(shares) <= RATE
     power = {finding: np.mean(each) for finding, each in decided.items()}
-    for finding in ("pleural effusion", "cardiomegaly", "pneumothorax", "pacemaker"):
+    for finding in ("pleural effusion", "cardiomegaly", "pneumothorax"):
         assert power[finding] > 0.7, power
+    # One family of all statements decides fewer of a rare finding than a family of its own would.
+    assert power["pacemaker"] > 0.3, power
     assert power["nodule"] < power["cardiomegaly"]
