@@ -139,6 +139,12 @@ def files(tmp_path_factory) -> Path:
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     fill(folder / "sheets")
+    few = ("--alterations", "mirrored", "--workers", "0", "-q")
+    done = run_command("audit", "make", folder / "a.jsonl", "--out", folder / "films", *few)
+    assert done.exit_code == 0, done.output
+    for name in ("written", "again"):
+        rows = [{"id": f"f{k:02}", "candidate": name, "other": "x"} for k in range(1, 13)]
+        write_jsonl(folder / f"{name}.jsonl", rows)
     return folder
 
 
@@ -248,6 +254,21 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
                 "--rater-columns": ["ann", (files / "wide.jsonl", "--rater-columns", "ann,bob")],
             },
         ),
+        "audit make": (
+            [a],
+            {
+                **root, "--limit": ["3"], "--alterations": ["mirrored"], "--regions": ["1"],
+                "--format": ["dicom"], "--seed": ["7"], "--rename": ["candidate=other"],
+                "--image-policy": ["minmax"],
+            },
+        ),
+        "audit read": (
+            [files / "films", "--reports", f"x={files}/written.jsonl"],
+            {
+                "--reports": [f"x={files}/again.jsonl"], "--rename": ["candidate=other"],
+                "--seed": ["7"], "--figure": ["svg"],
+            },
+        ),
         "ratings read": ([files / "sheets"], {**bootstrap, "--group": ["one=ann"]}),
         "ratings make": (
             [f"a={a}", f"b={b}"],
@@ -294,8 +315,8 @@ def _fewer(files: Path) -> Path:
 
 NAMES = (
     "evaluate", "compare", "findings", "judge", "claims", "baseline", "retrieval", "align",
-    "sensitivity", "controlled", "failure-modes", "ratings read", "ratings make", "index build",
-    "perturb",
+    "sensitivity", "controlled", "failure-modes", "audit make", "audit read", "ratings read",
+    "ratings make", "index build", "perturb",
 )  # fmt: skip
 
 

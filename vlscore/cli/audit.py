@@ -58,11 +58,11 @@ def make(
 
     Example: vlscore audit make studies.csv --image-root files --out audit
     """
-    from vlscore.data import ImagePolicy, count_rows
+    from vlscore.data import ImagePolicy
     from vlscore.evaluation import audit_make, open_audited
 
-    opened = open_audited(studies, table.image_root, table.columns())
-    with row_progress(count_rows(studies), "altering", quiet=output.is_silent) as on_progress:
+    opened = open_audited(studies, table.image_root, table.columns(), table.limit)
+    with row_progress(opened.count(), "altering", quiet=output.is_silent) as on_progress:
         made = audit_make(
             opened,
             out,

@@ -93,8 +93,11 @@ def open_audited(
     path: str | Path,
     image_root: str | Path | None = None,
     columns: ColumnNames | None = None,
+    limit: int | None = None,
 ) -> StudyTable:
     """Open a table for `audit_make`: images, and reports and boxes where it has them.
+
+    Args: limit: read only so many rows, the first ones; None for all.
 
     Raises: InvalidTable, InvalidSetting as `open_studies`.
     """
@@ -105,6 +108,7 @@ def open_audited(
         image_root=image_root,
         columns=columns,
         also=[BOXES] if BOXES in columns_of(path) else [],
+        limit=limit,
     )
 
 
