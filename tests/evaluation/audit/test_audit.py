@@ -21,6 +21,8 @@ from vlscore.evaluation.audit.audit_settings import (
     ORIGINAL,
     OTHER,
 )
+from vlscore.evaluation.audit.grounding import verdict_of
+from vlscore.stats import Interval
 
 COUNT = 24
 SWAPPED = {"left": "right", "right": "left"}
@@ -200,7 +202,7 @@ def test_a_generator_that_looks_and_one_that_does_not_are_told_apart(made, tmp_p
         sum(k % 3 < 2 for k in range(COUNT - 1)) / (COUNT - 1)
     )
     assert (generators["steadiness"] == 1.0).all()
-    assert "reads" in generators.loc["looks", "verdict"]
+    assert "reads its findings" in generators.loc["looks", "verdict"]
     assert "without looking" in generators.loc["heart", "verdict"]
     assert not result.failures
 
@@ -241,3 +243,25 @@ def test_harmless_and_hidden_films_differ_as_named(made):
                 outside = np.ones(first.shape, bool)
                 outside[top:bottom, left:right] = False
                 assert (pixels[outside] == first[outside]).all()
+
+
+@pytest.mark.parametrize(
+    ("region", "film", "verdict"),
+    [
+        ((20, 0.8, 0.6, 0.9), (20, 0.9, 0.7, 1.0), "reads"),
+        ((20, 0.3, 0.1, 0.5), (20, 0.9, 0.7, 1.0), "reads in part"),
+        ((20, 0.1, -0.1, 0.3), (20, 0.9, 0.7, 1.0), "does not look"),
+        ((20, 0.3, -0.2, 0.7), (20, 0.9, 0.7, 1.0), "changes with the film"),
+        ((3, 1.0, 0.2, 1.0), (20, 0.9, 0.7, 1.0), "changes with the film"),
+        ((3, 1.0, 0.2, 1.0), (20, 0.0, -0.2, 0.2), "does not look"),
+        ((3, 1.0, 0.2, 1.0), (9, 0.9, 0.7, 1.0), "undecided"),
+    ],
+)
+def test_only_a_region_says_that_a_finding_is_read(region, film, verdict):
+    record = {
+        "n_region": region[0],
+        "grounding_region": Interval(*region[1:]),
+        "n_film": film[0],
+        "grounding_film": Interval(*film[1:]),
+    }
+    assert verdict_of(record) == verdict

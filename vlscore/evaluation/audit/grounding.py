@@ -226,24 +226,36 @@ def whole(
 #: A finding needs as many cases for a verdict.
 LEAST_CASES = 10
 _READS = 0.5
-VERDICTS = ("reads", "reads in part", "does not look", "undecided")
+#: Verdict on a finding -> what a generator does with such findings.
+VERDICTS = {
+    "reads": "reads {} from the film",
+    "reads in part": "reads {} in part",
+    "changes with the film": "changes {} with the film, but need not read them there",
+    "does not look": "writes {} without looking",
+    "undecided": "states too few findings for a verdict",
+}
 
 
 def verdict_of(record: Mapping[str, Any]) -> str:
-    """Return one of VERDICTS for a finding, by its region where there are enough, else by the film.
+    """Return one of VERDICTS for a finding.
 
-    reads: at least half of its statements depend on the film, in the estimate, and more than none
-    by the interval. does not look: less than half by the interval, and none is compatible.
+    reads, reads in part: its statements depend on its region, at least half of them or fewer.
+    changes with the film: they depend on the film, and the region does not decide. does not look:
+    fewer than half depend on the region or film, by the interval, and none is compatible.
     """
-    for way in ("region", "film"):
-        value: Interval = record[f"grounding_{way}"]
-        if record[f"n_{way}"] < LEAST_CASES or np.isnan(value.low):
-            continue
-        if value.low > 0:
-            return VERDICTS[0] if value.estimate >= _READS else VERDICTS[1]
-        if value.high < _READS:
-            return VERDICTS[2]
-    return VERDICTS[3]
+    region: Interval = record["grounding_region"]
+    film: Interval = record["grounding_film"]
+    if record["n_region"] >= LEAST_CASES:
+        if region.low > 0:
+            return "reads" if region.estimate >= _READS else "reads in part"
+        if region.high < _READS:
+            return "does not look"
+    if record["n_film"] >= LEAST_CASES:
+        if film.low > 0:
+            return "changes with the film"
+        if film.high < _READS:
+            return "does not look"
+    return "undecided"
 
 
 def sentence_of(system: str, records: Sequence[Mapping[str, Any]]) -> str:
@@ -252,23 +264,14 @@ def sentence_of(system: str, records: Sequence[Mapping[str, Any]]) -> str:
     for record in sorted(records, key=lambda each: -max(each["n_region"], each["n_film"])):
         if record["finding"] != ALL:
             of[verdict_of(record)].append(record["finding"].replace("_", " "))
-    reads, partly, blind, _ = (_listed(of[name]) for name in VERDICTS)
-    parts = []
-    if reads:
-        parts.append(f"reads {reads} from the film")
-    if partly:
-        parts.append(f"reads {partly} in part")
-    if blind:
-        parts.append(f"writes {blind} without looking")
-    whole_verdict = verdict_of(records[0]) if records else VERDICTS[3]
+    parts = [
+        VERDICTS[name].format(_listed(found))
+        for name, found in of.items()
+        if found and name != "undecided"
+    ]
     if not parts:
-        overall = {
-            VERDICTS[0]: "reads its findings from the film, taken together",
-            VERDICTS[1]: "reads its findings from the film in part, taken together",
-            VERDICTS[2]: "writes its findings without looking, taken together",
-            VERDICTS[3]: "states too few findings for a verdict",
-        }
-        return f"{system} {overall[whole_verdict]}."
+        overall = verdict_of(records[0]) if records else "undecided"
+        return f"{system} {VERDICTS[overall].format('its findings, taken together,')}."
     return f"{system} {', and '.join(parts)}."
 
 
