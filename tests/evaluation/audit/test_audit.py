@@ -21,7 +21,7 @@ from vlscore.evaluation.audit.audit_settings import (
     ORIGINAL,
     OTHER,
 )
-from vlscore.evaluation.audit.grounding import verdict_of
+from vlscore.evaluation.audit.grounding import effects_of, verdict_of, whole
 from vlscore.stats import Interval
 
 COUNT = 24
@@ -265,3 +265,13 @@ def test_only_a_region_says_that_a_finding_is_read(region, film, verdict):
         "grounding_film": Interval(*film[1:]),
     }
     assert verdict_of(record) == verdict
+
+
+@pytest.mark.parametrize("studies", [4, 4000])
+def test_the_share_of_equal_first_reports_is_of_all_studies(studies):
+    texts = ["No acute findings."] * (studies // 4)
+    texts += [f"Report {k}." for k in range(studies - len(texts))]
+    texts[-1] = texts[-2]
+    expected = (2 if studies == 4 else studies // 4 + 2) / studies
+    nothing = Interval(np.nan, np.nan, np.nan)
+    assert whole(effects_of([]), texts, nothing)["same_text"] == expected

@@ -15,6 +15,7 @@ is that of means over studies. They hold where every finding behaves alike, whic
 not.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -208,9 +209,7 @@ def whole(
 
     Args: originals: the first report of each study. likeness: ROUGE-L of reports of other films.
     """
-    same = (
-        [text for text in originals if originals.count(text) > 1] if len(originals) < 2000 else []
-    )
+    same = sum(count for count in Counter(originals).values() if count > 1)
     return {
         "side": difference([(s, one, two) for s, _, one, two in effects["side"]]),
         "n_side": len(effects["side"]),
@@ -219,7 +218,7 @@ def whole(
         "steadiness": share(effects["steadiness"]),
         "n_steadiness": len(effects["steadiness"]),
         "echo": likeness,
-        "same_text": len(same) / len(originals) if originals else float("nan"),
+        "same_text": same / len(originals) if originals else float("nan"),
     }
 
 
