@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from vlscore.findings import extract, tokenize
 from vlscore.text import JOINER, plain_text, split_sentences, titles_of
+from vlscore.text.stand_ins import INVISIBLE
 
 MARKS = [
     *"ab. \n-*#_<>&;\\/~|[]{}'\"`^%1,2:?•\u00a0\u200b\r\x0c",
@@ -34,6 +35,18 @@ def test_the_plain_text_is_as_long_and_sentences_have_their_words(report):
 def test_any_text_has_a_plain_text_of_its_length(report):
     assert len(plain_text(report).text) == len(report)
     extract(report)
+
+
+UNSEEN = [chr(k) for k in range(0x10000) if chr(k).isspace()] + [*INVISIBLE]
+
+
+@pytest.mark.parametrize("unseen", [*UNSEEN, *(f" {each}\t{each}" for each in UNSEEN)])
+def test_a_line_on_which_nothing_is_seen_is_a_blank_line(unseen):
+    for below in ("No effusion", "no effusion", ""):
+        found = split_sentences(f"The heart is normal\n{unseen}\n{below}")
+        expected = split_sentences(f"The heart is normal\n\n{below}")
+        assert [s.text.strip() for s in found] == [s.text.strip() for s in expected]
+    assert split_sentences(f"The heart is normal\n{unseen}")[0].text == "The heart is normal"
 
 
 PROSE = "The heart is 2.5 cm wide, e.g. as before (see above); 9:30 a.m. No. 3 tube - stable, 3/4."

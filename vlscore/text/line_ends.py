@@ -23,7 +23,6 @@ _LOWER = re.compile(r"[ \t]*[a-z]")
 _BARE = re.compile(
     r"[ \t]*[A-Z][\w/]*(?:[ \t]+[\w/]+){0,3}[ \t\r]*\n(?=[ \t]+[A-Z][A-Za-z ]{2,30}:(?!\d))"
 )
-_BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|$)")
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 # The words that begin a line or follow a full stop.
 _OPENING = re.compile(rf"(?:^|\n|[.!?][ \t\n]+)[\s{JOINER}]*(?:{BULLET}[ \t]+)?(?P<word>[^\W\d_]+)")
@@ -55,6 +54,7 @@ def line_cuts(text: str) -> list[int]:
             cuts.append(start)
             before, first = None, start
             continue
+        below = text[start:stop].strip(BLANKS)
         line = _LINE.match(text, start, stop)
         if line is None and before is not None:
             line = _BARE.match(text, start)
@@ -64,8 +64,8 @@ def line_cuts(text: str) -> list[int]:
         if (
             line is not None
             or (before is not None and before.lastgroup == "row")
-            or _BLANK_LINE.match(text, start)
-            or not prose.goes_on(above, text[start:stop].strip(BLANKS))
+            or not below
+            or not prose.goes_on(above, below)
         ):
             cuts.append(start)
         before = line
@@ -85,7 +85,10 @@ class _WrappedProse:
         self._text = text
 
     def goes_on(self, above: str, below: str) -> bool:
-        """Return whether a sentence goes on from one line to the next; both without blanks."""
+        """Return whether a sentence goes on from one line to the next.
+
+        Args: above, below: the lines without blanks at their ends; `below` is not empty.
+        """
         if not above or _ENDED.search(above) is not None or _is_unfinished(above):
             return True
         word = below.split(maxsplit=1)[0]

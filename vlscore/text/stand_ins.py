@@ -15,7 +15,7 @@ _WIDE_SIGNS = "：；，．。、！？（）［］｛｝【】"
 CHARACTERS = {
     **dict.fromkeys(map(ord, _LINES), LINE),
     **dict.fromkeys(
-        (0, 0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000, 0x2581, 0x120), BLANK
+        (0, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000, 0x2581, 0x120), BLANK
     ),
     **dict.fromkeys(map(ord, INVISIBLE), JOINER),
     **dict.fromkeys(map(ord, "‘’‛´ʼ＇"), "'"),
