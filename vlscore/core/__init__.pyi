@@ -64,7 +64,6 @@ from .tables import TomlTable as TomlTable
 from .tables import entries_of as entries_of
 from .tables import entry_of as entry_of
 from .tables import read_table as read_table
-from .tables import words_pattern as words_pattern
 from .tensors import FULL_PRECISION as FULL_PRECISION
 from .tensors import ArrayLike as ArrayLike
 from .tensors import triples as triples

@@ -31,7 +31,7 @@ _NAMED = 5
 
 
 def plain_column(name: str) -> str:
-    """Return a column's name without case, blanks and signs.
+    """Return a name, as of a column, in lower case and without blanks and signs.
 
     >>> plain_column("Study ID"), plain_column("study_id")
     ('studyid', 'studyid')
@@ -162,7 +162,7 @@ def _check_order(ours: JoinedFile, theirs: JoinedFile, shared: Sequence[tuple[st
             raise InvalidTable(
                 f"the rows of {theirs.path} are in another order than those of {ours.path}, by "
                 f"their {_named(key)}: leave --by-order out, and join by --rename "
-                f"{_rename(ours, theirs, key)}"
+                f"{_rename(key)}"
             )
 
 
@@ -170,7 +170,7 @@ def _check_others(
     ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str], shared: Sequence[tuple[str, str]]
 ) -> None:
     """Refuse a key if rows that it joins have other values in a second column of names."""
-    partner = dict(zip(theirs.columns[key[1]], range(len(theirs.columns[key[1]])), strict=True))
+    partner = {name: row for row, name in enumerate(theirs.columns[key[1]])}
     for other in shared:
         if other == key or plain_column(other[0]) not in _KEYS:
             continue
@@ -183,7 +183,7 @@ def _check_others(
                     f"{ours.path} and {theirs.path} have two keys that contradict each other: "
                     f"the {_named(key)} joins {name!r}, where the {_named(other)} holds "
                     f"{one[row]!r} and {two[partner[name]]!r}. Name the right one with --rename "
-                    f"{_rename(ours, theirs, other)} or --rename {_rename(ours, theirs, key)}"
+                    f"{_rename(other)} or --rename {_rename(key)}"
                 )
 
 
@@ -191,7 +191,7 @@ def _named(key: tuple[str, str]) -> str:
     return f'column "{key[0]}"' if key[0] == key[1] else f'columns "{key[0]}" and "{key[1]}"'
 
 
-def _rename(ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str]) -> str:
+def _rename(key: tuple[str, str]) -> str:
     if key[0] == key[1]:
         return f"'id={key[0]}'"
     return f"'references.id={key[0]},candidates.id={key[1]}'"
@@ -214,7 +214,7 @@ def _no_key(ours: JoinedFile, theirs: JoinedFile) -> str:
     if same:
         advice = (
             f"The {_named(same[0])} hold{'s' if same[0][0] == same[0][1] else ''} the same values "
-            f"in both: --rename {_rename(ours, theirs, same[0])} joins by it"
+            f"in both: --rename {_rename(same[0])} joins by it"
         )
     else:
         listed = "; ".join(
@@ -239,11 +239,11 @@ _NEAR: tuple[tuple[Callable[[str], str], str], ...] = (
         "by zeros at their beginning alone, which a spreadsheet removes: read the column as text, "
         "and save the file again",
     ),
-    (lambda id: id.casefold(), "in capital letters alone"),
+    (str.casefold, "in capital letters alone"),
     (lambda id: id.removesuffix(".0"), 'by ".0" at their end alone: save them as whole numbers'),
     (lambda id: re.sub(r"\.[A-Za-z]{2,6}$", "", id), "by the suffix of a file alone"),
     (lambda id: PurePath(id.replace("\\", "/")).stem, "by the folder or suffix of a file alone"),
-    (lambda id: re.sub(r"[\W_]+", "", id).casefold(), "by blanks and signs alone"),
+    (plain_column, "by blanks and signs alone"),
     (lambda id: re.sub(r"^[A-Za-z_-]+", "", id), "by letters at their beginning alone"),
 )
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from vlscore.data.join_keys import listed_ids
+from vlscore.data.join_keys import listed_ids, plain_column
 from vlscore.errors import InvalidSetting, InvalidTable, UnreadableImage
 
 _TEXTS = (".txt", ".text", ".tok", ".md", ".rpt")
@@ -195,7 +195,7 @@ def _role_and_id(path: str) -> tuple[str | None, str]:
 
 def _role_of(part: str) -> str | None:
     """Return the role that a word names, "" for a word such as "images", None for another."""
-    plain = re.sub(r"[\W_]+", "", part).casefold()
+    plain = plain_column(part)
     return next(
         (role for role, words in _WORDS.items() if plain in words),
         "" if plain in _NEUTRAL else None,

@@ -146,7 +146,7 @@ def pair(
             "ids in both files, equal numbers are needed to join them"
         )
     result = PairedReports(out, None, 0, key)
-    pairs = _paired(sides, rows, key is not None, result)
+    pairs = _paired(sides, rows, result)
     result.notes += add_images(pairs, [*folders, images_below(images)], out)
     result.pairs = len(pairs)
     if theirs is not None and key is None:
@@ -188,7 +188,6 @@ def _with_ids(sides: list[JoinedFile], chosen: str | Mapping[str, str] | None) -
 def _paired(
     sides: Sequence[JoinedFile],
     rows: Sequence[list[dict[str, Any]]],
-    by_key: bool,
     result: PairedReports,
 ) -> list[dict[str, Any]]:
     """Return the rows of the table; what is left out enters `result`."""
@@ -198,7 +197,7 @@ def _paired(
         partners = {}
     else:
         ours, theirs = rows
-        key = "key" if by_key else "number"
+        key = "key" if result.by_id else "number"
         _mark_unpaired(ours, theirs, key, NO_CANDIDATE)
         _mark_unpaired(theirs, ours, key, NO_REFERENCE)
         partners = {row[key]: row for row in theirs if row["reason"] is None}

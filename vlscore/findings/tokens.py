@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vlscore.findings.lexicon_files import read_tables
+from vlscore.findings import lexicon_files
 from vlscore.text import JOINER, without_joiners
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
@@ -62,7 +62,10 @@ class Spellings:
 @cache
 def spellings(source: Path | None = None) -> Spellings:
     """Return the forms of words of a lexicon (default: ours). Raises: InvalidLexicon."""
-    data = read_tables(source)["spellings"]
+    if source is None:
+        # The lexicon asks by its folder; one key for both, so that no table is read twice.
+        return spellings(lexicon_files.our_lexicon())
+    data = lexicon_files.read_tables(source)["spellings"]
     short: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
     meanings = {**data["abbreviations"], **data["ambiguous"], **data["no_unit"]}
     for phrase, meaning in meanings.items():

@@ -20,7 +20,7 @@ from vlscore.data import (
 )
 from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics.arguments import Item, items_of
-from vlscore.metrics.batch import Batch, EmbeddingTriples, spread
+from vlscore.metrics.batch import Batch, EmbeddingTriples
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.others import drawn_others, has_percentile, percentiles
 from vlscore.metrics.plan import Plan
@@ -370,15 +370,13 @@ class Scorer(Plan):
             triples, truncated = self._embed(self.embedder, batch, [items[row] for row in rows])
             batch = replace(batch, embeddings=triples)
             described = {**geometry(triples), **truncated}
-        values, count = self.values(batch), len(items)
+        values = self.values(batch)
         if self.embedder is not None and self.others:
             own = {m: each.columns[0] for m, each in values.items() if has_percentile(m)}
             vectors = self.embedder.embed_texts(self.others).vectors
             described = {**percentiles(batch, own, self.others, vectors), **described}
-        if failures:
-            values = {m: each.spread(rows, count, failures) for m, each in values.items()}
-            described = {name: spread(each, rows, count) for name, each in described.items()}
-        return ScoreTable(values, described)
+        table = ScoreTable(values, described)
+        return table.spread(rows, len(items), failures) if failures else table
 
     def _check_vectors(self, vectors: EmbeddingTriples) -> None:
         """Raise InvalidSetting if metrics look at vectors that there are not."""

@@ -197,6 +197,7 @@ class ScoreTable(Sequence[Score]):
     def filled(self, part: "ScoreTable", rows: Sequence[int]) -> "ScoreTable":
         """Return the table with the values of some rows, of those metrics that `part` has."""
         whole = part.spread(rows, len(self), {})
+        replaced = set(rows)
         values = dict(self.values)
         for metric, new in whole.values.items():
             old = values[metric]
@@ -206,7 +207,7 @@ class ScoreTable(Sequence[Score]):
                 column[rows] = own[rows]
             if sums is not None and new.statistics is not None:
                 sums[rows] = new.statistics[rows]
-            kept = {row: error for row, error in old.failures.items() if row not in set(rows)}
+            kept = {row: error for row, error in old.failures.items() if row not in replaced}
             failures = dict(sorted({**kept, **new.failures}.items()))
             values[metric] = replace(old, columns=columns, statistics=sums, failures=failures)
         geometry = dict(self.geometry)

@@ -9,6 +9,8 @@ from vlscore.text.stand_ins import BLANKS, JOINER
 from vlscore.text.tables import text_tables
 
 BULLET = r"[-–—*•●▪◦‣·+>➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌]"
+#: Bullets and circled numbers that begin an item wherever they stand.
+SURE_BULLET = r"[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u277f]"
 # Lines that begin a new sentence, whatever came before: list items, labels ("Heart: ..."), rows of
 # a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
 _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"

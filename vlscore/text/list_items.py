@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from vlscore.text.line_ends import SURE_BULLET
 from vlscore.text.stand_ins import JOINER
 from vlscore.text.tables import text_tables
 
-_SURE_BULLET = re.compile(
-    r"(?<=\S)[ \t]*[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u277f]"
-)
+_SURE_BULLET = re.compile(rf"(?<=\S)[ \t]*{SURE_BULLET}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]")
 _LEADING = re.compile(rf"[ \t{JOINER}]*(?P<sign>[-–—*+>])[ \t]")
 # Signs between statements, which stand between a label and its value as well.

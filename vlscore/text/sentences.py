@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.text.boxes import BOX_SIGN
-from vlscore.text.line_ends import BULLET, line_cuts
+from vlscore.text.line_ends import BULLET, SURE_BULLET, line_cuts
 from vlscore.text.list_items import list_cuts
 from vlscore.text.plain import PlainText, plain_text
 from vlscore.text.stand_ins import BLANKS, INVISIBLE, JOINER
@@ -32,7 +32,7 @@ _LONGEST_SHORT = 9
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
 _NUMBER = re.compile(
     rf"[\s{JOINER}]*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{BULLET}(?=[\s{JOINER}])"
-    rf"|[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u277f](?=\w|\s)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
+    rf"|{SURE_BULLET}(?=\w|\s)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
 )
 _BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX_SIGN}")
 _NEXT_BOX = re.compile(rf"\s(?={BOX_SIGN})")

@@ -26,11 +26,11 @@ _ON_LINE = re.compile(
 _IN_LINE = re.compile(
     rf"{_BLANKS}{_NUMBER}(?P<name>[^\W\d_]+(?:[ /&,-]+[^\W\d_]+){{0,5}}){_BLANKS}:"
 )
-# In capitals, behind any word.
 # In capitals, before a sentence that begins with a capital: "FINDINGS The lungs are clear."
 _RUN_IN = re.compile(
     r"(?:^|(?<=[.!?:\n]))\s*(?P<name>[A-Z][A-Z /&]{5,40}[A-Z])(?=[ \t]+[A-Z][a-z])"
 )
+# In capitals before a colon, behind any word.
 _CAPITALS = re.compile(r"(?<=\s)(?<![A-Z,] )(?P<name>[A-Z][A-Z /&,]{3,40}):")
 _RATIO = re.compile(r"\d(?!\d?[.)])")
 _LONGEST = 70

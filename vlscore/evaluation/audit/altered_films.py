@@ -40,6 +40,7 @@ from vlscore.evaluation.audit.audit_settings import (
     BLANK,
     BOXES,
     ELSEWHERE,
+    FORMATS,
     HARMLESS,
     HIDDEN,
     MIRRORED,
@@ -156,7 +157,7 @@ def audit_make(
         films = list(_films(shown, settings))
         place = Path(out) / FILMS
         _take_over(place, key)
-        suffix = "png" if settings.format == "png" else "dcm"
+        suffix = FORMATS[settings.format]
         # With a letter, so that no spreadsheet takes the zeros away.
         names = [f"f{number:0{len(str(len(films)))}d}" for number in range(1, len(films) + 1)]
         tasks = _by_study(

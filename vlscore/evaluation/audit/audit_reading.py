@@ -12,7 +12,7 @@ from vlscore.core import FinishedRun, file_digest, finished_run, frame, reading_
 from vlscore.data import ColumnNames, Study, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
-from vlscore.evaluation.audit.audit_settings import ORIGINAL
+from vlscore.evaluation.audit.audit_settings import FORMATS, ORIGINAL
 from vlscore.evaluation.audit.grounding import (
     AuditedFilm,
     Stated,
@@ -180,7 +180,7 @@ def _read_key(run: FinishedRun) -> dict[str, dict[str, Any]]:
     with reading_result(path):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         names = ("study", "alteration", "finding")
-        suffix = "png" if run.key["settings"]["format"] == "png" else "dcm"
+        suffix = FORMATS[run.key["settings"]["format"]]
         place = run.folder.resolve() / FILMS
         return {
             row["id"]: {n: row[n] for n in names} | {"image": f"{place / row['id']}.{suffix}"}

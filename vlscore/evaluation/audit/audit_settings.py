@@ -15,7 +15,8 @@ HARMLESS = ("contrast", "noise", "rotation", "compression")
 ALTERATIONS = (ORIGINAL, BLANK, SAME, OTHER, HIDDEN, ELSEWHERE, MIRRORED, *HARMLESS)
 #: Column of a table with the regions of findings.
 BOXES = "boxes"
-FORMATS = ("png", "dicom")
+#: Format of films -> suffix of their files.
+FORMATS = {"png": "png", "dicom": "dcm"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.evaluation.audit.audit_settings import (
     BLANK,
@@ -35,7 +34,6 @@ from vlscore.evaluation.audit.audit_settings import (
 from vlscore.findings import extract
 from vlscore.stats import Interval, adjusted_p_values, paired_p_value
 
-Array = NDArray[np.float64]
 #: Observation -> the sides on which a report states it.
 Stated = Mapping[str, frozenset[str]]
 #: The record of all findings together.

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ def evaluate(
     scorer = scorer.among(item for item in items if isinstance(item, Item))
     key = _key(studies, scorer, format, own_columns if names else None, part)
 
+    @cache
     def own_rows() -> list[int]:
         return sorted(k for batch in rows_of_part(items, scorer, share) for k in batch)
 
@@ -358,8 +360,8 @@ def _opened(
     image_root: str | Path | None,
     columns: ColumnNames | None,
 ) -> StudyTable:
-    roles = (Plan(DEFAULT_METRIC) if scorer is None else scorer).needs.roles
-    required = (Plan(DEFAULT_METRIC) if scorer is None else scorer).required
+    plan = Plan(DEFAULT_METRIC) if scorer is None else scorer
+    roles, required = plan.needs.roles, plan.required
     if not isinstance(table, StudyTable):
         opened = open_studies(table, needs=roles, image_root=image_root, columns=columns)
         return opened.required(required)

@@ -27,6 +27,7 @@ _MARK = re.compile(
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final[^<]*<\|message\|>")
 # Signs at which JSON may begin that are tried; text of a model holds few that do not begin it.
 _MOST_BEGINNINGS = 200
+_BEGINNING = re.compile(r"[{\[]")
 _WHOLE_NUMBER = re.compile(r"\s*\d{1,9}\s*")
 
 
@@ -201,11 +202,12 @@ def _only_object(text: str) -> Any:
     """Return the judgement among the words of a text."""
     found: list[Any] = []
     place, failed, first = 0, 0, None
-    while (begins := re.compile(r"[{\[]").search(text, place)) and failed < _MOST_BEGINNINGS:
+    while (begins := _BEGINNING.search(text, place)) and failed < _MOST_BEGINNINGS:
         try:
             value, place = _DECODER.raw_decode(text, begins.start())
         except json.JSONDecodeError as error:
-            # Words may hold braces, too: only an object that breaks off is worth its place.
+            # Words may hold brackets, too: a message names the place only where "{" begins an
+            # object that breaks off.
             first = error.pos if first is None and begins[0] == "{" else first
             place, failed = begins.end(), failed + 1
             continue
