@@ -1,4 +1,4 @@
-"""Files of named arrays of numbers and a header of texts, which are read without trust.
+"""Files of named arrays of numbers and a header of texts, read so that a damaged file does no harm.
 
 The format is NumPy's .npz, and any `np.load` reads it. A file of somebody else may be damaged, or
 may say that it holds more than the memory. So nothing is allocated before the sizes that it states
@@ -61,7 +61,7 @@ def read_arrays(path: Path, names: Collection[str]) -> tuple[Header, dict[str, A
         except DamagedFile:
             raise
         except Exception as error:
-            # Readers of zip, npy and json raise almost any error for bytes that are none.
+            # Readers of zip, npy and json raise almost any error for bytes of another format.
             raise DamagedFile(f"it cannot be read ({type(error).__name__})") from None
 
 
@@ -72,7 +72,7 @@ def _read(stream: BinaryIO, names: Collection[str]) -> tuple[Header, dict[str, A
         members = archive.infolist()
         wanted = sorted(f"{name}.npy" for name in (HEADER, *names))
         if sorted(member.filename for member in members) != wanted:
-            raise DamagedFile("it holds other arrays")
+            raise DamagedFile("its arrays have other names than expected")
         for member in members:
             if member.flag_bits & _IS_ENCRYPTED or member.compress_type != zipfile.ZIP_STORED:
                 raise DamagedFile("its arrays are encrypted or compressed")
@@ -81,10 +81,10 @@ def _read(stream: BinaryIO, names: Collection[str]) -> tuple[Header, dict[str, A
         found = {member.filename[: -len(".npy")]: _array(archive, member) for member in members}
     texts = found.pop(HEADER)
     if texts.dtype != np.uint8 or texts.size > MOST_HEADER:
-        raise DamagedFile("its header is none")
+        raise DamagedFile("its header is not a text, or too long")
     about = json.loads(texts.tobytes())
     if not isinstance(about, dict):
-        raise DamagedFile("its header is none")
+        raise DamagedFile("its header is not a JSON object")
     for name, values in found.items():
         if values.dtype != np.float64:
             raise DamagedFile(f"{name} holds no float64 numbers")

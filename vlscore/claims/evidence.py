@@ -184,7 +184,7 @@ class ImageEvidence:
     def save(self, path: str | Path) -> None:
         """Write a file that `read_evidence` reads; it has no code, and no text but names.
 
-        Raises: InvalidSetting where the evidence is none: `read_evidence` would refuse the file.
+        Raises: InvalidSetting for contradicting evidence: `read_evidence` would refuse its file.
         """
         if (fault := _fault_of(self)) is not None:
             raise InvalidSetting(f"{path}: this evidence cannot be written: {fault}")
@@ -223,9 +223,9 @@ def _evidence_of(about: Mapping[str, Any], arrays: Mapping[str, Values]) -> Imag
         raise DamagedFile("it is of another version of vlscore")
     findings, signature = about.get("findings"), about.get("signature")
     if not isinstance(findings, list) or not all(isinstance(name, str) for name in findings):
-        raise DamagedFile("its findings are no texts")
+        raise DamagedFile("its findings are not a list of texts")
     if not isinstance(signature, str):
-        raise DamagedFile("its signature is no text")
+        raise DamagedFile("its signature is not a text")
     return ImageEvidence(
         findings=tuple(findings),
         probes=Probes(**{name: arrays[name] for name in _PROBES}),
@@ -253,13 +253,13 @@ def _fault_of(evidence: ImageEvidence) -> str | None:
             return f"{name} has the shape {values[name].shape}, and {shape} fits the others"
         known = values[name][~np.isnan(truth)] if name == "truth" else values[name]
         if not (np.abs(known) <= LARGEST).all():
-            return f"{name} has values that are no numbers, or too large"
+            return f"{name} has values that are not numbers, or are too large"
     if not np.isin(truth[~np.isnan(truth)], (0, 1)).all():
         return "a label is neither 0, 1 nor unknown"
     if not (((truth == 1).sum(0) >= 1) & ((truth == 0).sum(0) >= 1)).all():
         return "a finding has no calibration case with it, or none without it"
     if (evidence.fitted < 0).any() or (evidence.fitted % 1).any():
-        return "fitted holds no counts"
+        return "fitted has values that are not counts (whole numbers from 0)"
     if (probes.spread < LEAST_SPREAD).any() or (probes.scale <= 0).any():
         return "a spread or a scale is too small"
     return None

@@ -169,7 +169,7 @@ def verdicts_at(said: Said, families: Sequence[Hashable], rate: float) -> NDArra
        probability of being wrong of at most `rate`. Then no total has an expected share
        (`expected_wrong`) above the rate.
 
-    Args: families: (n,) what is printed as one total.
+    Args: families: (n,) family of each claim; claims of one family are printed as one total.
     Raises: InvalidSetting for a rate outside (0, 1).
     """
     check_rate(rate)

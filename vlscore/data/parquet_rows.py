@@ -1,4 +1,4 @@
-"""Rows of a parquet file, of which one that cannot be read costs itself alone."""
+"""Rows of a parquet file; a row that cannot be read does not stop the others."""
 
 import json
 from collections.abc import Collection, Iterator

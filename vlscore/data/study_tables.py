@@ -360,8 +360,9 @@ def open_reports(
 
 
 def checked_limit(limit: int | None) -> int | None:
+    """Return a limit of rows; None for all rows. Raises: InvalidSetting if it is below 1."""
     if limit is not None and limit < 1:
-        raise InvalidSetting(f"limit is a number of rows from 1 on, not {limit}")
+        raise InvalidSetting(f"limit must be a number of rows, at least 1, not {limit}")
     return limit
 
 

@@ -63,7 +63,7 @@ class Fitting:
     Attributes:
         labels: id -> finding -> label, of some studies; see `cases_of`.
         failed: rows that could not be used.
-        notes: whence labels come, where tables have those of a part.
+        notes: where labels come from, if the tables have labels of only some studies.
     """
 
     labels: Mapping[str, ClaimLabels] = field(default_factory=dict)

@@ -64,7 +64,11 @@ class Composition(NamedTuple):
 
 
 class _PatternStep(NamedTuple):
-    """A run of one of `names`, at most `reach` tokens away; `inside` the words that it covers."""
+    """One part of a pattern: a run that has one of `names`, at most `reach` tokens away.
+
+    `how` is "?" where it may be absent, "*" for any number of runs, else "". `inside` says whether
+    what the row makes covers it.
+    """
 
     names: tuple[str, ...]
     reach: int

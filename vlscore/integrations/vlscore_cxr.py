@@ -262,7 +262,7 @@ class VLscore:
     def _by_scorer(
         self, rows: list[tuple[Any, Any, Any]], usable: list[int], scores: NDArray[np.float64]
     ) -> dict[int, VLScoreError]:
-        """Set the scores of the usable rows; return those that failed nevertheless."""
+        """Set the scores of the usable rows; return the errors of those that fail."""
         from vlscore.embedding import StudyViews
         from vlscore.metrics import FLAGS, Item, Scorer
 

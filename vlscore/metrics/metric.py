@@ -266,7 +266,7 @@ class Metric:
         return None if self._is_ours or _is_importable(name) else self._how_to_install()
 
     def is_blind_to(self, text: str) -> bool:
-        """Return whether a text has words, none of which the metric reads, as of another script."""
+        """Return whether a text has words and the metric reads none, as in another script."""
         return False
 
     def facts(self) -> dict[str, Any]:

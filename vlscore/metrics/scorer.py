@@ -335,7 +335,7 @@ class Scorer(Plan):
         return table
 
     def _noted(self, item: Item) -> Item:
-        """Return a study that notes why it lacks a reference that can be scored, if it does."""
+        """Return the study; if its reference cannot be scored, with the reason in `lacking`."""
         if "reference" in item.lacking:
             return item
         try:

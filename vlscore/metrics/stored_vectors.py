@@ -20,7 +20,7 @@ VECTOR_FILES = {
     "references": "gt_emb.npy",
     "candidates": "output_emb.npy",
 }
-# The fact of a signature that says so.
+# Name of the fact in a signature that says that the vectors were read from files.
 STORED = "vectors"
 
 

@@ -1,4 +1,4 @@
-"""Pictures of more than 8 bits with several numbers a pixel, and TIFF files beyond Pillow.
+"""Pictures of more than 8 bits with several numbers a pixel, and TIFF that Pillow cannot read.
 
 Pillow reduces them to the upper 8 bits, or does not open them. OpenCV reads them whole; PPM files
 are read here, because OpenCV swaps their bytes.

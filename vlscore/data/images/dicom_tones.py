@@ -38,7 +38,7 @@ class Tones(NamedTuple):
     Attributes:
         pixels: (rows, columns), float32 in [0, 1], dense tissue bright.
         window: the applied window, in words.
-        notes: what the header contradicts itself in, and what was done.
+        notes: where the header contradicts itself, and what was done.
     """
 
     pixels: NDArray[np.float32]

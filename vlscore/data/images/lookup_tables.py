@@ -48,7 +48,7 @@ class LookupTable:
         return found
 
     def _first_mapped(self, values: NDArray[Any], lowest: float) -> int:
-        """Return the value of the first entry: signed or not, whichever the pixels meet."""
+        """Return the value of the first entry, signed or unsigned: its table covers pixels."""
         unsigned, signed = self.first, self.first - (_MOST_ENTRIES if self.first >= 32768 else 0)
         low, high, last = float(values.min()), float(values.max()), len(self.entries) - 1
 

@@ -158,7 +158,7 @@ def audit_make(
         place = Path(out) / FILMS
         _take_over(place, key)
         suffix = FORMATS[settings.format]
-        # With a letter, so that no spreadsheet takes the zeros away.
+        # Names begin with a letter, so that a spreadsheet keeps the zeros that follow.
         names = [f"f{number:0{len(str(len(films)))}d}" for number in range(1, len(films) + 1)]
         tasks = _by_study(
             (film, place / f"{name}.{suffix}") for film, name in zip(films, names, strict=True)
@@ -348,7 +348,7 @@ def _write_study(
             shown, box = altered(film, read[film.path])
         except VLScoreError as error:
             if film.donor is None:
-                # Without the original nothing is seen of the others.
+                # Altered films are compared with the original: without it they are of no use.
                 return {}, [Failure(None, film.study, str(error))]
             # The donor is a study of its own, and fails there.
             continue
@@ -407,7 +407,8 @@ def _write_dicom(grey: Grey, stream: Any) -> None:
     from pydicom.dataset import Dataset, FileMetaDataset
     from pydicom.uid import UID, DigitalXRayImageStorageForPresentation, ExplicitVRLittleEndian
 
-    # Numbers of the picture alone, so that the same film has the same bytes and names nobody.
+    # The UID depends on the pixels alone: the same film has the same bytes, and no UID is of a
+    # patient.
     digest = int(hashlib.sha256(grey.tobytes() + str(grey.shape).encode()).hexdigest(), 16)
     uid = UID(f"2.25.{digest % 2**128}")
     meta = FileMetaDataset()

@@ -268,7 +268,7 @@ def _tables(
 
 
 def draw_audit(by_finding: Sequence[Mapping[str, Any]], folder: Path, format: str) -> Path:
-    """Draw the grounding of every finding with some cases, one panel a generator."""
+    """Draw the grounding of each finding that has enough cases, one panel for a generator."""
     panels: dict[str, dict[str, Interval]] = {}
     for each in by_finding:
         own = panels.setdefault(each["generator"], {})

@@ -49,6 +49,6 @@ class AuditSettings:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Return the alterations to make; a change is seen beside the original alone."""
+        """Return the alterations to make, always with the original: it is compared with all."""
         chosen = self.alterations or ALTERATIONS
         return tuple(each for each in ALTERATIONS if each in chosen or each == ORIGINAL)

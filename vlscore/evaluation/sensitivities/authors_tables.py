@@ -31,8 +31,7 @@ _STUDY = re.compile(r"(?:^|[/\\])s(\d+)[/\\]")
 def authors_tables(place: Path) -> dict[Path, str]:
     """Return the authors' tables in a folder, or the one at a path, with their kinds.
 
-    A folder that has perturbations.jsonl is none of theirs, and a .csv file with other columns
-    neither.
+    A .csv file with other columns is not one of their tables.
     """
     files = sorted(place.glob("*.csv")) if place.is_dir() else [place]
     found = {}
