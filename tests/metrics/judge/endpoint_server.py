@@ -71,10 +71,14 @@ class Endpoint:
         try:
             answer = self.behave(number, body)
             time.sleep(answer.seconds)
+        finally:
+            # Before the answer is sent: its client may ask again at once.
+            with self._lock:
+                self._open -= 1
+        try:
             self._send(handler, answer)
         finally:
             with self._lock:
-                self._open -= 1
                 self.answered.append(body)
 
     def _send(self, handler: BaseHTTPRequestHandler, answer: Answer) -> None:
