@@ -7,11 +7,13 @@ from vlscore.findings import (
     Axis,
     Category,
     Finding,
+    MarkedWords,
     Polarity,
     Side,
     Status,
     TemporalChange,
     extract,
+    load_lexicon,
 )
 
 
@@ -198,6 +200,49 @@ def test_two_states_of_one_subject_are_one_finding(report: str) -> None:
 def test_size_is_in_millimetres() -> None:
     finding = only("A 2.5 cm nodule in the left base.", "nodule")
     assert [a.value for a in finding.on(Axis.SIZE)] == ["25"]
+
+
+@pytest.mark.parametrize(
+    ("words", "millimetres"),
+    [
+        # A lesion is as large as its largest diameter.
+        ("A 2.8 x 3.2 cm nodule.", "32"),
+        ("Nodule measuring 3.2 cm x 28 mm.", "32"),
+        ("Nodule of 12 by 9 by 14 mm.", "14"),
+        ("A 2×3 cm nodule.", "30"),
+        # An earlier size is that of an earlier image.
+        ("Nodule of 9 mm, previously 1.2 cm.", "9"),
+        ("Nodule previously 12 mm, now 9 mm.", "9"),
+        ("Nodule of 9 mm, increased from 4 mm.", "9"),
+        ("The nodule has grown from 4 mm to 9 mm.", "9"),
+    ],
+)
+def test_a_lesion_has_one_size_of_today(words: str, millimetres: str) -> None:
+    finding = only(words, "nodule")
+    assert [a.value for a in finding.on(Axis.SIZE)] == [millimetres]
+
+
+def test_words_that_a_reader_asks_for_are_marks_with_their_size() -> None:
+    asked = (
+        MarkedWords("place", "below", ("(below|beneath) the diaphragm",)),
+        MarkedWords("place", None, ("(via|through) the (left|right|) jugular vein",)),
+        MarkedWords("place", "vein", ("jugular vein",)),
+        MarkedWords("joint", "or", ("or",)),
+    )
+    lexicon = load_lexicon(marks=asked)
+    report = (
+        "Line through the left jugular vein. Tip 3 cm below the diaphragm or in a jugular vein."
+    )
+    first, second = extract(report, lexicon).sentences
+    assert first.marks == ()
+    found = {(m.layer, m.name, m.span.of(report), m.size, m.is_stated) for m in second.marks}
+    assert found == {
+        ("place", "below", "3 cm below the diaphragm", 30.0, True),
+        ("place", "vein", "jugular vein", None, True),
+        ("joint", "or", "or", None, True),
+    }
+    (sentence,) = extract("Line in place, not in the jugular vein.", lexicon).sentences
+    assert [m.is_stated for m in sentence.marks] == [False]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract
 from .lexicon import CHEXPERT_LABELS as CHEXPERT_LABELS
 from .lexicon import Lexicon as Lexicon
+from .lexicon import MarkedWords as MarkedWords
 from .lexicon import RightDistance as RightDistance
 from .lexicon import SeverityLevel as SeverityLevel
 from .lexicon import load_lexicon as load_lexicon
@@ -29,6 +30,7 @@ from .types import Denial as Denial
 from .types import Finding as Finding
 from .types import LabelPolicy as LabelPolicy
 from .types import Layout as Layout
+from .types import Mark as Mark
 from .types import Polarity as Polarity
 from .types import ReportFindings as ReportFindings
 from .types import Rule as Rule

@@ -5,6 +5,7 @@ such as "this" to an earlier finding. `read_sentence` reads one sentence on its 
 lexicons, applies ConText, attaches attributes, and classifies the sentence.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from vlscore.findings.layout import (
 )
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
-from vlscore.findings.modifiers import Modifier, find_modifiers
+from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
 from vlscore.findings.sentence_categories import Sections, pattern_category
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import (
@@ -35,6 +36,7 @@ from vlscore.findings.types import (
     Denial,
     Finding,
     Layout,
+    Mark,
     Polarity,
     ReportFindings,
     Rule,
@@ -118,6 +120,7 @@ def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> S
         changes=tuple(a for piece in pieces for a in piece.changes),
         layout=layout,
         denials=denials,
+        marks=tuple(m for piece in pieces for m in piece.marks),
     )
 
 
@@ -135,6 +138,7 @@ class _Piece(NamedTuple):
     findings: tuple[Finding, ...]
     changes: tuple[Attribute, ...]
     denials: tuple[Denial, ...]
+    marks: tuple[Mark, ...]
 
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
@@ -152,7 +156,34 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     compared = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
     denials = find_denials(tokens, found, scopes, well, lexicon)
-    return _Piece(tokens, found, findings, compared, denials)
+    marks = tuple(_marks(tokens, found, scopes, lexicon)) if lexicon.marks else ()
+    return _Piece(tokens, found, findings, compared, denials, marks)
+
+
+def _marks(
+    tokens: list[Token],
+    found: dict[str, list[Match]],
+    scopes: list[context.Scope],
+    lexicon: Lexicon,
+) -> Iterator[Mark]:
+    """Find the words that a reader asked for."""
+    sizes = {size.last: size for size in find_sizes(tokens)}
+    for layer in sorted(lexicon.marks):
+        for first, last, _, name in found.get(f"mark {layer}", ()):
+            if name is None:
+                continue
+            size = sizes.get(first)
+            begin = first if size is None else size.first
+            span = Span(tokens[begin].start, tokens[last - 1].end)
+            millimetres = None if size is None else size.millimetres
+            yield Mark(layer, name, span, millimetres, _is_stated(scopes, first, last))
+
+
+def _is_stated(scopes: list[context.Scope], first: int, last: int) -> bool:
+    """Return whether words are neither denied nor of the past by a trigger outside of them."""
+    outside = [s for s in scopes if s.trigger.last <= first or s.trigger.first >= last]
+    assertion = context.assess(outside, first, last)
+    return assertion.polarity is not Polarity.NEGATIVE and assertion.status is not Status.HISTORICAL
 
 
 def _past(piece: _Piece) -> _Piece:

@@ -181,6 +181,17 @@ class SeverityLevel(NamedTuple):
     adverbs: tuple[str, ...]
 
 
+class MarkedWords(NamedTuple):
+    """Words that a reader asks for besides findings; of one layer, the longest words count.
+
+    Words without a name are none, and hide the words in them.
+    """
+
+    layer: str
+    name: str | None
+    phrases: tuple[str, ...]
+
+
 class SentencePattern(NamedTuple):
     """Pattern of a non-clinical sentence."""
 
@@ -195,7 +206,8 @@ class Lexicon:
 
     `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
     `lists` are all lists of words, `grammar` those of them that rules in Python read. `rules` are
-    those of the tables of change and of context, by the names of their heads.
+    those of the tables of change and of context, by the names of their heads. `marks` are the
+    layers of further words that a reader asked for.
     """
 
     observations: Mapping[str, Observation]
@@ -211,6 +223,7 @@ class Lexicon:
     rules: Mapping[str, Mapping[str, Sequence[PatternRule]]]
     trie: PhraseTrie = field(repr=False)
     spelt: Spellings = field(repr=False)
+    marks: frozenset[str] = frozenset()
 
     def tokenize(self, text: str) -> list[Token]:
         """Return the tokens of a text, in the forms of this lexicon."""
@@ -350,7 +363,11 @@ def _rules(
 
 
 @cache
-def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lexicon:
+def load_lexicon(
+    folder: Path | None = None,
+    further: Path | None = None,
+    marks: tuple[MarkedWords, ...] = (),
+) -> Lexicon:
     """Return the lexicons of `folder` (default: ours), with those of a further file of findings.
 
     Args:
@@ -359,6 +376,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             `mentions`, `frames`, `midline`; [[trigger]] entries as in context.toml, [[zone]]
             entries as in location.toml, [[scale]] entries as in severity.toml, and phrases of
             [subjects]. New names count towards no CheXpert label.
+        marks: words that become the marks of sentences.
 
     Raises: InvalidLexicon naming file and entry.
     """
@@ -396,6 +414,8 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             _load_further(file, data, observations, normal_of["normal"], scales, trie)
         for entry in tables["coverage"]["statement"]:
             trie.add_all("statement", entry["phrases"], entry["scope"])
+        for layer, name, phrases in marks:
+            trie.add_all(f"mark {layer}", phrases, name)
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
@@ -413,6 +433,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             },
             trie=trie,
             spelt=spelt,
+            marks=frozenset(each.layer for each in marks),
         )
     except (KeyError, TypeError) as error:
         raise InvalidLexicon(f"{folder}: an entry lacks {error}, or has a wrong form") from error

@@ -3,7 +3,7 @@
 A change may be stated by two sizes: "9 mm, previously 4 mm".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ def find_modifiers(tokens: Sequence[Token], found: dict[str, list[Match]]) -> li
     """Return all qualifying phrases of a sentence, in text order."""
     modifiers = [
         Modifier(size.first, size.last, ((Axis.SIZE, f"{size.millimetres:g}"),))
-        for size in find_sizes(tokens)
+        for size in _present(tokens, find_sizes(tokens), found)
     ]
     for match in found.get("place", ()):
         place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))
@@ -77,8 +77,31 @@ class Size(NamedTuple):
         return self.number * self.unit
 
 
+def _present(
+    tokens: Sequence[Token], sizes: Sequence[Size], found: Mapping[str, Sequence[Match]]
+) -> Iterator[Size]:
+    """Find the sizes that are not of an earlier image: "12 mm, *previously 20 mm*"."""
+    times = {m.last for m in found.get("earlier", ())}
+    of_change: set[Match] = set()
+    for size in sizes:
+        own = [c for c in found.get("change", ()) if c.first <= size.first and size.last <= c.last]
+        if own and own[0] not in of_change:
+            of_change.add(own[0])  # Of two sizes of a change, the second is the present one.
+        elif size.first not in times and (not size.first or tokens[size.first - 1].form != "from"):
+            yield size
+
+
+#: Between the diameters of a lesion: "3.2 x 2.8 cm".
+_TIMES = frozenset(("x", "×", "by"))
+
+
 def find_sizes(tokens: Sequence[Token]) -> list[Size]:
-    """Return the sizes in a sentence, in text order."""
+    """Return the sizes in a sentence, in text order; of several diameters the largest.
+
+    >>> from vlscore.findings import tokenize
+    >>> [s.millimetres for s in find_sizes(tokenize("A 2.8 x 3.2 cm mass, and a nodule of 4 mm."))]
+    [32.0, 4.0]
+    """
     found: list[Size] = []
     if _MILLIMETRES.keys().isdisjoint([token[0] for token in tokens]):
         return found
@@ -86,8 +109,19 @@ def find_sizes(tokens: Sequence[Token]) -> list[Size]:
         unit = _MILLIMETRES.get(tokens[position].form)
         if unit is not None:
             first, number = number_before(tokens, position)
-            if number is not None:
-                found.append(Size(first, position + 1, number, unit))
+            if number is None:
+                continue
+            while first > 1 and tokens[first - 1].form in _TIMES:
+                begin, other = number_before(tokens, first - 1)
+                if other is None:
+                    break
+                first, number = begin, max(number, other)
+            size = Size(first, position + 1, number, unit)
+            if found and found[-1].last == first - 1 and tokens[first - 1].form in _TIMES:
+                before = found.pop()
+                larger = max(before, size, key=lambda each: each.millimetres)
+                size = Size(before.first, position + 1, larger.number, larger.unit)
+            found.append(size)
     return found
 
 

@@ -241,6 +241,23 @@ class Denial(NamedTuple):
         return Denial(self.scope, self.span.moved(offset), self.acute, self.observations)
 
 
+class Mark(NamedTuple):
+    """Words that a reader asked for besides findings, as by `MarkedWords`.
+
+    Attributes:
+        layer, name: as asked for.
+        span: the words, with a size that stands right before them.
+        size: this size in millimetres; None without one.
+        is_stated: False where the sentence denies them, or tells them of the past.
+    """
+
+    layer: str
+    name: str
+    span: Span
+    size: float | None = None
+    is_stated: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """Sentence of a report: its place, its purpose, and the findings that it mentions.
@@ -248,7 +265,8 @@ class Sentence:
     `rule` names the pattern that set a non-clinical category. `normal` is true for a clinical
     sentence that states normality or absence and nothing abnormal. `layout` says whether it is
     prose or a line of a template ("Pneumothorax: none"), whose parts cannot be moved as words can.
-    `denials` are the regions that it says are normal or free of (acute) disease.
+    `denials` are the regions that it says are normal or free of (acute) disease. `marks` are
+    further words, for readers that ask for them.
     """
 
     index: int
@@ -260,6 +278,7 @@ class Sentence:
     changes: tuple[Attribute, ...] = ()
     layout: Layout = Layout.PROSE
     denials: tuple[Denial, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
     def at(self, index: int, offset: int) -> "Sentence":
         """Return the sentence as number `index` of a report, `offset` characters further on."""
@@ -273,6 +292,7 @@ class Sentence:
             self.changes and tuple([a.moved(offset) for a in self.changes]),
             self.layout,
             self.denials and tuple([d.moved(offset) for d in self.denials]),
+            self.marks and tuple([m._replace(span=m.span.moved(offset)) for m in self.marks]),
         )
 
     @property
