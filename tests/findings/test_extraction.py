@@ -228,8 +228,9 @@ def test_words_that_a_reader_asks_for_are_marks_with_their_size() -> None:
         MarkedWords("place", None, ("(via|through) the (left|right|) jugular vein",)),
         MarkedWords("place", "vein", ("jugular vein",)),
         MarkedWords("joint", "or", ("or",)),
+        MarkedWords("one", "tip", ("tip",), as_written=True),
     )
-    lexicon = load_lexicon(marks=asked)
+    lexicon = load_lexicon().marking(asked)
     report = (
         "Line through the left jugular vein. Tip 3 cm below the diaphragm or in a jugular vein."
     )
@@ -240,7 +241,9 @@ def test_words_that_a_reader_asks_for_are_marks_with_their_size() -> None:
         ("place", "below", "3 cm below the diaphragm", 30.0, True),
         ("place", "vein", "jugular vein", None, True),
         ("joint", "or", "or", None, True),
+        ("one", "tip", "Tip", None, True),
     }
+    assert extract("Tips.", lexicon).sentences[0].marks == ()
     (sentence,) = extract("Line in place, not in the jugular vein.", lexicon).sentences
     assert [m.is_stated for m in sentence.marks] == [False]
 

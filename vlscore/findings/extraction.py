@@ -27,6 +27,7 @@ from vlscore.findings.layout import (
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
+from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.sentence_categories import Sections, pattern_category
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import (
@@ -156,27 +157,28 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     compared = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
     denials = find_denials(tokens, found, scopes, well, lexicon)
-    marks = tuple(_marks(tokens, found, scopes, lexicon)) if lexicon.marks else ()
+    marks = () if lexicon.marks is None else tuple(_marks(text, tokens, scopes, lexicon.marks))
     return _Piece(tokens, found, findings, compared, denials, marks)
 
 
 def _marks(
-    tokens: list[Token],
-    found: dict[str, list[Match]],
-    scopes: list[context.Scope],
-    lexicon: Lexicon,
+    text: str, tokens: list[Token], scopes: list[context.Scope], asked: PhraseTrie
 ) -> Iterator[Mark]:
     """Find the words that a reader asked for."""
-    sizes = {size.last: size for size in find_sizes(tokens)}
-    for layer in sorted(lexicon.marks):
-        for first, last, _, name in found.get(f"mark {layer}", ()):
-            if name is None:
+    found = asked.find(tokens)
+    sizes = {size.last: size for size in find_sizes(tokens)} if found else {}
+    for layer, matches in found.items():
+        for first, last, _, words in matches:
+            if words.name is None or (
+                words.as_written
+                and any(text[t.start : t.end].lower() != t.form for t in tokens[first:last])
+            ):
                 continue
             size = sizes.get(first)
             begin = first if size is None else size.first
             span = Span(tokens[begin].start, tokens[last - 1].end)
             millimetres = None if size is None else size.millimetres
-            yield Mark(layer, name, span, millimetres, _is_stated(scopes, first, last))
+            yield Mark(layer, words.name, span, millimetres, _is_stated(scopes, first, last))
 
 
 def _is_stated(scopes: list[context.Scope], first: int, last: int) -> bool:

@@ -6,7 +6,7 @@ one frozen in a file (`vlscore.findings.lexicon_files`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
@@ -91,7 +91,6 @@ class Grammar(TypedDict):
     relatives: frozenset[str]
     said_before_comma: frozenset[str]
     sides: frozenset[str]
-    still_there: frozenset[str]
     subject_joints: frozenset[str]
     subject_stops: frozenset[str]
     then: frozenset[str]
@@ -184,12 +183,14 @@ class SeverityLevel(NamedTuple):
 class MarkedWords(NamedTuple):
     """Words that a reader asks for besides findings; of one layer, the longest words count.
 
-    Words without a name are none, and hide the words in them.
+    Words without a name are none, and hide the words in them. `as_written`: inflected words do not
+    count ("nodule", but not "nodules").
     """
 
     layer: str
     name: str | None
     phrases: tuple[str, ...]
+    as_written: bool = False
 
 
 class SentencePattern(NamedTuple):
@@ -206,8 +207,8 @@ class Lexicon:
 
     `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
     `lists` are all lists of words, `grammar` those of them that rules in Python read. `rules` are
-    those of the tables of change and of context, by the names of their heads. `marks` are the
-    layers of further words that a reader asked for.
+    those of the tables of change and of context, by the names of their heads. `marks` matches
+    the further words that a reader asked for.
     """
 
     observations: Mapping[str, Observation]
@@ -223,11 +224,18 @@ class Lexicon:
     rules: Mapping[str, Mapping[str, Sequence[PatternRule]]]
     trie: PhraseTrie = field(repr=False)
     spelt: Spellings = field(repr=False)
-    marks: frozenset[str] = frozenset()
+    marks: PhraseTrie | None = field(default=None, repr=False)
 
     def tokenize(self, text: str) -> list[Token]:
         """Return the tokens of a text, in the forms of this lexicon."""
         return tokenize(text, self.spelt)
+
+    def marking(self, words: Iterable[MarkedWords]) -> "Lexicon":
+        """Return the lexicon with which sentences carry further words. Raises: InvalidLexicon."""
+        trie = PhraseTrie(self.spelt)
+        for each in words:
+            trie.add_all(each.layer, each.phrases, each)
+        return replace(self, marks=trie)
 
     @cached_property
     def level_of(self) -> Mapping[str, SeverityLevel]:
@@ -363,11 +371,7 @@ def _rules(
 
 
 @cache
-def load_lexicon(
-    folder: Path | None = None,
-    further: Path | None = None,
-    marks: tuple[MarkedWords, ...] = (),
-) -> Lexicon:
+def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lexicon:
     """Return the lexicons of `folder` (default: ours), with those of a further file of findings.
 
     Args:
@@ -376,7 +380,6 @@ def load_lexicon(
             `mentions`, `frames`, `midline`; [[trigger]] entries as in context.toml, [[zone]]
             entries as in location.toml, [[scale]] entries as in severity.toml, and phrases of
             [subjects]. New names count towards no CheXpert label.
-        marks: words that become the marks of sentences.
 
     Raises: InvalidLexicon naming file and entry.
     """
@@ -414,8 +417,6 @@ def load_lexicon(
             _load_further(file, data, observations, normal_of["normal"], scales, trie)
         for entry in tables["coverage"]["statement"]:
             trie.add_all("statement", entry["phrases"], entry["scope"])
-        for layer, name, phrases in marks:
-            trie.add_all(f"mark {layer}", phrases, name)
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
@@ -433,7 +434,6 @@ def load_lexicon(
             },
             trie=trie,
             spelt=spelt,
-            marks=frozenset(each.layer for each in marks),
         )
     except (KeyError, TypeError) as error:
         raise InvalidLexicon(f"{folder}: an entry lacks {error}, or has a wrong form") from error

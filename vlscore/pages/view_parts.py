@@ -167,7 +167,7 @@ def _agreed(text: str, wrong: Sequence[Mark]) -> list[Mark]:
     """Return marks of the statements that no error quotes."""
     found = []
     for statement in statements_of(text, load_tables()).statements:
-        start, end = statement.quote()
+        start, end = statement.quoted
         if not any(mark.start < end and start < mark.end for mark in wrong):
             found.append(Mark(start, end, "agreed"))
     return found

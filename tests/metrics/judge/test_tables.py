@@ -72,7 +72,7 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
         ("concepts.toml", "device = true", 'device = "yes"', "'yes' is no bool"),
         ("concepts.toml", "by_bone = true", "by_bones = true", "unknown key by_bones"),
         ("concepts.toml", "good = [16, 70]", "good = [16]", "it needs 2 values"),
-        ("positions.toml", "[grave]", "[graves]", "positions.toml lacks grave"),
+        ("positions.toml", "[extra_sev", "[extra-sev", "lacks extra_severity_if_misplaced"),
         ("positions.toml", "bad_good = 4", "bad_god = 4", "unknown key bad_god"),
         ("words.toml", "[[observation]]", "[[observation", "not valid TOML"),
         (

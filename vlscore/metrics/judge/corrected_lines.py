@@ -6,7 +6,7 @@ from typing import Literal
 from vlscore.findings import Attribute, Axis, Finding, Lexicon, Polarity, Span, severity_level
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.statement_pairs import StatementPair
-from vlscore.metrics.judge.statements import ReportStatements, Statement
+from vlscore.metrics.judge.statements import DEGREE, ReportStatements, Statement
 
 Part = Literal["name", "place", "severity", "change", "line"]
 
@@ -95,7 +95,7 @@ class LineCorrector:
             return [(own.span, words)]
         if pair.candidate.change is not None or not words:
             return None
-        start = pair.candidate.quote().start
+        start = pair.candidate.quoted.start
         return [(Span(start, start), f"{words} ")]
 
     # -- rewritten lines --------------------------------------------------------------------------
@@ -132,8 +132,8 @@ class LineCorrector:
         words = [
             _change_words(statement),
             "possible" if statement.doubtful else "",
-            f"{statement.sizes[0]:g} mm" if statement.sizes else "",
-            statement.grade or "",
+            "" if statement.size is None else f"{statement.size:g} mm",
+            statement.grades[DEGREE].value if DEGREE in statement.grades else "",
             sides,
             zones,
             finding.observation.replace("_", " "),

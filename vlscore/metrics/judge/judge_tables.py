@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, permutations
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
-from vlscore.findings import Lexicon, PhraseTrie, RightDistance, load_lexicon
+from vlscore.findings import Lexicon, MarkedWords, RightDistance, load_lexicon
 
 FOLDER = Path(__file__).with_name("data")
 FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "words.toml")
@@ -24,9 +24,8 @@ Severity = Literal[1, 2, 3, 4, 5]
 class Concept(NamedTuple):
     """What the judge counts as one finding; see `concepts.toml`.
 
-    `severity` is of an error about it: mild, ungraded or moderate, severe. `old` marks the finding
-    as old. Its name says that it is of `bone`. A refined one is `of` observations, where their
-    words hold one of `words`.
+    `severity` is of an error about it: mild, ungraded or moderate, severe. Its name says that it is
+    of `bone`. A refined one is `of` observations, where one of its phrases `words` stands in them.
     """
 
     name: str
@@ -36,12 +35,12 @@ class Concept(NamedTuple):
     observations: tuple[str, ...] | None = None
     device: bool = False
     after_treatment: bool = False
-    old: re.Pattern[str] | None = None
+    old: bool = False
     by_bone: bool = False
     bone: str = ""
     distance: RightDistance | None = None
     of: tuple[str, ...] = ()
-    words: re.Pattern[str] | None = None
+    words: tuple[str, ...] = ()
 
 
 class Relation(NamedTuple):
@@ -76,11 +75,6 @@ class Distances(NamedTuple):
     measured: tuple[str, ...]
     unnamed: tuple[str, ...]
     otherwise: str
-
-
-class _Grave(NamedTuple):
-    concepts: tuple[str, ...]
-    raised: int
 
 
 class _LevelsConfused(NamedTuple):
@@ -121,16 +115,18 @@ class JudgeTables:
         refined: observation -> its refined concepts, tried in order.
         coarser: (coarser concept, exact concept) -> credit in (0, 1).
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
-        repeated: (coarser concept, exact concept) that are one finding in two sentences, too.
-        anywhere: those that are one finding wherever it is, unless a sentence names a side.
-        placed: those that are one finding in two reports only where both name its place.
+        same_across_sentences: (coarser concept, exact concept) that are one finding in two
+            sentences, too.
+        same_without_place: those that are one finding wherever it is, unless a sentence names a
+            side.
+        same_if_placed: those that are one finding in two reports only where both name its place.
         consequences: (concept, concept that causes it).
         topics: topic of a change -> parts and concepts that change with it.
         levels: zone -> places of families that exclude each other ("level upper").
-        kin: pairs of concepts that are taken for each other, in both orders.
-        positions: phrases of positions, in the layer "position".
+        confusable: pairs of concepts that are taken for each other, in both orders.
+        positions: by name; `misplaced` is that of a tip at a wrong distance.
         position_severity: (level, level) -> severity, in both orders.
-        grave_devices: concept -> grades that a bad position is raised by.
+        extra_severity_if_misplaced: concept -> grades that a bad position is raised by.
         patients: rules by age and indication.
         digest: of the files, 12 hexadecimal digits, for signatures.
     """
@@ -141,16 +137,17 @@ class JudgeTables:
     refined: Mapping[str, Sequence[Concept]]
     coarser: Mapping[tuple[str, str], float]
     signs: frozenset[tuple[str, str]]
-    repeated: frozenset[tuple[str, str]]
-    anywhere: frozenset[tuple[str, str]]
-    placed: frozenset[tuple[str, str]]
+    same_across_sentences: frozenset[tuple[str, str]]
+    same_without_place: frozenset[tuple[str, str]]
+    same_if_placed: frozenset[tuple[str, str]]
     consequences: frozenset[tuple[str, str]]
     topics: Mapping[str, tuple[str, ...]]
     levels: Mapping[str, tuple[str, ...]]
-    kin: frozenset[tuple[str, str]]
-    positions: PhraseTrie
+    confusable: frozenset[tuple[str, str]]
+    positions: Mapping[str, Position]
+    misplaced: Position
     position_severity: Mapping[tuple[str, str], int]
-    grave_devices: Mapping[str, int]
+    extra_severity_if_misplaced: Mapping[str, int]
     patients: tuple[PatientRule, ...]
     digest: str
 
@@ -214,25 +211,22 @@ def _levels(families: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, tu
     return levels
 
 
-def _positions(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> PhraseTrie:
-    file, phrases = "positions.toml", PhraseTrie()
-    phrases.add_all("position", data["route"]["phrases"], None)
-    positions = {}
-    for order, entry in enumerate(data["position"]):
-        position = entry_of(Position, entry, file, order=order)
-        phrases.add_all("position", position.phrases, position)
-        positions[position.name] = position
-        _require(position.excepted, concepts, file)
-    distances = entry_of(Distances, data["distances"], file)
-    if distances.otherwise not in positions:
-        raise InvalidLexicon(f"{file}: no position is named {distances.otherwise!r}")
+def _marks(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> Iterator[MarkedWords]:
+    """Return the words besides findings that the judge asks for."""
+    places = data["positions.toml"]
+    yield from entries_of(MarkedWords, data["words.toml"]["mark"], "words.toml")
+    yield MarkedWords("position", None, tuple(places["route"]["phrases"]))
+    for layer, file, key, words in (
+        ("position", "positions.toml", "position", "phrases"),
+        ("concept", "concepts.toml", "refined", "words"),
+    ):
+        for each in data[file][key]:
+            yield MarkedWords(layer, each["name"], tuple(each[words]))
+    said = entry_of(Distances, places["distances"], "positions.toml")
     for device, concept in concepts.items():
-        if (right := concept.distance) is None:
-            continue
-        entry = positions[distances.otherwise], device, right.good
-        at = [f"{how} {mark}" for how in distances.measured for mark in right.landmarks]
-        phrases.add_all("distance", [*at, *distances.unnamed], entry)
-    return phrases
+        if (right := concept.distance) is not None:
+            at = [f"{how} {mark}" for how in said.measured for mark in right.landmarks]
+            yield MarkedWords("distance", device, (*at, *said.unnamed))
 
 
 @cache
@@ -254,32 +248,40 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
     patients = entries_of(PatientRule, data["patients.toml"]["rule"], "patients.toml")
     _require(chain(*(rule.findings for rule in patients)), concepts, "patients.toml")
     places = data["positions.toml"]
-    grave = entry_of(_Grave, places["grave"], "positions.toml, grave")
-    _require(grave.concepts, concepts, "positions.toml")
+    positions = {
+        each["name"]: entry_of(Position, each, "positions.toml", order=order)
+        for order, each in enumerate(places["position"])
+    }
+    graver = places["extra_severity_if_misplaced"]
+    excepted = (name for each in positions.values() for name in each.excepted)
+    _require([*graver, *excepted], concepts, "positions.toml")
+    if (otherwise := places["distances"]["otherwise"]) not in positions:
+        raise InvalidLexicon(f"positions.toml: no position is named {otherwise!r}")
     confused = entry_of(_LevelsConfused, places["severity"], "positions.toml, severity")._asdict()
     coarser = relations["coarser"]
     content = b"".join((folder / name).read_bytes() for name in FILES)
     return JudgeTables(
-        lexicon=lexicon,
+        lexicon=lexicon.marking(_marks(data, concepts)),
         concepts=concepts,
         of_observation=of_observation,
         refined=refined,
         coarser={pair: r.credit for r in coarser for pair in r.pairs},
         signs=_pairs([*coarser, *relations["sign"]]),
-        repeated=_pairs(r for r in coarser if r.across),
-        anywhere=_pairs(r for r in coarser if r.anywhere),
-        placed=_pairs(r for r in coarser if r.placed),
+        same_across_sentences=_pairs(r for r in coarser if r.across),
+        same_without_place=_pairs(r for r in coarser if r.anywhere),
+        same_if_placed=_pairs(r for r in coarser if r.placed),
         consequences=_pairs(relations["consequence"]),
         topics={name: tuple(parts) for name, parts in data["relations.toml"]["topics"].items()},
         levels=_levels(places["levels"]),
-        kin=frozenset(pair for names in kin for pair in permutations(names, 2)),
-        positions=_positions(places, concepts),
+        confusable=frozenset(pair for names in kin for pair in permutations(names, 2)),
+        positions=positions,
+        misplaced=positions[otherwise],
         position_severity={
             pair: severity
             for levels, severity in confused.items()
             for pair in permutations(levels.split("_"), 2)
         },
-        grave_devices=dict.fromkeys(grave.concepts, grave.raised),
+        extra_severity_if_misplaced=graver,
         patients=tuple(patients),
         digest=hashlib.sha256(content).hexdigest()[:12],
     )

@@ -5,15 +5,14 @@ an omitted one leaves out, or contradicts, a change that the reference states. "
 change: a report that says so where the other is silent has no error.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from vlscore.findings import FindingChange, Polarity, Span, TemporalChange, tokenize
+from vlscore.findings import FindingChange, Polarity, Span, TemporalChange
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem, Quote
 from vlscore.metrics.judge.statement_reading import concept_of
-from vlscore.metrics.judge.statements import ReportStatements, Statement
+from vlscore.metrics.judge.statements import ReportStatements, Statement, around
 from vlscore.perturb import ErrorCategory
 
 #: A change that a clinician acts on, as far as the finding itself is acted on; others count less.
@@ -31,14 +30,13 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
     return None
 
 
-def stated_change(
-    change: FindingChange | None, text: str, tables: JudgeTables
-) -> FindingChange | None:
+def stated_change(change: FindingChange | None, report: ReportStatements) -> FindingChange | None:
     """Return the change; None if its words say only that the finding is there ("residual")."""
     if change is None or change.is_real:
         return change
-    forms = {token.form for token in tokenize(change.span.of(text))}
-    return None if forms <= tables.lexicon.grammar["still_there"] else change
+    marks = report.findings.sentences[change.sentence].marks
+    is_there = any(m.name == "still there" and m.span.covers(change.span) for m in marks)
+    return None if is_there else change
 
 
 def states_beside(
@@ -87,13 +85,6 @@ def _agree(one: FindingChange, other: FindingChange) -> bool:
     return one.is_real and other.is_real and growing
 
 
-#: An earlier examination behind words of change: "new compared to the prior study".
-_EARLIER = re.compile(
-    r"\s+(?:(?:as|when)\s+)?(?:(?:compared|in comparison) (?:to|with)|since|from|than|relative to)"
-    r"(?:\s+[\w'/-]+){1,6}?(?=\s*(?:[.,;:]|\b(?:and|with|which)\b|$))"
-)
-
-
 def uncompared(report: ReportStatements) -> ReportStatements:
     """Return the statements of a report without changes since an earlier examination."""
     statements = tuple(replace(s, change=None) for s in report.statements)
@@ -102,15 +93,13 @@ def uncompared(report: ReportStatements) -> ReportStatements:
 
 def compared_quote(text: str, statement: Statement) -> Quote:
     """Return the words of a finding with those of its change, or these where they stand apart."""
-    span = statement.quote()
+    span = statement.quoted
     if (change := statement.change) is not None:
-        earlier = _EARLIER.match(text, change.span.end)
-        own = Span(change.span.start, earlier.end() if earlier else change.span.end)
-        if not statement.line.covers(own):
+        if not statement.line.covers(change.span):
             finding = change.finding
-            named_there = finding is not None and finding.sentence == change.sentence
-            span = finding.span if finding is not None and named_there else own
-        span = Span(min(span.start, own.start), max(span.end, own.end))
+            is_there = finding is not None and finding.sentence == change.sentence
+            span = finding.span if finding is not None and is_there else change.span
+        span = around(span, change.span)
     return Quote(span.of(text), span)
 
 
@@ -192,11 +181,11 @@ def _without_partner(
     Words of change count once, but once for each device: two tubes that "are out" are two. What
     several sentences say of one finding counts once, too.
     """
-    theirs = [(c, _concepts_of(c, other.text, tables)) for c in other.changes]
+    theirs = [(c, _concepts_of(c, other, tables)) for c in other.changes]
     left: dict[tuple[Span, str | None], tuple[FindingChange, str | None]] = {}
     for change in lone:
-        concept = _concept_of(change, report.text, tables)
-        own = _concepts_of(change, report.text, tables)
+        concept = _concept_of(change, report, tables)
+        own = _concepts_of(change, report, tables)
         if not any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs):
             is_device = concept is not None and tables.concepts[concept].device
             left[change.span, concept if is_device else None] = change, concept
@@ -214,18 +203,22 @@ def _may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables)
     )
 
 
-def _concept_of(change: FindingChange, text: str, tables: JudgeTables) -> str | None:
+def _concept_of(change: FindingChange, report: ReportStatements, tables: JudgeTables) -> str | None:
     """Return the concept of the finding that a change is of; None for a part of the chest."""
     if change.topic not in tables.of_observation:
         return None
-    named = change.span if change.finding is None else change.finding.span
-    return concept_of(named.of(text), change.topic, tables)
+    named, number = change.span, change.sentence
+    if change.finding is not None:
+        named, number = change.finding.span, change.finding.sentence
+    return concept_of(change.topic, named, report.findings.sentences[number], tables)
 
 
-def _concepts_of(change: FindingChange, text: str, tables: JudgeTables) -> frozenset[str]:
+def _concepts_of(
+    change: FindingChange, report: ReportStatements, tables: JudgeTables
+) -> frozenset[str]:
     """Return the concepts that a change is about: of a part, all that its normality denies."""
     known = tables.of_observation
-    if (concept := _concept_of(change, text, tables)) is not None:
+    if (concept := _concept_of(change, report, tables)) is not None:
         return frozenset((concept,))
     parts = (change.topic, *tables.topics.get(change.topic, ()))
     denied = tables.lexicon.normal_of["normal"]

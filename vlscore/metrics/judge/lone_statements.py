@@ -14,9 +14,9 @@ from vlscore.metrics.judge.statement_pairs import (
     Matching,
     Naming,
     adds_no_place,
+    identity_for_pairing,
     is_caused,
     is_implied,
-    key_of_error,
     may_be_meant,
     may_share_place,
     naming_of,
@@ -175,19 +175,18 @@ class _Gravest:
 
     def add(self, statement: Statement, severity: Severity) -> None:
         """Keep the statement if it is graver than those before; of equals the first counts."""
-        own = key_of_error(statement, self._tables)
+        own = identity_for_pairing(statement, self._tables)
         if own not in self._of or self._of[own][1].level < severity.level:
             self._of[own] = statement, severity
 
     def in_order(self) -> list[tuple[Statement, Severity]]:
         """Return the statements as they stand in the report."""
-        return sorted(self._of.values(), key=lambda each: each[0].span)
+        return sorted(self._of.values(), key=lambda each: each[0].finding.span)
 
 
 def quote_of(text: str, statement: Statement) -> Quote:
     """Return the words of a statement and their position."""
-    span = statement.quote()
-    return Quote(span.of(text), span)
+    return Quote(statement.quoted.of(text), statement.quoted)
 
 
 def _denial(report: ReportStatements, statement: Statement) -> Quote | None:

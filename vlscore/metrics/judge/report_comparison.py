@@ -49,6 +49,7 @@ from vlscore.metrics.judge.statement_pairs import (
 )
 from vlscore.metrics.judge.statements import (
     BOTH_SIDES,
+    DEGREE,
     ReportStatements,
     Statement,
     levels_conflict,
@@ -264,23 +265,26 @@ class ReportComparison:
             return
         severity = self._tables.position_severity[stated.level, true.level]
         if "bad" in (stated.level, true.level):
-            severity = min(5, severity + self._tables.grave_devices.get(pair.reference.concept, 0))
+            severity = min(
+                5,
+                severity + self._tables.extra_severity_if_misplaced.get(pair.reference.concept, 0),
+            )
         reason = f"the {self._title(pair.reference)} is {true.name}, not {stated.name}"
         yield self._paired(ErrorCategory.WRONG_LOCATION, severity, pair, "line", reason)
 
     def _extent(self, pair: StatementPair, severity: int) -> ErrorItem:
         candidate, reference = pair.candidate, pair.reference
-        if candidate.sizes and reference.sizes:
-            reason = f"{candidate.sizes[0]:g} mm for {reference.sizes[0]:g} mm"
-        elif candidate.grade is None or reference.grade is None:
-            reason = "another number or age than in the reference"
+        if candidate.size is not None and reference.size is not None:
+            reason = f"{candidate.size:g} mm for {reference.size:g} mm"
+        elif DEGREE in candidate.grades and DEGREE in reference.grades:
+            reason = f"{candidate.grades[DEGREE].value} for {reference.grades[DEGREE].value}"
         else:
-            reason = f"{candidate.grade} for {reference.grade}"
+            reason = "another number or age than in the reference"
         return self._paired(ErrorCategory.WRONG_SEVERITY, severity, pair, "severity", reason)
 
     def _comparison(self, pair: StatementPair) -> Iterable[ErrorItem]:
-        stated = stated_change(pair.candidate.change, self._candidate.text, self._tables)
-        true = stated_change(pair.reference.change, self._reference.text, self._tables)
+        stated = stated_change(pair.candidate.change, self._candidate)
+        true = stated_change(pair.reference.change, self._reference)
         category = change_error(stated, true)
         if category is None or self._is_counted(pair):
             return

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import Patient
 from vlscore.metrics.judge.statement_pairs import PlaceConflict
-from vlscore.metrics.judge.statements import Statement
+from vlscore.metrics.judge.statements import DEGREE, Statement
 
 #: Grades that compare with each other only.
 _DENSITIES = frozenset(("faint", "dense"))
@@ -34,15 +34,16 @@ def severity_of(statement: Statement, patient: Patient, tables: JudgeTables) -> 
     mild, plain, severe = concept.severity
     level: int = plain
     how = ""
-    if statement.rank is not None and statement.rank <= _MILD:
-        level, how = mild, f"{statement.grade} "
-    elif statement.rank is not None and statement.rank >= _SEVERE:
-        level, how = severe, f"{statement.grade} "
+    if (degree := statement.grades.get(DEGREE)) is not None:
+        if degree.rank <= _MILD:
+            level, how = mild, f"{degree.value} "
+        elif degree.rank >= _SEVERE:
+            level, how = severe, f"{degree.value} "
     if statement.position is not None and statement.position.level == "bad":
         level = tables.position_severity["bad", "good"]
         how = "malpositioned "
     reasons = [f"{how}{tables.title_of(statement.concept, statement.observations)}"]
-    if statement.old:
+    if concept.old and statement.rank("age") == _LEAST:
         level -= 1
         reasons.append("said to be old")
     for rule in tables.patients:
@@ -77,20 +78,20 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
 
     Args: worst: severity of missing the finding in its graver form.
     """
-    if candidate.sizes and reference.sizes:
-        if measure_alike(candidate, reference):
+    if (ratio := _size_ratio(candidate, reference)) is not None:
+        if ratio <= _SAME_SIZE:
             return None
-        ratio = _size_ratio(candidate, reference)
         if ratio <= _OTHER_SIZE:
             return 1
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
     if number_conflict(candidate, reference):
         return _bounded(worst - 1)
-    if candidate.rank is None or reference.rank is None:
+    if DEGREE not in candidate.grades or DEGREE not in reference.grades:
         return None
-    if (candidate.grade in _DENSITIES) != (reference.grade in _DENSITIES):
+    stated, true = candidate.grades[DEGREE], reference.grades[DEGREE]
+    if (stated.value in _DENSITIES) != (true.value in _DENSITIES):
         return None  # "hazy" is no degree
-    apart = abs(candidate.rank - reference.rank)
+    apart = abs(stated.rank - true.rank)
     if apart <= _SAME_GRADE:
         return None
     return _bounded(worst if apart >= _FAR_GRADE else worst - 1)
@@ -98,12 +99,15 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
 
 def measure_alike(candidate: Statement, reference: Statement) -> bool:
     """Return whether both state a size, and the two differ no more than readers of one image."""
-    both = bool(candidate.sizes and reference.sizes)
-    return both and _size_ratio(candidate, reference) <= _SAME_SIZE
+    ratio = _size_ratio(candidate, reference)
+    return ratio is not None and ratio <= _SAME_SIZE
 
 
-def _size_ratio(candidate: Statement, reference: Statement) -> float:
-    smaller, larger = sorted((candidate.sizes[0], reference.sizes[0]))
+def _size_ratio(candidate: Statement, reference: Statement) -> float | None:
+    """Return how many times one size is the other; None unless both state one."""
+    if candidate.size is None or reference.size is None:
+        return None
+    smaller, larger = sorted((candidate.size, reference.size))
     return larger / smaller if smaller > 0 else float("inf")
 
 
@@ -113,8 +117,5 @@ def number_conflict(candidate: Statement, reference: Statement) -> bool:
         one is not None
         and other is not None
         and ((one == _LEAST) != (other == _LEAST) or abs(one - other) >= _FAR_NUMBER)
-        for one, other in (
-            (candidate.number, reference.number),
-            (candidate.age, reference.age),
-        )
+        for one, other in ((candidate.rank(k), reference.rank(k)) for k in ("number", "age"))
     )

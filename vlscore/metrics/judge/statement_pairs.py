@@ -1,20 +1,18 @@
 """Matching of the statements of two reports: how each names and places the other's finding."""
 
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.statements import (
+    DEGREE,
     ReportStatements,
     Statement,
     content_of,
     levels_conflict,
+    marks_in,
 )
-
-#: Words of a size that is still normal.
-_UPPER = re.compile(r"\b(?:upper|top|high)\b", re.IGNORECASE)
 
 
 class Naming(StrEnum):
@@ -64,7 +62,8 @@ def bones_of(statement: Statement, tables: JudgeTables) -> frozenset[str]:
     concept = tables.concepts[statement.concept]
     if not concept.by_bone:
         return frozenset()
-    return statement.bones or (frozenset((concept.bone,)) if concept.bone else frozenset())
+    bones = frozenset(level for level in statement.levels if level.startswith("bone"))
+    return bones or (frozenset((concept.bone,)) if concept.bone else frozenset())
 
 
 def _of_other_bones(one: Statement, other: Statement, tables: JudgeTables) -> bool:
@@ -85,7 +84,7 @@ def naming_of(
         return Naming.SAME, 0.8
     pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
     if not is_said_there(candidate, reference, tables):
-        placed = tables.placed
+        placed = tables.same_if_placed
         pairs = [(own, true) for own, true in pairs if not {(own, true), (true, own)} & placed]
     coarser = [tables.coarser[pair] for pair in pairs if pair in tables.coarser]
     if coarser:
@@ -124,10 +123,11 @@ _COST = {
 def _closeness(candidate: Statement, reference: Statement, credit: float) -> float:
     """Return a number that is larger for statements that agree more."""
     closeness = credit - _COST[place_conflict(candidate, reference)]
-    if candidate.rank is not None and reference.rank is not None:
-        closeness -= 0.01 * abs(candidate.rank - reference.rank)
-    if candidate.sizes and reference.sizes:
-        closeness -= 0.01 * min(abs(candidate.sizes[0] - reference.sizes[0]) / 10, 5)
+    ranks = candidate.rank(), reference.rank()
+    if ranks[0] is not None and ranks[1] is not None:
+        closeness -= 0.01 * abs(ranks[0] - ranks[1])
+    if candidate.size is not None and reference.size is not None:
+        closeness -= 0.01 * min(abs(candidate.size - reference.size) / 10, 5)
     closeness -= 0.05 * (candidate.doubtful != reference.doubtful)
     return closeness + 0.02 * (not candidate.observations.isdisjoint(reference.observations))
 
@@ -137,9 +137,9 @@ def match(
 ) -> Matching:
     """Return the pairs of statements that agree best, taken greedily, best first.
 
-    Ties go to the statement whose content comes first, wherever it stands in its report. A finding
-    that the other report denies is never meant by one of its statements of another name, and
-    another name at another place is another finding.
+    Ties go to the statement whose content comes first, wherever it stands in its report. A
+    statement does not match a differently named one if the other report denies its finding, or if
+    the two name different places.
     """
     ones = sorted(candidate.statements, key=content_of)
     others = sorted(reference.statements, key=content_of)
@@ -165,9 +165,9 @@ def match(
     false = (s for i, s in enumerate(ones) if i not in used)
     omitted = (s for j, s in enumerate(others) if j not in met)
     return Matching(
-        tuple(sorted(pairs, key=lambda p: p.candidate.span)),
-        tuple(sorted(false, key=lambda s: s.span)),
-        tuple(sorted(omitted, key=lambda s: s.span)),
+        tuple(sorted(pairs, key=lambda p: p.candidate.finding.span)),
+        tuple(sorted(false, key=lambda s: s.finding.span)),
+        tuple(sorted(omitted, key=lambda s: s.finding.span)),
     )
 
 
@@ -181,8 +181,8 @@ def may_be_meant(one: Statement, other: Statement, naming: Naming, denied: Colle
     return naming is Naming.SAME and not one.observations.isdisjoint(other.observations)
 
 
-def key_of_error(statement: Statement, tables: JudgeTables) -> tuple[str, frozenset[str]]:
-    """Return the key of one error: the finding, wherever it is; of a fracture its bones, too."""
+def identity_for_pairing(statement: Statement, tables: JudgeTables) -> tuple[str, frozenset[str]]:
+    """Return what is one error: the finding, wherever it is; of a fracture its bones, too."""
     return statement.concept, bones_of(statement, tables)
 
 
@@ -213,9 +213,17 @@ def is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTab
 
 def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
     """Return whether "borderline" stands for the other report's "upper limit of normal"."""
-    return statement.grade == "borderline" and any(
-        f.normal and f.observation in statement.observations and _UPPER.search(other.text, *f.cue)
-        for f in other.findings
+    level = statement.grades.get(DEGREE)
+    return (
+        level is not None
+        and level.value == "borderline"
+        and any(
+            f.normal
+            and f.observation in statement.observations
+            and "upper limit" in marks_in(sentence, *f.cue, "degree")
+            for sentence in other.findings.sentences
+            for f in sentence.findings
+        )
     )
 
 
@@ -252,7 +260,7 @@ def is_said_there(candidate: Statement, reference: Statement, tables: JudgeTable
 
     Without a place in both reports it is not, unless such findings have none ("fibrosis").
     """
-    if (reference.concept, candidate.concept) in tables.anywhere:
+    if (reference.concept, candidate.concept) in tables.same_without_place:
         return True
     places = (candidate.sides & reference.sides) | (candidate.levels & reference.levels)
     return bool(places) and may_be_there(candidate, reference)

@@ -1,55 +1,50 @@
 """Reading of a report's statements for the rule judge."""
 
-import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from vlscore.findings import (
+    Attribute,
     Axis,
     Finding,
     FindingChange,
+    Mark,
     Polarity,
     ReportFindings,
     Sentence,
+    SeverityLevel,
+    Span,
     Status,
     TemporalChange,
     changes_of,
     extract,
+    severity_level,
 )
-from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.statement_words import (
-    grades_of,
-    greater_side,
-    level_of,
-    position_of,
-    ribs_of,
-    sizes_of,
-)
+from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 from vlscore.metrics.judge.statements import (
     BOTH_SIDES,
-    LINK,
+    DEGREE,
     ReportStatements,
     Statement,
+    around,
     distinct_statements,
     each_once,
+    marks_in,
     merge_explanation,
+    opens_with,
 )
 
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
-#: Words before several findings of which any may be there.
-_DIFFERENTIAL = re.compile(r"\b(?:differential|considerations? include|ddx)\b", re.IGNORECASE)
-#: Concept of shadows that are no finding of the patient.
-_HARMLESS = "shadow"
-#: Between two sides that share a noun: "left and right".
-_JOINED = re.compile(r"\s*(?:,|and|&|/)\s*", re.IGNORECASE)
+#: Scales of words.toml that do not grade a finding.
+_NO_DEGREES = ("number", "age")
 
 
 @lru_cache(_REMEMBERED)
 def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     """Return the statements of a report about this patient now, each finding and place once."""
     found = extract(report, tables.lexicon)
-    read = found.plain
     changes = changes_of(found, tables.lexicon)
     changed = {change.finding: change for change in changes if change.finding is not None}
     stated: list[Statement] = []
@@ -57,38 +52,21 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         own = [
             each
             for finding in sentence.findings
-            if _is_stated(finding, tables)
-            and not _has_resolved(changed.get(finding))
-            and not _explains_away(read, sentence, finding, tables)
-            for each in _sided(
-                _statement(read, found, sentence, finding, changed.get(finding), tables), tables
+            if _is_stated(finding, changed.get(finding), tables)
+            for each in _by_side(
+                _statement(found, sentence, finding, changed.get(finding), tables), tables
             )
         ]
-        before = found.sentences[sentence.index - 1].span if sentence.index else None
-        for statement in distinct_statements(read, own, tables):
-            if not merge_explanation(read, stated, before, statement, tables):
+        for statement in distinct_statements(found.plain, sentence, own, tables):
+            if not merge_explanation(stated, sentence, statement, tables):
                 stated.append(statement)
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
 
 
-def _is_of_differential(text: str, sentence: Sentence, finding: Finding) -> bool:
-    """Return whether a finding is one of several that are considered."""
-    return bool(_DIFFERENTIAL.search(text, sentence.span.start, finding.span.start))
-
-
-def _explains_away(text: str, sentence: Sentence, finding: Finding, tables: JudgeTables) -> bool:
-    """Return whether a harmless shadow explains a density: "it represents a skin fold"."""
-    return tables.of_observation[finding.observation] == _HARMLESS and bool(
-        LINK.search(text, sentence.span.start, finding.span.start)
-    )
-
-
-def _has_resolved(change: FindingChange | None) -> bool:
-    return change is not None and change.change is TemporalChange.RESOLVED
-
-
-def _is_stated(finding: Finding, tables: JudgeTables) -> bool:
+def _is_stated(finding: Finding, change: FindingChange | None, tables: JudgeTables) -> bool:
     if finding.polarity is Polarity.NEGATIVE:
+        return False
+    if change is not None and change.change is TemporalChange.RESOLVED:
         return False
     if finding.status is Status.CURRENT:
         return True
@@ -97,41 +75,26 @@ def _is_stated(finding: Finding, tables: JudgeTables) -> bool:
 
 
 def _statement(
-    text: str,
     found: ReportFindings,
     sentence: Sentence,
     finding: Finding,
     change: FindingChange | None,
     tables: JudgeTables,
 ) -> Statement:
-    concept = concept_of(finding.span.of(text), finding.observation, tables)
-    grade, number, age = grades_of(text, finding, tables)
-    device, old = tables.concepts[concept].device, tables.concepts[concept].old
-    placed = position_of(text, found, sentence, finding, concept, tables) if device else None
+    concept = concept_of(finding.observation, finding.span, sentence, tables)
+    is_device = tables.concepts[concept].device
+    by_axis: dict[Axis, list[Attribute]] = {axis: [] for axis in Axis}
+    for attribute in finding.attributes:
+        by_axis[attribute.axis].append(attribute)
+    positions = _positions_of(found, sentence, finding, concept, tables) if is_device else []
+    considered = marks_in(sentence, sentence.span.start, finding.span.start, "differential")
     return Statement(
         concept=concept,
-        span=finding.span,
-        line=sentence.span,
-        last_line=sentence.span,
-        sides=_sides_of(text, finding, device),
-        levels=frozenset(level for zone in finding.zones for level in tables.levels.get(zone, ()))
-        | ribs_of(text, sentence.span, finding)
-        | greater_side(text, sentence.span, finding),
-        rank=None if grade is None else grade.rank,
-        grade=None if grade is None else grade.value,
-        number=number,
-        age=age,
-        sizes=() if device else sizes_of(text, finding),
-        change=change,
-        doubtful=finding.status is Status.CURRENT
-        and (not finding.is_likely or _is_of_differential(text, sentence, finding)),
-        position=None if placed is None else placed[0],
-        old=old is not None and bool(old.search(text, *sentence.span)),
         finding=finding,
-        observations=frozenset((finding.observation,)),
-        marks=(
+        line=sentence.span,
+        quoted=around(
             finding.span,
-            *(() if placed is None else placed[1]),
+            *(span for _, span in positions),
             *(
                 a.span
                 for a in finding.attributes
@@ -139,43 +102,131 @@ def _statement(
                 if a.axis is not Axis.CHANGE and not a.inherited and sentence.span.covers(a.span)
             ),
         ),
+        sides=_sides_of(finding, by_axis[Axis.SIDE], sentence, is_device),
+        levels=frozenset(
+            level for a in by_axis[Axis.ZONE] for level in tables.levels.get(a.value, ())
+        ),
+        grades=_grades_of(finding, by_axis[Axis.SEVERITY], sentence, tables),
+        size=max((float(a.value) for a in by_axis[Axis.SIZE] if not is_device), default=None),
+        change=change,
+        doubtful=finding.status is Status.CURRENT and (not finding.is_likely or bool(considered)),
+        position=min((position for position, _ in positions), default=None),
+        observations=frozenset((finding.observation,)),
     )
 
 
-def _sides_of(text: str, finding: Finding, device: bool) -> frozenset[str]:
+def concept_of(observation: str, words: Span, sentence: Sentence, tables: JudgeTables) -> str:
+    """Return the concept of an observation, as some words of a sentence name it."""
+    if (refined := tables.refined.get(observation)) is not None:
+        named = {m.name for m in sentence.marks if m.layer == "concept" and words.covers(m.span)}
+        for concept in refined:
+            if concept.name in named:
+                return concept.name
+    return tables.of_observation[observation]
+
+
+def _sides_of(
+    finding: Finding, sides: Sequence[Attribute], sentence: Sentence, is_device: bool
+) -> frozenset[str]:
     """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
-    if device and len(sides := finding.on(Axis.SIDE)) > 1:
-        first, second = sides[:2]
-        if not _JOINED.fullmatch(text[first.span.end : second.span.start]):
-            return frozenset((first.value,)) if first.value != "bilateral" else BOTH_SIDES
+    if is_device and len(sides) > 1:
+        (first, second), joined = sides[:2], {"and", "comma"}
+        if not joined & marks_in(sentence, first.span.end, second.span.start, "joint"):
+            return BOTH_SIDES if first.value == "bilateral" else frozenset((first.value,))
     return frozenset(finding.sides)
 
 
-def _sided(statement: Statement, tables: JudgeTables) -> list[Statement]:
-    """Return the statement; one for each side with a grade ("large left, small right")."""
+def _grades_of(
+    finding: Finding, words: Iterable[Attribute], sentence: Sentence, tables: JudgeTables
+) -> dict[str, SeverityLevel]:
+    """Return the levels of a finding by kind, of each kind the first.
+
+    In "mild edema has progressed to moderate" the last degree is that of today.
+    """
+    grades: dict[str, SeverityLevel] = {}
+    for word in words:
+        level = severity_level(word.value, tables.lexicon)
+        if level is not None:
+            kind = level.scale if level.scale in _NO_DEGREES else DEGREE
+            is_of_today = kind in grades and any(
+                m.name == "today" and 0 <= word.span.start - m.span.end <= 1 for m in sentence.marks
+            )
+            if kind not in grades or is_of_today:
+                grades[kind] = level
+    for mark in sentence.marks:
+        is_its_name = mark.layer == "number" and mark.span.end == finding.span.end
+        if is_its_name and (level := severity_level(mark.name, tables.lexicon)) is not None:
+            grades.setdefault("number", level)
+    return grades
+
+
+def _by_side(statement: Statement, tables: JudgeTables) -> list[Statement]:
+    """Return the statement; one for each side with a degree ("large left, small right")."""
     own = [
         a
         for a in statement.finding.attributes
         if a.axis in (Axis.SIDE, Axis.SEVERITY) and not a.inherited and a.value != "bilateral"
     ]
-    sides = [a for a in own if a.axis is Axis.SIDE]
-    grades = [level for a in own if a.axis is Axis.SEVERITY and (level := level_of(a, tables))]
+    sides = [a.value for a in own if a.axis is Axis.SIDE]
+    degrees = [
+        level
+        for a in own
+        if a.axis is Axis.SEVERITY
+        and (level := severity_level(a.value, tables.lexicon)) is not None
+        and level.scale not in _NO_DEGREES
+    ]
+    # Each side has its degree before it, or each behind it.
     if (
-        [a.value for a in sides] not in (["left", "right"], ["right", "left"])
-        or len(grades) != 2
-        or [own[0].axis, own[1].axis] != [own[2].axis, own[3].axis]
+        set(sides) != BOTH_SIDES
+        or (len(sides), len(degrees)) != (2, 2)
+        or own[0].axis != own[2].axis
     ):
         return [statement]
     return [
-        replace(statement, sides=frozenset((side.value,)), rank=level.rank, grade=level.value)
-        for side, level in zip(sides, grades, strict=True)
+        replace(statement, sides=frozenset((side,)), grades={**statement.grades, DEGREE: level})
+        for side, level in zip(sides, degrees, strict=True)
     ]
 
 
-@lru_cache(_REMEMBERED)
-def concept_of(words: str, observation: str, tables: JudgeTables) -> str:
-    """Return the concept of a mention by its words and its observation."""
-    for refined in tables.refined.get(observation, ()):
-        if refined.words and refined.words.search(words):
-            return refined.name
-    return tables.of_observation[observation]
+def _positions_of(
+    found: ReportFindings, sentence: Sentence, device: Finding, concept: str, tables: JudgeTables
+) -> list[tuple[Position, Span]]:
+    """Return the positions that are said of a device.
+
+    The words from the device to the next finding are searched first, for the last device with the
+    next sentence, if that is about its tip. Without a position there, all of the sentence's are,
+    which several devices then share.
+    """
+    marks, end = list(sentence.marks), sentence.span.end
+    later = [f.span.start for f in sentence.findings if f.span.start > device.span.end]
+    is_last = device is [f for f in sentence.findings if _is_device(f, tables)][-1]
+    following = next(iter(found.sentences[sentence.index + 1 : sentence.index + 2]), None)
+    if (
+        is_last
+        and following is not None
+        and opens_with(following, "device")
+        and not any(_is_device(f, tables) for f in following.findings)
+    ):
+        marks, end = [*marks, *following.marks], following.span.end
+    # "Right mainstem intubation": words before the first finding are its own.
+    begin = sentence.span.start if device is sentence.findings[0] else device.span.start
+    own = Span(begin, end if is_last else min(later, default=end))
+    said = list(_positions_in(marks, concept, tables))
+    return [each for each in said if own.covers(each[1])] or said
+
+
+def _positions_in(
+    marks: Iterable[Mark], device: str, tables: JudgeTables
+) -> Iterator[tuple[Position, Span]]:
+    right = tables.concepts[device].distance
+    for mark in marks:
+        position = tables.positions.get(mark.name) if mark.layer == "position" else None
+        if mark.layer == "distance" and mark.name == device and right and mark.size is not None:
+            low, high = right.good
+            position = None if low <= mark.size < high else tables.misplaced
+        if position is not None and mark.is_stated and device not in position.excepted:
+            yield position, mark.span
+
+
+def _is_device(finding: Finding, tables: JudgeTables) -> bool:
+    return tables.concepts[tables.of_observation[finding.observation]].device

@@ -3,9 +3,8 @@
 Each is a concept with side, level, grade and size.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,98 +15,62 @@ from vlscore.findings import (
     FindingChange,
     Polarity,
     ReportFindings,
+    Sentence,
+    SeverityLevel,
     Span,
     TemporalChange,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 
-#: Words between a sign and what it is a sign of ("opacity consistent with pneumonia").
-LINK = re.compile(
-    r"\b(?:consistent|compatible|keeping|represent\w*|reflect\w*|suggest\w*|indicat\w*|favor\w*"
-    r"|favour\w*|likely|probabl\w*|possibl\w*|due to|related|from|concern\w*|worrisome|suspicious"
-    r"|diagnostic|consider\w*|may be|could be|causing|contain\w*|betray\w*|reveal\w*|point\w*"
-    r"|explain\w*|mean\w*|which is|that is|with|w)\b|\?",
-    re.IGNORECASE,
-)
-#: Between the words of one noun phrase: "sclerotic osseous metastases".
-_ONE_WORD = re.compile(r"\s*(?!and\b|or\b|no\b)\w*\s*", re.IGNORECASE)
-#: Beginning of a sentence about all findings before it.
-_SUMS_UP = re.compile(
-    r"(?:the |these |this )?(?:findings?|appearances?|features?|pattern)\b", re.IGNORECASE
-)
-#: What stands between two findings of which one is there: a word, a mask (XXXX) for it, or nothing
-#: where words are stuck together. "c/w" and "w/" are no such words.
-_OR = re.compile(r"\b(?:or|versus|vs|and/or|andor)\b|(?<!\b\w)/|\?|^\s*x{4}\s*$|^$", re.IGNORECASE)
-_MASK = re.compile(r"\s*x{4}\s*", re.IGNORECASE)
-_ITEM = re.compile(r"\s*,[^,.;:]*$")
 BOTH_SIDES = frozenset(("left", "right"))
-_END = re.compile(r"[.;]\s")
+#: The kind of levels that say how much of a finding there is; the others are "number" and "age".
+DEGREE = "degree"
 _LONGEST_BETWEEN = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Statement of one finding in a report.
+    """Statement of one finding in a report, in one or several of its sentences.
 
     Attributes:
         concept: a key of the tables' concepts.
-        span: characters of its mention in the report.
-        line: characters of its sentence.
-        last_line: characters of the last sentence that states it.
+        finding: its first mention.
+        line: characters of the sentence of this mention.
+        quoted: characters in it from the first to the last word about the finding.
         sides: "left", "right", both, or empty if the report names no side.
         levels: places by family ("level lower", "aorta ascending"); empty if the report names none.
-        rank: rank of the severity word on its scale, 1 to 7; None without such a word.
-        grade: that word's value.
-        number: rank of the number of findings ("single", "several"); None without such a word.
-        age: rank of the finding's age ("old", "acute"); None without such a word.
-        sizes: millimetres, largest first.
+        grades: levels of severity by kind: "degree", "number" ("single"), "age" ("old").
+        size: millimetres; None without one.
         change: change since an earlier examination; None without a comparison.
         doubtful: whether the report states it as uncertain.
         position: position of a device.
-        old: whether its words mark it as old.
-        finding: its first mention.
         observations: all observations by which the report names it.
         also: concepts that it may be instead ("atelectasis or pneumonia").
-        marks: characters of all words about it in its sentence, of what is merged into it, too.
     """
 
     concept: str
-    span: Span
+    finding: Finding
     line: Span
-    last_line: Span
+    quoted: Span
     sides: frozenset[str]
     levels: frozenset[str]
-    rank: int | None
-    grade: str | None
-    number: int | None
-    age: int | None
-    sizes: tuple[float, ...]
+    grades: Mapping[str, SeverityLevel]
+    size: float | None
     change: FindingChange | None
     doubtful: bool
     position: Position | None
-    old: bool
-    finding: Finding
     observations: frozenset[str]
     also: frozenset[str] = frozenset()
-    marks: tuple[Span, ...] = ()
-
-    @property
-    def bones(self) -> frozenset[str]:
-        """Return the bones that it names."""
-        return frozenset(level for level in self.levels if level.startswith("bone"))
 
     @property
     def concepts(self) -> frozenset[str]:
         """Return every concept that it may be."""
         return self.also | {self.concept}
 
-    def words(self, text: str) -> str:
-        """Return the words of the mention with those that qualify it."""
-        return self.quote().of(text)
-
-    def quote(self) -> Span:
-        """Return the characters from the first to the last word about the finding."""
-        return Span(min(s.start for s in self.marks), max(s.end for s in self.marks))
+    def rank(self, kind: str = DEGREE) -> int | None:
+        """Return the rank of its level of a kind on the level's scale; None without one."""
+        level = self.grades.get(kind)
+        return None if level is None else level.rank
 
 
 @dataclass(frozen=True)
@@ -137,7 +100,28 @@ class ReportStatements:
         return frozenset(gone.difference(*(s.observations for s in self.statements)))
 
 
-def distinct_statements(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
+def around(*spans: Span) -> Span:
+    """Return the characters from the first to the last of several spans."""
+    return Span(min(s.start for s in spans), max(s.end for s in spans))
+
+
+def marks_in(sentence: Sentence, start: int, end: int, layer: str) -> set[str]:
+    """Return the names of the marks of a layer among the characters [start, end)."""
+    around = Span(start, end)
+    return {m.name for m in sentence.marks if m.layer == layer and around.covers(m.span)}
+
+
+def opens_with(sentence: Sentence, name: str) -> bool:
+    """Return whether a sentence begins with a mark of the layer "opening"."""
+    start = sentence.span.start
+    return any(
+        m.span.start == start and m.layer == "opening" and m.name == name for m in sentence.marks
+    )
+
+
+def distinct_statements(
+    text: str, sentence: Sentence, own: list[Statement], tables: JudgeTables
+) -> list[Statement]:
     """Return a sentence's statements, each finding once.
 
     Two of which one is there become one statement. One that a more exact one includes, or that is
@@ -145,65 +129,76 @@ def distinct_statements(text: str, own: list[Statement], tables: JudgeTables) ->
     """
     if len(own) < 2:
         return own
-    stated = _either_one(text, own, tables)
-    kept: dict[int, Statement] = dict(enumerate(stated))
+    stated = own[:1]
+    for new in own[1:]:
+        old = stated[-1]
+        if _is_alternative(text, sentence, old, new, tables):
+            graver, other = sorted(
+                (old, new), key=lambda s: -tables.concepts[s.concept].severity[1]
+            )
+            merged = _merged(graver, other)
+            stated[-1] = replace(merged, also=old.also | {other.concept}, doubtful=old.doubtful)
+        else:
+            stated.append(new)
+    kept = dict(enumerate(stated))
     for number, one in enumerate(stated):
         for position, other in kept.items():
-            if (
-                position != number
-                and (one.concept, other.concept) in tables.signs
-                and (other.concept, one.concept) not in tables.signs
-                and (_same_place(one, other) or one.finding.observation in tables.lexicon.midline)
-                and (
-                    (one.concept, other.concept) in tables.coarser
-                    or LINK.search(_between(text, one, other))
-                    or _MASK.fullmatch(_between(text, one, other))
-                    or (one.span != other.span and _ONE_WORD.fullmatch(_between(text, one, other)))
-                )
-            ):
+            if position != number and _is_of(text, sentence, one, other, tables):
                 kept[position] = _merged(other, kept.pop(number))
                 break
     return list(kept.values())
 
 
-def _either_one(text: str, own: list[Statement], tables: JudgeTables) -> list[Statement]:
-    """Return the statements; of findings joined by "or" or "versus", one with both concepts."""
-    joined = own[:1]
-    for new in own[1:]:
-        old = joined[-1]
-        between = _between(text, old, new)
-        if old.span.end > new.span.start:  # The mentions overlap: "tortuous or calcified aorta".
-            between = Span(min(old.span.start, new.span.start), new.span.end).of(text)
-        # "Opacity XXXX atelectasis": the masked words interpret the sign.
-        is_sign = _MASK.fullmatch(between) and (old.concept, new.concept) in tables.signs
-        if (
-            old.concept != new.concept
-            and not is_sign
-            and len(between) <= _LONGEST_BETWEEN
-            and (_OR.search(between) or (old.doubtful and new.doubtful and _ITEM.match(between)))
-            and not _END.search(between)
-            and not tables.concepts[new.concept].device
-            and _same_place(old, new)
-        ):
-            first, second = sorted(
-                (old, new), key=lambda s: -tables.concepts[s.concept].severity[1]
-            )
-            joined[-1] = replace(
-                _merged(first, second), also=old.also | {second.concept}, doubtful=old.doubtful
-            )
-        else:
-            joined.append(new)
-    return joined
+def _is_alternative(
+    text: str, sentence: Sentence, old: Statement, new: Statement, tables: JudgeTables
+) -> bool:
+    """Return whether one of two findings is there: "atelectasis or pneumonia"."""
+    if old.concept == new.concept or tables.concepts[new.concept].device:
+        return False
+    between = _between(old, new)
+    if between.start >= between.end and old.finding.span.overlaps(new.finding.span):
+        between = around(
+            old.finding.span, new.finding.span
+        )  # The mentions overlap: "tortuous or calcified aorta".
+    words, joints = between.of(text), marks_in(sentence, *between, "joint")
+    is_masked = _is_mask(joints, words)
+    if is_masked and (old.concept, new.concept) in tables.signs:
+        return False  # "Opacity XXXX atelectasis": the masked word interprets the sign.
+    joined = "or" in joints or is_masked or not words.strip("/")
+    listed = old.doubtful and new.doubtful and "comma" in joints
+    return (joined or listed) and len(words) <= _LONGEST_BETWEEN and _same_place(old, new)
 
 
-def _between(text: str, one: Statement, other: Statement) -> str:
-    """Return the words between the mentions of two statements."""
-    first, second = sorted((one.span, other.span))
-    return text[first.end : second.start]
+def _is_of(
+    text: str, sentence: Sentence, one: Statement, other: Statement, tables: JudgeTables
+) -> bool:
+    """Return whether a statement is a sign of another one, or its less exact name."""
+    pair = one.concept, other.concept
+    if pair not in tables.signs or pair[::-1] in tables.signs:
+        return False
+    if not _same_place(one, other) and one.finding.observation not in tables.lexicon.midline:
+        return False
+    between = _between(one, other)
+    words, joints = between.of(text), marks_in(sentence, *between, "joint")
+    if pair in tables.coarser or "sign" in joints or _is_mask(joints, words):
+        return True
+    # Parts of one noun phrase: "sclerotic osseous metastases".
+    within = (not joints and words.strip().replace("-", "").isalnum()) or not words.strip()
+    return one.finding.span != other.finding.span and within and len(words.split()) < 2
+
+
+def _is_mask(joints: set[str], words: str) -> bool:
+    return joints == {"mask"} and len(words.split()) == 1
+
+
+def _between(one: Statement, other: Statement) -> Span:
+    """Return the characters between the mentions of two statements."""
+    first, second = sorted((one.finding.span, other.finding.span))
+    return Span(first.end, second.start)
 
 
 def merge_explanation(
-    text: str, stated: list[Statement], before: Span | None, new: Statement, tables: JudgeTables
+    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
 ) -> bool:
     """Merge a doubted statement without a place into a sign of it in the sentence before.
 
@@ -211,14 +206,15 @@ def merge_explanation(
     concerning for ..." explains any sentence before. Returns whether it was merged.
     """
     places = [level for level in new.levels if not level.startswith(("bone", "ribs"))]
-    sums_up = _SUMS_UP.match(text, new.line.start) is not None
-    if not (new.doubtful or sums_up) or new.sides or places or new.sizes:
+    sums_up = opens_with(sentence, "summary")
+    if not (new.doubtful or sums_up) or new.sides or places or new.size is not None:
         return False
     for position in reversed(range(len(stated))):
         sign = stated[position]
         pair = sign.concept, new.concept
-        explains = sign.concept == new.concept or pair in tables.signs or pair in tables.kin
-        if (sums_up or sign.last_line == before) and explains:
+        explains = pair[0] == pair[1] or pair in tables.signs or pair in tables.confusable
+        is_before = sign.finding.sentence == sentence.index - 1
+        if (sums_up or is_before) and explains:
             also = (sign.also | new.concepts) - {sign.concept}
             observations = sign.observations | new.observations
             stated[position] = replace(sign, also=also, observations=observations)
@@ -255,7 +251,7 @@ def _one_and_the_same(one: Statement, other: Statement) -> bool:
 
 
 def _other_size(one: Statement, other: Statement) -> bool:
-    return bool(one.sizes and other.sizes) and one.sizes[0] != other.sizes[0]
+    return None not in (one.size, other.size) and one.size != other.size
 
 
 def content_of(statement: Statement) -> tuple[Any, ...]:
@@ -270,15 +266,14 @@ def content_of(statement: Statement) -> tuple[Any, ...]:
         statement.concept,
         sorted(statement.sides),
         sorted(statement.levels),
-        [-size for size in statement.sizes],
-        -(statement.rank or 0),
-        statement.grade or "",
-        -(statement.number or 0),
-        -(statement.age or 0),
+        -(statement.size or 0),
+        -(statement.rank() or 0),
+        statement.grades[DEGREE].value if DEGREE in statement.grades else "",
+        -(statement.rank("number") or 0),
+        -(statement.rank("age") or 0),
         "" if change is None else str(change.change),
         statement.doubtful,
         -1 if statement.position is None else statement.position.order,
-        statement.old,
         sorted(statement.observations),
         sorted(statement.also),
     )
@@ -292,9 +287,9 @@ def each_once(stated: Iterable[Statement], tables: JudgeTables) -> list[Statemen
     """
     general = Counter(name for name, _ in tables.coarser)
     merged: list[Statement] = []
-    for each in sorted(stated, key=lambda s: (general[s.concept], content_of(s), s.span)):
+    for each in sorted(stated, key=lambda s: (general[s.concept], content_of(s), s.finding.span)):
         _add(merged, each, tables)
-    return sorted(merged, key=lambda s: s.span)
+    return sorted(merged, key=lambda s: s.finding.span)
 
 
 def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
@@ -305,8 +300,9 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
             stated[position] = replace(_as_one(old, new), levels=levels)
             return
     for position, old in enumerate(stated):
-        known = tables.repeated if _one_and_the_same(old, new) else tables.anywhere
-        if known is tables.anywhere and {old.sides, new.sides} - {frozenset(), BOTH_SIDES}:
+        is_same = _one_and_the_same(old, new)
+        known = tables.same_across_sentences if is_same else tables.same_without_place
+        if not is_same and {old.sides, new.sides} - {frozenset(), BOTH_SIDES}:
             continue  # Where a side is named, each may be another finding.
         if (old.concept, new.concept) in known:
             stated[position] = replace(_as_one(old, new), concept=new.concept)
@@ -322,16 +318,14 @@ def _as_one(old: Statement, new: Statement) -> Statement:
 
     It is quoted where the graver degree stands, else where the finding stands first.
     """
-    first, second = sorted((old, new), key=lambda s: (-(s.rank or 0), s.span))
+    first, second = sorted((old, new), key=lambda s: (-(s.rank() or 0), s.finding.span))
+    levels = (*second.grades.items(), *first.grades.items())
     return replace(
         _merged(first, second),
         levels=old.levels | new.levels,
-        number=max(old.number or 0, new.number or 0) or None,
-        age=max(old.age or 0, new.age or 0) or None,
-        sizes=max(old.sizes, new.sizes),
+        grades=dict(sorted(levels, key=lambda each: each[1].rank)),
+        size=max(old.size or 0, new.size or 0) or None,
         position=max(old.position, new.position, key=_badness_of),
-        old=old.old or new.old,
-        last_line=max(old.last_line, new.last_line),
     )
 
 
@@ -344,20 +338,16 @@ def _merged(old: Statement, new: Statement) -> Statement:
     """Return the first statement, with missing values taken from the second."""
     return replace(
         old,
+        quoted=around(old.quoted, new.quoted) if old.line == new.line else old.quoted,
         sides=old.sides or new.sides,
         levels=old.levels or new.levels,
-        rank=new.rank if old.rank is None else old.rank,
-        grade=old.grade or new.grade,
-        number=new.number if old.number is None else old.number,
-        age=new.age if old.age is None else old.age,
-        sizes=old.sizes or new.sizes,
+        grades={**new.grades, **old.grades},
+        size=new.size if old.size is None else old.size,
         change=max(old.change, new.change, key=_weight_of),
         doubtful=old.doubtful and new.doubtful,
         position=old.position or new.position,
         observations=old.observations | new.observations,
         also=old.also | new.also,
-        last_line=new.last_line,
-        marks=old.marks + new.marks if old.line == new.line else old.marks,
     )
 
 
