@@ -63,6 +63,18 @@ def test_joined_parts_are_the_files_of_one_run(table, tmp_path, format):
     assert evaluate(table, tmp_path / "joined", kept_scorer(), format=format, **own).unchanged
 
 
+def test_a_part_without_rows_is_joined_too(tmp_path):
+    images, _ = make_table(tmp_path / "films", 3)
+    scorer, parts = Scorer(KeptEncoder(), metrics="vlscore"), []
+    for part in ("1/2", "2/2"):
+        parts.append(evaluate(images, tmp_path / part[0], scorer, part=part).folder)
+    assert not (parts[1] / "images.parquet").exists()
+    joined = join_parts(parts, tmp_path / "joined")
+    whole = evaluate(images, tmp_path / "whole", scorer)
+    for name in ("images.parquet", "scores.parquet"):
+        assert joined.rows(name).equals(whole.rows(name))
+
+
 def test_parts_that_do_not_belong_together_are_refused(table, tmp_path):
     scorer = Scorer(metrics="bleu-1")
     for k in (1, 2):

@@ -26,13 +26,13 @@ def test_values_are_joined_by_keys_in_any_order(tmp_path):
     )
     found = read_precomputed(path, KEYS, lower_is_better=["own"], row_name="system and study")
     assert found.higher_is_better == {"radcliq-v1": False, "green": True, "own": False}
-    assert np.array_equal(found.values["radcliq-v1"], [1, np.nan, 3], equal_nan=True)
-    assert found.values["green"].tolist() == [0.1, 0.2, 0.3]
-    assert found.reasons == {
+    assert np.array_equal(found.rows["radcliq-v1"], [1, np.nan, 3], equal_nan=True)
+    assert found.rows["green"].tolist() == [0.1, 0.2, 0.3]
+    assert found.failures == {
         (1, "radcliq-v1"): f"{path} has no value",
         (2, "own"): f"""{path}, row 1: column "own" holds 'x', not a number""",
     }
-    assert str(found.signature).startswith("values|file:values.csv|sha256:")
+    assert str(found.signatures["green"]).startswith("green|file:values.csv|sha256:")
     assert found.notes == (
         f"{path}: 1 row belongs to no system and study",
         f"{path}: 1 cell is not a number, the first in row 1: "
@@ -51,9 +51,9 @@ def test_repeated_keys_are_joined_in_their_order(tmp_path):
     keys = {"study_id": ["s", "s", "s"], "kind": ["k", "k", "other"]}
     suffixes = (".original", ".perturbed")
     found = read_precomputed(path, keys, suffixes=suffixes, is_repeated=True)
-    assert found.values["m.original"].tolist() == [1, 3, 5]
-    assert found.values["m.perturbed"].tolist() == [2, 4, 6]
-    assert not found.reasons
+    assert found.rows["m.original"].tolist() == [1, 3, 5]
+    assert found.rows["m.perturbed"].tolist() == [2, 4, 6]
+    assert not found.failures
     assert "larger values of m are assumed to be better" in found.notes[0]
     keys = {name: column[1:] for name, column in keys.items()}
     with pytest.raises(InvalidTable, match=r"row 3: 's', 'k' has an earlier row already"):

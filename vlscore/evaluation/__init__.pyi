@@ -59,7 +59,6 @@ from .judgements import TokenPrices as TokenPrices
 from .judgements import judge as judge
 from .label_tables import read_claim_labels as read_claim_labels
 from .label_tables import read_labels as read_labels
-from .precomputed import Precomputed as Precomputed
 from .precomputed import read_precomputed as read_precomputed
 from .ratings.rater_agreement import preferences_of as preferences_of
 from .ratings.rater_agreement import rater_agreement as rater_agreement
@@ -74,7 +73,6 @@ from .scoring.engines import OnRay as OnRay
 from .scoring.run import evaluate as evaluate
 from .scoring.run import join_parts as join_parts
 from .sensitivities.authors_tables import authors_tables as authors_tables
-from .sensitivities.changed_pairs import ScoredPairs as ScoredPairs
 from .sensitivities.changed_pairs import pairs_digest as pairs_digest
 from .sensitivities.changed_pairs import read_pairs as read_pairs
 from .sensitivities.changed_pairs import score_pairs as score_pairs

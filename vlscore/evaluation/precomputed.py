@@ -8,35 +8,15 @@ direction was guessed.
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.core import Signature, file_digest
 from vlscore.data import columns_of, name_of, number_of, read_rows
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
+from vlscore.evaluation.scored import Scored
 from vlscore.metrics import Metric, metric_from_file
-
-
-@dataclass(frozen=True)
-class Precomputed:
-    """Values of a table, for n rows of a run.
-
-    Attributes:
-        higher_is_better: name of each metric -> its direction.
-        values: column -> (n,) float64, nan where the table has no number.
-        reasons: (row of the run, column) -> why there is no number.
-        signature: names the file and the first digits of its sha256.
-        notes: what a user should know, one sentence each.
-    """
-
-    higher_is_better: Mapping[str, bool]
-    values: Mapping[str, NDArray[np.float64]]
-    reasons: Mapping[tuple[int, str], str]
-    signature: Signature
-    notes: tuple[str, ...] = ()
 
 
 def read_precomputed(
@@ -49,7 +29,7 @@ def read_precomputed(
     ignored: Collection[str] = (),
     is_repeated: bool = False,
     row_name: str = "row of this run",
-) -> Precomputed:
+) -> Scored:
     """Read the metrics of a table, one column a metric and suffix, for the rows of a run.
 
     A column named like a metric of vlscore, also with parameters, has that metric's direction. For
@@ -64,12 +44,16 @@ def read_precomputed(
         is_repeated: whether several rows have equal keys; they are joined in their order.
         row_name: what a row describes, for messages.
 
+    Returns: the n rows with the columns of values; the signature of a metric names the file and the
+        first digits of its sha256. `failures` are by column.
     Raises:
         InvalidTable: the file cannot be read, lacks columns, has more rows of one key than the run,
             or none of the run's keys.
         InvalidSetting: a name in `lower_is_better` is no metric of the table, or a metric is
             computed here.
     """
+    from pandas import DataFrame
+
     path = Path(path)
     found = columns_of(path)
     if lacking := [name for name in keys if name not in found]:
@@ -111,12 +95,13 @@ def read_precomputed(
     if not taken:
         raise InvalidTable(f"{path}: none of its rows is a {row_name}")
     file = path.name.replace("|", "/").replace("\n", " ")
-    return Precomputed(
+    signature = Signature("values").plus(file=file, sha256=file_digest(path)[:8])
+    return Scored(
+        DataFrame(values),
+        {name: signature.of(name) for name in names},
         {name: name not in lower_is_better and _is_higher_better(name) for name in names},
-        values,
         reasons,
-        Signature("values").plus(file=file, sha256=file_digest(path)[:8]),
-        tuple(_notes(path, names, lower_is_better, others, unread, row_name)),
+        notes=tuple(_notes(path, names, lower_is_better, others, unread, row_name)),
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import OnProgress, no_progress
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.data import Study
+from vlscore.errors import Failure, InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics import Computed, Item, Scorer, ScoreTable, spread
 
 # Rows that are scored together where nothing is embedded.
@@ -35,7 +36,7 @@ def score_table(
     on_progress: OnProgress = no_progress,
     keep_going: bool = True,
     names: Callable[[int], str] = "row {}".format,
-    part: tuple[int, int] = (1, 1),
+    batches: Sequence[Sequence[int]] | None = None,
     engine: Engine | None = None,
 ) -> ScoreTable:
     """Score rows of candidate, reference and images.
@@ -51,33 +52,32 @@ def score_table(
         on_progress: called with the numbers of rows that are done, and of those that failed.
         keep_going: whether to go on where the first hundred rows all fail for one reason.
         names: returns the name of a row for messages.
-        part: (k, n): only the k-th of n parts, which are divided between batches, so that all
-            parts together have the values of one run; see `rows_of_part`.
+        batches: positions of rows that are scored together, as `rows_of_part` returns them;
+            default: all rows.
         engine: scores batches elsewhere, in their order; default: this process.
 
-    Returns: n rows of values; a row that fails has nan, and a reason in `failures`. The rows of
-        other parts have nan, without a reason. `geometry` says of which studies it was guessed
+    Returns: n rows of values; a row that fails has nan, and a reason in `failures`. Rows of no
+        batch have nan, without a reason. `geometry` says of which studies it was guessed
         which image is frontal (`view_guessed`).
     Raises: InvalidSetting where it does not go on.
     """
-    if scorer.needs_fit:
-        scorer = scorer.fit(item for item in items if isinstance(item, Item))
-    mine = rows_of_part(items, scorer, part)
+    scorer = scorer.prepared(items)
+    mine = rows_of_part(items, scorer) if batches is None else batches
     readable = {row: item for row, item in enumerate(items) if isinstance(item, Item)}
-    batches = [[row for row in batch if row in readable] for batch in mine]
-    batches = [batch for batch in batches if batch]
     unread = {
         row: item for batch in mine for row in batch if isinstance(item := items[row], VLScoreError)
     }
+    usable = [[row for row in batch if row in readable] for batch in mine]
+    usable = [batch for batch in usable if batch]
     done, failed = 0, len(unread)
     failures: dict[int, VLScoreError] = dict(unread)
     valued: set[int] = set()
     parts: list[ScoreTable] = []
     order: list[int] = []
     on_progress(failed, failed)
-    taken = ([readable[row] for row in batch] for batch in batches)
+    taken = ([readable[row] for row in batch] for batch in usable)
     scored = engine(scorer, taken) if engine else score_batches(scorer, taken, workers)
-    for rows, found in zip(batches, scored, strict=True):
+    for rows, found in zip(usable, scored, strict=True):
         parts.append(found)
         order += rows
         failures |= {rows[k]: error for k, error in found.failures.items()}
@@ -96,6 +96,22 @@ def score_table(
             _refuse_if_all_fail(failed, failures, names)
         parts.append(scorer.score_items([]))
     return _joined(parts, order, unread, len(items))
+
+
+def item_of(row: Study | Failure, scorer: Scorer, position: int | None = None) -> Row:
+    """Return what `score_table` scores of a row; an error for one that could not be read.
+
+    Args: position: of the row in its table, from 0.
+    """
+    if isinstance(row, Failure):
+        return InvalidStudy(row.reason)
+    if not scorer.needs.images:
+        return Item(row.candidate or "", row.reference, None, row.parts, row.lacking, position)
+
+    from vlscore.embedding import StudyViews  # loads torch
+
+    shown = None if "image" in row.lacking else StudyViews.of(row)
+    return Item(row.candidate or "", row.reference, shown, row.parts, row.lacking, position)
 
 
 def score_batches(

@@ -85,7 +85,7 @@ class Scorer(Plan):
         preset_notes: what a user must know of presets among the metrics, one sentence each.
         preset_columns: the numbers of presets and further metrics in a table of systems; empty
             without a preset.
-        others: candidates with which those of studies are compared; see `among`.
+        others: candidates with which those of studies are compared; see `prepared`.
         embedder: the StudyEmbedder; None if no metric looks at embeddings, or there are vectors.
         vectors: those that were computed elsewhere, or None.
 
@@ -198,30 +198,38 @@ class Scorer(Plan):
         other.memo, other.fits, other.others = self.memo, self.fits, self.others
         return other
 
-    def for_table(self, table: StudyTable) -> "Scorer":
-        """Return the scorer with `StudyEmbedder.for_table`: earlier images are used if possible."""
-        if self.embedder is None or not self.needs.images:
-            return self
-        other = copy(self)
-        other.embedder = self.embedder.for_table(table)
-        return other
+    def prepared(
+        self,
+        rows: "Iterable[str | Item | VLScoreError] | None" = None,
+        table: StudyTable | None = None,
+        *,
+        ranked: bool = False,
+    ) -> "Scorer":
+        """Return the scorer of the rows of one run, bound to their table and fitted to them.
 
-    def among(self, items: Iterable[Item]) -> "Scorer":
-        """Return the scorer that also ranks each candidate among those of other studies.
+        With `ranked`, `score_items` has a column "METRIC.percentile" of each metric that embeds the
+        image: the rank of each candidate among those of other studies (`vlscore.metrics.others`).
 
-        `score_items` then has a column "METRIC.percentile" of each metric that embeds the image;
-        see `vlscore.metrics.others`. Metrics of texts are not slower.
-
-        Args: items: every study of the table, so that all batches have the same others.
+        Args:
+            rows: every study, or reference, of the run; read once, errors are left out. None:
+                metrics such as CIDEr-D, which were not fitted yet, are fitted later.
+            table: whose earlier images are used if possible; see `StudyEmbedder.for_table`.
         """
-        if self.embedder is None or not any(map(has_percentile, self.metrics)):
-            return self
-        texts: list[str] = []
-        for item in items:
-            with contextlib.suppress(VLScoreError):
-                texts.append(select(item.candidate, self.text_policy, "candidate"))
         other = copy(self)
-        other.others = drawn_others(texts)
+        if table is not None and self.embedder is not None and self.needs.images:
+            other.embedder = self.embedder.for_table(table)
+        if rows is None or not (other.needs_fit or ranked):
+            return other
+        known = [row for row in rows if not isinstance(row, VLScoreError)]
+        if other.needs_fit:
+            other = other.fit(known)
+        if ranked and self.embedder is not None and any(map(has_percentile, self.metrics)):
+            texts: list[str] = []
+            for row in known:
+                with contextlib.suppress(VLScoreError):
+                    candidate = row.candidate if isinstance(row, Item) else row
+                    texts.append(select(candidate, self.text_policy, "candidate"))
+            other.others = drawn_others(texts)
         return other
 
     def fit(self, references: Iterable[str | Item]) -> "Self":

@@ -1,18 +1,27 @@
 """Baselines, and what candidates are like as texts."""
 
-import pytest
-import torch
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.errors import InvalidSetting
-from vlscore.evaluation import text_facts
-from vlscore.evaluation.baselines.training_reports import (
-    constant_report,
-    nearest_reports,
-    random_reports,
-)
+from vlscore.errors import InvalidStudy
+from vlscore.evaluation import BaselineSettings, Case, TrainingReports, find_baseline, text_facts
 from vlscore.evaluation.comparison.statistics import same_words
+
+
+def fitted(name, references, images=None, seed=0):
+    """A baseline that learnt from the references of the studies it writes for."""
+    there = [k for k, text in enumerate(references) if text is not None]
+    found = find_baseline(name, BaselineSettings(seed=seed) if name == "random" else None)
+    own = {k: place for place, k in enumerate(there)}
+    vectors = None if images is None else images[there]
+    found.fit(TrainingReports([references[k] for k in there], images=vectors, own=own), None)
+    return found
+
+
+def random_reports(references, seed):
+    cases = [Case(k, str(k)) for k in range(len(references))]
+    return fitted("random", references, seed=seed).candidates(cases)
 
 
 @given(
@@ -21,7 +30,7 @@ from vlscore.evaluation.comparison.statistics import same_words
 )
 def test_a_random_report_is_never_the_study_s_own(has_one, seed):
     references = [f"r{k}" if there else None for k, there in enumerate(has_one)]
-    drawn = random_reports(references, None, seed)
+    drawn = random_reports(references, seed)
     assert len(drawn) == len(references)
     for own, text in zip(references, drawn, strict=True):
         assert text in references
@@ -32,30 +41,33 @@ def test_a_random_report_is_never_the_study_s_own(has_one, seed):
 def test_every_other_reference_can_be_drawn_and_the_seed_decides():
     references = list("abcd")
     seen = {
-        (k, text)
-        for seed in range(60)
-        for k, text in enumerate(random_reports(references, None, seed))
+        (k, text) for seed in range(60) for k, text in enumerate(random_reports(references, seed))
     }
     assert seen == {(k, text) for k in range(4) for text in references if text != references[k]}
-    assert random_reports(references, None, 3) == random_reports(references, None, 3)
+    assert random_reports(references, 3) == random_reports(references, 3)
 
 
-def test_training_reports_are_drawn_where_there_are_some():
-    assert set(random_reports(["a", "b"] * 20, ["x", "y"], 0)) == {"x", "y"}
-    assert random_reports(["a"], ["x"], 0) == ["x"]
-
-
-def test_a_single_study_has_no_other_reference():
-    with pytest.raises(InvalidSetting, match="references of other studies"):
-        random_reports(["a"], None, 0)
+def test_reports_of_other_studies_are_all_drawn_from():
+    random = find_baseline("random")
+    random.fit(TrainingReports(["x", "y"]), None)
+    assert set(random.candidates([Case(k, "") for k in range(40)])) == {"x", "y"}
 
 
 def test_the_constant_report_is_the_most_frequent_one():
-    assert constant_report(["b", "a", "a ", "b", " a"]) == ("a", 3)
+    constant = fitted("constant", ["b", "a", "a ", "b", " a"])
+    assert constant.candidate(Case(0, "")) == "a"
+    assert constant.times == 3
+
+
+def nearest_reports(vectors, references):
+    images = np.array(vectors, dtype=np.float32)
+    cases = [Case(k, str(k), image=image) for k, image in enumerate(images)]
+    found = fitted("nearest-image", references, images).candidates(cases)
+    return [None if isinstance(text, InvalidStudy) else text for text in found]
 
 
 def test_the_nearest_image_is_another_study_s():
-    vectors = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 2.0], [0.1, 5.0], [torch.nan, 0.0]])
+    vectors = [[1.0, 0.0], [0.9, 0.1], [0.0, 2.0], [0.1, 5.0], [np.nan, 0.0]]
     assert nearest_reports(vectors, list("abcde")) == ["b", "a", "d", "c", None]
     # A study without a reference can be asked about, and gives none.
     assert nearest_reports(vectors, ["a", None, "c", "d", "e"]) == ["d", "a", "d", "c", None]

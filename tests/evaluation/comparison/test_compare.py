@@ -12,8 +12,10 @@ from tests.evaluation.samples import compare, numbers_of, write_table
 from vlscore.data import TextPolicy, open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, paper_table
-from vlscore.evaluation.baselines.training_reports import CONSTANT, NEAREST, NORMAL, RANDOM
 from vlscore.metrics import Scorer, compute
+
+CONSTANT, NORMAL, RANDOM = "baseline:constant", "baseline:normal", "baseline:random"
+NEAREST = "baseline:nearest-image"
 
 FINDINGS = ["effusion", "pneumothorax", "edema", "consolidation"]
 REFERENCES = [f"There is a {FINDINGS[k % 4]} of size {k}. The heart is normal." for k in range(24)]
@@ -102,6 +104,12 @@ def test_p_values_are_adjusted_over_primary_numbers_and_over_all(write, tmp_path
         for k, found in enumerate(family[adjusted]):
             assert found == pytest.approx(min(min(steps[k:]), 1))
     assert tested[~tested["metric"].isin(PRIMARY)]["adjusted_p"].isna().all()
+
+
+def test_a_single_study_has_no_other_reference_for_a_baseline(write, tmp_path):
+    one = write("one", GOOD[:1])
+    with pytest.raises(InvalidSetting, match="references of other studies"):
+        compare([one], tmp_path / "out", Scorer(metrics=TEXT), baselines=True, **QUICK)
 
 
 def test_baselines_are_systems_that_are_not_tested_against_each_other(write, tmp_path):

@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from vlscore.core import OnPhase, OnProgress, file_digest, no_phase
 from vlscore.data import Study, StudyTable, columns_of
 from vlscore.errors import (
@@ -22,9 +20,9 @@ from vlscore.evaluation.alignment.composite_fit import composite_table, fit_comp
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.alignment.tables import alignment_tables, draw_alignment
 from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
-from vlscore.evaluation.measured import Measured
-from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
+from vlscore.evaluation.precomputed import check_names, read_precomputed
 from vlscore.evaluation.score_table import score_table
+from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.study_images import Shown, images_by_study, shown_of
 from vlscore.metrics import (
     CompositeMetric,
@@ -86,7 +84,7 @@ def align(
     shown, notes = _shown(pairs, studies)
     named: list[tuple[Metric, str]] = []
     if scorer is not None:
-        scorer = scorer if studies is None else scorer.for_table(studies)
+        scorer = scorer.prepared(table=studies)
         named = columns_named(scorer.metrics, settings.columns)
         _check_inputs(scorer, pairs, shown is not None)
         notes += scorer.notes
@@ -100,33 +98,32 @@ def align(
     }
 
     def compute(folder: Path) -> Content:
-        measured, about = Measured(), [*pairs.notes, *notes]
+        scored, about = Scored(_ids(pairs), {}), [*pairs.notes, *notes]
         if scorer is not None:
-            scoring = on_phase("pairs", len(pairs))
-            measured, further = _measure(scorer, pairs, named, shown, scoring)
-            about += further
+            scored = _scored(scorer, pairs, named, shown, on_phase("pairs", len(pairs)))
         if read is not None:
-            measured.add(read)
-            about += read.notes
+            scored = scored.filled(read)
+        about += scored.notes
         frames = compare_with_raters(
-            measured.values, pairs, higher_is_better=measured.higher_is_better,
+            scored.values, pairs, higher_is_better=scored.higher_is_better,
             level=settings.level, resamples=settings.resamples, seed=settings.seed,
             on_phase=on_phase,
         )  # fmt: skip
-        frames["metrics"] = measured.metrics()
+        frames["metrics"] = scored.counts()
         about += _reversed_notes(frames, pairs, read)
         tables = alignment_tables(frames, pairs.primary)
         if settings.fit is not None:
             # The answer to the command comes first.
-            tables.insert(0, _fit(settings, pairs, scorer, measured, frames, about, folder))
-        rows, signatures = _values_frame(pairs, measured), measured.signatures
+            tables.insert(0, _fit(settings, pairs, scorer, scored, frames, about, folder))
+        means = {f"mean {name}": each for name, each in pairs.means.items()}
+        rows, signatures = scored.rows.assign(**means), scored.signatures
         if figure is not None:
             draw_alignment(frames, rows, signatures, folder, figure)
         return Content(
             frames,
             with_mark(map(named_as_in_papers, tables), signatures.values()),
             {"values.csv": rows},
-            _failures(pairs, measured),
+            _failures(pairs, scored),
             signatures,
             about,
             {
@@ -158,37 +155,45 @@ def _key(pairs: RatedPairs, scorer: Scorer | None, studies: StudyTable | None) -
     }
 
 
-def _measure(
+def _ids(pairs: RatedPairs) -> "DataFrame":
+    from pandas import DataFrame
+
+    return DataFrame({"study_id": pairs.studies, "candidate_id": pairs.candidates})
+
+
+def _scored(
     scorer: Scorer,
     pairs: RatedPairs,
     named: Sequence[tuple[Metric, str]],
     shown: Shown | None,
     on_progress: OnProgress,
-) -> tuple[Measured, list[str]]:
-    """Score the pairs; return the values, and notes on them."""
-    if scorer.needs_fit and pairs.references is not None:
-        scorer = scorer.fit(pairs.references)
+) -> Scored:
+    """Score the pairs; return the named numbers, and notes on them."""
     items = [_item(scorer, pairs, row, shown) for row in range(len(pairs))]
-    table = score_table(items, scorer, on_progress=on_progress)
-    reports = {"references": pairs.references or (), "candidates": pairs.texts or ()}
-    measured, notes = Measured(), []
-    for metric, name in named:
-        found, column = table.values[metric], name
+    table = score_table(items, scorer.prepared(pairs.references), on_progress=on_progress)
+    found, names, notes = Scored.of(table, {}), {}, []
+    for metric, column in named:
+        names[column] = column
         if isinstance(metric, CompositeMetric):
             texts = list(map(pairs.texts_at, range(len(pairs))))
             if seen := metric.composite.has_seen(pairs.studies, texts):
-                name = f"{column} ({IN_SAMPLE})"
+                names[column] = f"{column} ({IN_SAMPLE})"
                 notes.append(
                     f"{metric} was fitted to {seen} of these {len(texts)} pairs: {IN_SAMPLE}"
                 )
-        position = metric.columns.index(column)
-        numbers = found.columns[position]
-        measured.values[name] = np.where(np.isfinite(numbers), numbers, np.nan)
-        output = metric.outputs[position]
-        measured.higher_is_better[name] = output.higher_is_better
-        measured.signatures[name] = found.signature
-        measured.failures |= {(row, column): str(why) for row, why in found.failures.items()}
-    return measured, [*notes, *scorer.language_notes(reports)]
+    reports = {"references": pairs.references or (), "candidates": pairs.texts or ()}
+    return Scored(
+        _ids(pairs).assign(**{shown: found.rows[column] for column, shown in names.items()}),
+        {names[column]: found.signatures[metric] for metric, column in named},
+        {shown: found.higher_is_better[column] for column, shown in names.items()},
+        {
+            (row, column): why
+            for metric, column in named
+            for (row, of), why in found.failures.items()
+            if of == str(metric)
+        },
+        notes=(*notes, *scorer.language_notes(reports)),
+    )
 
 
 def _item(scorer: Scorer, pairs: RatedPairs, row: int, shown: Shown | None) -> Item | VLScoreError:
@@ -275,7 +280,7 @@ def split_values(names: Sequence[str]) -> tuple[list[Metric], list[str]]:
 
 def _read_values(
     settings: AlignmentSettings, pairs: RatedPairs, computed: Sequence[str]
-) -> Precomputed | None:
+) -> Scored | None:
     """Read values that were computed elsewhere, for the rated pairs; None without a table."""
     if settings.values is None:
         check_names(None, settings.lower_is_better)
@@ -296,7 +301,7 @@ def _read_values(
 
 
 def _reversed_notes(
-    frames: "Mapping[str, DataFrame]", pairs: RatedPairs, read: Precomputed | None
+    frames: "Mapping[str, DataFrame]", pairs: RatedPairs, read: Scored | None
 ) -> list[str]:
     """Return notes on ratings, or on metrics computed elsewhere, that look reversed."""
     is_ranked = pairs.meaning == "ranks"
@@ -326,7 +331,7 @@ def _fit(
     settings: AlignmentSettings,
     pairs: RatedPairs,
     scorer: Scorer | None,
-    measured: Measured,
+    scored: Scored,
     frames: "dict[str, DataFrame]",
     notes: list[str],
     folder: Path,
@@ -334,34 +339,25 @@ def _fit(
     """Fit a composite and write it; add its frame and notes, and return its table."""
     metrics = scorer.metrics if scorer is not None else ()
     names = [str(metric) for metric in metrics if not isinstance(metric, CompositeMetric)]
-    if others := [name for name in measured.values if name not in names]:
+    if others := [name for name in scored.values if name not in names]:
         notes.append(
             f"{', '.join(others)} can be no part of a composite: it is made of metrics that "
             "vlscore computes, and not of composites"
         )
     composite, frames["composite"], left_out = fit_composite(
-        {name: measured.values[name] for name in names if name in measured.values}, pairs,
-        settings.fit or "", higher_is_better=measured.higher_is_better,
-        signatures=measured.signatures, resamples=settings.resamples, seed=settings.seed,
+        {name: each for name, each in scored.values.items() if name in names}, pairs,
+        settings.fit or "", higher_is_better=scored.higher_is_better,
+        signatures=scored.signatures, resamples=settings.resamples, seed=settings.seed,
     )  # fmt: skip
     notes += left_out
     write_composite(folder / COMPOSITE, composite)
     return composite_table(composite, frames["composite"])
 
 
-def _values_frame(pairs: RatedPairs, measured: Measured) -> "DataFrame":
-    """Return one row a pair: ids, every metric's value, and the raters' mean of each rating."""
-    from pandas import DataFrame
-
-    ids = {"study_id": pairs.studies, "candidate_id": pairs.candidates}
-    means = {f"mean {name}": each for name, each in pairs.means.items()}
-    return DataFrame({**ids, **measured.values, **means})
-
-
-def _failures(pairs: RatedPairs, measured: Measured) -> list[Failure]:
+def _failures(pairs: RatedPairs, scored: Scored) -> list[Failure]:
     """Return the rows that could not be read, and the pairs without a value."""
     found = list(pairs.bad)
-    for (row, name), why in sorted(measured.failures.items()):
+    for (row, name), why in sorted(scored.failures.items()):
         number = None if pairs.rows is None else pairs.rows[row]
         id = f"{pairs.studies[row]}, {pairs.candidates[row]}"
         found.append(Failure(number, id, f"{name}: {why}"))

@@ -4,8 +4,8 @@ A new baseline is a subclass of Baseline and one line in the list here.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -74,12 +74,16 @@ class TrainingReports:
     Attributes:
         reports: n texts, of the section that counts.
         whole: the same reports as they are in the table.
-        images: (n, d) float32 embeddings of their images; None where they are not needed.
+        images: (n, d) float32 embeddings of their images, nan for one without; None where they are
+            not needed.
+        own: position of a study that a report is written for -> place of its own report among
+            these, which it is not given; empty where none of these studies is among them.
     """
 
     reports: Sequence[str]
     whole: Sequence[Report] = ()
     images: "Array | None" = None
+    own: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

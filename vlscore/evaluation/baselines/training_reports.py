@@ -7,17 +7,15 @@ search of `retrieval`.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.data import Report
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import (
-    BASELINE,
     IMAGES,
     TRAIN,
     TRAIN_IMAGES,
@@ -29,74 +27,25 @@ from vlscore.perturb import standard_normal_of
 from vlscore.text import split_sections, split_sentences
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from vlscore.embedding import StudyEmbedder
-    from vlscore.retrieval import Corpus
 
-CONSTANT, NORMAL, RANDOM = f"{BASELINE}constant", f"{BASELINE}normal", f"{BASELINE}random"
 _SECTIONS = ("findings", "impression")
 
 
-def constant_report(reports: Sequence[str]) -> tuple[str, int]:
-    """Return the most frequent report and its number; of equally frequent ones the first.
+class Constant(Baseline):
+    """The most frequent training report; of equally frequent ones the first.
 
     Blanks around and between words do not make another report.
-
-    >>> constant_report(["Old fracture.", "Clear lungs.", "Clear  lungs."])
-    ('Clear lungs.', 2)
     """
-    counts = Counter(" ".join(report.split()) for report in reports)
-    return counts.most_common(1)[0]
-
-
-def random_reports(
-    references: Sequence[str | None], train: Sequence[str] | None, seed: int
-) -> list[str]:
-    """Return for each study a report drawn at random, with replacement.
-
-    Args:
-        references: of the n studies, None for one without; drawn from where there is no `train`,
-            and never the study's own. Another study's reference of equal wording may be drawn.
-        train: reports of other studies.
-
-    Raises: InvalidSetting where no other study has a reference.
-    """
-    if train is not None:
-        return [train[k] for k in _drawn_rows(len(train), len(references), seed)]
-    rng = np.random.default_rng(seed)
-    texts = [text for text in references if text is not None]
-    if len(texts) < 2:
-        raise InvalidSetting(
-            "baselines take the references of other studies, and there are none; give a table of "
-            "reports (--train), or leave the baselines out"
-        )
-    drawn = []
-    before = 0
-    for text in references:
-        is_usable = text is not None
-        k = int(rng.integers(len(texts) - is_usable))
-        drawn.append(texts[k + (is_usable and k >= before)])
-        before += is_usable
-    return drawn
-
-
-def _drawn_rows(rows: int, count: int, seed: int) -> list[int]:
-    """Return `count` numbers below `rows`; the first ones do not depend on `count`."""
-    drawn: list[int] = np.random.default_rng(seed).integers(rows, size=count).tolist()
-    return drawn
-
-
-class Constant(Baseline):
-    """The most frequent training report."""
 
     name = "constant"
     description = "the most frequent training report"
 
     def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Find the report."""
-        self._report, times = constant_report(training.reports)
-        return [f"the report is the most frequent one, {times} of {len(training.reports)}"]
+        counts = Counter(" ".join(report.split()) for report in training.reports)
+        ((self._report, self.times),) = counts.most_common(1)
+        return [f"the report is the most frequent one, {self.times} of {len(training.reports)}"]
 
     def candidate(self, case: Case) -> str:
         """Return the same report for every study."""
@@ -120,7 +69,10 @@ class Normal(Baseline):
 
 
 class Random(Baseline):
-    """A training report drawn at random."""
+    """A training report drawn at random, with replacement; never the study's own.
+
+    Another study's report of equal wording may be drawn.
+    """
 
     name = "random"
     description = "a training report drawn at random"
@@ -128,16 +80,18 @@ class Random(Baseline):
 
     def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Take the reports to draw from."""
-        self._reports = training.reports
-        # Reports are drawn in the order of the studies, as a comparison draws them.
+        self._reports, self._own = training.reports, training.own
+        # Reports are drawn in the order of the studies, so that no draw depends on later ones.
+        self._rng = np.random.default_rng(self.settings.seed)
         self._rows: list[int] = []
         return []
 
     def candidate(self, case: Case) -> str:
         """Return the report that is drawn for the study's row."""
-        if case.position >= len(self._rows):
-            count = 2 * case.position + 1000
-            self._rows = _drawn_rows(len(self._reports), count, self.settings.seed)
+        while len(self._rows) <= case.position:
+            own = self._own.get(len(self._rows), len(self._reports))
+            row = int(self._rng.integers(len(self._reports) - (own < len(self._reports))))
+            self._rows.append(row + (row >= own))
         return self._reports[self._rows[case.position]]
 
 
@@ -251,53 +205,6 @@ def _sections_of(report: Report) -> dict[str, str]:
     return {name: text for name in _SECTIONS if (text := parts.get(name, "").strip())}
 
 
-NEAREST = f"{BASELINE}nearest-image"
-
-
-def nearest_rows(
-    corpus: "Corpus",
-    images: NDArray[np.float32],
-    excluded: Mapping[int, Sequence[int]] | None = None,
-) -> list[int | None]:
-    """Return for each of q images the row of the corpus with the largest cosine.
-
-    Args:
-        images: (q, d) float32; nan where there is none.
-        excluded: image -> rows that it must not find.
-    Returns: q rows, the first of equal ones; None where there is nothing to find.
-    """
-    from vlscore.retrieval import Cosine, search  # loads torch
-
-    found: list[int | None] = [None] * len(images)
-    asked = np.flatnonzero(np.isfinite(images).all(1)).tolist()
-    barred = {k: (excluded or {}).get(row, ()) for k, row in enumerate(asked)}
-    hits = search(corpus, Cosine(images[asked], corpus), 1, barred)
-    for row, hit in zip(asked, hits.rows[:, 0].tolist(), strict=True):
-        found[row] = hit if hit >= 0 else None
-    return found
-
-
-def nearest_reports(vectors: "Tensor", references: Sequence[str | None]) -> list[str | None]:
-    """Return for each of n studies the reference of the other study whose image is nearest.
-
-    Args:
-        vectors: (n, d) embeddings of images; nan where a study has none.
-        references: of the same studies, None for one without.
-    Returns: n reports; None for a study without an image, or where no other study has both.
-    """
-    from vlscore.retrieval import Corpus
-
-    images = vectors.float().numpy()
-    has_both = np.isfinite(images).all(1) & np.array([text is not None for text in references])
-    rows = np.flatnonzero(has_both)
-    places = {int(row): k for k, row in enumerate(rows)}
-    # A study never finds itself.
-    own = {row: [place] for row, place in places.items()}
-    corpus = Corpus(np.ascontiguousarray(images[rows]))
-    found = nearest_rows(corpus, images, own)
-    return [None if k is None else references[rows[k]] for k in found]
-
-
 class NearestImage(Baseline):
     """The report of the training study whose image is nearest by the cosine of an encoder."""
 
@@ -311,12 +218,15 @@ class NearestImage(Baseline):
 
     def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Take the training images to search."""
-        from vlscore.retrieval import Corpus
+        from vlscore.retrieval import Corpus  # loads torch
 
         if training.images is None or not len(training.images):
             raise InvalidTable("no training study has both an image and a report")
-        self._reports = training.reports
-        self._corpus = Corpus(training.images)
+        there = np.flatnonzero(np.isfinite(training.images).all(1)).tolist()
+        places = {row: place for place, row in enumerate(there)}
+        self._reports = [training.reports[row] for row in there]
+        self._corpus = Corpus(np.ascontiguousarray(training.images[there]))
+        self._own = {k: places[row] for k, row in training.own.items() if row in places}
         return []
 
     def candidate(self, case: Case) -> str:
@@ -327,9 +237,24 @@ class NearestImage(Baseline):
         return found
 
     def candidates(self, cases: Sequence[Case]) -> list[str | InvalidStudy]:
-        """Return the nearest studies' reports; all cases are searched for at once."""
-        empty = np.full(self._corpus.dim, np.nan, dtype=np.float32)
-        images = [empty if case.image is None else case.image for case in cases]
-        rows = nearest_rows(self._corpus, np.stack(images)) if cases else []
+        """Return the nearest studies' reports, the first of equally near ones.
+
+        All cases are searched for at once.
+        """
+        from vlscore.retrieval import Cosine, search  # loads torch
+
         lacking = InvalidStudy("the study has no image that could be embedded")
-        return [lacking if row is None else self._reports[row] for row in rows]
+        found: list[str | InvalidStudy] = [lacking] * len(cases)
+        asked = [
+            k
+            for k, case in enumerate(cases)
+            if case.image is not None and np.isfinite(case.image).all()
+        ]
+        if asked:
+            images = np.stack([cases[k].image for k in asked])  # type: ignore[misc]
+            own = [self._own.get(cases[k].position) for k in asked]
+            barred = {k: () if row is None else (row,) for k, row in enumerate(own)}
+            hits = search(self._corpus, Cosine(images, self._corpus), 1, barred).rows[:, 0]
+            for k, hit in zip(asked, hits.tolist(), strict=True):
+                found[k] = self._reports[hit] if hit >= 0 else lacking
+        return found

@@ -25,8 +25,9 @@ from vlscore.evaluation.comparison.systems import (
     join,
     table_with_images,
 )
-from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
-from vlscore.evaluation.scoring.scored_rows import ScoredRows, count_headings, count_unlike_sections
+from vlscore.evaluation.precomputed import check_names, read_precomputed
+from vlscore.evaluation.scored import Scored, signatures_in
+from vlscore.evaluation.scoring.row_facts import count_headings, count_unlike_sections
 from vlscore.metrics import Item, Metric, Scorer
 
 # Of studies without an entry.
@@ -59,7 +60,7 @@ class Inputs:
     references: Sequence[str | None]
     signatures: Mapping[Metric, Signature]
     image_table: StudyTable | None
-    precomputed: Precomputed | None
+    precomputed: Scored | None
     patients: Sequence[str] | None
     groups: Mapping[str, Sequence[str]]
     train: Sequence[str] | None
@@ -94,20 +95,19 @@ def read_inputs(
             image_root=source.image_root if image_root is None else image_root,
             columns=table.columns,
         )
-        scorer = scorer.for_table(image_table)
     systems = join(sources, image_table, ignores_blanks=settings.ignore_blanks)
     studies, notes = systems.studies, list(systems.notes)
     ids = [study.id for study in studies]
     policy = scorer.text_policy if scorer is not None else TextPolicy()
     if scorer is not None:
-        if scorer.needs_fit:
-            scorer = scorer.fit(Item("", study.reference, None, study.parts) for study in studies)
+        items = [Item("", study.reference, None, study.parts) for study in studies]
+        scorer = scorer.prepared(items, image_table)
         signatures = {metric: scorer.signatures[str(metric)] for metric in scorer.metrics}
     else:
         runs = [source.run for source in sources if source.run is not None]
         if len(runs) < len(sources) or settings.baselines:
             raise InvalidSetting("tables and baselines need metrics: pass a Scorer")
-        signatures = dict(ScoredRows.read(runs[0]).metrics)
+        signatures = signatures_in(runs[0])
     precomputed = None
     if settings.values is None:
         check_names(None, settings.lower_is_better)

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vlscore.core import OnProgress, frame, no_progress
 from vlscore.data import TextPolicy, select
-from vlscore.errors import Failure, InvalidSetting, VLScoreError
+from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import VALUES
@@ -17,15 +17,15 @@ from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
 from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
 from vlscore.evaluation.comparison.statistics import (
-    Quantity,
+    Number,
     compared,
-    precomputed_quantity,
-    quantities_of,
+    numbers_of,
     same_words,
     text_facts,
 )
 from vlscore.evaluation.comparison.system_values import (
-    SystemValues,
+    SYSTEM,
+    TRUNCATED,
     baseline_reports,
     values_of,
 )
@@ -39,11 +39,9 @@ from vlscore.evaluation.comparison.tables import (
     texts_table,
 )
 from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
+from vlscore.evaluation.scored import ID, Scored
 from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result, adjusted_p_values, with_mark, write_changed
-
-if TYPE_CHECKING:
-    import pandas
 
 PAPER = "table"
 PAPER_FORMATS = ("md", "tex")
@@ -118,18 +116,10 @@ def _compared(
             f"no system is called {settings.against}; there are {', '.join(names)}"
         )
     values = values_of(inputs, baselines, workers, on_progress)
-    quantities = [
-        quantity
-        for metric in inputs.signatures
-        for quantity in quantities_of(metric, values.columns, values.sums.get(str(metric)))
-    ]
-    signatures = {str(metric): str(s) for metric, s in inputs.signatures.items()}
-    if inputs.precomputed is not None:
-        for name, better in inputs.precomputed.higher_is_better.items():
-            quantities.append(precomputed_quantity(name, values.columns[name], better))
-            signatures[name] = str(inputs.precomputed.signature)
-    measured, tested = _compared_over(None, names, quantities, inputs, settings)
-    by_group, tests_by_group = _by_group(names, quantities, inputs, settings)
+    numbers = numbers_of(values, len(names))
+    signatures = {str(metric): str(each) for metric, each in values.signatures.items()}
+    measured, tested = _compared_over(None, names, numbers, inputs, settings)
+    by_group, tests_by_group = _by_group(names, numbers, inputs, settings)
     candidates = {
         name: [_selected(text, inputs.policy) for text in own]
         for name, own in inputs.systems.candidates.items()
@@ -159,14 +149,8 @@ def _compared(
     return Content(
         frames,
         with_mark(tables, signatures.values()),
-        _files(inputs, values),
-        [
-            *inputs.systems.failures,
-            *(
-                Failure(names[k], inputs.systems.studies[row].id, reason)
-                for (k, row), reason in values.reasons.items()
-            ),
-        ],
+        {VALUES: values.with_errors().drop(columns=TRUNCATED, errors="ignore")},
+        [*inputs.systems.failures, *values.failed(SYSTEM, ID)],
         signatures,
         notes,
         {
@@ -179,18 +163,18 @@ def _compared(
 def _compared_over(
     rows: Sequence[int] | None,
     names: Sequence[str],
-    quantities: Sequence[Quantity],
+    numbers: Sequence[Number],
     inputs: Inputs,
     settings: ComparisonSettings,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Compare the systems over some studies, or over all."""
     patients = inputs.patients
     if rows is not None:
-        quantities = [replace(each, statistics=each.statistics[:, rows]) for each in quantities]
+        numbers = [replace(each, statistics=each.statistics[:, rows]) for each in numbers]
         patients = patients and [patients[k] for k in rows]
     return compared(
         names,
-        quantities,
+        numbers,
         resamples=settings.resamples,
         permutations=settings.permutations,
         seed=settings.seed,
@@ -201,7 +185,7 @@ def _compared_over(
 
 def _by_group(
     names: Sequence[str],
-    quantities: Sequence[Quantity],
+    numbers: Sequence[Number],
     inputs: Inputs,
     settings: ComparisonSettings,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -210,7 +194,7 @@ def _by_group(
     p values are adjusted over all tests of a column. The column "number" of a record has the value
     of the number, "value" that of the group.
     """
-    primary = [each for each in quantities if each.facts["primary"]]
+    primary = [each for each in numbers if each.facts["primary"]]
     measured: list[dict[str, Any]] = []
     tested: list[dict[str, Any]] = []
     for column, groups in inputs.groups.items():
@@ -240,22 +224,20 @@ def _selected(text: str, policy: TextPolicy) -> str:
 
 
 def _facts_of_texts(
-    inputs: Inputs, texts: Mapping[str, Sequence[str]], values: SystemValues
+    inputs: Inputs, texts: Mapping[str, Sequence[str]], values: Scored
 ) -> list[dict[str, Any]]:
     """Return facts about the candidates of every system as texts."""
     known = {same_words(text) for text in (*inputs.references, *(inputs.train or ())) if text}
     found = []
     for k, (name, candidates) in enumerate(texts.items()):
-        lacking = {
-            str(metric): int((~np.isfinite(values.columns[str(metric)][k])).sum())
-            for metric in inputs.signatures
-        }
-        flags = values.truncated.get(name)
+        rows = values.rows[k * len(candidates) : (k + 1) * len(candidates)]
+        lacking = {str(m): int((~np.isfinite(rows[str(m)])).sum()) for m in inputs.signatures}
+        flags = rows[TRUNCATED].dropna() if TRUNCATED in rows else ()
         found.append(
             {
                 "system": name,
                 **text_facts(candidates, known),
-                "truncated": None if flags is None else float(flags.mean()),
+                "truncated": float(np.mean(flags)) if len(flags) else None,
                 "without_value": ", ".join(f"{m} {count}" for m, count in lacking.items() if count),
             }
         )
@@ -271,20 +253,3 @@ def _same_text_notes(facts: Iterable[Mapping[str, Any]]) -> list[str]:
         if each["n"] > 1 and round(each["distinct"] * each["n"]) == 1
         if not each["system"].startswith(BASELINE)
     ]
-
-
-def _files(inputs: Inputs, values: SystemValues) -> "dict[str, pandas.DataFrame]":
-    """Return the values of single studies, one row a system and study."""
-    import pandas
-
-    ids, systems = [study.id for study in inputs.systems.studies], len(values.names)
-    reasons = [values.reasons.get((k, row)) for k in range(systems) for row in range(len(ids))]
-    rows = pandas.DataFrame(
-        {
-            "system": np.repeat(np.array(values.names, dtype=object), len(ids)),
-            "id": ids * systems,
-            **{name: column.ravel() for name, column in values.columns.items()},
-            "error": pandas.Series(reasons, dtype=object),
-        }
-    )
-    return {VALUES: rows}

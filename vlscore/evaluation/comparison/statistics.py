@@ -4,7 +4,7 @@ All systems and differences are computed over the same studies.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.evaluation.baselines.baseline_base import BASELINE
+from vlscore.evaluation.scored import Scored
 from vlscore.metrics import (
     Metric,
     corpus_name,
@@ -40,7 +41,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Quantity:
+class Number:
     """One number of k systems for n studies.
 
     Attributes:
@@ -66,67 +67,55 @@ class Quantity:
         return corpus_of_sums(metric, sums)[output]
 
 
-def quantities_of(
-    metric: Metric, columns: Mapping[str, Array], sums: Array | None
-) -> Iterator[Quantity]:
-    """Yield every number of a metric.
+def numbers_of(scored: Scored, systems: int = 1) -> list[Number]:
+    """Return every number of scored rows.
 
-    Args:
-        columns: name -> (k, n) values, nan where there is none; with those of its percentile, if
-            it was computed.
-        sums: (k, n, s) of the metric's corpus values.
+    Args: systems: k; the rows are those of n studies for one system after the other.
     """
+    each = (_numbers_of(metric, scored, systems) for metric in scored.signatures)
+    return [number for numbers in each for number in numbers]
+
+
+def _numbers_of(metric: Metric | str, scored: Scored, systems: int) -> Iterator[Number]:
+    """Yield the numbers of a metric; of a name, the mean of values computed elsewhere."""
+
+    def facts(name: str, title: str, primary: bool, better: bool, corpus: bool = False) -> Record:
+        known = {"metric": name, "of": str(metric), "title": title, "primary": primary}
+        return {**known, "of_corpus": corpus, "higher_is_better": better}
+
+    def means(name: str) -> Array:
+        values = scored.rows[name].to_numpy(dtype=np.float64)
+        return mean_statistics(values.reshape(systems, -1))
+
+    if isinstance(metric, str):
+        own = facts(metric, metric, True, scored.higher_is_better[metric])
+        yield Number(own, means(metric), all_systems=False)
+        return
     for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
-        facts = {
-            "metric": name,
-            "of": str(metric),
-            "title": metric.printed(output.name if k else ""),
-            "primary": k == 0 and not metric.primary,
-            "of_corpus": False,
-            "higher_is_better": output.higher_is_better,
-        }
-        yield Quantity(facts, mean_statistics(columns[name]))
-    if (percentile := percentile_column(metric)) in columns:
-        facts = {
-            "metric": percentile,
-            "of": str(metric),
-            "title": f"{metric.printed()} percentile",
-            "primary": False,
-            "of_corpus": False,
-            "higher_is_better": True,
-        }
-        yield Quantity(facts, mean_statistics(columns[percentile]))
-    if sums is not None:
+        title = metric.printed(output.name if k else "")
+        primary = k == 0 and not metric.primary
+        yield Number(facts(name, title, primary, output.higher_is_better), means(name))
+    if (percentile := percentile_column(metric)) in scored.rows:
+        own = facts(percentile, f"{metric.printed()} percentile", False, True)
+        yield Number(own, means(percentile))
+    if metric.corpus:
         # Statistics without a value are 0, which would count as a candidate without words.
-        sums = np.where(np.isfinite(columns[str(metric)])[:, :, None], sums, np.nan)
+        there = np.isfinite(scored.rows[str(metric)].to_numpy(dtype=np.float64))[:, None]
+        sums = np.where(there, scored.sums[str(metric)], np.nan)
+        sums = sums.reshape(systems, -1, sums.shape[1])
         for output in metric.corpus:
-            facts = {
-                "metric": corpus_name(metric, output.name),
-                "of": str(metric),
-                "title": metric.printed(output.name, of_corpus=True),
-                "primary": output.name == metric.primary,
-                "of_corpus": True,
-                "higher_is_better": output.higher_is_better,
-            }
-            yield Quantity(facts, sums, (metric, output.name))
-
-
-def precomputed_quantity(name: str, values: Array, higher_is_better: bool) -> Quantity:
-    """Return the mean of values computed elsewhere; systems without any are left out."""
-    facts = {
-        "metric": name,
-        "of": name,
-        "title": name,
-        "primary": True,
-        "of_corpus": False,
-        "higher_is_better": higher_is_better,
-    }
-    return Quantity(facts, mean_statistics(values), all_systems=False)
+            name, title = (
+                corpus_name(metric, output.name),
+                metric.printed(output.name, of_corpus=True),
+            )
+            primary = output.name == metric.primary
+            own = facts(name, title, primary, output.higher_is_better, corpus=True)
+            yield Number(own, sums, (metric, output.name))
 
 
 def compared(
     systems: Sequence[str],
-    quantities: Sequence[Quantity],
+    numbers: Sequence[Number],
     *,
     resamples: int = 2000,
     permutations: int = 9999,
@@ -149,11 +138,11 @@ def compared(
     measured: list[Record] = []
     tested: list[Record] = []
     drawn = _StudyDraws(resamples, permutations, seed, patients)
-    for quantity in quantities:
-        found, tests = _of_quantity(quantity, systems, drawn, against)
+    for number in numbers:
+        found, tests = _of_number(number, systems, drawn, against)
         measured += found
         tested += tests
-    primary = {each.facts["metric"] for each in quantities if each.facts["primary"]}
+    primary = {each.facts["metric"] for each in numbers if each.facts["primary"]}
     of_primary = [test for test in tested if test["metric"] in primary]
     for family, name in ((tested, "adjusted_p_all"), (of_primary, "adjusted_p")):
         for test, p in zip(family, adjusted_p_values([t["p"] for t in family]), strict=True):
@@ -188,35 +177,35 @@ class _StudyDraws:
         return self.last[1]
 
 
-def _of_quantity(
-    quantity: Quantity, systems: Sequence[str], drawn: _StudyDraws, against: str | None
+def _of_number(
+    number: Number, systems: Sequence[str], drawn: _StudyDraws, against: str | None
 ) -> tuple[list[Record], list[Record]]:
-    statistics, names = quantity.statistics, list(systems)
-    if not quantity.all_systems:
+    statistics, names = number.statistics, list(systems)
+    if not number.all_systems:
         some = [k for k in range(len(names)) if np.isfinite(statistics[k]).all(-1).any()]
         statistics, names = statistics[some], [names[k] for k in some]
     there = np.asarray(np.isfinite(statistics).all(axis=(0, 2))) & bool(names)
-    facts = {**quantity.facts, "n": int(there.sum())}
+    facts = {**number.facts, "n": int(there.sum())}
     values: dict[str, Record] = {}
     tests = []
     if there.any():
         for k, name in enumerate(names):
             support = left_out = None
-            if quantity.corpus is None and drawn.patients is None:
+            if number.corpus is None and drawn.patients is None:
                 column = statistics[k, there, 0]
                 value = bootstrap_mean(column, resamples=drawn.resamples, seed=drawn.seed)
             else:
                 sums = drawn.of(statistics, there)
-                if quantity.corpus is not None:
-                    metric, output = quantity.corpus
+                if number.corpus is not None:
+                    metric, output = number.corpus
                     support = support_of_sums(metric, sums.totals[k]).get(output)
-                value = sums.value(k, quantity.combine).supported(support)
-                left_out = sums.left_out(k, quantity.combine) or None
+                value = sums.value(k, number.combine).supported(support)
+                left_out = sums.left_out(k, number.combine) or None
             values[name] = {"value": value, "support": support, "left_out": left_out}
         for a, b in combinations(range(len(names)), 2):
             if not _is_tested(names[a], names[b], against):
                 continue
-            found = drawn.of(statistics, there).difference(a, b, quantity.combine)
+            found = drawn.of(statistics, there).difference(a, b, number.combine)
             supports = [values[names[k]]["support"] for k in (a, b)]
             support = None if None in supports else min(supports)
             tests.append(

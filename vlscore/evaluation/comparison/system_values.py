@@ -2,44 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
 
 from vlscore.core import FinishedRun, OnProgress, difference
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting, InvalidStudy
+from vlscore.evaluation.baselines.baseline_base import (
+    BASELINE,
+    Baseline,
+    BaselineSettings,
+    Case,
+    TrainingReports,
+)
 from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.inputs import Inputs
 from vlscore.evaluation.score_table import score_table
-from vlscore.evaluation.scoring.scored_rows import ERROR, ID, ScoredRows
+from vlscore.evaluation.scored import ID, Scored
 from vlscore.metrics import Item, Scorer
 
-_TRUNCATED = "candidate_truncated"
+SYSTEM, TRUNCATED = "system", "candidate_truncated"
 
-Array = NDArray[np.float64]
 # A report is None where a baseline has none for a study.
 Reports = Mapping[str, Sequence[str | None]]
-
-
-@dataclass
-class SystemValues:
-    """Values of k systems for n studies.
-
-    Attributes:
-        names: of the systems, those of the user first, then the baselines.
-        columns: name -> (k, n), nan where a study has no value.
-        sums: metric -> (k, n, s) of its corpus values.
-        reasons: (system, study) -> why a value is missing.
-        truncated: system -> (n,) whether the encoder did not read a candidate's end.
-    """
-
-    names: Sequence[str]
-    columns: dict[str, Array]
-    sums: dict[str, Array]
-    reasons: dict[tuple[int, int], str]
-    truncated: dict[str, NDArray[np.bool_]]
 
 
 def baseline_reports(
@@ -50,68 +34,76 @@ def baseline_reports(
         return {}, []
     # They load torch, which comparisons of texts do without.
     from vlscore.evaluation.baselines.training_reports import (
-        CONSTANT,
-        NEAREST,
-        NORMAL,
-        RANDOM,
-        constant_report,
-        nearest_reports,
-        random_reports,
+        Constant,
+        NearestImage,
+        Normal,
+        Random,
     )
-    from vlscore.perturb import standard_normal_of
 
-    references, count = inputs.references, len(inputs.references)
-    pool = inputs.train if inputs.train is not None else [t for t in references if t is not None]
-    # First, because it raises a clear error where there are no reports.
-    drawn = random_reports(references, inputs.train, settings.seed)
-    report, times = constant_report(pool)
+    known = [k for k, text in enumerate(inputs.references) if text is not None]
+    own = TrainingReports(
+        [text for text in inputs.references if text is not None],
+        own={k: place for place, k in enumerate(known)},
+    )
+    if inputs.train is None and len(known) < 2:
+        raise InvalidSetting(
+            "baselines take the references of other studies, and there are none; give a table of "
+            "reports (--train), or leave the baselines out"
+        )
+    training = own if inputs.train is None else TrainingReports(inputs.train)
+    given = BaselineSettings(seed=settings.seed)
+    constant, normal, random = Constant(given), Normal(given), Random(given)
+    baselines: list[Baseline] = [constant, normal, random]
+    for each in baselines:
+        each.fit(training, None)
     whose = "of the training table" if inputs.train is not None else "of the references"
     # Without the texts: reports are patients' data, and notes reach the logs of a cluster.
     notes = [
-        f"{CONSTANT} is the most frequent report {whose} ({times} of {len(pool)} have it), "
-        f"{NORMAL} their most frequent normal sentences"
+        f"{BASELINE}{constant.name} is the most frequent report {whose} ({constant.times} of "
+        f"{len(training.reports)} have it), {BASELINE}{normal.name} their most frequent normal "
+        "sentences"
     ]
     if inputs.train is None:
         notes.append(
             "baselines take the references of the compared studies, which the systems do not "
             "know; name a training table for a fair comparison"
         )
-    found: dict[str, Sequence[str | None]] = {
-        CONSTANT: [report] * count,
-        NORMAL: [standard_normal_of(pool)] * count,
-        RANDOM: drawn,
-    }
+    cases = [Case(k, study.id) for k, study in enumerate(inputs.systems.studies)]
+    nearest = NearestImage(given)
     embedder = inputs.scorer.embedder if inputs.scorer is not None else None
     if inputs.image_table is None or embedder is None:
-        notes.append(f"{NEAREST} is left out: no metric looks at images, so none are embedded")
+        notes.append(
+            f"{BASELINE}{nearest.name} is left out: no metric looks at images, so none are embedded"
+        )
     else:
-        items = (_item(inputs, k, "") for k in range(count))
+        items = (_item(inputs, k, "") for k in range(len(cases)))
         with embedder.decoder(workers) as decoder:
             shown = [embedder.begin(item.shown, decoder) for item in items if item.shown]
-            vectors = embedder.embed_studies(shown).vectors
-        found[NEAREST] = nearest_reports(vectors, references)
-    return found, notes
+            images = embedder.embed_studies(shown).vectors.float().numpy()
+        cases = [replace(case, image=images[case.position]) for case in cases]
+        nearest.fit(replace(own, images=images[known]), embedder)
+        baselines.append(nearest)
+    return {
+        f"{BASELINE}{each.name}": [
+            None if isinstance(text, InvalidStudy) else text for text in each.candidates(cases)
+        ]
+        for each in baselines
+    }, notes
 
 
-def values_of(
-    inputs: Inputs, baselines: Reports, workers: int, on_progress: OnProgress
-) -> SystemValues:
+def values_of(inputs: Inputs, baselines: Reports, workers: int, on_progress: OnProgress) -> Scored:
     """Return the values of all systems, then of the baselines: read, or computed.
 
-    Values of the table of values are among the columns; baselines have none of them.
+    A row is a study of a system: one system after the other. Values of the table of values are
+    among the columns; baselines have none of them.
     """
-    names = [*inputs.systems.candidates, *baselines]
-    shape = len(names), len(inputs.systems.studies)
-    metrics = list(inputs.signatures)
-    columns = {name: np.full(shape, np.nan) for metric in metrics for name in metric.columns}
-    sums = {str(m): np.zeros((*shape, m.statistics)) for m in metrics if m.corpus}
-    values = SystemValues(names, columns, sums, {}, {})
+    known: dict[str, Scored] = {}
     to_score: dict[str, Sequence[str | None]] = {}
-    for k, source in enumerate(inputs.sources):
+    for source in inputs.sources:
         if source.run is None:
             to_score[source.name] = inputs.systems.candidates[source.name]
         else:
-            _read(inputs, source.run, values, k)
+            known[source.name] = _read(inputs, source.run)
     if inputs.scorer is not None:
         # The sections of baselines are selected already.
         policy, other = inputs.scorer.text_policy, copy(inputs.scorer)
@@ -121,25 +113,41 @@ def values_of(
             groups = [({**to_score, **baselines}, inputs.scorer)]
         for reports, scorer in groups:
             if reports:
-                _score(inputs, reports, scorer, values, workers, on_progress)
-    if inputs.precomputed is not None:
-        for name, column in inputs.precomputed.values.items():
-            columns[name] = np.full(shape, np.nan)
-            columns[name][: len(inputs.sources)] = column.reshape(-1, shape[1])
-    values.reasons = dict(sorted(values.reasons.items()))
-    return values
+                known |= _score(inputs, reports, scorer, workers, on_progress)
+    names = [*inputs.systems.candidates, *baselines]
+    found = Scored.joined([_of_system(inputs, name, known[name]) for name in names])
+    if (read := inputs.precomputed) is None:
+        return found
+    # Why the table has no value is no failure of the comparison: the systems' others count.
+    return found.filled(
+        replace(
+            read,
+            rows=read.rows.reindex(found.rows.index),
+            signatures={name: each.of("values") for name, each in read.signatures.items()},
+            failures={},
+        )
+    )
+
+
+def _of_system(inputs: Inputs, name: str, scored: Scored) -> Scored:
+    """Return the numbers that are compared, named by system and study."""
+    wanted = [column for metric in inputs.signatures for column in metric.columns]
+    rows = scored.rows[[*wanted, *([TRUNCATED] if TRUNCATED in scored.rows else [])]].copy()
+    rows.insert(0, ID, [study.id for study in inputs.systems.studies])
+    rows.insert(0, SYSTEM, name)
+    sums = {str(metric): scored.sums[str(metric)] for metric in inputs.signatures if metric.corpus}
+    return replace(scored, rows=rows, signatures=inputs.signatures, sums=sums)
 
 
 def _score(
     inputs: Inputs,
     reports: Reports,
     scorer: Scorer,
-    values: SystemValues,
     workers: int,
     on_progress: OnProgress,
-) -> None:
+) -> dict[str, Scored]:
     """Compute the values of some systems; a study's systems are scored together."""
-    count, systems = len(inputs.systems.studies), [values.names.index(name) for name in reports]
+    count = len(inputs.systems.studies)
     items = [
         InvalidStudy("the baseline has no report for this study")
         if (text := texts[row]) is None
@@ -148,19 +156,8 @@ def _score(
         for texts in reports.values()
     ]
     table = score_table(items, scorer, workers=workers, on_progress=on_progress)
-    reasons: dict[tuple[int, int], dict[str, None]] = {}
-    for metric, each in table.values.items():
-        for name, column in zip(metric.columns, each.columns, strict=True):
-            values.columns[name][systems] = column.reshape(count, -1).T
-        if each.statistics is not None and metric.corpus:
-            cut = each.statistics.reshape(count, len(systems), -1)
-            values.sums[str(metric)][systems] = cut.transpose(1, 0, 2)
-        for place, error in each.failures.items():
-            row, k = divmod(place, len(systems))
-            reasons.setdefault((systems[k], row), {})[str(error)] = None
-    values.reasons |= {place: "; ".join(each) for place, each in reasons.items()}
-    if (flags := table.geometry.get(_TRUNCATED)) is not None:
-        values.truncated |= dict(zip(reports, flags.reshape(count, -1).T, strict=True))
+    scored = Scored.of(table, {})
+    return {name: scored.at(range(k, len(items), len(reports))) for k, name in enumerate(reports)}
 
 
 def _item(inputs: Inputs, row: int, candidate: str) -> Item:
@@ -180,18 +177,18 @@ def _item(inputs: Inputs, row: int, candidate: str) -> Item:
     return item
 
 
-def _read(inputs: Inputs, run: FinishedRun, values: SystemValues, system: int) -> None:
+def _read(inputs: Inputs, run: FinishedRun) -> Scored:
     """Read the values of a finished evaluation.
 
     Raises: InvalidSetting where it lacks a metric, or has it with another signature.
     """
-    found = ScoredRows.read(run, inputs.signatures)
+    found = Scored.read(run, inputs.signatures)
     for metric, wanted in inputs.signatures.items():
-        signature = found.metrics.get(metric)
+        signature = found.signatures.get(metric)
         if signature is None:
             raise InvalidSetting(
                 f"{run.folder} has no values of {metric}; it has "
-                f"{', '.join(map(str, found.metrics))}. Give its table instead of the folder"
+                f"{', '.join(map(str, found.signatures))}. Give its table instead of the folder"
             )
         if signature != wanted:
             raise InvalidSetting(
@@ -199,14 +196,5 @@ def _read(inputs: Inputs, run: FinishedRun, values: SystemValues, system: int) -
                 f"{difference(signature, wanted)}. Values of different signatures are not compared"
             )
     # Of rows with one id only the last can be a study; the others could not be read.
-    last = {str(study): k for k, study in enumerate(found.scores[ID])}
-    rows = [last[study.id] for study in inputs.systems.studies]
-    scores = found.scores.iloc[rows]
-    for metric in inputs.signatures:
-        for name in metric.columns:
-            values.columns[name][system] = scores[name]
-        if metric.corpus:
-            values.sums[str(metric)][system] = found.sums[str(metric)][rows]
-    values.reasons |= {(system, k): str(e) for k, e in enumerate(scores[ERROR]) if e == e and e}
-    if _TRUNCATED in scores:
-        values.truncated[values.names[system]] = scores[_TRUNCATED].to_numpy(dtype=bool)
+    last = {str(study): k for k, study in enumerate(found.rows[ID])}
+    return found.at([last[study.id] for study in inputs.systems.studies])

@@ -22,7 +22,7 @@ from vlscore.data import (
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.scoring.scored_rows import ScoredRows
+from vlscore.evaluation.scored import signatures_in
 from vlscore.metrics import Metric
 
 _TEXTS = {"reference", "candidate"}
@@ -47,7 +47,7 @@ class Source:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics of the finished evaluation; none for a table."""
-        return () if self.run is None else tuple(ScoredRows.read(self.run).metrics)
+        return () if self.run is None else tuple(signatures_in(self.run))
 
     @property
     def image_root(self) -> str | None:

@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +23,22 @@ from vlscore.data import (
     unlike_sections_note,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.score_table import GUESSED, Engine, rows_of_part, score_table
-from vlscore.evaluation.scoring.scored_rows import (
-    ERROR,
-    HEADINGS,
-    ID,
-    ROW,
-    UNLIKE,
-    ScoredRows,
-    counts_of,
+from vlscore.evaluation.score_table import (
+    GUESSED,
+    Engine,
     item_of,
-    own_names,
-    read_own,
-    scored_rows,
+    rows_of_part,
+    score_table,
 )
+from vlscore.evaluation.scored import ID, ROW, Scored, own_names
+from vlscore.evaluation.scoring.row_facts import HEADINGS, UNLIKE, counts_of, read_own
 from vlscore.evaluation.scoring.summary import (
     common_means,
     subgroups_of,
     summary_of,
     summary_tables,
 )
-from vlscore.metrics import DEFAULT_METRIC, Item, Plan, Scorer
+from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
 from vlscore.stats import Content, Result, with_mark
 
 FORMATS = ("parquet", "csv")
@@ -105,7 +99,7 @@ def evaluate(
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
     studies = _opened(table, scorer, image_root, columns)
-    scorer = (scorer if scorer is not None else Scorer()).for_table(studies)
+    scorer = scorer if scorer is not None else Scorer()
     share = part_of(part)
     if format not in FORMATS:
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
@@ -121,17 +115,13 @@ def evaluate(
             f"has {len(rows)} rows; both must be of the same studies in one order"
         )
     items = [item_of(row, scorer, position) for position, row in enumerate(rows)]
-    if scorer.needs_fit:
-        scorer = scorer.fit(item for item in items if isinstance(item, Item))
-    scorer = scorer.among(item for item in items if isinstance(item, Item))
+    scorer = scorer.prepared(items, studies, ranked=True)
+    batches = rows_of_part(items, scorer, share)
+    mine = sorted(position for batch in batches for position in batch)
     key = _key(studies, scorer, format, own_columns if names else None, part)
 
-    @cache
-    def own_rows() -> list[int]:
-        return sorted(k for batch in rows_of_part(items, scorer, share) for k in batch)
-
     def image_files() -> Iterator[Path]:
-        for row in (rows[k] for k in own_rows()):
+        for row in (rows[k] for k in mine):
             if isinstance(row, Study):
                 yield from row.files
 
@@ -144,19 +134,18 @@ def evaluate(
             on_progress=on_progress,
             keep_going=keep_going,
             names=lambda k: f"row {rows[k].row}" + (f" ({rows[k].id})" if rows[k].id else ""),
-            part=share,
+            batches=batches,
             engine=engine,
         )
-        mine = own_rows()
-        seen = [rows[k] for k in mine]
-        scored = scored_rows(rows, values, own, mine)
+        scored = Scored.of(values, _names(rows, own)).at(mine)
         files = scored.files(format)
         facts = {
             **_facts(studies, scorer, rows),
             "work": {name: n - work[name] for name, n in scorer.work.items()} or None,
             "seconds": round(time.monotonic() - began, 3),
         }
-        return _content(scored, counts_of(seen, scored, scorer), own_columns, files, facts)
+        counts = counts_of([rows[k] for k in mine], scored, scorer)
+        return _content(scored, counts, own_columns, files, facts)
 
     notes = _notes(studies, scorer)
     return Result.make(
@@ -167,6 +156,23 @@ def evaluate(
         overwrite=overwrite,
         notes=notes,
     )
+
+
+def _names(
+    rows: Sequence[Study | Failure], own: Mapping[str, Mapping[Any, str | None]]
+) -> dict[str, Any]:
+    """Return what names each row in the scores: its number, its id, and the user's own columns.
+
+    Args: own: name of a user's own column -> number of a row -> its text.
+    """
+    import pandas
+
+    texts = {
+        ID: [row.id or None for row in rows],
+        **{name: [column[row.row] for row in rows] for name, column in own.items()},
+    }
+    found = {name: pandas.Series(column, dtype=object) for name, column in texts.items()}
+    return {ROW: [row.row for row in rows], **found}
 
 
 def join_parts(
@@ -208,25 +214,18 @@ def join_parts(
         import numpy as np
         import pandas
 
-        scored = [ScoredRows.read(run) for run in runs]
-        scores = pandas.concat([each.scores for each in scored], ignore_index=True)
-        order = np.argsort(scores[ROW].to_numpy())
-        sums = {
-            name: np.concatenate([each.sums[name] for each in scored])[order]
-            for name in scored[0].sums
-        }
-        scores = scores.iloc[order].reset_index(drop=True)
+        scored = Scored.joined([Scored.read(run) for run in runs])
+        scored = scored.at(np.argsort(scored.rows[ROW].to_numpy()).tolist())
+        scores = scored.rows
         if GUESSED in scores:
             # Parts in which nothing was guessed lack the column.
             scores[GUESSED] = scores[GUESSED].eq(True)
         texts = scores.select_dtypes("str").columns
         scores[texts] = scores[texts].astype(object).where(scores[texts].notna(), None)
-        scores = scores[[name for name in scores if name != ERROR] + [ERROR]]
-        scores.attrs = {"signatures": keys[0]["metrics"]}
-        joined = ScoredRows(scores, sums, scored[0].metrics)
-        files = joined.files(format)
-        if IMAGES in runs[0].digests:
-            images = [pandas.read_parquet(run.file(IMAGES)) for run in runs]
+        files = scored.files(format)
+        # A part without rows wrote no images.
+        if read := [run for run in runs if IMAGES in run.digests]:
+            images = [pandas.read_parquet(run.file(IMAGES)) for run in read]
             files[IMAGES] = pandas.concat(images).drop_duplicates("path")
         counts = pandas.concat([run.frame("counts") for run in runs])
         counts = counts.groupby("what", sort=False)["n"].sum().reset_index()
@@ -238,7 +237,7 @@ def join_parts(
             },
             "parts": [str(run.folder.resolve()) for run in runs],
         }
-        return _content(joined, counts.to_dict("records"), own, files, facts)
+        return _content(scored, counts.to_dict("records"), own, files, facts)
 
     return Result.make(out, key, compute, overwrite=overwrite)
 
@@ -305,15 +304,14 @@ def part_of(part: str | None) -> tuple[int, int]:
 
 
 def _content(
-    scored: ScoredRows,
+    scored: Scored,
     counts: list[dict[str, Any]],
     own: Mapping[str, Any],
     files: Mapping[str, Any],
     facts: Mapping[str, Any],
 ) -> Content:
     """Return the summary of rows, with their files."""
-    scores, metrics = scored.scores, list(scored.metrics)
-    patients = None
+    scores, patients = scored.rows, None
     numbers = {str(each["what"]): int(each["n"]) for each in counts}
     notes = [
         *facts["presets"],
@@ -330,11 +328,10 @@ def _content(
             f"intervals resample the {len(set(patients))} patients of the column "
             f"{own['patient']}, not the studies"
         )
-    summary = summary_of(scores, scored.sums, metrics, patients)
-    subgroups = subgroups_of(scores, scored.sums, metrics, own.get("by", ()), patients)
-    common = [{"metric": m, "mean": mean} for m, mean in common_means(scores, metrics).items()]
-    signatures = {str(metric): str(each) for metric, each in scored.metrics.items()}
-    failed = scores[scores[ERROR].notna()]
+    summary = summary_of(scored, patients)
+    subgroups = subgroups_of(scored, own.get("by", ()), patients)
+    common = [{"metric": m, "mean": mean} for m, mean in common_means(scored).items()]
+    signatures = {str(metric): str(each) for metric, each in scored.signatures.items()}
     return Content(
         {
             "summary": frame(summary),
@@ -344,10 +341,7 @@ def _content(
         },
         with_mark(summary_tables(summary, counts, common, subgroups), signatures.values()),
         files,
-        [
-            Failure(int(row), "" if id is None else str(id), reason)
-            for row, id, reason in failed[[ROW, ID, ERROR]].itertuples(index=False)
-        ],
+        scored.failed(ROW, ID),
         signatures,
         notes,
         facts,
@@ -374,10 +368,10 @@ def _opened(
     return table.required(required)
 
 
-def _guessed_note(scored: ScoredRows) -> tuple[str, ...]:
-    if GUESSED not in scored.scores:
+def _guessed_note(scored: Scored) -> tuple[str, ...]:
+    if GUESSED not in scored.rows:
         return ()
-    found = scored.scores[scored.scores[GUESSED]]
+    found = scored.rows[scored.rows[GUESSED]]
     count = len(found)
     named = [str(id or f"row {row}") for row, id in zip(found[ROW], found[ID], strict=True)]
     first = ", ".join(named[:_NAMED]) + (", ..." if count > _NAMED else "")

@@ -1,18 +1,17 @@
 """Summary of scored rows: means, medians and corpus values with intervals, also of subgroups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.evaluation.comparison.statistics import compared, quantities_of
-from vlscore.metrics import OTHERS, Metric, percentile_column
+from vlscore.evaluation.comparison.statistics import compared, numbers_of
+from vlscore.evaluation.scored import Scored
+from vlscore.metrics import OTHERS, percentile_column
 from vlscore.stats import TextTable, bootstrap_median, bounds, clustered_median, number
 
 if TYPE_CHECKING:
-    import pandas
-
     from vlscore.stats import Interval
 
 _FACTS = ("metric", "of", "primary", "of_corpus", "higher_is_better")
@@ -31,41 +30,28 @@ _SUPPORT = (
 Record = dict[str, Any]
 
 
-def summary_of(
-    scores: "pandas.DataFrame",
-    sums: Mapping[str, NDArray[np.float64]],
-    metrics: Sequence[Metric],
-    patients: Sequence[str] | None = None,
-) -> list[Record]:
+def summary_of(scored: Scored, patients: Sequence[str] | None = None) -> list[Record]:
     """Return one record a number: means and medians of n rows, and values of the whole corpus.
 
-    Args:
-        scores: n rows, with the columns of the metrics.
-        sums: metric -> (n, s), for metrics with values of the whole corpus.
-        patients: whose each row is; intervals then resample patients. None: rows.
+    Args: patients: whose each row is; intervals then resample patients. None: rows.
 
     Returns: records with metric (name of the number), of (name of the metric), primary,
         of_corpus, higher_is_better, n, mean and median (None where no row has a value), support
         (positive mentions in the references) and left_out (share of resamples without a value).
     """
-    records = []
-    for metric in metrics:
-        names = [n for n in (*metric.columns, percentile_column(metric)) if n in scores]
-        columns = {name: scores[name].to_numpy(dtype=np.float64)[None] for name in names}
-        own = sums[str(metric)][None] if metric.corpus else None
-        numbers = list(quantities_of(metric, columns, own))
-        # The numbers of a comparison of one system, which has nothing to test.
-        found, _ = compared([""], numbers, permutations=1, patients=patients)
-        for quantity, each in zip(numbers, found, strict=True):
-            record = {name: each[name] for name in (*_FACTS, "n")}
-            record["mean"] = each["value"] if each["n"] else None
-            if quantity.corpus is None:
-                # The first number is among the first table's, whatever papers print.
-                record["primary"] = each["metric"] == str(metric)
-                record["median"] = _median(columns[each["metric"]][0], patients)
-                records.append(record)
-            elif each["n"]:
-                records.append(record | {name: each[name] for name in ("support", "left_out")})
+    numbers, records = numbers_of(scored), []
+    # The numbers of a comparison of one system, which has nothing to test.
+    found, _ = compared([""], numbers, permutations=1, patients=patients)
+    for quantity, each in zip(numbers, found, strict=True):
+        record = {name: each[name] for name in (*_FACTS, "n")}
+        record["mean"] = each["value"] if each["n"] else None
+        if quantity.corpus is None:
+            # The first number is among the first table's, whatever papers print.
+            record["primary"] = each["metric"] == each["of"]
+            record["median"] = _median(scored.rows[each["metric"]].to_numpy(float), patients)
+            records.append(record)
+        elif each["n"]:
+            records.append(record | {name: each[name] for name in ("support", "left_out")})
     return records
 
 
@@ -79,34 +65,29 @@ def _median(values: NDArray[np.float64], patients: Sequence[str] | None) -> "Int
 
 
 def subgroups_of(
-    scores: "pandas.DataFrame",
-    sums: Mapping[str, NDArray[np.float64]],
-    metrics: Sequence[Metric],
-    by: Sequence[str],
-    patients: Sequence[str] | None = None,
+    scored: Scored, by: Sequence[str], patients: Sequence[str] | None = None
 ) -> list[Record]:
     """Return the summary of the rows with each value of each column `by`, one record a number."""
     found = []
     for column in by:
-        labels = scores[column].fillna(_NO_VALUE)
+        labels = scored.rows[column].fillna(_NO_VALUE)
         for label in sorted(set(labels)):
             rows = np.flatnonzero((labels == label).to_numpy()).tolist()
-            part = {name: each[rows] for name, each in sums.items()}
             whose = None if patients is None else [patients[row] for row in rows]
-            for each in summary_of(scores.iloc[rows], part, metrics, whose):
+            for each in summary_of(scored.at(rows), whose):
                 found.append({"column": column, "value": label, **each})
     return found
 
 
-def common_means(scores: "pandas.DataFrame", metrics: Sequence[Metric]) -> dict[str, float]:
+def common_means(scored: Scored) -> dict[str, float]:
     """Return the means over the rows that every metric has; empty if all have the same rows."""
-    values = scores[[str(metric) for metric in metrics]].to_numpy(dtype=np.float64)
+    metrics = [str(metric) for metric in scored.signatures]
+    values = scored.rows[metrics].to_numpy(dtype=np.float64)
     present = np.isfinite(values)
     rows = present.all(1)
     if (present == present[:, :1]).all() or not rows.any():
         return {}
-    means = values[rows].mean(0).tolist()
-    return {str(metric): mean for metric, mean in zip(metrics, means, strict=True)}
+    return dict(zip(metrics, values[rows].mean(0).tolist(), strict=True))
 
 
 def summary_tables(

@@ -2,19 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vlscore.core import OnProgress, file_digest, no_progress, text_digest
 from vlscore.data import Study, TextPolicy, checked_limit, kind_of, read_rows, select
 from vlscore.errors import InvalidTable, VLScoreError
-from vlscore.evaluation.measured import Measured
 from vlscore.evaluation.score_table import score_table
+from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.sensitivities.authors_tables import (
     COLUMNS,
     authors_tables,
@@ -29,11 +25,13 @@ from vlscore.metrics import (
 )
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
-Array = NDArray[np.float64]
 _FILE = "perturbations.jsonl"
 _BOTH = ("original", "perturbed")
+# Ends of the columns of a metric.
+ENDS = tuple(f".{name}" for name in _BOTH)
+TRUNCATED = FLAGS[0]
 
 
 def read_pairs(place: str | Path, limit: int | None = None) -> "DataFrame":
@@ -139,32 +137,10 @@ def _why_no_pair(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-@dataclass(eq=False)
-class ScoredPairs(Measured):
-    """Values of n pairs, (2, n) a metric.
-
-    The first are of the original report as the candidate, itself the reference; the second of the
-    perturbed report, the original being the reference.
-
-    Attributes:
-        truncated: how many distinct reports the encoder did not read to the end.
-    """
-
-    truncated: int = 0
-
-    def drop(self, name: str) -> Array:
-        """Return (n,) losses by the perturbation; above 0 is worse, whatever the direction."""
-        original, perturbed = self.values[name]
-        drop: Array = (original - perturbed) * (1 if self.higher_is_better[name] else -1)
-        return drop
-
-    @property
-    def reasons(self) -> dict[int, str]:
-        """Return position of a pair -> why the first metric without a value for it has none."""
-        found: dict[int, str] = {}
-        for (row, _), why in self.failures.items():
-            found.setdefault(row, why)
-        return dict(sorted(found.items()))
+def drop_of(scored: Scored, metric: str) -> "Series[float]":
+    """Return (n,) losses by the perturbation; above 0 is worse, whatever the direction."""
+    original, perturbed = (scored.rows[metric + end] for end in ENDS)
+    return (original - perturbed) * (1 if scored.higher_is_better[metric] else -1)
 
 
 def score_pairs(
@@ -175,14 +151,19 @@ def score_pairs(
     which: Sequence[str] = _BOTH,
     workers: int = 0,
     on_progress: OnProgress = no_progress,
-) -> ScoredPairs:
-    """Score the original and the perturbed report of every pair.
+) -> Scored:
+    """Score the original and the perturbed report of every pair; the original is the reference.
 
     Args:
         pairs: from `read_pairs`.
         shown: returns the images of a study, as a new object each time.
         which: columns of the candidates.
+
+    Returns: n rows with the columns METRIC.original and METRIC.perturbed, and where an encoder read
+        the reports, `candidate_truncated.original` and `.perturbed`: whether not to their end.
     """
+    from pandas import DataFrame
+
     # Both reports are taken as references are: a perturbed one has the original's headings.
     selected: list[dict[str, str] | VLScoreError] = []
     for both in pairs[list(_BOTH)].to_dict("records"):
@@ -194,11 +175,10 @@ def score_pairs(
             selected.append(error)
     scorer = copy(scorer)
     scorer.text_policy = TextPolicy()
-    if scorer.needs_fit:
-        # Each study counts once, however many changes were made of its report.
-        rows = zip(pairs["study_id"], selected, strict=True)
-        originals = {s: both["original"] for s, both in rows if not isinstance(both, VLScoreError)}
-        scorer = scorer.fit(originals.values())
+    # Each study counts once, however many changes were made of its report.
+    rows = zip(pairs["study_id"], selected, strict=True)
+    originals = {s: both["original"] for s, both in rows if not isinstance(both, VLScoreError)}
+    scorer = scorer.prepared(originals.values())
     # Each pair of texts is scored once: many changes are made of one original report.
     rows_of: dict[Any, int] = {}
     items: list[Item | VLScoreError] = []
@@ -216,21 +196,21 @@ def score_pairs(
                 items.append(item)
             places.append(rows_of[key])
     table = score_table(items, scorer, workers=workers, on_progress=on_progress)
+    whole, count = Scored.of(table, {}).at(places), len(pairs)
+    names = [str(metric) for metric in table.metrics]
+    flags = [flag for flag in (TRUNCATED,) if flag in whole.rows]
+    parts = [whole.at(range(k * count, (k + 1) * count)) for k in range(len(which))]
+    columns = {
+        f"{name}.{column}": part.rows[name].to_numpy()
+        for column, part in zip(which, parts, strict=True)
+        for name in (*names, *flags)
+    }
     failures: dict[tuple[int, str], str] = {}
-    for metric, each in table.values.items():
-        for position, row in enumerate(places):
-            if row in each.failures:
-                failures.setdefault((position % len(pairs), str(metric)), str(each.failures[row]))
-    return ScoredPairs(
-        {str(m): v.columns[0][places].reshape(len(which), -1) for m, v in table.values.items()},
-        {str(metric): metric.higher_is_better for metric in table.values},
-        {str(metric): each.signature for metric, each in table.values.items()},
+    for (row, name), why in whole.failures.items():
+        failures.setdefault((row % count, name), why)
+    return Scored(
+        DataFrame(columns),
+        {str(metric): each for metric, each in whole.signatures.items()},
+        {name: whole.higher_is_better[name] for name in names},
         failures,
-        len(
-            {
-                getattr(items[row], name.removesuffix("_truncated"))
-                for name in FLAGS
-                for row in np.flatnonzero(table.geometry.get(name, ())).tolist()
-            }
-        ),
     )

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE
-from vlscore.evaluation.sensitivities.changed_pairs import Array, ScoredPairs, score_pairs
+from vlscore.evaluation.scored import Scored
+from vlscore.evaluation.sensitivities.changed_pairs import ENDS, drop_of, score_pairs
 from vlscore.evaluation.study_images import Shown
 from vlscore.metrics import (
     Scorer,
@@ -56,6 +58,7 @@ from vlscore.stats import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Array = NDArray[np.float64]
 NORMAL_KIND = "standard-normal"
 _WILCOXON = "Wilcoxon signed-rank"
 #: Table of the paper, significant kind and its control.
@@ -68,7 +71,7 @@ COMPARISONS = (
 
 def compare_kinds(
     pairs: "DataFrame",
-    scored: ScoredPairs,
+    scored: Scored,
     *,
     resamples: int = 2000,
     seed: int = 0,
@@ -92,13 +95,14 @@ def compare_kinds(
     """
     from pandas import DataFrame, concat
 
-    common = np.all([np.isfinite(v).all(0) for v in scored.values.values()], axis=0)
+    common = has_every_value(scored)
     columns = pairs[["study_id", "kind", "is_significant"]]
     options: dict[str, Any] = {"resamples": resamples, "seed": seed}
     kinds, contrasts, strengths, normal = [], [], [], [DataFrame(columns=["metric", "value"])]
-    resampling = on_phase("resampling metrics", len(scored.values))
-    for number, metric in enumerate(scored.values, start=1):
-        rows = columns.assign(value=scored.values[metric][1], drop=scored.drop(metric))[common]
+    resampling = on_phase("resampling metrics", len(scored.higher_is_better))
+    for number, metric in enumerate(scored.higher_is_better, start=1):
+        values = scored.rows[metric + ENDS[1]].to_numpy()
+        rows = columns.assign(value=values, drop=drop_of(scored, metric).to_numpy())[common]
         found = dict(iter(rows.groupby("kind", sort=False)))
         of = {kind: found[kind] for kind in dict.fromkeys([*KINDS, *found]) if kind in found}
         means = {kind: _mean(own, "value", options) for kind, own in of.items()}
@@ -136,10 +140,16 @@ def compare_kinds(
         each["adjusted_p"] = float(p)
     frames = {"kinds": kinds, "contrasts": contrasts, "strengths": strengths}
     return {
-        "metrics": scored.metrics(),
+        "metrics": scored.counts(ENDS),
         "normal": concat(normal, ignore_index=True)[["metric", "value"]].astype({"value": float}),
         **{name: frame(records) for name, records in frames.items()},
     }
+
+
+def has_every_value(scored: Scored) -> NDArray[np.bool_]:
+    """Return (n,) whether a pair has both values of every metric."""
+    columns = [name + end for name in scored.higher_is_better for end in ENDS]
+    return np.asarray(np.isfinite(scored.rows[columns].to_numpy(float)).all(axis=1))
 
 
 def _mean(rows: "DataFrame", column: str, options: Mapping[str, Any]) -> Interval:
@@ -231,10 +241,9 @@ def image_swap(
     scorer = scorer.of_some([*looking, *control])
 
     def values(images: Shown) -> "DataFrame":
-        from pandas import DataFrame
-
         scored = score_pairs(pairs, scorer, images, which=["perturbed"], workers=workers)
-        return DataFrame({name: each[0] for name, each in scored.values.items()})
+        names = {name + ENDS[1]: name for name in scored.higher_is_better}
+        return scored.rows[[*names]].rename(columns=names)
 
     right = values(shown)
     donor = _donors(sorted(set(pairs["study_id"][np.isfinite(right).all(axis=1)])), seed)

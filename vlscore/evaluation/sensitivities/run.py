@@ -11,9 +11,12 @@ from vlscore.data import StudyTable
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
 from vlscore.evaluation.controlled_sentences.run import reading_by_own_rules
-from vlscore.evaluation.precomputed import Precomputed, check_names, read_precomputed
+from vlscore.evaluation.precomputed import check_names, read_precomputed
+from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.sensitivities.changed_pairs import (
-    ScoredPairs,
+    ENDS,
+    TRUNCATED,
+    drop_of,
     images_of_pairs,
     pairs_digest,
     read_pairs,
@@ -22,6 +25,7 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
 from vlscore.evaluation.sensitivities.kinds_noticed import (
     compare_kinds,
     draw_sensitivity,
+    has_every_value,
     image_swap,
     sensitivity_tables,
 )
@@ -35,8 +39,6 @@ from vlscore.stats import Content, Result, check_drawable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-_WHICH = (".original", ".perturbed")
 
 
 def sensitivity(
@@ -123,7 +125,7 @@ def sensitivity(
             pairs, scorer, shown, workers=workers, on_progress=on_phase("pairs", len(pairs))
         )
         if read:
-            scored.add(read, _WHICH)
+            scored = scored.filled(read)
         _check_some_common(scored, Path(perturbations))
         frames = compare_kinds(pairs, scored, resamples=resamples, seed=seed, on_phase=on_phase)
         if settings.swap_images:
@@ -149,7 +151,7 @@ def sensitivity(
                 "perturbations": str(Path(perturbations).resolve()),
                 "studies": studies and str(studies.path.resolve()),
                 "in_sample": sorted(in_sample),
-                "truncated": scored.truncated,
+                "truncated": _truncated(pairs, scored),
                 "pairs": len(pairs),
             },
         )
@@ -163,9 +165,16 @@ def sensitivity(
     )
 
 
-def _check_some_common(scored: ScoredPairs, place: Path) -> None:
+def _truncated(pairs: "DataFrame", scored: Scored) -> int:
+    """Return how many distinct reports the encoder did not read to the end."""
+    columns = {end[1:]: TRUNCATED + end for end in ENDS if TRUNCATED + end in scored.rows}
+    cut = (pairs[name][scored.rows[flag].to_numpy()] for name, flag in columns.items())
+    return len({text for texts in cut for text in texts})
+
+
+def _check_some_common(scored: Scored, place: Path) -> None:
     """Raise InvalidTable where no change has a value of every metric; it says why the first."""
-    if not np.all([np.isfinite(each).all(axis=0) for each in scored.values.values()], axis=0).any():
+    if not has_every_value(scored).any():
         why = next(iter(scored.reasons.values()), "a metric gives no value")
         raise InvalidTable(
             f"{place}: no change has a value of every metric, so none can be compared. The first: "
@@ -193,25 +202,26 @@ def _check_inputs(
 
 def _read_values(
     path: str | Path, pairs: "DataFrame", lower_is_better: Sequence[str], chosen: Sequence[Metric]
-) -> Precomputed:
+) -> Scored:
     """Read values that were computed elsewhere, for the changed reports."""
     return read_precomputed(
         path,
         {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
         lower_is_better=lower_is_better,
         computed=[str(metric) for metric in chosen],
-        suffixes=_WHICH,
+        suffixes=ENDS,
         ignored=("significant", "category"),
         is_repeated=True,
         row_name="study and kind of the perturbations",
     )
 
 
-def _values_frame(pairs: "DataFrame", scored: ScoredPairs) -> "DataFrame":
+def _values_frame(pairs: "DataFrame", scored: Scored) -> "DataFrame":
     """Return one row a pair: both values of every metric, and how much worse the second is."""
     names = {"is_significant": "significant"}
     found = pairs[["study_id", "kind", "is_significant", "category"]].rename(columns=names)
-    for name, both in scored.values.items():
-        for which, column in zip((*_WHICH, ".drop"), (*both, scored.drop(name)), strict=True):
-            found[name + which] = np.where(np.isfinite(column), column, np.nan)
+    for name in scored.higher_is_better:
+        own = {end: scored.rows[name + end] for end in ENDS} | {".drop": drop_of(scored, name)}
+        for end, column in own.items():
+            found[name + end] = np.where(np.isfinite(column), column, np.nan)
     return found

@@ -1,0 +1,108 @@
+"""Facts about the rows of an evaluation: counts of special cases, and a user's own columns."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from vlscore.data import Study, StudyTable, are_unlike_sections, is_missing, read_rows
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
+from vlscore.evaluation.score_table import GUESSED
+from vlscore.evaluation.scored import ERROR, ID, ROW, Scored
+from vlscore.metrics import FLAGS, NUMBERS, Metric, Scorer, percentile_column
+from vlscore.text import has_headings
+
+HEADINGS = "references with headings, scored whole"
+UNLIKE = "impressions scored against findings, or the reverse"
+# Beyond these, a candidate is near the line through image and reference, but not near the latter.
+_FOOT_NEAR = (-0.5, 1.5)
+
+
+def counts_of(
+    rows: Sequence[Study | Failure], scored: Scored, scorer: Scorer
+) -> list[dict[str, Any]]:
+    """Return how many rows have values, and how many are special cases, where there are some."""
+    scores = scored.rows
+    studies = [row for row in rows if isinstance(row, Study)]
+    failed = len({row for row, _ in scored.failures})
+    found: dict[str, int] = {
+        "rows": len(scores),
+        "rows with every value": len(scores) - failed,
+    }
+    for flag in FLAGS:
+        if flag in scores:
+            found[f"{flag.partition('_')[0]}s truncated"] = int(scores[flag].sum())
+    if "foot" in scores:
+        low, high = _FOOT_NEAR
+        foot = scores["foot"]
+        found["foot far from the reference"] = int(((foot < low) | (foot > high)).sum())
+    noticed = {
+        "empty candidates, scored as they are": sum(
+            not (study.candidate or "").strip() for study in studies
+        ),
+        **{
+            f'{role}s that say "nan", "None", "[\'...\']" or the like': sum(
+                role in study.suspicious for study in studies
+            )
+            for role in ("candidate", "reference")
+        },
+        "studies whose frontal view is a guess": int(scores[GUESSED].sum())
+        if GUESSED in scores
+        else 0,
+        HEADINGS: count_headings(studies, scorer),
+        UNLIKE: count_unlike_sections(studies, scorer),
+    }
+    found |= {name: count for name, count in noticed.items() if count}
+    return [{"what": name, "n": count} for name, count in found.items()]
+
+
+def count_headings(studies: Iterable[Study], scorer: Scorer) -> int:
+    """Return how many references have headings although they are scored whole."""
+    if scorer.text_policy.section_of("reference") != "all" or not scorer.needs.references:
+        return 0
+    return sum(s.parts is None and has_headings(s.reference or "") for s in studies)
+
+
+def count_unlike_sections(studies: Iterable[Study], scorer: Scorer) -> int:
+    """Return how many candidates have another section scored than their references."""
+    if not scorer.needs.references:
+        return 0
+    return sum(are_unlike_sections(study, scorer.text_policy) for study in studies)
+
+
+def read_own(
+    names: Sequence[str], table: StudyTable, metrics: Iterable[Metric]
+) -> dict[str, dict[int, str | None]]:
+    """Return column -> number of a row -> its text, None for an empty cell.
+
+    Raises: InvalidTable for a column that the table lacks; InvalidSetting for one whose name the
+        results have already, of a metric too.
+    """
+    if lacking := [name for name in names if name not in table.found]:
+        raise InvalidTable(
+            f"{table.path}: no column {', '.join(lacking)}; found: {', '.join(table.found)}"
+        )
+    taken = {ROW, ID, ERROR, GUESSED, *NUMBERS, *FLAGS}
+    for metric in metrics:
+        if unlucky := taken & set(metric.columns):
+            raise InvalidSetting(
+                f"the metric {metric} has the column {min(unlucky)}, which every table of scores "
+                "has already; give the metric another name"
+            )
+        taken |= {*metric.columns, percentile_column(metric)}
+    if twice := [name for name in names if name in taken]:
+        raise InvalidSetting(
+            f"{table.path}: the results have a column {twice[0]} already; give yours another name"
+        )
+    found: dict[str, dict[int, str | None]] = {name: {} for name in names}
+    for number, record in read_rows(table.path, names) if names else ():
+        for name, column in found.items():
+            column[number] = None if isinstance(record, str) else _text(record.get(name))
+    return found
+
+
+def _text(value: Any) -> str | None:
+    if is_missing(value):
+        return None
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
