@@ -59,7 +59,7 @@ _ROWS_SHOWN = 20
 _SHORT = {"image_candidate": "|i-g|", "image_reference": "|i-r|", "candidate_reference": "|g-r|"}
 
 
-class _Attribute:
+class _OfTriangle:
     """Attribute of a score that its `geometry` holds; nan, or `absent`, where it does not."""
 
     def __init__(self, description: str, absent: float = math.nan) -> None:
@@ -99,18 +99,20 @@ class Score:
         """Return what the first metric's value depends on."""
         return next(iter(self.signatures.values()))
 
-    area: ClassVar[Any] = _Attribute("T of Eq. 1, in squared units of the embeddings.")
-    image_candidate: ClassVar[Any] = _Attribute("Euclidean distance of image and candidate.")
-    image_reference: ClassVar[Any] = _Attribute("Euclidean distance of image and reference.")
-    candidate_reference: ClassVar[Any] = _Attribute("Euclidean distance of candidate and reference.")
-    foot: ClassVar[Any] = _Attribute(
+    area: ClassVar[Any] = _OfTriangle("T of Eq. 1, in squared units of the embeddings.")
+    image_candidate: ClassVar[Any] = _OfTriangle("Euclidean distance of image and candidate.")
+    image_reference: ClassVar[Any] = _OfTriangle("Euclidean distance of image and reference.")
+    candidate_reference: ClassVar[Any] = _OfTriangle(
+        "Euclidean distance of candidate and reference."
+    )
+    foot: ClassVar[Any] = _OfTriangle(
         "Where the candidate projects onto the line from image (0) to reference (1). Far outside "
         "[0, 1], a high score means little; nan where image and reference coincide."
     )
-    candidate_truncated: ClassVar[Any] = _Attribute(
+    candidate_truncated: ClassVar[Any] = _OfTriangle(
         "Whether the encoder did not see the candidate's tail.", False
     )
-    reference_truncated: ClassVar[Any] = _Attribute(
+    reference_truncated: ClassVar[Any] = _OfTriangle(
         "Whether the encoder did not see the reference's tail.", False
     )
 
