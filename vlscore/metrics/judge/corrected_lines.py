@@ -9,14 +9,11 @@ from vlscore.metrics.judge.statement_pairs import StatementPair
 from vlscore.metrics.judge.statements import DEGREE, ReportStatements, Statement
 
 Part = Literal["name", "place", "severity", "change", "line"]
-
-#: Changes as adjectives that the extraction reads again.
-_CHANGES = {
-    "unchanged": "unchanged",
-    "worse": "worsening",
-    "improved": "improving",
-    "new": "new",
-    "resolved": "resolving",
+#: The words that are replaced in the line; where there are none, it is written anew.
+_AXES: dict[Part, tuple[Axis, ...]] = {
+    "place": (Axis.SIDE, Axis.ZONE),
+    "severity": (Axis.SIZE, Axis.SEVERITY),
+    "change": (Axis.CHANGE,),
 }
 
 
@@ -28,22 +25,50 @@ class LineCorrector:
     ) -> None:
         self._candidate, self._reference, self._tables = candidate, reference, tables
 
-    def corrected(self, pair: StatementPair, part: Part) -> tuple[Span, str]:
-        """Return the candidate's line, and the line with one part changed as in the reference."""
+    def corrected(self, pair: StatementPair, part: Part) -> str:
+        """Return the candidate's line with one part changed as in the reference."""
+        found = (self._edit(pair, axis) for axis in _AXES.get(part, ()))
+        edits = [edit for edit in found if edit is not None]
         line = pair.candidate.line
-        edits = self._edits(pair, part)
-        if edits is None:
-            return line, self._rewritten(pair.candidate, pair.reference)
-        return line, _edited(self._candidate.text, line, edits)
+        if not edits or not all(line.covers(span) for span, _ in edits):
+            return self.rewritten(line, pair.candidate, pair.reference)
+        text, end, parts = self._candidate.text, line.start, []
+        for span, words in sorted(edits if part == "place" else edits[:1]):
+            parts += [text[end : span.start], words]
+            end = span.end
+        return _sentence("".join((*parts, text[end : line.end])))
 
-    def without(self, statement: Statement) -> tuple[Span, str]:
-        """Return the candidate's line, and the line without the statement."""
-        return statement.line, self._rewritten(statement, None)
+    def _edit(self, pair: StatementPair, axis: Axis) -> tuple[Span, str] | None:
+        """Return the words of an axis in the candidate, and what stands in their place."""
+        own, true = _own(pair.candidate.finding, axis), _own(pair.reference.finding, axis)
+        if axis is Axis.CHANGE and pair.candidate.change is None:
+            start, words = pair.candidate.quoted.start, self._change(pair.reference)
+            return (Span(start, start), f"{words} ") if words else None
+        if not own:
+            return None
+        if axis is Axis.CHANGE:
+            return own[0].span, self._change(pair.reference)
+        if axis in (Axis.SIDE, Axis.ZONE):
+            values = dict.fromkeys(a.value for a in pair.reference.finding.on(axis))
+            if {a.value for a in own} == set(values) or len({a.span for a in own}) > 1:
+                return None
+            return (own[0].span, " and ".join(values)) if values else None
+        if not true:
+            return None
+        words = true[0].span.of(self._reference.text)
+        if axis is Axis.SEVERITY:
+            words = _in_class_of(own[0].span.of(self._candidate.text), words, self._tables.lexicon)
+        return own[0].span, words
 
-    def restated(self, line: Span) -> str:
-        """Return all statements of a candidate's line in plain words."""
+    def rewritten(
+        self, line: Span, wrong: Statement | None = None, right: Statement | None = None
+    ) -> str:
+        """Return a candidate's line in plain words, one of its statements corrected or left out."""
         stated = [s for s in self._candidate.statements if s.line == line]
-        return self._joined(map(self._described, stated), line)
+        chosen = [right if s is wrong else s for s in stated]
+        denied = dict.fromkeys(f.observation for f in _denied_in(self._candidate, line))
+        names = (name.replace("_", " ") for name in denied)
+        return " ".join((*(self._described(s) for s in chosen if s), *(f"No {n}." for n in names)))
 
     def stating(self, statement: Statement) -> str:
         """Return a sentence that states only this finding of the reference."""
@@ -52,102 +77,31 @@ class LineCorrector:
             return _sentence(statement.line.of(self._reference.text))
         return self._described(statement)
 
-    # -- small edits ------------------------------------------------------------------------------
-
-    def _edits(self, pair: StatementPair, part: Part) -> list[tuple[Span, str]] | None:
-        """Return replacements within the line; None if the line must be rewritten."""
-        stated, true = pair.candidate.finding, pair.reference.finding
-        if part == "severity":
-            return self._severity_edits(stated, true)
-        if part == "place":
-            edits = [
-                *self._axis_edits(stated, true, Axis.SIDE),
-                *self._axis_edits(stated, true, Axis.ZONE),
-            ]
-            return edits or None
-        if part == "change":
-            return self._change_edits(pair)
-        return None
-
-    def _severity_edits(self, stated: Finding, true: Finding) -> list[tuple[Span, str]] | None:
-        axis = Axis.SIZE if stated.on(Axis.SIZE) and true.on(Axis.SIZE) else Axis.SEVERITY
-        own, other = _first(stated, axis), _first(true, axis)
-        if own is None or other is None:
-            return None
-        words = other.span.of(self._reference.text)
-        if axis is Axis.SEVERITY:
-            words = _in_class_of(own.span.of(self._candidate.text), words, self._tables.lexicon)
-        return [(own.span, words)]
-
-    def _axis_edits(self, stated: Finding, true: Finding, axis: Axis) -> list[tuple[Span, str]]:
-        own = [a for a in stated.on(axis) if not a.inherited]
-        others = list(dict.fromkeys(a.value for a in true.on(axis)))
-        if not own or not others or {a.value for a in own} == set(others):
-            return []
-        if len({a.span for a in own}) > 1:
-            return []
-        return [(own[0].span, " and ".join(others))]
-
-    def _change_edits(self, pair: StatementPair) -> list[tuple[Span, str]] | None:
-        own = _first(pair.candidate.finding, Axis.CHANGE)
-        words = _change_words(pair.reference)
-        if own is not None:
-            return [(own.span, words)]
-        if pair.candidate.change is not None or not words:
-            return None
-        start = pair.candidate.quoted.start
-        return [(Span(start, start), f"{words} ")]
-
-    # -- rewritten lines --------------------------------------------------------------------------
-
-    def _rewritten(self, wrong: Statement, right: Statement | None) -> str:
-        """Return the line's statements in plain words, one of them corrected or left out."""
-        described = []
-        for statement in self._candidate.statements:
-            if statement.line == wrong.line:
-                chosen = right if statement is wrong else statement
-                if chosen is not None:
-                    described.append(self._described(chosen))
-        return self._joined(described, wrong.line)
-
-    def _joined(self, described: Iterable[str], line: Span) -> str:
-        """Return sentences, and one for each finding that the line denies."""
-        denied = _denied_in(self._candidate, line)
-        names = dict.fromkeys(f.observation.replace("_", " ") for f in denied)
-        return " ".join([*described, *(f"No {name}." for name in names)])
-
     def _described(self, statement: Statement) -> str:
         """Return one plain sentence with everything that the judge compares."""
-        concept = self._tables.concepts[statement.concept]
-        text = (
-            self._reference.text
-            if any(statement is s for s in self._reference.statements)
-            else self._candidate.text
-        )
-        if concept.device:
-            return _sentence(statement.line.of(text))
-        finding = statement.finding
-        sides = "bilateral" if len(statement.sides) == 2 else "".join(statement.sides)
-        zones = " and ".join(finding.zones)
+        if self._tables.concepts[statement.concept].device:
+            is_own = any(statement is s for s in self._candidate.statements)
+            return _sentence(
+                statement.line.of((self._candidate if is_own else self._reference).text)
+            )
         words = [
-            _change_words(statement),
+            self._change(statement),
             "possible" if statement.doubtful else "",
             "" if statement.size is None else f"{statement.size:g} mm",
             statement.grades[DEGREE].value if DEGREE in statement.grades else "",
-            sides,
-            zones,
-            finding.observation.replace("_", " "),
+            "bilateral" if len(statement.sides) == 2 else "".join(statement.sides),
+            " and ".join(statement.finding.zones),
+            statement.finding.observation.replace("_", " "),
         ]
-        return _sentence(" ".join(word for word in words if word))
+        return _sentence(" ".join(words))
+
+    def _change(self, statement: Statement) -> str:
+        return self._tables.changes[statement.change.change] if statement.change else ""
 
 
-def _change_words(statement: Statement) -> str:
-    return _CHANGES[statement.change.change] if statement.change else ""
-
-
-def _first(finding: Finding, axis: Axis) -> Attribute | None:
-    """Return the first attribute of an axis whose words belong to the finding itself."""
-    return next((a for a in finding.on(axis) if not a.inherited), None)
+def _own(finding: Finding, axis: Axis) -> list[Attribute]:
+    """Return the attributes of an axis whose words belong to the finding itself."""
+    return [a for a in finding.on(axis) if not a.inherited]
 
 
 def _in_class_of(own: str, other: str, lexicon: Lexicon) -> str:
@@ -160,7 +114,7 @@ def _in_class_of(own: str, other: str, lexicon: Lexicon) -> str:
     return other if other.lower() in choices or not choices else choices[0]
 
 
-def _denied_in(report: ReportStatements, line: Span) -> list[Finding]:
+def _denied_in(report: ReportStatements, line: Span) -> Iterable[Finding]:
     """Return the findings that a line denies by name."""
     return [
         finding
@@ -169,18 +123,6 @@ def _denied_in(report: ReportStatements, line: Span) -> list[Finding]:
         for finding in sentence.findings
         if finding.polarity is Polarity.NEGATIVE and not finding.normal
     ]
-
-
-def _edited(text: str, line: Span, edits: Iterable[tuple[Span, str]]) -> str:
-    corrected = line.of(text)
-    for span, words in sorted(edits, reverse=True):
-        start, end = span.start - line.start, span.end - line.start
-        if not 0 <= start <= end <= len(corrected):
-            continue
-        if not words and corrected[end : end + 1] == " ":
-            end += 1
-        corrected = corrected[:start] + words + corrected[end:]
-    return _sentence(corrected)
 
 
 def _sentence(words: str) -> str:

@@ -1,5 +1,7 @@
 """Correction of a candidate report, and a check of the errors that remain."""
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from vlscore.findings import Span
@@ -52,38 +54,29 @@ def apply_corrections(
 def _applied(text: str, judgement: Judgement) -> str:
     """Return the text with the corrections of one judgement; of two that overlap, the first."""
     edits: list[tuple[Span, str]] = []
-    added: list[str] = []
+    added = dict.fromkeys(e.correction for e in judgement.errors if e.line is None)
     for error in judgement.errors:
-        if error.line is None:
-            if error.correction and error.correction not in added:
-                added.append(error.correction)
-            continue
-        edit = _smallest(text, error.line, error.correction)
-        if not any(edit[0].overlaps(other) or edit[0] == other for other, _ in edits):
-            edits.append(edit)
+        if error.line is not None:
+            edit = _smallest(text, error.line, error.correction)
+            if not any(edit[0].overlaps(other) or edit[0] == other for other, _ in edits):
+                edits.append(edit)
     for span, words in sorted(edits, reverse=True):
-        text = text[: span.start] + words + text[span.end :]
-    parts = [" ".join(text.split()), *added]
-    return " ".join(part for part in parts if part)
+        text = f"{text[: span.start]}{words}{text[span.end :]}"
+    return " ".join(" ".join((text, *added)).split())
 
 
 def _smallest(text: str, line: Span, correction: str) -> tuple[Span, str]:
-    """Return the edit from the line to its correction, without their common begin and end.
+    """Return the edit from a line to its correction, without words at which both begin or end."""
+    own, new = line.of(text).split(" "), correction.split(" ")
+    first = _common(own, new)
+    last = _common(own[first:][::-1], new[first:][::-1])
+    start = line.start + len(" ".join(own[:first])) + bool(first)
+    kept = own[first : len(own) - last]
+    words = " ".join(new[first : len(new) - last])
+    # Words that are only added end before the next one.
+    return Span(start, start + len(" ".join(kept))), words if kept or not last else f"{words} "
 
-    It begins and ends at words, so that two edits of one line do not meet within a word.
-    """
-    own = line.of(text)
-    if not correction:
-        return line, ""
-    first = 0
-    while first < min(len(own), len(correction)) and own[first] == correction[first]:
-        first += 1
-    while first > 0 and own[first - 1 : first] != " ":
-        first -= 1
-    last = 0
-    while last < min(len(own), len(correction)) - first and own[-1 - last] == correction[-1 - last]:
-        last += 1
-    while last > 0 and own[len(own) - last] not in " ,.;":
-        last -= 1
-    end = len(own) - last
-    return Span(line.start + first, line.start + end), correction[first : len(correction) - last]
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words two texts have in common from their beginning."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))

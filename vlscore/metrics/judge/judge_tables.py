@@ -122,6 +122,7 @@ class JudgeTables:
         same_if_placed: those that are one finding in two reports only where both name its place.
         consequences: (concept, concept that causes it).
         topics: topic of a change -> parts and concepts that change with it.
+        changes: adjectives of changes.
         levels: zone -> places of families that exclude each other ("level upper").
         confusable: pairs of concepts that are taken for each other, in both orders.
         positions: by name; `misplaced` is that of a tip at a wrong distance.
@@ -142,6 +143,7 @@ class JudgeTables:
     same_if_placed: frozenset[tuple[str, str]]
     consequences: frozenset[tuple[str, str]]
     topics: Mapping[str, tuple[str, ...]]
+    changes: Mapping[str, str]
     levels: Mapping[str, tuple[str, ...]]
     confusable: frozenset[tuple[str, str]]
     positions: Mapping[str, Position]
@@ -272,6 +274,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         same_if_placed=_pairs(r for r in coarser if r.placed),
         consequences=_pairs(relations["consequence"]),
         topics={name: tuple(parts) for name, parts in data["relations.toml"]["topics"].items()},
+        changes=data["words.toml"]["changes"],
         levels=_levels(places["levels"]),
         confusable=frozenset(pair for names in kin for pair in permutations(names, 2)),
         positions=positions,

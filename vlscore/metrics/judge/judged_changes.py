@@ -5,10 +5,11 @@ an omitted one leaves out, or contradicts, a change that the reference states. "
 change: a report that says so where the other is silent has no error.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from vlscore.findings import FindingChange, Polarity, Span, TemporalChange
+from vlscore.metrics.judge.corrected_lines import LineCorrector
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem, Quote
 from vlscore.metrics.judge.statement_reading import concept_of
@@ -91,16 +92,13 @@ def uncompared(report: ReportStatements) -> ReportStatements:
     return replace(report, statements=statements, changes=())
 
 
-def compared_quote(text: str, statement: Statement) -> Quote:
+def compared_quote(report: ReportStatements, statement: Statement) -> Quote:
     """Return the words of a finding with those of its change, or these where they stand apart."""
     span = statement.quoted
     if (change := statement.change) is not None:
-        if not statement.line.covers(change.span):
-            finding = change.finding
-            is_there = finding is not None and finding.sentence == change.sentence
-            span = finding.span if finding is not None and is_there else change.span
-        span = around(span, change.span)
-    return Quote(span.of(text), span)
+        is_near = statement.line.covers(change.span)
+        span = around(span, change.span) if is_near else change.span
+    return Quote(span.of(report.text), span)
 
 
 def lone_change_errors(
@@ -108,18 +106,17 @@ def lone_change_errors(
     other: ReportStatements,
     alone: Iterable[Statement],
     tables: JudgeTables,
-    restated: Callable[[Span], str] | None = None,
+    lines: LineCorrector | None = None,
 ) -> Iterator[ErrorItem]:
     """Find changes of parts, of what has resolved, and of statements without a partner.
 
     Args:
         report: whose changes the other report does not state.
         alone: statements of `report` without a partner that are no false finding.
-        restated: for a candidate: its line in plain words, without the change; None: `report` is
-            the reference.
+        lines: of a candidate; None: `report` is the reference.
     """
     own = [s.change for s in alone if s.change is not None and s.change.is_real]
-    if restated is None:
+    if lines is None:
         # The omission of a new finding is one error.
         own = [change for change in own if change.change is not TemporalChange.NEW]
     lone = [*_lone(report.changes), *own]
@@ -127,33 +124,19 @@ def lone_change_errors(
         line = report.findings.sentences[change.sentence].span
         quote = Quote(change.span.of(report.text), change.span)
         full = tables.concepts[concept].severity[1] if concept else SIGNIFICANT
-        severity = change_severity(change, full, restated is None)
+        severity = change_severity(change, full, lines is None)
         name = (concept or change.topic).replace("_", " ")
-        if restated is not None:
-            yield ErrorItem(
-                ErrorCategory.FALSE_COMPARISON,
-                severity,
-                name,
-                quote,
-                None,
-                line,
-                restated(line),
-                change_reason(change, None),
-            )
+        if lines is not None:
+            corrected = lines.rewritten(line)
+            reason, false = change_reason(change, None), ErrorCategory.FALSE_COMPARISON
+            yield ErrorItem(false, severity, name, quote, None, line, corrected, reason)
         elif any(s.concept == concept for s in report.statements) or all(
             s.concept != concept for s in other.statements
         ):
             # Otherwise the finding that has resolved is an invented one already.
-            yield ErrorItem(
-                ErrorCategory.OMITTED_COMPARISON,
-                severity,
-                name,
-                None,
-                quote,
-                None,
-                line.of(report.text),
-                change_reason(None, change),
-            )
+            reason, omitted = change_reason(None, change), ErrorCategory.OMITTED_COMPARISON
+            stated = line.of(report.text)
+            yield ErrorItem(omitted, severity, name, None, quote, None, stated, reason)
 
 
 def _lone(changes: Iterable[FindingChange]) -> list[FindingChange]:

@@ -137,17 +137,18 @@ class LoneStatements:
         return found
 
     def _invented(self, statement: Statement, severity: Severity) -> ErrorItem:
-        line, correction = self._lines.without(statement)
-        alone = _states_change_alone(statement)
+        change, cue = statement.change, statement.finding.cue
+        # "The mediastinum has widened" states a finding by a change alone.
+        alone = change is not None and change.is_real and change.span.overlaps(cue)
         says = "does not state" if _denial(self._reference, statement) is None else "denies"
         return ErrorItem(
             ErrorCategory.FALSE_COMPARISON if alone else ErrorCategory.FALSE_FINDING,
             severity.level,
             self._tables.title_of(statement.concept, statement.observations),
-            quote_of(self._candidate.text, statement),
+            quote_of(self._candidate, statement),
             None,
-            line,
-            correction,
+            statement.line,
+            self._lines.rewritten(statement.line, statement),
             f"the reference {says} it ({severity.reason})",
         )
 
@@ -159,7 +160,7 @@ class LoneStatements:
             severity.level,
             self._tables.title_of(statement.concept, statement.observations),
             denial,
-            quote_of(self._reference.text, statement),
+            quote_of(self._reference, statement),
             None,
             self._lines.stating(statement),
             f"the candidate {says} it ({severity.reason})",
@@ -184,9 +185,9 @@ class _Gravest:
         return sorted(self._of.values(), key=lambda each: each[0].finding.span)
 
 
-def quote_of(text: str, statement: Statement) -> Quote:
+def quote_of(report: ReportStatements, statement: Statement) -> Quote:
     """Return the words of a statement and their position."""
-    return Quote(statement.quoted.of(text), statement.quoted)
+    return Quote(statement.quoted.of(report.text), statement.quoted)
 
 
 def _denial(report: ReportStatements, statement: Statement) -> Quote | None:
@@ -199,9 +200,3 @@ def _denial(report: ReportStatements, statement: Statement) -> Quote | None:
         if denied and not finding.normal:
             return Quote(finding.span.of(report.text), finding.span)
     return None
-
-
-def _states_change_alone(statement: Statement) -> bool:
-    """Return whether a finding is stated by a change alone: "the mediastinum has widened"."""
-    change = statement.change
-    return change is not None and change.is_real and change.span.overlaps(statement.finding.cue)

@@ -16,12 +16,7 @@ from vlscore.metrics.judge.judged_changes import (
     stated_change,
     states_beside,
 )
-from vlscore.metrics.judge.judgement import (
-    ErrorItem,
-    Judgement,
-    Patient,
-    Quote,
-)
+from vlscore.metrics.judge.judgement import ErrorItem, Judgement, Patient, Quote
 from vlscore.metrics.judge.lone_statements import (
     COVERS,
     MEANS_EXACTLY,
@@ -100,9 +95,7 @@ class ReportComparison:
         false, kept = self._lone.false(matching)
         errors += false
         right = [*(p.candidate for p in matching.pairs if not self._goes_beyond(p)), *kept]
-        errors += lone_change_errors(
-            self._candidate, self._reference, kept, tables, self._lines.restated
-        )
+        errors += lone_change_errors(self._candidate, self._reference, kept, tables, self._lines)
         errors.sort(key=lambda e: e.candidate.span if e.candidate else Span(0, 0))
         omitted, covered = self._lone.omitted(matching, right)
         omitted += lone_change_errors(self._reference, self._candidate, matching.omitted, tables)
@@ -112,22 +105,15 @@ class ReportComparison:
     def _severity(self, statement: Statement) -> Severity:
         return severity_of(statement, self._patient, self._tables)
 
+    def _title(self, statement: Statement) -> str:
+        return self._tables.title_of(statement.concept, statement.observations)
+
     # -- pairs ----------------------------------------------------------------------------------
 
     def _of_pair(self, pair: StatementPair) -> Iterable[ErrorItem]:
         candidate, reference = pair.candidate, pair.reference
         severity = self._severity(reference)
-        exact = pair.naming is Naming.MORE_EXACT
-        doubted = candidate.doubtful or not candidate.finding.is_likely
-        if measure_alike(candidate, reference) and self._graver_by(pair) == 0:
-            pass  # A lesion of the same size is the same, whatever it is called.
-        elif self._goes_beyond(pair):
-            yield self._beyond(pair, severity, doubted)
-        elif not self._means_the_same(pair) and not (exact and doubted):
-            named = self._named(pair, severity)
-            # What is more exact than the reference is an error only where it would matter.
-            if not exact or named.severity > 1:
-                yield named
+        yield from self._name(pair, severity)
         conflict = place_conflict(candidate, reference)
         if conflict is not None and not self._is_on_both(pair):
             yield self._place(pair, severity, conflict)
@@ -160,10 +146,8 @@ class ReportComparison:
 
     def _graver_by(self, pair: StatementPair) -> int:
         """Return the steps by which the candidate's name is graver than the reference's."""
-        stated, true = (
-            self._tables.concepts[s.concept].severity[1] for s in (pair.candidate, pair.reference)
-        )
-        return stated - true
+        of = self._tables.concepts
+        return of[pair.candidate.concept].severity[1] - of[pair.reference.concept].severity[1]
 
     def _is_other_elsewhere(self, pair: StatementPair) -> bool:
         """Return whether the candidate has another name at another place: nearly another finding.
@@ -174,64 +158,54 @@ class ReportComparison:
         far = conflict in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
         return far and self._title(pair.candidate) != self._title(pair.reference)
 
-    def _beyond(self, pair: StatementPair, severity: Severity, doubted: bool) -> ErrorItem:
-        """Return the error of a name that goes beyond: no milder than saying nothing."""
-        own = self._severity(pair.candidate)
-        graver = severity if doubted or own.level <= severity.level else own
-        true, stated = self._title(pair.reference), self._title(pair.candidate)
-        reason = f"calls {true} {stated} ({graver.reason})"
-        error = self._paired(ErrorCategory.FALSE_FINDING, graver.level, pair, "name", reason)
-        return replace(error, finding=stated)
-
     def _is_on_both(self, pair: StatementPair) -> bool:
         """Return whether both reports state the finding on both sides, at once or side by side."""
-        sides = [
-            frozenset(
-                side for s in report.statements if s.concept == of.concept for side in s.sides
-            )
-            for report, of in (
-                (self._candidate, pair.candidate),
-                (self._reference, pair.reference),
-            )
-        ]
-        return sides[0] == sides[1] == BOTH_SIDES and not levels_conflict(
-            pair.candidate, pair.reference
+        stated = (self._candidate, pair.candidate), (self._reference, pair.reference)
+        return not levels_conflict(pair.candidate, pair.reference) and all(
+            {side for s in report.statements if s.concept == of.concept for side in s.sides}
+            == BOTH_SIDES
+            for report, of in stated
         )
-
-    def _title(self, statement: Statement) -> str:
-        return self._tables.title_of(statement.concept, statement.observations)
 
     def _paired(
         self, category: ErrorCategory, severity: int, pair: StatementPair, part: Part, reason: str
     ) -> ErrorItem:
-        line, correction = self._lines.corrected(pair, part)
         return ErrorItem(
             category,
             severity,
             self._title(pair.reference),
-            quote_of(self._candidate.text, pair.candidate),
-            quote_of(self._reference.text, pair.reference),
-            line,
-            correction,
+            quote_of(self._candidate, pair.candidate),
+            quote_of(self._reference, pair.reference),
+            pair.candidate.line,
+            self._lines.corrected(pair, part),
             reason,
         )
 
-    def _named(self, pair: StatementPair, severity: Severity) -> ErrorItem:
-        true, stated = self._title(pair.reference), self._title(pair.candidate)
-        category = ErrorCategory.OMITTED_FINDING
-        less = milder(severity, 1, "named less exactly")
-        severity = Severity(max(less.level, self._graver_by(pair)), less.reason)
-        if pair.naming is Naming.MORE_EXACT:
-            category = ErrorCategory.FALSE_FINDING
-            severity = self._named_exactly(pair)
-        reason = f"calls {true} {stated} ({severity.reason})"
-        return self._paired(category, severity.level, pair, "name", reason)
-
-    def _named_exactly(self, pair: StatementPair) -> Severity:
-        """Return the severity of a more exact name: larger the more it changes what matters."""
-        own = self._severity(pair.candidate)
-        named = milder(own, STEPS, "the reference names it less exactly")
-        return Severity(max(named.level, -self._graver_by(pair)), named.reason)
+    def _name(self, pair: StatementPair, true: Severity) -> Iterable[ErrorItem]:
+        """Find the error of another name; one that goes beyond is no milder than saying nothing."""
+        graver, own = self._graver_by(pair), self._severity(pair.candidate)
+        category = ErrorCategory.FALSE_FINDING
+        doubted = pair.candidate.doubtful or not pair.candidate.finding.is_likely
+        if graver == 0 and measure_alike(pair.candidate, pair.reference):
+            return  # A lesion of the same size is the same, whatever it is called.
+        if beyond := self._goes_beyond(pair):
+            severity = true if doubted or own.level <= true.level else own
+        elif self._means_the_same(pair):
+            return
+        elif pair.naming is Naming.MORE_EXACT:
+            # The larger, the more the name changes what matters.
+            named = milder(own, STEPS, "the reference names it less exactly")
+            severity = Severity(max(named.level, -graver), named.reason)
+            if doubted or severity.level <= 1:
+                return
+        else:
+            category, less = ErrorCategory.OMITTED_FINDING, milder(true, 1, "named less exactly")
+            severity = Severity(max(less.level, graver), less.reason)
+        names = self._title(pair.reference), self._title(pair.candidate)
+        reason = f"calls {names[0]} {names[1]} ({severity.reason})"
+        yield replace(
+            self._paired(category, severity.level, pair, "name", reason), finding=names[beyond]
+        )
 
     def _place(self, pair: StatementPair, severity: Severity, conflict: PlaceConflict) -> ErrorItem:
         level = place_severity(severity, conflict)
@@ -247,30 +221,27 @@ class ReportComparison:
         return self._paired(category, level, pair, "place", reason)
 
     def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        """Find the error of another position; a bad one is an error where one report has none."""
         stated, true = pair.candidate.position, pair.reference.position
-        if true is None:
-            if stated is not None and stated.level == "bad":
-                severity = self._tables.position_severity["bad", "good"]
-                reason = f"the reference does not say that it is {stated.name}"
-                yield self._paired(ErrorCategory.FALSE_FINDING, severity, pair, "line", reason)
+        severity = self._tables.position_severity["bad", "good"]
+        category, device = ErrorCategory.WRONG_LOCATION, self._title(pair.reference)
+        if stated is not None and true is not None:
+            if stated.level == true.level:
+                return
+            severity = self._tables.position_severity[stated.level, true.level]
+            if "bad" in (stated.level, true.level):
+                raised = self._tables.extra_severity_if_misplaced.get(pair.reference.concept, 0)
+                severity = min(5, severity + raised)
+            reason = f"the {device} is {true.name}, not {stated.name}"
+        elif stated is not None and stated.level == "bad":
+            category = ErrorCategory.FALSE_FINDING
+            reason = f"the reference does not say that it is {stated.name}"
+        elif true is not None and true.level == "bad":
+            category = ErrorCategory.OMITTED_FINDING
+            reason = f"does not say that the {device} is {true.name}"
+        else:
             return
-        if stated is not None and stated.level == true.level:
-            return
-        if stated is None:
-            if true.level == "bad":
-                severity = self._tables.position_severity["bad", "good"]
-                reason = f"does not say that the {self._title(pair.reference)} is {true.name}"
-                category = ErrorCategory.OMITTED_FINDING
-                yield self._paired(category, severity, pair, "line", reason)
-            return
-        severity = self._tables.position_severity[stated.level, true.level]
-        if "bad" in (stated.level, true.level):
-            severity = min(
-                5,
-                severity + self._tables.extra_severity_if_misplaced.get(pair.reference.concept, 0),
-            )
-        reason = f"the {self._title(pair.reference)} is {true.name}, not {stated.name}"
-        yield self._paired(ErrorCategory.WRONG_LOCATION, severity, pair, "line", reason)
+        yield self._paired(category, severity, pair, "line", reason)
 
     def _extent(self, pair: StatementPair, severity: int) -> ErrorItem:
         candidate, reference = pair.candidate, pair.reference
@@ -301,11 +272,10 @@ class ReportComparison:
         full, is_omitted = self._severity(pair.reference).level, stated is None
         opposite = contradict(stated, true)
         severity = full if opposite else change_severity(wrong, full, is_omitted)
-        item = self._paired(category, severity, pair, "change", change_reason(stated, true))
         yield replace(
-            item,
-            candidate=compared_quote(self._candidate.text, pair.candidate),
-            reference=compared_quote(self._reference.text, pair.reference),
+            self._paired(category, severity, pair, "change", change_reason(stated, true)),
+            candidate=compared_quote(self._candidate, pair.candidate),
+            reference=compared_quote(self._reference, pair.reference),
         )
 
     def _is_counted(self, pair: StatementPair) -> bool:
@@ -323,18 +293,10 @@ class ReportComparison:
         """Return the error of a candidate that states nothing, if the reference does."""
         if _speaks(self._candidate) or not _speaks(self._reference):
             return []
-        return [
-            ErrorItem(
-                ErrorCategory.OMITTED_FINDING,
-                _SILENCE,
-                "the whole report",
-                None,
-                Quote(self._reference.text, Span(0, len(self._reference.text))),
-                None,
-                "",
-                "the candidate says nothing of the chest",
-            )
-        ]
+        whole = Quote(self._reference.text, Span(0, len(self._reference.text)))
+        reason = "the candidate says nothing of the chest"
+        omitted = ErrorCategory.OMITTED_FINDING
+        return [ErrorItem(omitted, _SILENCE, "the whole report", None, whole, None, "", reason)]
 
 
 def _speaks(report: ReportStatements) -> bool:
