@@ -85,9 +85,9 @@ from vlscore.findings import Span, extraction
 from vlscore.metrics import (
     TRUST,
     RuleJudge,
+    ask_image_judge,
     candidate_is_right,
     findings_seen,
-    hear,
     rating,
     rating_with_image,
 )
@@ -489,7 +489,7 @@ class JudgedCases:
         if isinstance(score, str):
             return candidate_is_right(*claims, said)
         judged = self.judged[text, reference]
-        return rating_with_image(judged, hear(judged, *claims, said, trust=score), score)
+        return rating_with_image(judged, ask_image_judge(judged, *claims, said, trust=score), score)
 
 
 def choices(

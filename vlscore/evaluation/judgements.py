@@ -19,13 +19,13 @@ from vlscore.metrics import (
     SEVERITIES,
     TRUST,
     AnswerCounts,
+    ImageFindings,
     JudgeCase,
     Judgement,
     ModelJudge,
     RuleJudge,
-    Seen,
+    ask_image_judge,
     findings_seen,
-    hear,
     patient_of,
     rating,
     rating_with_image,
@@ -215,7 +215,7 @@ class _JudgeWork:
         self.judge, self.text_policy, self.trust = judge, text_policy, trust
         self.age_column, self.indication_column = patient_columns
         # What each row's image says, or why it could not be read; None without evidence.
-        self.seen: dict[int | str | None, Seen | str] | None = None
+        self.seen: dict[int | str | None, ImageFindings | str] | None = None
         self.failures: list[Failure] = []
         self.severities: Counter[tuple[str, int]] = Counter()
         self.by_finding: Counter[tuple[str, ErrorCategory]] = Counter()
@@ -247,7 +247,9 @@ class _JudgeWork:
             table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
         )
         said = findings_seen(found, images.vectors["image"].astype(float))
-        seen: dict[int | str | None, Seen | str] = {each.row: each.reason for each in images.failed}
+        seen: dict[int | str | None, ImageFindings | str] = {
+            each.row: each.reason for each in images.failed
+        }
         seen.update(zip((each.row for each in images.studies), said, strict=True))
         self.seen = seen
         return len(seen)
@@ -282,14 +284,14 @@ class _JudgeWork:
         return pandas.DataFrame(columns=["study_id", *names, *map(str, ErrorCategory)], dtype=float)
 
     def _hear(
-        self, record: dict[str, Any], case: JudgeCase, judged: Judgement, seen: Seen | str
+        self, record: dict[str, Any], case: JudgeCase, judged: Judgement, seen: ImageFindings | str
     ) -> None:
         """Add what the image says to the record of a study."""
         assert not isinstance(seen, str)
         claims = claims_of(case.candidate), claims_of(case.reference)
-        heard = hear(judged, *claims, seen, trust=self.trust)
-        record[IMAGE_RATING] = rating_with_image(judged, heard, self.trust)
-        for error, each in zip(record["errors"], heard, strict=True):
+        answers = ask_image_judge(judged, *claims, seen, trust=self.trust)
+        record[IMAGE_RATING] = rating_with_image(judged, answers, self.trust)
+        for error, each in zip(record["errors"], answers, strict=True):
             error["sides_with"] = each.sides_with
             error["reference_is_right"] = each.reference_is_right
             self.sides[error["category"], each.sides_with] += 1

@@ -11,6 +11,7 @@ from vlscore.metrics.judge.judge_answers import UnusableAnswer
 from vlscore.metrics.judge.judge_endpoint import EndpointModel
 from vlscore.metrics.judge.judge_questions import (
     FEW_SHOT,
+    JudgePrompt,
     JudgeQuestion,
     Messages,
     Reply,
@@ -32,9 +33,6 @@ from vlscore.metrics.judge.judgement import (
 #: How often the model is asked about one pair, if its answers cannot be used.
 ATTEMPTS = 3
 _REMEMBERED = 10_000
-
-
-_Take = Callable[[JudgeQuestion, Reply | VLScoreError], JudgeQuestion | None]
 
 
 class ModelJudge:
@@ -103,57 +101,68 @@ class ModelJudge:
         Raises: EndpointFailed if no further question can be answered; answers so far are stored.
             InvalidReport where a report is not a str.
         """
-        done: dict[JudgeCase, Outcome] = {}
-        counts = {case: AnswerCounts() for case in cases}
-
-        def take(question: JudgeQuestion, reply: Reply | VLScoreError) -> JudgeQuestion | None:
-            """Read a reply; return the next question if the reply cannot be used."""
-            count = counts[question.case]
-            judgement, failure = None, None
-            if isinstance(reply, VLScoreError):
-                failure = reply
-            else:
-                count.add(reply.tokens_in, reply.tokens_out)
-                try:
-                    judgement = question.judgement(reply)
-                except UnusableAnswer as error:
-                    if count.answers < ATTEMPTS:
-                        return question.again(reply.text, error, self.prompt)
-                    message = f"the model gave no usable answer in {ATTEMPTS} attempts: {error}"
-                    failure = UnusableAnswer(message)
-            done[question.case] = Outcome(judgement, failure, count)
-            on_done()
-            return None
-
-        questions = [question_of(case, self.prompt, self.order) for case in counts]
+        conversation = _Conversation(cases, self.prompt, on_done)
+        questions = [question_of(case, self.prompt, self.order) for case in conversation.counts]
         while questions:
-            questions = self._round(questions, take)
-        return [done[case] for case in cases]
+            questions = self._round(questions, conversation)
+        return [conversation.outcomes[case] for case in cases]
 
-    def _round(self, questions: Sequence[JudgeQuestion], take: _Take) -> list[JudgeQuestion]:
-        """Ask each question, those of one conversation once; return the next questions."""
+    def _round(
+        self, questions: Sequence[JudgeQuestion], conversation: "_Conversation"
+    ) -> list[JudgeQuestion]:
+        """Ask each question, those of the same words once; return the next questions."""
         asked: dict[Messages, list[JudgeQuestion]] = {}
         for question in questions:
             asked.setdefault(question.messages, []).append(question)
-        following: list[JudgeQuestion] = []
-
-        def give(messages: Messages, reply: Reply | VLScoreError) -> None:
-            following.extend(filter(None, [take(question, reply) for question in asked[messages]]))
-
         known = self._answers.known(asked)
-        for messages, reply in known.items():
-            give(messages, reply)
+        following = [n for m, reply in known.items() for n in conversation.take(asked[m], reply)]
         new = [messages for messages in asked if messages not in known]
 
         def on_reply(number: int, reply: Reply) -> None:
             self.paid.add(reply.tokens_in, reply.tokens_out)
-            give(new[number], self._answers.add(new[number], reply))
+            stored = self._answers.add(new[number], reply)
+            following.extend(conversation.take(asked[new[number]], stored))
 
         if new:
             firsts = [asked[messages][0] for messages in new]
             for number, error in self.model.ask(firsts, self.prompt, on_reply).items():
-                give(new[number], error)
+                following += conversation.take(asked[new[number]], error)
         return following
+
+
+class _Conversation:
+    """What a model has said of some pairs: the outcomes so far, and the counts of its answers."""
+
+    def __init__(
+        self, cases: Iterable[JudgeCase], prompt: JudgePrompt, on_done: Callable[[], None]
+    ) -> None:
+        self.outcomes: dict[JudgeCase, Outcome] = {}
+        self.counts = {case: AnswerCounts() for case in cases}
+        self._prompt, self._on_done = prompt, on_done
+
+    def take(
+        self, questions: Iterable[JudgeQuestion], reply: Reply | VLScoreError
+    ) -> list[JudgeQuestion]:
+        """Read a reply to questions; return the next ones where it cannot be used."""
+        return [q for question in questions if (q := self._next(question, reply)) is not None]
+
+    def _next(self, question: JudgeQuestion, reply: Reply | VLScoreError) -> JudgeQuestion | None:
+        count = self.counts[question.case]
+        judgement, failure = None, None
+        if isinstance(reply, VLScoreError):
+            failure = reply
+        else:
+            count.add(reply.tokens_in, reply.tokens_out)
+            try:
+                judgement = question.judgement(reply)
+            except UnusableAnswer as error:
+                if count.answers < ATTEMPTS:
+                    return question.again(reply.text, error, self._prompt)
+                message = f"the model gave no usable answer in {ATTEMPTS} attempts: {error}"
+                failure = UnusableAnswer(message)
+        self.outcomes[question.case] = Outcome(judgement, failure, count)
+        self._on_done()
+        return None
 
 
 class StoredAnswers:

@@ -1,4 +1,4 @@
-"""The judge hears the image: errors that the image sides with weigh less."""
+"""The judge asks the image: errors with which the image sides weigh less."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,12 +62,12 @@ class ImageJudge(JudgeScore):
             raise InvalidSetting(f"trust is a probability below 1, not {self.trust:g}")
 
     def compute(self, batch: Batch) -> Computed:
-        from vlscore.metrics.judge.image_testimony import (
+        from vlscore.metrics.judge.image_answers import (
             CANDIDATE,
             REFERENCE,
+            ask_image_judge,
             candidate_is_right,
             findings_seen,
-            hear,
             rating_with_image,
         )
 
@@ -84,7 +84,7 @@ class ImageJudge(JudgeScore):
             if isinstance(judged, VLScoreError):
                 failures[row] = judged
             elif row not in failures:
-                heard = hear(
+                answers = ask_image_judge(
                     judged,
                     claims[2 * row],
                     claims[2 * row + 1],
@@ -92,13 +92,13 @@ class ImageJudge(JudgeScore):
                     trust=self.trust,
                     level=self.level,
                 )
-                sides = [each.sides_with for each in heard]
+                sides = [each.sides_with for each in answers]
                 if self.score == "image":
                     first = candidate_is_right(
                         claims[2 * row], claims[2 * row + 1], seen[row], self.trust
                     )
                 else:
-                    first = rating_with_image(judged, heard, self.trust)
+                    first = rating_with_image(judged, answers, self.trust)
                 rows[row] = first, sides.count(CANDIDATE), sides.count(REFERENCE)
         return Computed(list(rows.T), failures=failures)
 

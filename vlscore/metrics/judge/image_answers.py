@@ -1,4 +1,4 @@
-"""Testimony of the image on a judge's errors: with whom it sides, and what an error then weighs.
+"""Answers of the image about a judge's errors: with whom it sides, and what an error then weighs.
 
 A reference is a witness, too, and may be incomplete. With trust t in it, the log odds that it is
 right about an error are log(t / (1 - t)) minus the log likelihood ratio of the image for the
@@ -23,8 +23,8 @@ TRUST = 0.5
 #: An image sides with a report where a conformal p value is at most this, and all of the evidence
 #: on the error together is for this report.
 LEVEL = 0.1
-#: Errors about which the image is heard.
-HEARD = (
+#: Errors about which the image is asked.
+_ASKED = (
     ErrorCategory.FALSE_FINDING,
     ErrorCategory.OMITTED_FINDING,
     ErrorCategory.WRONG_LOCATION,
@@ -32,7 +32,7 @@ HEARD = (
 CANDIDATE, REFERENCE, NOBODY = "candidate", "reference", "cannot tell"
 
 
-class Testimony(NamedTuple):
+class ImageAnswer(NamedTuple):
     """What the image says about one error.
 
     Attributes:
@@ -48,10 +48,10 @@ class Testimony(NamedTuple):
 
 #: What one image says about findings: finding -> log likelihood ratio of its presence, p value
 #: against its absence, and p value against its presence.
-Seen = Mapping[str, tuple[float, float, float]]
+ImageFindings = Mapping[str, tuple[float, float, float]]
 
 
-def findings_seen(evidence: ImageEvidence, vectors: NDArray[np.float64]) -> list[Seen]:
+def findings_seen(evidence: ImageEvidence, vectors: NDArray[np.float64]) -> list[ImageFindings]:
     """Return what each of n images says, from vectors (n, d).
 
     The p values of a finding that the encoder reads no better than chance are 1.
@@ -68,18 +68,18 @@ def findings_seen(evidence: ImageEvidence, vectors: NDArray[np.float64]) -> list
     ]
 
 
-def hear(
+def ask_image_judge(
     judgement: Judgement,
     candidate: Sequence[Claim],
     reference: Sequence[Claim],
-    seen: Seen,
+    seen: ImageFindings,
     *,
     trust: float = TRUST,
     level: float = LEVEL,
-) -> list[Testimony]:
+) -> list[ImageAnswer]:
     """Return what the image says about each error of a judgement.
 
-    It is heard about findings and their sides. It says nothing about an error of severity or of
+    It is asked about findings and their sides. It says nothing about an error of severity or of
     change: neither is what its probes were fitted to, and a wrong side in the same words is an
     error of its own, whose evidence counts once.
 
@@ -90,33 +90,32 @@ def hear(
             stands for itself.
     """
     return [
-        _testimony(
-            _within(candidate, error.candidate),
-            _within(reference, error.reference),
-            seen,
-            trust,
-            level,
+        _answer(
+            _within(candidate, e.candidate), _within(reference, e.reference), seen, trust, level
         )
-        if error.category in HEARD
-        else Testimony(NOBODY, trust, None)
-        for error in judgement.errors
+        if e.category in _ASKED
+        else ImageAnswer(NOBODY, trust, None)
+        for e in judgement.errors
     ]
 
 
 def candidate_is_right(
-    candidate: Sequence[Claim], reference: Sequence[Claim], seen: Seen, trust: float = TRUST
+    candidate: Sequence[Claim],
+    reference: Sequence[Claim],
+    seen: ImageFindings,
+    trust: float = TRUST,
 ) -> float:
     """Return the probability that the candidate, and not the reference, is right.
 
-    The image is heard about every finding, or side, that one of the reports states and the other
+    The image is asked about every finding, or side, that one of the reports states and the other
     does not; their likelihood ratios are multiplied, as if they did not depend on each other. Where
     the reports state the same, it is 1 - trust.
     """
-    return 1 - _testimony(candidate, reference, seen, trust, LEVEL).reference_is_right
+    return 1 - _answer(candidate, reference, seen, trust, LEVEL).reference_is_right
 
 
 def rating_with_image(
-    judgement: Judgement, heard: Sequence[Testimony], trust: float = TRUST
+    judgement: Judgement, answers: Sequence[ImageAnswer], trust: float = TRUST
 ) -> float:
     """Return `rating`, where an error counts by P(reference is right) / trust.
 
@@ -125,7 +124,7 @@ def rating_with_image(
     """
     right = BASE + sum(WEIGHTS[severity] for severity in judgement.found)
     wrong = 0.0
-    for error, each in zip(judgement.errors, heard, strict=True):
+    for error, each in zip(judgement.errors, answers, strict=True):
         share = each.reference_is_right / trust
         wrong += error.weight * share
         right += error.weight * max(1 - share, 0.0)
@@ -138,13 +137,13 @@ def _within(claims: Sequence[Claim], quote: Quote | None) -> list[Claim]:
     return [claim for claim in claims if claim.span.overlaps(quote.span)]
 
 
-def _testimony(
+def _answer(
     candidate: Sequence[Claim],
     reference: Sequence[Claim],
-    seen: Seen,
+    seen: ImageFindings,
     trust: float,
     level: float,
-) -> Testimony:
+) -> ImageAnswer:
     own, theirs = (
         {c.finding: c for c in each if c.stated and not c.of_group}
         for each in (candidate, reference)
@@ -162,16 +161,16 @@ def _testimony(
                 p = (p_present, p_absent) if sign > 0 else (p_absent, p_present)
                 weighed.append((sign * ratio, *p, name))
     if not weighed:
-        return Testimony(NOBODY, trust, None)
+        return ImageAnswer(NOBODY, trust, None)
     ratio = sum(each[0] for each in weighed)
     _, p_for, p_against, name = max(weighed, key=lambda each: abs(each[0]))
     side = CANDIDATE if p_for <= level < p_against and ratio > 0 else NOBODY
     side = REFERENCE if p_against <= level < p_for and ratio < 0 else side
     odds = math.log(trust / (1 - trust)) - ratio
-    return Testimony(side, 1 / (1 + math.exp(-max(min(odds, 50.0), -50.0))), name)
+    return ImageAnswer(side, 1 / (1 + math.exp(-max(min(odds, 50.0), -50.0))), name)
 
 
-def _ratio_of(claim: Claim, seen: Seen) -> tuple[float, float, float, str] | None:
+def _ratio_of(claim: Claim, seen: ImageFindings) -> tuple[float, float, float, str] | None:
     """Return log likelihood ratio of a finding's presence, its p values, and whose they are."""
     if claim.needs_prior:
         return None

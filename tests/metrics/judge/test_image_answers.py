@@ -1,4 +1,4 @@
-"""The judge hears the image: what each error weighs, by hand and by Bayes' rule."""
+"""The judge asks the image: what each error weighs, by hand and by Bayes' rule."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,10 @@ from vlscore.claims import Cases, claims_of, fit_evidence
 from vlscore.core import Signature
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import EmbeddingTriples, RuleJudge, compute, find_metric, rating
-from vlscore.metrics.judge.image_testimony import (
+from vlscore.metrics.judge.image_answers import (
+    ask_image_judge,
     candidate_is_right,
     findings_seen,
-    hear,
     rating_with_image,
 )
 
@@ -21,7 +21,9 @@ UNKNOWN = {"pneumothorax": (0.0, 0.5, 0.5)}
 
 def heard(candidate, reference, seen):
     judgement = RuleJudge().judge(candidate, reference)
-    found = hear(judgement, claims_of(candidate), claims_of(reference), seen, trust=0.9, level=0.1)
+    found = ask_image_judge(
+        judgement, claims_of(candidate), claims_of(reference), seen, trust=0.9, level=0.1
+    )
     return judgement, found
 
 
