@@ -6,7 +6,7 @@ import pytest
 from tests.metrics.contract import check_metric, corpus_of, values_of
 from vlscore.findings import chexpert_labels, extract
 from vlscore.metrics import compute, find_metric, support_of_sums
-from vlscore.metrics.library.findings_f1 import _GROUPS
+from vlscore.metrics.library.findings_f1 import _CORPUS
 
 # Stated: effusion | effusion (a hit). Doubted: pneumonia | not mentioned. Denied: pneumothorax |
 # stated (a miss). Stated: device | not mentioned.
@@ -89,7 +89,7 @@ def test_averages_are_those_of_scikit_learn():
         np.array([[v in (1, -1) for v in chexpert_labels(extract(t)).values()] for t in texts])
         for texts in (candidates, references)
     )
-    for suffix, chosen in _GROUPS.items():
+    for suffix, chosen in _CORPUS.groups.items():
         g, r = predicted[:, chosen], wanted[:, chosen]
         there = (g | r).any(0)
         for average in ("micro", "macro", "weighted"):

@@ -7,13 +7,9 @@ import numpy as np
 
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.findings_f1 import findings_of, slug
-from vlscore.metrics.library.words import (
-    AS_READ_BY_RULES,
-    f1_precision_recall,
-    label_f1s,
-    label_supports,
-)
+from vlscore.metrics.library.findings_f1 import findings_of
+from vlscore.metrics.library.label_f1 import LabelF1, f1_precision_recall, slug
+from vlscore.metrics.library.words import AS_READ_BY_RULES
 from vlscore.metrics.metric import Metric, Output
 
 if TYPE_CHECKING:
@@ -28,7 +24,7 @@ _OF_PARTS = {
     "cardiomediastinum": "Enlarged Cardiomediastinum",
     "mediastinum": "Enlarged Cardiomediastinum",
 }
-_GROUPS = {"": list(range(len(LABELS)))}
+_CORPUS = LabelF1(LABELS, {"": range(len(LABELS))}, shown=LABELS)
 
 
 class ChangeF1(Metric):
@@ -75,12 +71,10 @@ class ChangeF1(Metric):
         return Computed(f1_precision_recall(tp, fp, fn), np.hstack([shared, extra, missed]))
 
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:
-        found, f1 = label_f1s(sums, _GROUPS)
-        return {**found, **{slug(name): f1[:, k] for k, name in enumerate(LABELS)}}
+        return _CORPUS.values(sums)
 
     def support(self, sums: Values) -> Mapping[str, Values]:
-        found, stated = label_supports(sums, _GROUPS)
-        return {**found, **{slug(name): stated[:, k] for k, name in enumerate(LABELS)}}
+        return _CORPUS.supports(sums)
 
     def facts(self) -> dict[str, Any]:
         from vlscore.findings import extraction_name

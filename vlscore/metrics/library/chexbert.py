@@ -11,27 +11,17 @@ import numpy as np
 
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.library.file_metric import FileMetric, path_parameter
-from vlscore.metrics.library.words import (
-    LABEL_AVERAGES,
-    f1_precision_recall,
-    label_f1s,
-    label_supports,
-)
+from vlscore.metrics.library.label_f1 import LABEL_AVERAGES, LabelF1, f1_precision_recall
 from vlscore.metrics.memo import name_and_digest
 from vlscore.metrics.metric import Output, parameter
-from vlscore.metrics.networks.categories import BLANK, FIVE, OBSERVATIONS, POSITIVE, UNCERTAIN
+from vlscore.metrics.networks.categories import BLANK, OBSERVATIONS, POSITIVE, UNCERTAIN
 
 if TYPE_CHECKING:
     from vlscore.metrics.networks.chexbert_network import CheXbertAnnotation
 
 WEIGHTS_VARIABLE = "VLSCORE_CHEXBERT"
 
-# Suffix of a number's name -> the observations from which it is computed.
-_GROUPS = {
-    "-13": [k for k, name in enumerate(OBSERVATIONS) if name != "No Finding"],
-    "-14": list(range(len(OBSERVATIONS))),
-    "-5": [OBSERVATIONS.index(name) for name in FIVE],
-}
+_CORPUS = LabelF1.of_chexpert(OBSERVATIONS)
 _CITATION = "Smit et al. 2020, CheXbert, EMNLP"
 _WEIGHTS = (
     f"chexbert.pth, or a folder with it; default: {WEIGHTS_VARIABLE}, else the file that "
@@ -127,21 +117,17 @@ class CheXbertF1(_CheXbertMetric):
         of_all, of_five = (
             f1_precision_recall(tp, fp, fn, stated.astype(np.float64))
             for suffix in ("-14", "-5")
-            for tp, fp, fn in [[x[:, _GROUPS[suffix]].sum(1).astype(np.float64) for x in counts]]
+            for tp, fp, fn in [
+                [x[:, _CORPUS.groups[suffix]].sum(1).astype(np.float64) for x in counts]
+            ]
         )
         return Computed([*of_all, of_five[0], truncated], np.hstack(counts).astype(np.float64))
 
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:
-        found, f1 = label_f1s(sums, _GROUPS)
-        if self.absent == "zero":
-            for suffix, chosen in _GROUPS.items():
-                for average in ("micro", "weighted"):
-                    found[f"{average}{suffix}"] = np.nan_to_num(found[f"{average}{suffix}"])
-                found[f"macro{suffix}"] = np.nan_to_num(f1[:, chosen]).mean(1)
-        return found
+        return _CORPUS.values(sums, absent=0.0 if self.absent == "zero" else np.nan)
 
     def support(self, sums: Values) -> Mapping[str, Values]:
-        return label_supports(sums, _GROUPS)[0]
+        return _CORPUS.supports(sums)
 
 
 class CheXbertSimilarity(_CheXbertMetric):

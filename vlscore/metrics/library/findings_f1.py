@@ -7,13 +7,14 @@ import numpy as np
 
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import (
-    AS_READ_BY_RULES,
+from vlscore.metrics.library.label_f1 import (
+    COMPETITION,
     LABEL_AVERAGES,
+    LabelF1,
     f1_precision_recall,
-    label_f1s,
-    label_supports,
+    slug,
 )
+from vlscore.metrics.library.words import AS_READ_BY_RULES
 from vlscore.metrics.metric import Metric, Output, parameter
 
 
@@ -28,24 +29,9 @@ def comparisons_parameter() -> Any:
     )
 
 
-# The observations of CheXpert's competition (Irvin et al. 2019, section 5).
-COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
-
-
-def slug(observation: str) -> str:
-    """Return the name of an observation's F1, as in "pleural-effusion"."""
-    return observation.lower().replace(" ", "-")
-
-
 _OBSERVATIONS = len(CHEXPERT_LABELS)
 _NO_FINDING = "No Finding"
-_FIVE = {name: CHEXPERT_LABELS.index(name) for name in COMPETITION}
-# Suffix of a number's name -> the observations from which it is computed.
-_GROUPS = {
-    "-13": [k for k, name in enumerate(CHEXPERT_LABELS) if name != _NO_FINDING],
-    "-14": list(range(_OBSERVATIONS)),
-    "-5": list(_FIVE.values()),
-}
+_CORPUS = LabelF1.of_chexpert(CHEXPERT_LABELS, shown=COMPETITION)
 
 
 class FindingsF1(Metric):
@@ -113,12 +99,10 @@ class FindingsF1(Metric):
         return Computed(f1_precision_recall(tp, fp, fn, of_nothing), statistics)
 
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:
-        found, f1 = label_f1s(sums, _GROUPS)
-        return {**found, **{slug(name): f1[:, k] for name, k in _FIVE.items()}}
+        return _CORPUS.values(sums)
 
     def support(self, sums: Values) -> Mapping[str, Values]:
-        found, stated = label_supports(sums, _GROUPS)
-        return {**found, **{slug(name): stated[:, k] for name, k in _FIVE.items()}}
+        return _CORPUS.supports(sums)
 
     def facts(self) -> dict[str, Any]:
         from vlscore.findings import extraction_name

@@ -1,13 +1,10 @@
 """What networks read in reports: names that a metric and its network share; loads no torch."""
 
-# Observations of CheXbert, in the order of the network's heads.
-OBSERVATIONS = (
-    "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema",
-    "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion",
-    "Pleural Other", "Fracture", "Support Devices", "No Finding",
-)  # fmt: skip
-# The five that papers report in addition to all fourteen (Irvin et al. 2019).
-FIVE = ("Cardiomegaly", "Edema", "Consolidation", "Atelectasis", "Pleural Effusion")
+from vlscore.findings import CHEXPERT_LABELS
+
+# Observations of CheXbert, in the order of the network's heads: opacity before lesion, and No
+# Finding last.
+OBSERVATIONS = (*CHEXPERT_LABELS[1:3], *CHEXPERT_LABELS[4:2:-1], *CHEXPERT_LABELS[5:], "No Finding")
 # How a report states an observation.
 BLANK, POSITIVE, NEGATIVE, UNCERTAIN = range(4)
 
