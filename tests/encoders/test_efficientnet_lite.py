@@ -45,6 +45,27 @@ def test_the_maps_are_timms(published, is_training):
     assert all(torch.equal(value, norms[name]) for name, value in trunk.named_buffers())
 
 
+def test_memory_of_training_does_not_grow_with_the_batch():
+    """Only pixels are stored for the backward pass of more than 16 images; gradients are equal."""
+    trunk = EfficientNetLite()
+    images = torch.randn(40, 1, 32, 32, generator=torch.Generator().manual_seed(1))
+    stored = []
+
+    def pack(tensor):
+        stored.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        found = trunk(images)
+    assert sum(stored) <= 2 * images.numel()
+    found.square().mean().backward()
+    own = [each.grad.clone() for each in trunk.parameters()]
+    trunk.zero_grad()
+    torch.cat([trunk(part) for part in images.split(8)]).square().mean().backward()
+    for name, parameter in zip(own, trunk.parameters(), strict=True):
+        torch.testing.assert_close(name, parameter.grad, rtol=1e-4, atol=1e-6)
+
+
 def test_names_of_the_other_package_become_timms(published):
     names = {name: torch.tensor(0) for name in state_of(published)}
     own = {

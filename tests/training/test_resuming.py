@@ -2,9 +2,11 @@
 
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.conftest import run_python
 from tests.training.conftest import opened
@@ -195,3 +197,31 @@ def test_a_state_on_other_images_is_refused(run_toy, table, tmp_path):
     cv2.imwrite(str(folder / "s3.png"), np.eye(16, dtype=np.uint8) * 200)
     with pytest.raises(ChecksumMismatch, match="not those that the training began with"):
         run_toy(tmp_path / "out", preparation=made, pairs=tmp_path / "b")
+
+
+class Repeating(ToyEncoder):
+    """A toy whose report vectors read each of three numbers thousands of times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = torch.nn.Parameter(torch.ones(3))
+
+    def report_features(self, tokens):
+        found = super().report_features(tokens)
+        which = torch.arange(60_000) % 3
+        read = self.numbers[which] * torch.linspace(0.5, 1.5, 60_000)
+        return replace(found, vectors=found.vectors * read.mean())
+
+
+def test_threads_do_not_change_the_weights(run_toy, tmp_path):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        runs = []
+        for number in range(4):
+            run_toy(tmp_path / str(number), encoder=Repeating(), epochs=2)
+            runs.append(_digests(tmp_path / str(number)))
+    finally:
+        torch.set_num_threads(threads)
+    assert runs == [runs[0]] * 4
+    assert not torch.are_deterministic_algorithms_enabled()

@@ -69,5 +69,6 @@ from .tensors import ArrayLike as ArrayLike
 from .tensors import triples as triples
 from .threads import INTERRUPTED as INTERRUPTED
 from .threads import keep_freed_memory as keep_freed_memory
+from .threads import peak_memory as peak_memory
 from .threads import print_stopped as print_stopped
 from .threads import usable_cores as usable_cores

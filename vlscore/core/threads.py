@@ -3,6 +3,7 @@
 * `print_stopped` says that Ctrl-C was received; a command then ends with status `INTERRUPTED`.
 * `keep_freed_memory` sets how the C library hands out memory in commands and workers.
 * `usable_cores` counts the processor cores that this process may use.
+* `peak_memory` is the most memory that this process has used.
 """
 
 import contextlib
@@ -68,3 +69,13 @@ def _quota() -> int:
         return math.ceil(used / period)
     except (OSError, ValueError, ZeroDivisionError):
         return sys.maxsize
+
+
+def peak_memory() -> float | None:
+    """Return the most memory that this process has used, in GB; None where it is unknown."""
+    try:
+        import resource
+    except ImportError:  # not on this operating system
+        return None
+    unit = 1e9 if sys.platform == "darwin" else 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

@@ -2,8 +2,8 @@
 
 import ctypes
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.core import ResultFolder, output_folder
+from vlscore.core import ResultFolder, output_folder, peak_memory
 from vlscore.embedding import view_notes
 from vlscore.encoders import (
     STYLES,
@@ -118,6 +118,29 @@ def _keep_memory() -> None:
         limit(_TRIM_ABOVE, 2**31 - 1)
 
 
+@contextmanager
+def _same_sums(device: torch.device) -> Iterator[None]:
+    """Add up gradients of equal words in a fixed order on a processor.
+
+    Otherwise its threads add them in the order in which they arrive, and the rounding, and so the
+    weights, differ from run to run.
+    """
+    if device.type != "cpu":
+        yield
+        return
+    deterministic: Any = torch.utils.deterministic
+    was_on = torch.are_deterministic_algorithms_enabled()
+    warned_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    deterministic.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(was_on, warn_only=warned_only)
+        deterministic.fill_uninitialized_memory = filled
+
+
 @dataclass(eq=False)
 class _TrainingTask:
     """Training run on one table."""
@@ -215,7 +238,7 @@ class _TrainingTask:
             if not bool(has_ended):
                 training, observations = self._training()
                 # Only from here on: a stop during decoding needs no step to be finished first.
-                with stop_requests() as training.is_stopped:
+                with stop_requests() as training.is_stopped, _same_sums(self.device):
                     progress = training.run()
                 if self.processes.leads:
                     facts = self._facts(training, progress, observations)
@@ -225,6 +248,7 @@ class _TrainingTask:
                         "device": str(self.device),
                         "processes": self.processes.count,
                         "seconds": round(time.monotonic() - self.began, 3),
+                        "peak_memory_gb": peak_memory(),
                     }
                     record = folder.finish(
                         lambda path: write_result(
