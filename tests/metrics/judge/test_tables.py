@@ -43,7 +43,7 @@ def test_the_value_of_a_level_of_severity_is_one_of_its_words():
 def test_a_coarser_name_is_never_the_exact_one():
     tables = load_tables()
     assert not [pair for pair in tables.coarser if pair[::-1] in tables.coarser]
-    assert all(0 < credit < 1 for credit in tables.coarser.values())
+    assert all(0 < how.credit < 1 for how in tables.coarser.values())
 
 
 def test_a_users_tables_change_the_severity_and_the_name(folder):

@@ -84,12 +84,13 @@ class LineCorrector:
             return _sentence(
                 statement.line.of((self._candidate if is_own else self._reference).text)
             )
+        sides = statement.place.sides
         words = [
             self._change(statement),
             "possible" if statement.doubtful else "",
             "" if statement.size is None else f"{statement.size:g} mm",
             statement.grades[DEGREE].value if DEGREE in statement.grades else "",
-            "bilateral" if len(statement.sides) == 2 else "".join(statement.sides),
+            "bilateral" if len(sides) == 2 else "".join(sides),
             " and ".join(statement.finding.zones),
             statement.finding.observation.replace("_", " "),
         ]

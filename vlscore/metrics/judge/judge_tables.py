@@ -49,9 +49,9 @@ class Relation(NamedTuple):
     name: str
     of: tuple[str, ...]
     credit: float = 0.0
-    across: bool = True
-    anywhere: bool = False
-    placed: bool = False
+    same_across_sentences: bool = True
+    same_without_place: bool = False
+    same_if_placed: bool = False
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -113,17 +113,12 @@ class JudgeTables:
         concepts: by name.
         of_observation: observation -> concept.
         refined: observation -> its refined concepts, tried in order.
-        coarser: (coarser concept, exact concept) -> credit in (0, 1).
+        coarser: (coarser concept, exact concept) -> how one stands for the other.
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
-        same_across_sentences: (coarser concept, exact concept) that are one finding in two
-            sentences, too.
-        same_without_place: those that are one finding wherever it is, unless a sentence names a
-            side.
-        same_if_placed: those that are one finding in two reports only where both name its place.
         consequences: (concept, concept that causes it).
         topics: topic of a change -> parts and concepts that change with it.
         changes: adjectives of changes.
-        levels: zone -> places of families that exclude each other ("level upper").
+        levels: zone -> its levels, each with its family ("lungs", "upper").
         confusable: pairs of concepts that are taken for each other, in both orders.
         positions: by name; `misplaced` is that of a tip at a wrong distance.
         position_severity: (level, level) -> severity, in both orders.
@@ -136,15 +131,12 @@ class JudgeTables:
     concepts: Mapping[str, Concept]
     of_observation: Mapping[str, str]
     refined: Mapping[str, Sequence[Concept]]
-    coarser: Mapping[tuple[str, str], float]
+    coarser: Mapping[tuple[str, str], Relation]
     signs: frozenset[tuple[str, str]]
-    same_across_sentences: frozenset[tuple[str, str]]
-    same_without_place: frozenset[tuple[str, str]]
-    same_if_placed: frozenset[tuple[str, str]]
     consequences: frozenset[tuple[str, str]]
     topics: Mapping[str, tuple[str, ...]]
     changes: Mapping[str, str]
-    levels: Mapping[str, tuple[str, ...]]
+    levels: Mapping[str, Sequence[tuple[str, str]]]
     confusable: frozenset[tuple[str, str]]
     positions: Mapping[str, Position]
     misplaced: Position
@@ -203,13 +195,14 @@ def _require(names: Iterable[str], concepts: Mapping[str, Concept], file: str) -
         raise InvalidLexicon(f"{file}: these concepts do not exist: {', '.join(unknown)}")
 
 
-def _levels(families: Mapping[str, Mapping[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
-    """Return the places of each zone: its family and its level."""
-    levels: dict[str, tuple[str, ...]] = {}
+def _levels(
+    families: Mapping[str, Mapping[str, Iterable[str]]],
+) -> dict[str, list[tuple[str, str]]]:
+    levels: dict[str, list[tuple[str, str]]] = {}
     for family, places in families.items():
         for place, zones in places.items():
             for zone in zones:
-                levels[zone] = (*levels.get(zone, ()), f"{family} {place}")
+                levels.setdefault(zone, []).append((family, place))
     return levels
 
 
@@ -244,9 +237,9 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         how: entries_of(Relation, data["relations.toml"][how], "relations.toml")
         for how in ("coarser", "sign", "consequence")
     }
-    kin = [entry["names"] for entry in data["relations.toml"]["kin"]]
+    confusable = [each["names"] for each in data["relations.toml"]["confusable"]]
     related = [name for each in relations.values() for r in each for name in (r.name, *r.of)]
-    _require([*related, *chain(*kin)], concepts, "relations.toml")
+    _require([*related, *chain(*confusable)], concepts, "relations.toml")
     patients = entries_of(PatientRule, data["patients.toml"]["rule"], "patients.toml")
     _require(chain(*(rule.findings for rule in patients)), concepts, "patients.toml")
     places = data["positions.toml"]
@@ -267,16 +260,13 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         concepts=concepts,
         of_observation=of_observation,
         refined=refined,
-        coarser={pair: r.credit for r in coarser for pair in r.pairs},
+        coarser={pair: r for r in coarser for pair in r.pairs},
         signs=_pairs([*coarser, *relations["sign"]]),
-        same_across_sentences=_pairs(r for r in coarser if r.across),
-        same_without_place=_pairs(r for r in coarser if r.anywhere),
-        same_if_placed=_pairs(r for r in coarser if r.placed),
         consequences=_pairs(relations["consequence"]),
         topics={name: tuple(parts) for name, parts in data["relations.toml"]["topics"].items()},
         changes=data["words.toml"]["changes"],
         levels=_levels(places["levels"]),
-        confusable=frozenset(pair for names in kin for pair in permutations(names, 2)),
+        confusable=frozenset(pair for names in confusable for pair in permutations(names, 2)),
         positions=positions,
         misplaced=positions[otherwise],
         position_severity={

@@ -9,16 +9,15 @@ from collections.abc import Collection, Iterable, Sequence
 from vlscore.metrics.judge.corrected_lines import LineCorrector
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import ErrorItem, Patient, Quote
+from vlscore.metrics.judge.places import Place
 from vlscore.metrics.judge.severities import Severity, milder, severity_of
 from vlscore.metrics.judge.statement_pairs import (
     Matching,
     Naming,
-    adds_no_place,
     identity_for_pairing,
     is_caused,
     is_implied,
     may_be_meant,
-    may_share_place,
     naming_of,
 )
 from vlscore.metrics.judge.statements import ReportStatements, Statement, content_of
@@ -72,7 +71,7 @@ class LoneStatements:
         for statement in sorted(matching.omitted, key=content_of):
             severity = severity_of(statement, self._patient, self._tables)
             denied = statement.observations & self._candidate.denied
-            others = [other for other in right if may_share_place(other, statement)]
+            others = [other for other in right if other.place.may_be_near(statement.place)]
             names = self._names(((other, statement) for other in others), denied)
             if any(
                 c >= MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= COVERS) for n, c in names
@@ -81,7 +80,7 @@ class LoneStatements:
                 continue
             # A sign that the candidate names in words is stated, also where its cause is invented.
             stated = self._candidate.statements
-            if is_implied(statement, self._candidate, stated, self._tables, may_share_place):
+            if is_implied(statement, self._candidate, stated, self._tables, Place.may_be_near):
                 continue
             if is_caused(statement, matching.omitted, self._tables):
                 continue
@@ -98,12 +97,12 @@ class LoneStatements:
         """Return the severity of a statement without a partner; None where it is no error."""
         tables, reference = self._tables, self._reference
         gone = statement.observations & (reference.denied | reference.resolved)
-        others = [o for o in reference.statements if may_share_place(statement, o)]
+        others = [o for o in reference.statements if statement.place.may_be_near(o.place)]
         names = self._names(((statement, other) for other in others), gone)
         if any(naming is Naming.SAME for naming, _ in names):
             return None
         # Another name repeats what the reference states only where it names no further place.
-        others = [other for other in others if adds_no_place(statement, other)]
+        others = [other for other in others if statement.place.adds_nothing_to(other.place)]
         names = self._names(((statement, other) for other in others), gone)
         named = [naming for naming, _ in names]
         if Naming.COARSER in named or any(credit >= MEANS_EXACTLY for _, credit in names):
@@ -111,7 +110,7 @@ class LoneStatements:
         if statement.doubtful and named:
             return None
         stated = reference.statements
-        if not gone and is_implied(statement, reference, stated, tables, adds_no_place):
+        if not gone and is_implied(statement, reference, stated, tables, Place.adds_nothing_to):
             return None
         if is_caused(statement, matching.false, tables):
             return None

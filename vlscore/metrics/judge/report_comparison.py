@@ -25,6 +25,7 @@ from vlscore.metrics.judge.lone_statements import (
     LoneStatements,
     quote_of,
 )
+from vlscore.metrics.judge.places import BOTH_SIDES, PlaceConflict
 from vlscore.metrics.judge.severities import (
     Severity,
     extent_severity,
@@ -36,18 +37,14 @@ from vlscore.metrics.judge.severities import (
 )
 from vlscore.metrics.judge.statement_pairs import (
     Naming,
-    PlaceConflict,
     StatementPair,
     is_said_there,
     match,
-    place_conflict,
 )
 from vlscore.metrics.judge.statements import (
-    BOTH_SIDES,
     DEGREE,
     ReportStatements,
     Statement,
-    levels_conflict,
 )
 from vlscore.perturb import ErrorCategory
 
@@ -114,7 +111,7 @@ class ReportComparison:
         candidate, reference = pair.candidate, pair.reference
         severity = self._severity(reference)
         yield from self._name(pair, severity)
-        conflict = place_conflict(candidate, reference)
+        conflict = candidate.place.conflict(reference.place)
         if conflict is not None and not self._is_on_both(pair):
             yield self._place(pair, severity, conflict)
         else:
@@ -154,15 +151,15 @@ class ReportComparison:
 
         "Consolidation" is no other word for an infiltrate on the other side.
         """
-        conflict = place_conflict(pair.candidate, pair.reference)
+        conflict = pair.candidate.place.conflict(pair.reference.place)
         far = conflict in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
         return far and self._title(pair.candidate) != self._title(pair.reference)
 
     def _is_on_both(self, pair: StatementPair) -> bool:
         """Return whether both reports state the finding on both sides, at once or side by side."""
         stated = (self._candidate, pair.candidate), (self._reference, pair.reference)
-        return not levels_conflict(pair.candidate, pair.reference) and all(
-            {side for s in report.statements if s.concept == of.concept for side in s.sides}
+        return not pair.candidate.place.differs_in_levels(pair.reference.place) and all(
+            {side for s in report.statements if s.concept == of.concept for side in s.place.sides}
             == BOTH_SIDES
             for report, of in stated
         )
@@ -213,7 +210,7 @@ class ReportComparison:
             level = severity.level
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
-        beyond = pair.candidate.sides - pair.reference.sides
+        beyond = pair.candidate.place.sides - pair.reference.place.sides
         if conflict is PlaceConflict.PART_OF_SIDES and beyond:
             (side,) = beyond
             reason = f"the reference does not state it on the {side} ({severity.reason})"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import Patient
-from vlscore.metrics.judge.statement_pairs import PlaceConflict
+from vlscore.metrics.judge.places import PlaceConflict
 from vlscore.metrics.judge.statements import DEGREE, Statement
 
 #: Grades that compare with each other only.

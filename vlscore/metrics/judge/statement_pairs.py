@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
+from vlscore.metrics.judge.places import Place, PlaceConflict
 from vlscore.metrics.judge.statements import (
     DEGREE,
     ReportStatements,
     Statement,
     content_of,
-    levels_conflict,
     marks_in,
 )
 
@@ -21,15 +21,6 @@ class Naming(StrEnum):
     SAME = "same"
     COARSER = "coarser"
     MORE_EXACT = "more exact"
-
-
-class PlaceConflict(StrEnum):
-    """Kind of difference between two places."""
-
-    SIDE = "side"
-    PART_OF_SIDES = "part of the sides"
-    LEVEL = "level"
-    NEXT_LEVEL = "next level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +53,8 @@ def bones_of(statement: Statement, tables: JudgeTables) -> frozenset[str]:
     concept = tables.concepts[statement.concept]
     if not concept.by_bone:
         return frozenset()
-    bones = frozenset(level for level in statement.levels if level.startswith("bone"))
-    return bones or (frozenset((concept.bone,)) if concept.bone else frozenset())
+    own = frozenset((concept.bone,)) if concept.bone else frozenset[str]()
+    return statement.place.levels.get("bone", own)
 
 
 def _of_other_bones(one: Statement, other: Statement, tables: JudgeTables) -> bool:
@@ -84,31 +75,18 @@ def naming_of(
         return Naming.SAME, 0.8
     pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
     if not is_said_there(candidate, reference, tables):
-        placed = tables.same_if_placed
-        pairs = [(own, true) for own, true in pairs if not {(own, true), (true, own)} & placed]
-    coarser = [tables.coarser[pair] for pair in pairs if pair in tables.coarser]
+        pairs = [pair for pair in pairs if not _is_same_if_placed(pair, tables)]
+    known = tables.coarser
+    coarser = [known[pair].credit for pair in pairs if pair in known]
     if coarser:
         return Naming.COARSER, max(coarser)
-    exact = [tables.coarser[true, own] for own, true in pairs if (true, own) in tables.coarser]
+    exact = [known[pair[::-1]].credit for pair in pairs if pair[::-1] in known]
     return (Naming.MORE_EXACT, max(exact)) if exact else None
 
 
-def place_conflict(candidate: Statement, reference: Statement) -> PlaceConflict | None:
-    """Return how two places differ; None if they agree, or if a report does not state one."""
-    if candidate.sides and reference.sides and candidate.sides != reference.sides:
-        if candidate.sides.isdisjoint(reference.sides):
-            return PlaceConflict.SIDE
-        return PlaceConflict.PART_OF_SIDES
-    if levels_conflict(candidate, reference):
-        near = "level middle" in candidate.levels | reference.levels
-        return PlaceConflict.NEXT_LEVEL if near else PlaceConflict.LEVEL
-    # "Upper and middle lobes" for "upper and lower lobes": each report has a lobe of its own.
-    one, other = (
-        {level for level in s.levels if level.startswith("level")} for s in (candidate, reference)
-    )
-    if one - other and other - one:
-        return PlaceConflict.NEXT_LEVEL
-    return None
+def _is_same_if_placed(pair: tuple[str, str], tables: JudgeTables) -> bool:
+    related = tables.coarser.get(pair) or tables.coarser.get(pair[::-1])
+    return related is not None and related.same_if_placed
 
 
 _COST = {
@@ -122,7 +100,7 @@ _COST = {
 
 def _closeness(candidate: Statement, reference: Statement, credit: float) -> float:
     """Return a number that is larger for statements that agree more."""
-    closeness = credit - _COST[place_conflict(candidate, reference)]
+    closeness = credit - _COST[candidate.place.conflict(reference.place)]
     ranks = candidate.rank(), reference.rank()
     if ranks[0] is not None and ranks[1] is not None:
         closeness -= 0.01 * abs(ranks[0] - ranks[1])
@@ -151,7 +129,7 @@ def match(
             own = denied | (other.observations & candidate.denied)
             if named is None or not may_be_meant(one, other, named[0], own):
                 continue
-            if named[0] is Naming.SAME or may_be_there(one, other):
+            if named[0] is Naming.SAME or one.place.may_hold(other.place):
                 possible.append((-_closeness(one, other, named[1]), i, j, named))
     possible.sort(key=lambda p: p[:3])
     pairs: list[StatementPair] = []
@@ -191,13 +169,13 @@ def is_implied(
     report: ReportStatements,
     others: Iterable[Statement],
     tables: JudgeTables,
-    may_share: Callable[[Statement, Statement], bool],
+    may_share: Callable[[Place, Place], bool],
 ) -> bool:
     """Return whether a report says the same without naming the finding.
 
     Args:
         others: those of its statements that count.
-        may_share: whether the statement and one of them may be at one place.
+        may_share: whether two places may be one.
     """
     signs = _is_sign_of(statement, others, tables, may_share)
     return signs or _is_borderline(statement, report)
@@ -227,50 +205,23 @@ def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
     )
 
 
-def may_share_place(candidate: Statement, reference: Statement) -> bool:
-    """Return whether two statements may share a place: sides overlap, levels are not far apart."""
-    allowed = (None, PlaceConflict.PART_OF_SIDES, PlaceConflict.NEXT_LEVEL)
-    return place_conflict(candidate, reference) in allowed
-
-
-def may_be_there(one: Statement, other: Statement) -> bool:
-    """Return whether two statements may be of one place: another name elsewhere means another."""
-    if one.sides and other.sides and one.sides.isdisjoint(other.sides):
-        return False
-    lobes = (
-        {level for level in s.levels if level.startswith("level")} or None for s in (one, other)
-    )
-    own, true = lobes
-    if own and true and not (own <= true or true <= own):
-        return False
-    return not levels_conflict(one, other)
-
-
-def adds_no_place(statement: Statement, other: Statement) -> bool:
-    """Return whether another statement names every place that a statement names."""
-    if not statement.sides <= other.sides:
-        return False
-    places = other.levels & statement.levels
-    families = {level.split()[0] for level in statement.levels}
-    return families <= {level.split()[0] for level in places}
-
-
 def is_said_there(candidate: Statement, reference: Statement, tables: JudgeTables) -> bool:
     """Return whether a more exact name is said of the place where the reference has the finding.
 
     Without a place in both reports it is not, unless such findings have none ("fibrosis").
     """
-    if (reference.concept, candidate.concept) in tables.same_without_place:
+    related = tables.coarser.get((reference.concept, candidate.concept))
+    if related is not None and related.same_without_place:
         return True
-    places = (candidate.sides & reference.sides) | (candidate.levels & reference.levels)
-    return bool(places) and may_be_there(candidate, reference)
+    place, true = candidate.place, reference.place
+    return place.overlaps(true) and place.may_hold(true)
 
 
 def _is_sign_of(
     statement: Statement,
     others: Iterable[Statement],
     tables: JudgeTables,
-    may_share: Callable[[Statement, Statement], bool],
+    may_share: Callable[[Place, Place], bool],
 ) -> bool:
     """Return whether another statement includes it as a sign: "effusion with shift"."""
     own = {
@@ -282,6 +233,6 @@ def _is_sign_of(
             not own.isdisjoint(other.observations)
             or statement.concept in {tables.of_observation[each] for each in other.observations}
         )
-        and (not own.isdisjoint(tables.lexicon.midline) or may_share(statement, other))
+        and (not own.isdisjoint(tables.lexicon.midline) or may_share(statement.place, other.place))
         for other in others
     )

@@ -22,8 +22,8 @@ from vlscore.findings import (
     severity_level,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
+from vlscore.metrics.judge.places import BOTH_SIDES, Place
 from vlscore.metrics.judge.statements import (
-    BOTH_SIDES,
     DEGREE,
     ReportStatements,
     Statement,
@@ -102,9 +102,9 @@ def _statement(
                 if a.axis is not Axis.CHANGE and not a.inherited and sentence.span.covers(a.span)
             ),
         ),
-        sides=_sides_of(finding, by_axis[Axis.SIDE], sentence, is_device),
-        levels=frozenset(
-            level for a in by_axis[Axis.ZONE] for level in tables.levels.get(a.value, ())
+        place=Place(
+            _sides_of(finding, by_axis[Axis.SIDE], sentence, is_device),
+            _levels_of(by_axis[Axis.ZONE], tables),
         ),
         grades=_grades_of(finding, by_axis[Axis.SEVERITY], sentence, tables),
         size=max((float(a.value) for a in by_axis[Axis.SIZE] if not is_device), default=None),
@@ -123,6 +123,14 @@ def concept_of(observation: str, words: Span, sentence: Sentence, tables: JudgeT
             if concept.name in named:
                 return concept.name
     return tables.of_observation[observation]
+
+
+def _levels_of(zones: Iterable[Attribute], tables: JudgeTables) -> dict[str, frozenset[str]]:
+    levels: dict[str, frozenset[str]] = {}
+    for zone in zones:
+        for family, own in tables.levels.get(zone.value, ()):
+            levels[family] = levels.get(family, frozenset()) | {own}
+    return levels
 
 
 def _sides_of(
@@ -183,7 +191,11 @@ def _by_side(statement: Statement, tables: JudgeTables) -> list[Statement]:
     ):
         return [statement]
     return [
-        replace(statement, sides=frozenset((side,)), grades={**statement.grades, DEGREE: level})
+        replace(
+            statement,
+            place=statement.place._replace(sides=frozenset((side,))),
+            grades={**statement.grades, DEGREE: level},
+        )
         for side, level in zip(sides, degrees, strict=True)
     ]
 

@@ -21,11 +21,13 @@ from vlscore.findings import (
     TemporalChange,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
+from vlscore.metrics.judge.places import BOTH_SIDES, Place
 
-BOTH_SIDES = frozenset(("left", "right"))
 #: The kind of levels that say how much of a finding there is; the others are "number" and "age".
 DEGREE = "degree"
 _LONGEST_BETWEEN = 60
+#: Families of levels that say of what a finding is, and not where.
+_OF_BONES = frozenset(("bone", "ribs"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,7 @@ class Statement:
         finding: its first mention.
         line: characters of the sentence of this mention.
         quoted: characters in it from the first to the last word about the finding.
-        sides: "left", "right", both, or empty if the report names no side.
-        levels: places by family ("level lower", "aorta ascending"); empty if the report names none.
+        place: sides and levels.
         grades: levels of severity by kind: "degree", "number" ("single"), "age" ("old").
         size: millimetres; None without one.
         change: change since an earlier examination; None without a comparison.
@@ -52,8 +53,7 @@ class Statement:
     finding: Finding
     line: Span
     quoted: Span
-    sides: frozenset[str]
-    levels: frozenset[str]
+    place: Place
     grades: Mapping[str, SeverityLevel]
     size: float | None
     change: FindingChange | None
@@ -166,7 +166,7 @@ def _is_alternative(
         return False  # "Opacity XXXX atelectasis": the masked word interprets the sign.
     joined = "or" in joints or is_masked or not words.strip("/")
     listed = old.doubtful and new.doubtful and "comma" in joints
-    return (joined or listed) and len(words) <= _LONGEST_BETWEEN and _same_place(old, new)
+    return (joined or listed) and len(words) <= _LONGEST_BETWEEN and old.place.may_be(new.place)
 
 
 def _is_of(
@@ -176,7 +176,7 @@ def _is_of(
     pair = one.concept, other.concept
     if pair not in tables.signs or pair[::-1] in tables.signs:
         return False
-    if not _same_place(one, other) and one.finding.observation not in tables.lexicon.midline:
+    if not one.place.may_be(other.place) and one.finding.observation not in tables.lexicon.midline:
         return False
     between = _between(one, other)
     words, joints = between.of(text), marks_in(sentence, *between, "joint")
@@ -205,9 +205,9 @@ def merge_explanation(
     "Opacity in the left base. This may represent atelectasis." states one finding. "Findings are
     concerning for ..." explains any sentence before. Returns whether it was merged.
     """
-    places = [level for level in new.levels if not level.startswith(("bone", "ribs"))]
+    is_placed = new.place.sides or new.place.levels.keys() - _OF_BONES
     sums_up = opens_with(sentence, "summary")
-    if not (new.doubtful or sums_up) or new.sides or places or new.size is not None:
+    if not (new.doubtful or sums_up) or is_placed or new.size is not None:
         return False
     for position in reversed(range(len(stated))):
         sign = stated[position]
@@ -222,32 +222,13 @@ def merge_explanation(
     return False
 
 
-def _same_place(one: Statement, other: Statement) -> bool:
-    """Return whether two statements of one report may be about the same place."""
-    if one.sides and other.sides and one.sides != other.sides:
-        return False
-    return not levels_conflict(one, other)
-
-
-def levels_conflict(one: Statement, other: Statement) -> bool:
-    """Return whether two statements name different places of one family."""
-    if not one.levels or not other.levels:
-        return False
-    families: dict[str, set[str]] = {}
-    for level in one.levels:
-        families.setdefault(level.split()[0], set()).add(level)
-    return any(
-        (named := {level for level in other.levels if level.split()[0] == family})
-        and own.isdisjoint(named)
-        for family, own in families.items()
-    )
-
-
 def _one_and_the_same(one: Statement, other: Statement) -> bool:
     """Return whether two statements are about one place, which both name."""
-    if not one.sides or one.sides != other.sides or _other_size(one, other):
-        return False
-    return not levels_conflict(one, other)
+    return (
+        bool(one.place.sides)
+        and not _other_size(one, other)
+        and (one.place.sides == other.place.sides and one.place.may_be(other.place))
+    )
 
 
 def _other_size(one: Statement, other: Statement) -> bool:
@@ -261,11 +242,11 @@ def content_of(statement: Statement) -> tuple[Any, ...]:
     """
     change = statement.change
     return (
-        not statement.sides,
-        not statement.levels,
+        not statement.place.sides,
+        not statement.place.levels,
         statement.concept,
-        sorted(statement.sides),
-        sorted(statement.levels),
+        sorted(statement.place.sides),
+        sorted((family, sorted(own)) for family, own in statement.place.levels.items()),
         -(statement.size or 0),
         -(statement.rank() or 0),
         statement.grades[DEGREE].value if DEGREE in statement.grades else "",
@@ -295,21 +276,21 @@ def each_once(stated: Iterable[Statement], tables: JudgeTables) -> list[Statemen
 def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
     """Add a statement, or merge it into the one that it repeats, in other words or not."""
     for position, old in enumerate(stated):
-        if old.concept == new.concept and _same_place(old, new) and not _other_size(old, new):
-            levels = old.levels | new.levels if old.levels and new.levels else frozenset[str]()
-            stated[position] = replace(_as_one(old, new), levels=levels)
+        if old.concept == new.concept and old.place.may_be(new.place) and not _other_size(old, new):
+            one = _as_one(old, new)
+            if not (old.place.levels and new.place.levels):
+                one = replace(one, place=Place(one.place.sides))
+            stated[position] = one
             return
     for position, old in enumerate(stated):
         is_same = _one_and_the_same(old, new)
-        known = tables.same_across_sentences if is_same else tables.same_without_place
-        if not is_same and {old.sides, new.sides} - {frozenset(), BOTH_SIDES}:
+        if not is_same and {old.place.sides, new.place.sides} - {frozenset(), BOTH_SIDES}:
             continue  # Where a side is named, each may be another finding.
-        if (old.concept, new.concept) in known:
-            stated[position] = replace(_as_one(old, new), concept=new.concept)
-            return
-        if (new.concept, old.concept) in known:
-            stated[position] = replace(_as_one(old, new), concept=old.concept)
-            return
+        for pair in ((old.concept, new.concept), (new.concept, old.concept)):
+            known = tables.coarser.get(pair)
+            if known and (known.same_across_sentences if is_same else known.same_without_place):
+                stated[position] = replace(_as_one(old, new), concept=pair[1])
+                return
     stated.append(new)
 
 
@@ -322,7 +303,7 @@ def _as_one(old: Statement, new: Statement) -> Statement:
     levels = (*second.grades.items(), *first.grades.items())
     return replace(
         _merged(first, second),
-        levels=old.levels | new.levels,
+        place=first.place.joined(second.place),
         grades=dict(sorted(levels, key=lambda each: each[1].rank)),
         size=max(old.size or 0, new.size or 0) or None,
         position=max(old.position, new.position, key=_badness_of),
@@ -339,8 +320,7 @@ def _merged(old: Statement, new: Statement) -> Statement:
     return replace(
         old,
         quoted=around(old.quoted, new.quoted) if old.line == new.line else old.quoted,
-        sides=old.sides or new.sides,
-        levels=old.levels or new.levels,
+        place=old.place.with_missing(new.place),
         grades={**new.grades, **old.grades},
         size=new.size if old.size is None else old.size,
         change=max(old.change, new.change, key=_weight_of),
