@@ -559,10 +559,10 @@ def retrieval_rows(
         to_text, _ = evaluate_retrieval(
             held.vectors["image"][new], seen.texts(texts, members), texts
         )
-        recall, chance = to_text.recall[10], 10 / to_text.gallery
+        recall, chance = to_text.recall[10], 10 / to_text.candidates
         yield (
             name,
-            str(to_text.gallery),
+            str(to_text.candidates),
             interval(recall),
             f"{chance:.4f}",
             f"{recall.estimate / chance:.1f}",

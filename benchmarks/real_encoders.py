@@ -415,9 +415,9 @@ RETRIEVAL = (
 def retrieval_table(title: str, found: dict[str, list[Measured]]) -> TextTable:
     rows = [retrieval_rows(name, each) for name, each in found.items()]
     some = next(iter(found.values()))[0]
-    chance = [f"{k / some.to_text.gallery:.3f}" for k in (1, 5, 10)]
-    back = [f"{k / some.to_image.gallery:.3f}" for k in (1, 5, 10)]
-    middle, other = (f"{(each.gallery + 1) / 2:.0f}" for each in (some.to_text, some.to_image))
+    chance = [f"{k / some.to_text.candidates:.3f}" for k in (1, 5, 10)]
+    back = [f"{k / some.to_image.candidates:.3f}" for k in (1, 5, 10)]
+    middle, other = (f"{(each.candidates + 1) / 2:.0f}" for each in (some.to_text, some.to_image))
     rows.append(("chance", "", *chance, middle, *back, other, f"{10 / GALLERY:.3f}", "450"))
     return TextTable(title, RETRIEVAL, tuple(rows))
 

@@ -25,7 +25,7 @@ _LOG_PAUSE = 30.0
 
 def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
     """Return the function that says, in a line of progress, how much came from the cache."""
-    return str if embedder is None else embedder.work.said
+    return str if embedder is None else embedder.work.cache_shares
 
 
 @contextlib.contextmanager

@@ -200,10 +200,10 @@ class Work:
         """Return name -> count minus the count in `before`, an earlier result of `to_dict`."""
         return {name: count - before.get(name, 0) for name, count in self.to_dict().items()}
 
-    def said(self) -> str:
+    def cache_shares(self) -> str:
         """Return the shares from the cache for a line of progress; empty if there are none.
 
-        >>> Work(images_from_cache=3, images_embedded=1, reports_embedded=4).said()
+        >>> Work(images_from_cache=3, images_embedded=1, reports_embedded=4).cache_shares()
         'cache: 75% of images, 0% of reports'
         """
         kinds = {

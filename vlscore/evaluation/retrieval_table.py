@@ -75,7 +75,7 @@ def retrieval(
                 **{f"R@{k}": share for k, share in way.recall.items()},
                 "median rank": way.median_rank,
                 "queries": way.queries,
-                "to search": way.gallery,
+                "to search": way.candidates,
             }
             for name, way in zip(("image to text", "text to image"), ways, strict=True)
         )

@@ -252,7 +252,7 @@ def index_build(
     def compute(path: Path) -> Content:
         import pandas
 
-        rows = _Rows(table, settings)
+        rows = _IndexBuilder(table, settings)
         vectors = rows.embed(embedder, workers, on_progress or no_progress)
         np.save(path / VECTORS, vectors, allow_pickle=False)
         if approximate is not None:
@@ -283,8 +283,8 @@ def index_build(
     return Index.make(out, key, compute, overwrite=overwrite)
 
 
-class _Rows:
-    """Rows of an index while it is built.
+class _IndexBuilder:
+    """Index while it is built from the rows of a table.
 
     Attributes:
         number_of: distinct text (or path of an image) -> its row.

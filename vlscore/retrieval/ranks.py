@@ -15,7 +15,7 @@ from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
 
 CUTS = (1, 5, 10)
 
-# Limits the memory of similarities, because the gallery may be as long as the table.
+# Limits the memory of similarities, because there may be as many candidates as rows.
 _QUERIES_AT_ONCE = 256
 
 # Numbers of wrong answers above the best right one, of wrong ones tied with it, of right ones tied.
@@ -29,13 +29,13 @@ class Retrieval:
     Attributes:
         recall: k -> expected share of queries with a right answer among the first k.
         median_rank: of the first right answer, 1 the best.
-        queries, gallery: how many ask, and among how many they search.
+        queries, candidates: number of queries, and of what each searches among.
     """
 
     recall: dict[int, Interval]
     median_rank: Interval
     queries: int
-    gallery: int
+    candidates: int
 
 
 def evaluate_retrieval(
@@ -66,13 +66,13 @@ def evaluate_retrieval(
     return _summary(to_text, len(distinct), seed), _summary(to_image, len(texts), seed)
 
 
-def _ranked(queries: Array, wanted: Array, gallery: Array, owners: Array) -> list[Counts]:
-    """Return counts for each query; right answers are those of the gallery with its owner."""
+def _ranked(queries: Array, wanted: Array, candidates: Array, owners: Array) -> list[Counts]:
+    """Return counts for each query; right answers are those of the candidates with its owner."""
     counts = []
     for start in range(0, len(queries), _QUERIES_AT_ONCE):
         block = slice(start, start + _QUERIES_AT_ONCE)
         # Products of equal vectors may differ in the last bits; these are ties, not an order.
-        similarity = np.round(queries[block] @ gallery.T, 12)
+        similarity = np.round(queries[block] @ candidates.T, 12)
         counts += [
             _counts(scores, owners == own)
             for scores, own in zip(similarity, wanted[block], strict=True)
@@ -87,11 +87,11 @@ def _counts(scores: Array, is_right: Array) -> Counts:
     return above, int((level & ~is_right).sum()), int((level & is_right).sum())
 
 
-def _summary(counts: list[Counts], gallery: int, seed: int) -> Retrieval:
+def _summary(counts: list[Counts], candidates: int, seed: int) -> Retrieval:
     recall = {k: bootstrap_mean([_chance(k, *count) for count in counts], seed=seed) for k in CUTS}
     # The first of p right answers among w wrong ones, all level: (w + p + 1) / (p + 1) on average.
     ranks = [above + (wrong + right + 1) / (right + 1) for above, wrong, right in counts]
-    return Retrieval(recall, bootstrap_median(ranks, seed=seed), len(counts), gallery)
+    return Retrieval(recall, bootstrap_median(ranks, seed=seed), len(counts), candidates)
 
 
 def _chance(k: int, above: int, wrong: int, right: int) -> float:

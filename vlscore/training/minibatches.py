@@ -49,7 +49,7 @@ class PairBatch:
     copy_visible: Tensor | None = None
 
     @property
-    def texts_of_a_pair(self) -> int:
+    def texts_per_pair(self) -> int:
         """Return the number of rows of `tokens` for each pair."""
         return 1 if self.copy_changes is None else 1 + self.copy_changes.shape[1]
 

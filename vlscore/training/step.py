@@ -56,7 +56,7 @@ class Towers:
         device = self.encoder.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._autocast):
             images = vars(self._image_features(batch, rows))
-            each = batch.texts_of_a_pair
+            each = batch.texts_per_pair
             own = range(len(batch.tokens))[(rows.start or 0) * each : rows.stop * each]
             reports = vars(self.encoder.report_features(batch.tokens.take(own).to(device)))
             # Every `each`-th text is a report, its copies follow.

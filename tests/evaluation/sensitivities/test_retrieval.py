@@ -27,7 +27,7 @@ def test_equal_reports_are_one():
     reports = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     to_text, to_image = evaluate_retrieval(images, reports, ["normal", "normal", "effusion"])
     assert to_text.recall[1].estimate == 1
-    assert (to_text.gallery, to_image.gallery, to_image.queries) == (2, 3, 2)
+    assert (to_text.candidates, to_image.candidates, to_image.queries) == (2, 3, 2)
     assert to_image.recall[1].estimate == 1
 
 
