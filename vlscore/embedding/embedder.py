@@ -139,7 +139,7 @@ class StudyEmbedder(EmbeddingEngine):
     @property
     def C(self) -> float | None:
         """The encoder's published constant of VLScore; None if none was published."""
-        return self.card.C
+        return self._source.known.card.C
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -184,7 +184,6 @@ class StudyEmbedder(EmbeddingEngine):
         except VLScoreError as error:
             study.error = error
             return study
-        decoder = decoder or self.decoder()
         study.guessed = chosen.guessed
         if self.views == WITH_PRIOR and study.prior is not None:
             pair = (chosen.frontal[0], study.prior)
@@ -214,6 +213,8 @@ class StudyEmbedder(EmbeddingEngine):
             shown["lateral images"] += [(row, image) for image in study.lateral]
         vectors = torch.zeros(len(studies), self.dim)
         for tower, pending in shown.items():
+            if not pending:
+                continue
             embedded = self.embed_pending([image for _, image in pending], tower)
             for k, (row, _) in enumerate(pending):
                 vectors[row] += embedded.vectors[k]

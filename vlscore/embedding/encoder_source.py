@@ -46,7 +46,9 @@ class EncoderSource:
         read: Callable[[], JointEncoder] | None = None,
         device: torch.device | None = None,
     ) -> None:
-        self._known, self._read, self._device = known, read, device
+        #: The encoder, which may have no modules: its card, checksum, tokens and preprocessing.
+        self.known = known
+        self._read, self._device = read, device
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the encoder with its weights: another machine may not have the checkpoint."""
@@ -59,17 +61,12 @@ class EncoderSource:
         return self._read is None
 
     @property
-    def known(self) -> JointEncoder:
-        """The encoder, which may have no modules: its card, checksum, tokens and preprocessing."""
-        return self._known
-
-    @property
     def card(self) -> EncoderCard:
-        return self._known.card
+        return self.known.card
 
     @property
     def device(self) -> torch.device:
-        return self._known.device if self._device is None else self._device
+        return self.known.device if self._device is None else self._device
 
     def encoder(self) -> JointEncoder:
         """Return the encoder; the first call reads its checkpoint.
@@ -78,22 +75,22 @@ class EncoderSource:
             as `load_encoder`.
         """
         if self._read is None:
-            return self._known
+            return self.known
         with _LOCK:
             # Another thread may have read it meanwhile.
             if self._read is not None:
                 self._set(self._read())
-        return self._known
+        return self.known
 
     def _set(self, encoder: JointEncoder) -> None:
-        before, now = self._known.checksum[:12], encoder.checksum[:12]
+        before, now = self.known.checksum[:12], encoder.checksum[:12]
         if now != before:
             raise ChecksumMismatch(
                 f"the checkpoint of {self.card.name} has the checksum {now}, not {before} as at "
                 "the beginning: a file was replaced meanwhile. Run the command again; if it fails "
                 "again, run `vlscore cache clear`"
             )
-        self._known, self._read, self._device = encoder, None, None
+        self.known, self._read, self._device = encoder, None, None
 
 
 def named_encoder(

@@ -112,7 +112,7 @@ class EmbeddingEngine:
 
     @property
     def card(self) -> EncoderCard:
-        return self._source.card
+        return self._source.known.card
 
     @property
     def device(self) -> torch.device:
@@ -126,7 +126,7 @@ class EmbeddingEngine:
     @property
     def dim(self) -> int:
         """Dimensions of an embedding."""
-        return self.card.dim
+        return self._source.known.card.dim
 
     @property
     def batch_size(self) -> int:
@@ -147,7 +147,6 @@ class EmbeddingEngine:
         self, images: Sequence[Any], *, decoder: ImageDecoder | None = None
     ) -> EmbeddedRows:
         """Embed images (paths, arrays, ...), decoded by `decoder` or in this process."""
-        decoder = decoder or self.decoder()
         found = self.embed_pending([self.pending(image, decoder) for image in images])
         return self._checked(found.vectors, found.failures)
 
@@ -173,17 +172,21 @@ class EmbeddingEngine:
         failures = {row: failed[text] for row, text in enumerate(texts) if text in failed}
         return self._checked(rows[:, :-1].contiguous(), failures, rows[:, -1] > 0)
 
-    def pending(self, image: Any, decoder: ImageDecoder, tower: Tower = "images") -> PendingPixels:
+    def pending(
+        self, image: Any, decoder: ImageDecoder | None = None, tower: Tower = "images"
+    ) -> PendingPixels:
         """Begin to decode an image, unless its embedding is known.
 
         Args:
             image: path, array, ...; with the tower "images with prior" (image, earlier image).
+            decoder: as `decoder` returns it; None decodes in this process when pixels are needed.
             tower: what will embed it.
         """
         digest = digest_of(image)
         if digest is not None and (known := self._known([digest], tower)):
             self.work.add(images_from_cache=1)
             return PendingPixels(image, digest=digest, embedding=known[digest])
+        decoder = decoder or self.decoder()
         if tower == "images with prior":
             both = [decoder.submit(each) for each in image]
             pixels = lambda: np.stack([each.stored().numpy() for each in both])  # noqa: E731
@@ -218,8 +221,10 @@ class EmbeddingEngine:
             positions = missing.pop(digest)
             self.work.add(images_from_cache=len(positions))
             vectors[positions] = vector
-        if missing:
-            check_ready(self.encoder)
+        nothing = torch.zeros(len(pending), dtype=torch.bool)
+        if not missing:
+            return EmbeddedRows(vectors, failures, nothing)
+        check_ready(self.encoder)
         decoded = _decoded(pending, missing, failures)
         for group in in_batches(decoded, lambda: self._forward.images):
             pixels = stacked([stored for _, stored in group], self.device)
@@ -237,7 +242,7 @@ class EmbeddingEngine:
                 stored = stored_rows.get(pending[positions[0]].digest or "")
                 if stored is not None:
                     vectors[positions] = torch.from_numpy(stored)
-        return EmbeddedRows(vectors, failures, torch.zeros(len(pending), dtype=torch.bool))
+        return EmbeddedRows(vectors, failures, nothing)
 
     def _embedded(self, stored: Tensor, tower: Tower) -> Tensor:
         if tower == "images with prior":
@@ -262,7 +267,8 @@ class EmbeddingEngine:
         names = self._namespace("reports")
         found: dict[str, _ReportRow] = names.get(texts) if names is not None else {}
         self.work.add(reports_from_cache=len(found))
-        missing, tokens = self._tokenized([text for text in texts if text not in found], failed)
+        missing = [text for text in texts if text not in found]
+        missing, tokens = self._tokenized(missing, failed) if missing else ([], None)
         if tokens is not None:
             check_ready(self.encoder)
             for rows in self._forward.report_batches(tokens.lengths.tolist()):
@@ -278,8 +284,6 @@ class EmbeddingEngine:
         self, texts: list[str], failed: dict[str, VLScoreError]
     ) -> tuple[list[str], Tokens | None]:
         """Return the texts that can be tokenized, and their tokens (None without any)."""
-        if not texts:
-            return [], None
         try:
             return texts, self._source.known.tokenize(texts)
         except VLScoreError as error:

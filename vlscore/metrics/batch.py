@@ -7,6 +7,7 @@ metric, and `Computed` its values.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,16 @@ class EmbeddingTriples:
         if isinstance(self.signature, str):
             parsed = Signature.parse(f"embeddings|{self.signature}")
             object.__setattr__(self, "signature", parsed)
+
+    @cached_property
+    def areas(self) -> Any:
+        """Area of each triangle (n,), Eq. 1, for `vlscore`; a tensor."""
+        import torch
+
+        from vlscore.metrics.similarity import triangle_area
+
+        points = (self.images, self.candidates, self.references)
+        return triangle_area(*map(torch.as_tensor, points))
 
     def take(self, rows: Sequence[int]) -> "EmbeddingTriples":
         """Return the embeddings of some rows."""

@@ -19,6 +19,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -299,6 +300,7 @@ class Metric:
         return (first, *self.further)
 
     @property
+    @lru_cache(maxsize=256)  # noqa: B019 - metrics are small values, and asked often
     def columns(self) -> tuple[str, ...]:
         """Return the columns' names, one for each output: "bleu-4", "findings-f1.precision"."""
         name = str(self)

@@ -168,16 +168,12 @@ class Plan:
             raise InvalidSetting(
                 f"{named} needs embeddings: pass embeddings=EmbeddingTriples(...), or an encoder"
             )
-        if self.needs_fit and batch.references is not None:
+        if self._fitted and self.needs_fit and batch.references is not None:
             return Plan.fit(self, batch.references).values(batch)
         found: dict[Metric, Computed] = {}
         for metric, inputs in self._inputs.items():
-            own = replace(
-                batch,
-                inputs=[found[each] for each in inputs],
-                fit=self.fits.get(metric),
-                memo=self.memo,
-            )
+            of = [found[each] for each in inputs]
+            own = replace(batch, inputs=of, fit=self.fits.get(metric), memo=self.memo)
             found[metric] = self._checked(metric, metric.compute(own), own)
         return {metric: found[metric] for metric in self.metrics}
 
@@ -227,7 +223,7 @@ class Plan:
             several = isinstance(computed, list | tuple) and np.ndim(computed) == 2
             computed = Computed(computed if several else [np.asarray(computed)])
         columns = [np.array(column, dtype=np.float64) for column in computed.columns]
-        wanted, count = len(self._columns[metric]), len(batch)
+        wanted, count = len(self._columns[metric]), len(batch.candidates)
         if len(columns) != wanted or any(len(column) != count for column in columns):
             raise InvalidSetting(
                 f"the metric {metric.name} must return {wanted} columns of "

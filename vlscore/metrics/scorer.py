@@ -36,7 +36,7 @@ from vlscore.metrics.stored_vectors import VECTOR_FILES
 if TYPE_CHECKING:
     from typing import Self
 
-    from vlscore.embedding import StudyEmbedder
+    from vlscore.embedding import StudyEmbedder, StudyViews
     from vlscore.encoders import JointEncoder, Precision
 
 
@@ -368,16 +368,17 @@ class Scorer(Plan):
             else:
                 rows.append(row)
                 candidates.append(candidate)
-        batch = Batch(candidates, references if self.needs.references else None)
+        texts = references if self.needs.references else None
+        triples: EmbeddingTriples | None = None
         described: dict[str, NDArray[Any]] = {}
         if self.vectors is not None:
             triples = self.vectors.take([self._position(items[row]) for row in rows])
-            batch = replace(batch, embeddings=triples)
             described = geometry(triples)
         elif self.embedder is not None:
-            triples, truncated = self._embed(self.embedder, batch, [items[row] for row in rows])
-            batch = replace(batch, embeddings=triples)
+            shown = [items[row].shown for row in rows]
+            triples, truncated = self._embed(self.embedder, candidates, texts, shown)
             described = {**geometry(triples), **truncated}
+        batch = Batch(candidates, texts, triples, memo=self.memo)
         values = self.values(batch)
         if self.embedder is not None and self.others:
             own = {m: each.columns[0] for m, each in values.items() if has_percentile(m)}
@@ -414,18 +415,22 @@ class Scorer(Plan):
         return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
 
     def _embed(
-        self, embedder: "StudyEmbedder", batch: Batch, items: Sequence[Item]
+        self,
+        embedder: "StudyEmbedder",
+        candidates: Sequence[str],
+        references: Sequence[str] | None,
+        shown: "Sequence[StudyViews | None]",
     ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
-        """Return the embeddings of a batch, and which of its texts were truncated."""
+        """Return the embeddings of studies, and which of their texts were truncated."""
         from vlscore.embedding import StudyViews
 
-        compared = batch.references if self.needs.embedded_references else None
+        compared = references if self.needs.embedded_references else None
         # One list for candidates and references, so that batches hold texts of similar length.
-        texts = embedder.embed_texts([*batch.candidates, *(compared or ())])
+        texts = embedder.embed_texts([*candidates, *(compared or ())])
         images = None
         if self.needs.images:
-            images = embedder.embed_studies([item.shown or StudyViews(()) for item in items])
-        count, flags = len(batch), texts.truncated.numpy()
+            images = embedder.embed_studies([each or StudyViews(()) for each in shown])
+        count, flags = len(candidates), texts.truncated.numpy()
         failures: dict[int, VLScoreError] = {}
         for rows in (texts, images):
             for row, error in rows.failures.items() if rows is not None else ():

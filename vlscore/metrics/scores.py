@@ -30,7 +30,7 @@ def geometry(triples: EmbeddingTriples) -> dict[str, NDArray[Any]]:
     """Compute name -> (n,) float64, as far as the embeddings allow; see `Score` for each."""
     import torch
 
-    from vlscore.metrics.similarity import foot, sides, triangle_area
+    from vlscore.metrics.similarity import foot, sides
 
     i, g, r = (
         None if part is None else torch.as_tensor(part)
@@ -40,7 +40,7 @@ def geometry(triples: EmbeddingTriples) -> dict[str, NDArray[Any]]:
     if i is not None and r is not None:
         image_candidate, image_reference, candidate_reference = sides(i, g, r)
         found = {
-            "area": triangle_area(i, g, r),
+            "area": triples.areas,
             "image_candidate": image_candidate,
             "image_reference": image_reference,
             "candidate_reference": candidate_reference,
@@ -241,7 +241,7 @@ class ScoreTable(Sequence[Score]):
     @property
     def signatures(self) -> dict[str, Signature]:
         """Return metric -> what its values depend on."""
-        found = {str(metric): each.signature for metric, each in self.values.items()}
+        found = {metric.columns[0]: each.signature for metric, each in self.values.items()}
         return {name: signature for name, signature in found.items() if signature is not None}
 
     def mean(self) -> float:
@@ -257,7 +257,7 @@ class ScoreTable(Sequence[Score]):
         return bootstrap_mean(valid, seed=seed) if len(valid) else None
 
     def __len__(self) -> int:
-        return len(self.scores)
+        return len(next(iter(self.values.values())).columns[0])
 
     @overload
     def __getitem__(self, position: int) -> Score: ...
@@ -278,7 +278,7 @@ class ScoreTable(Sequence[Score]):
             },
             geometry={name: column[row].item() for name, column in self.geometry.items()},
             signatures=self.signatures,
-            error=self.first.failures.get(row),
+            error=next(iter(self.values.values())).failures.get(row),
         )
 
     def __iter__(self) -> Iterator[Score]:

@@ -22,6 +22,7 @@ class EmbeddedMetric(Metric):
 
     Attributes:
         function: name of the function of `vlscore.metrics.similarity`; default: the metric's name.
+        takes_areas: whether it takes the areas of the triangles, which are computed once a batch.
     """
 
     uses_embeddings = True
@@ -30,6 +31,7 @@ class EmbeddedMetric(Metric):
     bounds: ClassVar[Bounds] = (0.0, 1.0)
     library = "vlscore"
     function: ClassVar[str] = ""
+    takes_areas: ClassVar[bool] = False
 
     def compute(self, batch: Batch) -> Computed:
         import torch
@@ -46,6 +48,8 @@ class EmbeddedMetric(Metric):
                     f"{self.name} needs the embeddings of the {name}, but there are none"
                 )
             arguments.append(torch.as_tensor(part))
+        if self.takes_areas:
+            arguments = [triples.areas]
         for name, value in vars(self).items():
             arguments.append(constant_of(self, triples.C) if name == "C" else value)
         function = getattr(similarity, self.function or self.name.replace("-", "_"))
@@ -75,6 +79,8 @@ class VLScoreMetric(EmbeddedMetric):
     title = "VLScore"
     description = "max(1 - T/C, 0) with T the area of the triangle image, candidate, reference"
     citation = _VLSCORE_PAPER
+    function = "score_of_area"
+    takes_areas = True
     C: float | None = parameter(
         None, "area that scores 0; default: the encoder's", kind=float, above=0.0
     )
