@@ -31,6 +31,7 @@ from typing import Any
 from data import CVT2DISTILGPT2, GENERATED, SQUARED_IMAGES
 from machine import describe_machine, publish
 
+from vlscore.data import open_studies
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import BaselineSettings, ComparisonSettings, baseline, compare
@@ -134,7 +135,7 @@ def _real(
     train = _write(place / "train.jsonl", training)
     table = _write(place / "studies.jsonl", studies)
     made = [f"{name}={place / f'{name}.jsonl'}" for name in systems]
-    made += _baselines(table, train, place, embedder, image_root=images.parent)
+    made += _baselines(table, train, place, embedder, images.parent)
     note = f"{len(studies)} studies; baselines learn from {len(training)} others."
     return _compared(title, note, made, place)
 
@@ -152,18 +153,18 @@ def _baselines(
     table: Path, train: Path, place: Path, embedder: StudyEmbedder, image_root: Path | None = None
 ) -> list[str]:
     """Write the candidates of all baselines; return "name=table" of each."""
+    studies, others = (open_studies(p, needs=(), image_root=image_root) for p in (table, train))
     made = []
     for title, (name, given) in WAYS.items():
         settings = BaselineSettings(**given)
         learns = TRAIN in find_baseline(name, settings).needs
         run = baseline(
             name,
-            table,
+            studies,
             place / title,
-            train=train if learns else None,
+            train=others if learns else None,
             settings=settings,
             embedder=embedder,
-            image_root=image_root,
         )
         made.append(f"{title}={run.folder / 'candidates.jsonl'}")
     return made

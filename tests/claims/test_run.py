@@ -13,6 +13,7 @@ from scipy.stats import mannwhitneyu
 from tests.doubles import HashEncoder
 from tests.pages.conftest import payload_of
 from vlscore.claims import CANNOT_TELL, CONTRADICTED, SUPPORTED, read_evidence
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import EncoderCard, ImagePipeline
 from vlscore.errors import InvalidSetting, InvalidTable
@@ -272,7 +273,8 @@ def test_the_image_root_is_that_of_every_table(tables, tmp_path):
     for path, new in zip((fit, studies), moved, strict=True):
         new.write_bytes(path.read_bytes())
     embedder = StudyEmbedder(SeeingEncoder(), cache=False)
-    result = claims(moved[1], tmp_path / "o", embedder, fit=moved[0], image_root=fit.parent)
+    to_fit, judged = (open_studies(path, needs=(), image_root=fit.parent) for path in moved)
+    result = claims(judged, tmp_path / "o", embedder, fit=to_fit)
     own = claims(studies, tmp_path / "p", embedder, fit=fit)
     assert result.rows("claims.csv").equals(own.rows("claims.csv"))
 

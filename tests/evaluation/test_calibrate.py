@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, InvalidTable, WeightsNotFound
 from vlscore.evaluation import calibrate, write_constant
@@ -106,9 +107,10 @@ def test_no_candidates_are_needed_where_others_stand_for_them(table, tmp_path):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     root = table.parent
     expected = calibrate(HashEncoder(), table, others=2)
-    assert calibrate(HashEncoder(), path, others=2, image_root=root).C == expected.C
+    there = open_studies(path, needs=(), image_root=root)
+    assert calibrate(HashEncoder(), there, others=2).C == expected.C
     with pytest.raises(InvalidTable, match="no column candidate"):
-        calibrate(HashEncoder(), path, image_root=root)
+        calibrate(HashEncoder(), there)
 
 
 def test_tables_that_allow_no_measure_are_refused(table, tmp_path):
@@ -116,8 +118,9 @@ def test_tables_that_allow_no_measure_are_refused(table, tmp_path):
     alike = tmp_path / "alike.jsonl"
     lines = [json.dumps({**record, "reference": "Clear  lungs."}) + "\n" for record in records]
     alike.write_text("".join(lines))
+    there = open_studies(alike, needs=(), image_root=table.parent)
     with pytest.raises(InvalidTable, match="all references that can be used are equal"):
-        calibrate(HashEncoder(), alike, others=1, image_root=table.parent)
+        calibrate(HashEncoder(), there, others=1)
     with pytest.raises(InvalidTable, match=r"no row can be embedded; row 1: .*0\.png"):
         calibrate(HashEncoder(), alike, others=1)
     with pytest.raises(InvalidSetting, match="quantiles"):

@@ -105,7 +105,8 @@ class World:
         self.labels = str(labels)
         few = AuditSettings(alterations=("mirrored",))
         self.films = audit_make(open_audited(self.studies), folder / "films made", few).folder
-        again = audit_make(open_audited(self.others, self.roots[1]), folder / "others made", few)
+        there = open_studies(self.others, needs=(), image_root=self.roots[1])
+        again = audit_make(open_audited(there), folder / "others made", few)
         self.other_films = again.folder
         self.index = self.index_of(self.studies, "index")
 
@@ -203,13 +204,20 @@ class Command:
     call: dict[str, Any]
     changes: dict[str, Any]
     free: frozenset[str] = frozenset()
+    # The argument that may be a table which is open already, with columns and images of its own.
+    table: str = ""
 
 
 def command_of(name: str, world: World) -> Command:
     """The command of a name; `settings.x` is the field x of the argument `settings`."""
-    columns = ColumnNames(candidate="reference")
     section = TextPolicy("findings")
     other_root = {"image_root": world.roots[1]}
+
+    def opened(table: str, **columns: str) -> dict[str, Any]:
+        """What a table that is open already can change."""
+        found = {"columns": ColumnNames(**columns), **other_root, "limit": 2}
+        return {f"{table}.{name}": value for name, value in found.items()}
+
     texts = Scorer(metrics="rouge-l")
     return {
         "evaluate": lambda: Command(
@@ -218,14 +226,14 @@ def command_of(name: str, world: World) -> Command:
             {
                 "table": world.others,
                 "scorer": Scorer(world.other_embedder, metrics="vlscore"),
-                **other_root,
-                "columns": columns,
+                **opened("table", candidate="reference"),
                 "format": "csv",
                 "keep": ["reference"],
                 "by": ["reference"],
                 "patient": "reference",
                 "part": "1/2",
             },
+            table="table",
         ),
         "compare": lambda: Command(
             compare,
@@ -354,9 +362,7 @@ def command_of(name: str, world: World) -> Command:
                 "calibrate": world.others,
                 "labels": [world.values],
                 "rate": 0.2,
-                "columns": columns,
-                **other_root,
-                "limit": 2,
+                **opened("studies", candidate="reference"),
                 "settings.calibration_share": 0.3,
                 "settings.no_zero_shot": True,
                 "settings.group_column": "group",
@@ -365,24 +371,24 @@ def command_of(name: str, world: World) -> Command:
             },
             # It takes the place of `fit`, and has a test of its own.
             frozenset({"evidence"}),
+            table="studies",
         ),
         "judge": lambda: Command(
             judge,
-            {"path": world.further, "evidence": world.values, "embedder": world.embedder},
+            {"studies": world.further, "evidence": world.values, "embedder": world.embedder},
             {
-                "path": world.others,
+                "studies": world.others,
                 "judge": RuleJudge(comparisons="ignored"),
                 "evidence": world.rated_values,
                 "embedder": world.other_embedder,
                 "trust": 0.6,
-                "columns": columns,
-                **other_root,
-                "limit": 2,
+                **opened("studies", candidate="reference"),
                 "age_column": "group",
                 "indication_column": "truth",
                 "text_policy": section,
                 "prices": TokenPrices(1, 2),
             },
+            table="studies",
         ),
         "baseline": lambda: Command(
             baseline,
@@ -399,9 +405,7 @@ def command_of(name: str, world: World) -> Command:
                 "train": world.others,
                 "embedder": world.other_embedder,
                 "text_policy": section,
-                "columns": ColumnNames(reference="candidate"),
-                **other_root,
-                "limit": 2,
+                **opened("studies", reference="candidate"),
                 "settings.seed": (1, {"name": "random"}),
                 "settings.first": (9, {"name": "top-words"}),
                 "settings.by_section": (True, {"name": "top-sentences"}),
@@ -416,6 +420,7 @@ def command_of(name: str, world: World) -> Command:
                     {"name": "templates", "labels": "probe"},
                 ),
             },
+            table="studies",
         ),
         "retrieval": lambda: Command(
             retrieval,
@@ -424,10 +429,9 @@ def command_of(name: str, world: World) -> Command:
                 "studies": world.others,
                 "embedder": world.other_embedder,
                 "text_policy": section,
-                "columns": ColumnNames(reference="candidate"),
-                **other_root,
-                "limit": 2,
+                **opened("studies", reference="candidate"),
             },
+            table="studies",
         ),
         "ratings read": lambda: Command(
             ratings_read,
@@ -463,7 +467,9 @@ def command_of(name: str, world: World) -> Command:
             audit_make,
             {"table": open_audited(world.studies), "settings": AuditSettings()},
             {
-                "table": open_audited(world.others, world.roots[1]),
+                "table": open_audited(
+                    open_studies(world.others, needs=(), image_root=world.roots[1])
+                ),
                 "image_policy": ImagePolicy(window="minmax"),
                 "settings.alterations": ("mirrored",),
                 "settings.regions": 1,
@@ -493,9 +499,7 @@ def command_of(name: str, world: World) -> Command:
             {
                 "studies": world.others,
                 "index": world.index_of(world.further, "further index"),
-                "columns": ColumnNames(reference="candidate"),
-                **other_root,
-                "limit": 2,
+                **opened("studies", reference="candidate"),
                 "settings.metric": "cosine",
                 "settings.k": 3,
                 "settings.guard": "segment",
@@ -513,6 +517,7 @@ def command_of(name: str, world: World) -> Command:
                     "settings.effort",
                 }
             ),
+            table="studies",
         ),
         "index build": lambda: Command(
             index_build,
@@ -569,10 +574,12 @@ NAMES = (
 )
 
 
-def parameters_of(function: Any, call: dict[str, Any]) -> set[str]:
-    """Names of the arguments of a function, and of the fields of its settings."""
-    names = set(inspect.signature(function).parameters)
-    for name, value in call.items():
+def parameters_of(command: Command) -> set[str]:
+    """Names of the arguments of a function, of the fields of its settings, and of a table."""
+    names = set(inspect.signature(command.function).parameters)
+    if command.table:
+        names |= {f"{command.table}.{name}" for name in ("columns", "image_root", "limit")}
+    for name, value in command.call.items():
         if name in ("settings", "sampling"):
             names.remove(name)
             names |= {f"{name}.{field.name}" for field in dataclasses.fields(value)}
@@ -587,6 +594,8 @@ def called_with(call: dict[str, Any], name: str, change: Any) -> dict[str, Any]:
     argument, _, field = name.partition(".")
     if not field:
         return {**call, **needed, name: change}
+    if isinstance(call[argument], Path):
+        return {**call, argument: open_studies(call[argument], needs=(), **{field: change})}
     own = {f.name for f in dataclasses.fields(call[argument])}
     fields = {n: v for n, v in needed.items() if n in own} | {field: change}
     others = {n: v for n, v in needed.items() if n not in own}
@@ -617,7 +626,7 @@ class _Text:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_argument_is_changed_or_free(world, name):
     command = command_of(name, world)
-    parameters = parameters_of(command.function, command.call)
+    parameters = parameters_of(command)
     assert parameters - FREE - command.free == set(command.changes)
 
 

@@ -252,15 +252,15 @@ def test_other_column_names_an_image_root_and_an_open_table(tmp_path, scorer):
     ]
     other = write_table(tmp_path / "other.jsonl", renamed)
     names = ColumnNames(id="study", image="file", reference="truth", candidate="output")
-    result = evaluate(other, tmp_path / "a", scorer, image_root=tmp_path / "images", columns=names)
+    there = open_studies(other, image_root=tmp_path / "images", columns=names)
+    result = evaluate(there, tmp_path / "a", scorer)
     plain = evaluate(table, tmp_path / "b", scorer)
     assert read_scores(result) == read_scores(plain)
     opened = evaluate(open_studies(table), tmp_path / "c", scorer)
     assert results_of(plain.folder) == results_of(opened.folder)
-    with pytest.raises(InvalidSetting, match="belong to open_studies"):
-        evaluate(open_studies(table), tmp_path / "d", scorer, image_root=tmp_path)
-    with pytest.raises(InvalidSetting, match="look at image, which the table was opened without"):
-        evaluate(open_studies(table, needs={"candidate", "reference"}), tmp_path / "d", scorer)
+    # It is read for what the metrics look at, whatever it was opened for.
+    opened = evaluate(open_studies(table, needs={"candidate"}), tmp_path / "d", scorer)
+    assert results_of(plain.folder) == results_of(opened.folder)
 
 
 def test_findings_and_impression_columns_make_the_reference(tmp_path):
@@ -295,7 +295,7 @@ def test_a_run_whose_first_hundred_rows_fail_alike_ends_before_it_writes(tmp_pat
     # Nothing stands in the way of the corrected command.
     for k in range(1, 150):
         (tmp_path / "images" / f"{k}.png").write_bytes((tmp_path / "images" / "0.png").read_bytes())
-    result = evaluate(table, tmp_path / "out", scorer, image_root=tmp_path / "images")
+    result = evaluate(open_studies(table, image_root=tmp_path / "images"), tmp_path / "out", scorer)
     assert not result.failures
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import make_table
-from vlscore.data import Study
+from vlscore.data import Study, open_studies
 from vlscore.evaluation import compare, evaluate, open_sources
 from vlscore.evaluation.ratings.rated_reports import open_reports_to_judge
 from vlscore.metrics import Scorer
@@ -18,7 +18,8 @@ def run_with_images_elsewhere(tmp_path):
     (tmp_path / "tables").mkdir()
     moved = shutil.move(table, tmp_path / "tables" / "t.jsonl")
     scorer = Scorer(HashEncoder(), metrics="clipscore,rouge-l")
-    run = evaluate(moved, tmp_path / "run", scorer, image_root=tmp_path / "films")
+    there = open_studies(moved, image_root=tmp_path / "films")
+    run = evaluate(there, tmp_path / "run", scorer)
     assert not run.failures
     return run, moved, scorer
 

@@ -9,6 +9,7 @@ from PIL import Image
 
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.doubles import HashEncoder, KeptEncoder
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.metrics import compute, text_metric
@@ -161,7 +162,12 @@ def test_what_is_wrong_is_found_before_the_folder_is_made(index, studies, tmp_pa
     for error, message, table, options in (
         (InvalidTable, "no such file", tmp_path / "no.jsonl", {}),
         (InvalidTable, "no column own", studies, {"settings": OracleSettings(exclude_ids="own")}),
-        (InvalidSetting, "no such folder", studies, {"image_root": tmp_path / "nowhere"}),
+        (
+            InvalidSetting,
+            "no such folder",
+            open_studies(studies, needs=(), image_root=tmp_path / "nowhere"),
+            {},
+        ),
         (InvalidIndex, "txt: all against findings", studies, {"text_policy": "findings"}),
         (
             InvalidSetting,

@@ -61,7 +61,7 @@ def make(
     from vlscore.data import ImagePolicy
     from vlscore.evaluation import audit_make, open_audited
 
-    opened = open_audited(studies, table.image_root, table.columns(), table.limit)
+    opened = open_audited(table.opened(studies))
     with row_progress(opened.count(), "altering", quiet=output.is_silent) as on_progress:
         made = audit_make(
             opened,

@@ -42,30 +42,32 @@ def baseline(
         train: Table of other studies that the baseline learns from: reports, and images where it
             needs them.
     """
-    from vlscore.data import count_rows
     from vlscore.evaluation import baseline as write_baseline
     from vlscore.evaluation import find_baseline
 
     needs = find_baseline(name, settings).needs
     has_images = bool(needs & {"images", "train images"})
     embedder = encoding.embedder() if has_images else None
-    total = count_rows(studies, table.limit)
-    if "train images" in needs and train is not None and total is not None:
-        others = count_rows(train)
-        total = None if others is None else total + others
+    opened = table.opened(studies, "id", "image", "reference", "view")
+    others = (
+        table.opened(train, "id", "image", "reference", "view", limited=False)
+        if train is not None
+        else None
+    )
+    total = opened.count()
+    if "train images" in needs and others is not None and total is not None:
+        further = others.count()
+        total = None if further is None else total + further
     also = cache_hits(embedder)
     with row_progress(total, "writing", quiet=output.is_silent, also=also) as on_progress:
         result = write_baseline(
             name,
-            studies,
+            opened,
             out,
-            train=train,
+            train=others,
             settings=settings,
             embedder=embedder,
             text_policy=encoding.section,
-            columns=table.columns("id", "image", "reference", "view"),
-            image_root=table.image_root,
-            limit=table.limit,
             workers=encoding.decoders() if has_images else 0,
             overwrite=output.overwrite,
             on_progress=on_progress,

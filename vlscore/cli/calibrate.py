@@ -47,7 +47,6 @@ def calibrate(
         seed: Seed of the draw for --others, and of the bootstrap.
         write_card: Write C into card.json of the encoder's folder, the one that --weights names.
     """
-    from vlscore.data import count_rows
     from vlscore.evaluation import calibrate, read_card, write_constant
 
     weights = encoding.weights if write_card else None
@@ -55,16 +54,13 @@ def calibrate(
         raise InvalidSetting("--write-card writes into the folder that --weights names; name one")
     if weights is not None:
         read_card(weights)
-    total = count_rows(studies, table.limit)
+    opened = table.opened(studies)
     embedder = encoding.embedder()
-    with row_progress(total, "embedding", quiet=output.is_silent) as on_progress:
+    with row_progress(opened.count(), "embedding", quiet=output.is_silent) as on_progress:
         found = calibrate(
             embedder,
-            studies,
+            opened,
             others=others,
-            columns=table.columns(),
-            image_root=table.image_root,
-            limit=table.limit,
             text_policy=encoding.policy(),
             workers=encoding.decoders(),
             seed=seed,

@@ -59,28 +59,28 @@ def claims(
         evidence: evidence.npz of an earlier call, in place of --fit.
         rate: False discovery rate: largest expected share of wrong verdicts in a printed total.
     """
-    from vlscore.data import count_rows
     from vlscore.evaluation import claims as judge_claims
 
-    read = (studies, *(() if evidence else (fit, calibrate)))
-    counts = [count_rows(path) for path in read if path is not None]
+    opened = table.opened(studies)
+    further = [
+        None if path is None else table.opened(path, limited=False) for path in (fit, calibrate)
+    ]
+    read = (opened, *(() if evidence else further))
+    counts = [each.count() for each in read if each is not None]
     total = None if None in counts else sum(filter(None, counts))
     embedder = encoding.embedder()
     quiet, also = output.is_silent, cache_hits(embedder)
     with row_progress(total, "embedding", quiet=quiet, also=also) as on_progress:
         result = judge_claims(
-            studies,
+            opened,
             out,
             embedder,
-            fit=fit,
-            calibrate=calibrate,
+            fit=further[0],
+            calibrate=further[1],
             labels=labels,
             evidence=evidence,
             rate=rate,
             settings=settings,
-            columns=table.columns(),
-            image_root=table.image_root,
-            limit=table.limit,
             workers=encoding.decoders(),
             overwrite=output.overwrite,
             on_progress=on_progress,

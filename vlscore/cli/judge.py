@@ -127,7 +127,7 @@ def judge(
         trust: Probability that the reference is right about an error, before the image is looked
             at.
     """
-    from vlscore.data import TextPolicy, count_rows
+    from vlscore.data import TextPolicy, open_studies
     from vlscore.evaluation import judge as compute_judgements
     from vlscore.metrics import RuleJudge
 
@@ -139,25 +139,25 @@ def judge(
         if encoding.comparisons is not None:
             raise InvalidSetting("--comparisons is an option of the judge by rules: leave it out")
         echo(f"reports go to {judged_by.model}", err=True)
-    total = count_rows(studies, limit)
+    opened = open_studies(
+        studies, needs=(), image_root=image_root, columns=column_names(**columns), limit=limit
+    )
+    total = opened.count()
     if total is not None and evidence is not None:
         total *= 2  # images are read first
     with row_progress(total, "judging", quiet=output.is_silent) as on_progress:
         result = compute_judgements(
-            studies,
+            opened,
             out,
             judge=judged_by or RuleJudge(comparisons=encoding.comparisons),
             evidence=evidence,
             embedder=embedder,
             trust=trust,
             prices=prices,
-            columns=column_names(**columns),
             age_column=age,
             indication_column=indication,
             text_policy=None if section == "all" else TextPolicy.named(section),
-            image_root=image_root,
             workers=encoding.decoders(),
-            limit=limit,
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

@@ -73,32 +73,27 @@ def oracle(
         index: Folder of the index.
         no_check: Do not compare the index with its sha256s, which reads all of it.
     """
-    from vlscore.data import count_rows
     from vlscore.retrieval import load_index
     from vlscore.retrieval import oracle as run
 
     if encoding.C is not None:
         search = dataclasses.replace(search, metric=search.scored(C=encoding.C))
-    opened = load_index(index, check=not no_check)
+    opened = table.opened(studies, "id", "image", "reference", "view")
+    corpus = load_index(index, check=not no_check)
     embedder: StudyEmbedder | None = None
     if search.uses_embeddings:
-        embedder = encoding.of_index(opened).embedder()
+        embedder = encoding.of_index(corpus).embedder()
     quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with row_progress(
-            count_rows(studies, table.limit), "searching", quiet=quiet, also=also
-        ) as on_progress:
+        with row_progress(opened.count(), "searching", quiet=quiet, also=also) as on_progress:
             result = run(
-                studies,
-                folder,
                 opened,
+                folder,
+                corpus,
                 embedder,
                 search,
                 text_policy=encoding.section,
-                columns=table.columns("id", "image", "reference", "view"),
-                image_root=table.image_root,
-                limit=table.limit,
                 workers=encoding.decoders(),
                 overwrite=output.overwrite,
                 on_progress=on_progress,

@@ -34,23 +34,19 @@ def retrieval(
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
-    from vlscore.data import count_rows
     from vlscore.evaluation import retrieval as compute_retrieval
 
-    total = count_rows(studies, table.limit)
+    opened = table.opened(studies, "id", "image", "reference", "view")
     embedder = encoding.embedder()
     quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with row_progress(total, "embedding", quiet=quiet, also=also) as on_progress:
+        with row_progress(opened.count(), "embedding", quiet=quiet, also=also) as on_progress:
             result = compute_retrieval(
-                studies,
+                opened,
                 folder,
                 embedder,
                 text_policy=encoding.section,
-                columns=table.columns("id", "image", "reference", "view"),
-                image_root=table.image_root,
-                limit=table.limit,
                 workers=encoding.decoders(),
                 overwrite=output.overwrite,
                 on_progress=on_progress,

@@ -64,7 +64,7 @@ def sensitivity(
 
     opened = None
     if studies is not None:
-        opened = table.studies(studies, {"image"}, "id", "image", "view")
+        opened = table.opened(studies, "id", "image", "view", needs={"image"}, limited=False)
     if metrics is not None:
         scorer = encoding.scorer(metrics)
     else:

@@ -191,17 +191,21 @@ class TableOptions:
         """Return the columns of these roles, such as "image"; of all five without roles."""
         return column_names(**renamed(self.rename, *(roles or STUDY)))
 
-    def studies(self, path: Path, needs: Collection[str], *roles: str) -> "StudyTable":
-        """Return the table at `path`.
+    def opened(
+        self, path: Path, *roles: str, needs: Collection[str] = (), limited: bool = True
+    ) -> "StudyTable":
+        """Return the table at `path`; what reads it asks for further roles.
 
         Args:
-            needs: roles that each row must have, such as "image".
             roles: as of `columns`.
+            needs: roles that each row must have, such as "image".
+            limited: whether --limit is of this table.
         """
         from vlscore.data import open_studies
 
+        columns, limit = self.columns(*roles), self.limit if limited else None
         return open_studies(
-            path, needs=needs, image_root=self.image_root, columns=self.columns(*roles)
+            path, needs=needs, image_root=self.image_root, columns=columns, limit=limit
         )
 
 

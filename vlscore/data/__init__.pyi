@@ -68,6 +68,7 @@ from .study import Study as Study
 from .study import check_texts as check_texts
 from .study_tables import ReportTable as ReportTable
 from .study_tables import StudyTable as StudyTable
+from .study_tables import as_table as as_table
 from .study_tables import checked_limit as checked_limit
 from .study_tables import open_reports as open_reports
 from .study_tables import open_studies as open_studies

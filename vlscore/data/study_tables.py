@@ -312,6 +312,37 @@ def open_studies(
     )
 
 
+def as_table(
+    table: str | Path | StudyTable,
+    needs: Collection[str] = (),
+    wants: Collection[str] = (),
+    *,
+    also: Sequence[str] = (),
+    unique: bool = True,
+) -> StudyTable:
+    """Return a table of studies, opened for some roles: what functions do with their argument.
+
+    Args:
+        table: path; or a table that is open already, of whatever roles: its columns, the folder of
+            its images and its limit count.
+        needs, wants, also, unique: as of `open_studies`.
+
+    Raises: as `open_studies`.
+    """
+    if not isinstance(table, StudyTable):
+        return open_studies(table, needs=needs, wants=wants, also=also, unique=unique)
+    return open_studies(
+        table.path,
+        needs=needs,
+        wants=wants,
+        image_root=table.root if table.root != table.path.parent else None,
+        columns=table.columns,
+        also=also,
+        unique=unique,
+        limit=table.limit,
+    )
+
+
 def open_reports(
     path: str | Path,
     *,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import OnProgress, Signature, limit_notes, no_progress, plain, write_json
-from vlscore.data import ColumnNames, StudyTable, TextPolicy, open_studies
+from vlscore.data import StudyTable, TextPolicy, as_table
 from vlscore.embedding import StudyEmbedder, embed_table, training_notes
 from vlscore.encoders import JointEncoder, read_json
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, WeightsNotFound
@@ -91,13 +91,10 @@ class Calibration:
 
 def calibrate(
     encoder: str | JointEncoder | StudyEmbedder | None,
-    studies: str | Path,
+    studies: str | Path | StudyTable,
     *,
     others: int = 0,
     quantiles: Sequence[float] = QUANTILES,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-    limit: int | None = None,
     text_policy: TextPolicy | str | None = None,
     workers: int = 0,
     resamples: int = 1000,
@@ -114,7 +111,6 @@ def calibrate(
         others: take as candidates, instead of the table's column, so many references of other
             studies each, drawn at random among those of other words.
         quantiles: shares of the triangles, between 0 and 1.
-        limit: read only so many rows of the table, the first ones; None for all.
         text_policy: what of a report counts, as in `evaluate`.
         workers: processes that decode images.
         resamples, seed: of the bootstrap; `seed` also draws the others.
@@ -132,7 +128,7 @@ def calibrate(
     embedder = encoder if isinstance(encoder, StudyEmbedder) else StudyEmbedder(encoder)
     policy = TextPolicy.named(text_policy)
     needs = {"image", "reference"} | (set() if others else {"candidate"})
-    table = open_studies(studies, needs=needs, columns=columns, image_root=image_root, limit=limit)
+    table = as_table(studies, needs)
     embedder = embedder.for_table(table)
     found = embed_table(table, embedder, policy, workers=workers, on_progress=on_progress)
     vectors = {role: torch.from_numpy(each) for role, each in found.vectors.items()}

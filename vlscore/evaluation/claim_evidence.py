@@ -8,29 +8,17 @@ from typing import Any
 import numpy as np
 
 from vlscore.claims import CHANGES, Cases, ImageEvidence, fit_evidence, labels_of
-from vlscore.data import ColumnNames, StudyTable, open_studies
+from vlscore.data import StudyTable, as_table
 from vlscore.embedding import WITH_PRIOR, EmbeddedTable, StudyEmbedder
 from vlscore.errors import Failure, InvalidTable
 from vlscore.evaluation.command_settings import EvidenceSettings
 from vlscore.evaluation.label_tables import ClaimLabels, read_claim_labels
 
 
-def open_fit(
-    path: str | Path,
-    settings: EvidenceSettings,
-    columns: ColumnNames | None,
-    image_root: str | Path | None,
-) -> StudyTable:
+def open_fit(table: str | Path | StudyTable, settings: EvidenceSettings) -> StudyTable:
     """Open a table to fit or to calibrate on."""
-    return open_studies(
-        path,
-        needs={"image"},
-        wants={"reference"},
-        columns=columns,
-        also=[settings.group_column] if settings.group_column else [],
-        unique=False,
-        image_root=image_root,
-    )
+    also = [settings.group_column] if settings.group_column else []
+    return as_table(table, {"image"}, {"reference"}, also=also, unique=False)
 
 
 def read_labels_of(

@@ -27,7 +27,7 @@ from vlscore.core import (
     frame,
     no_progress,
 )
-from vlscore.data import ColumnNames, StudyTable, columns_of, open_studies
+from vlscore.data import StudyTable, as_table, columns_of
 from vlscore.embedding import (
     EmbeddedTable,
     StudyEmbedder,
@@ -56,19 +56,16 @@ _FINDINGS_CAPTION = (
 
 
 def claims(
-    studies: str | Path,
+    studies: str | Path | StudyTable,
     out: str | Path,
     embedder: StudyEmbedder | None = None,
     *,
-    fit: str | Path | None = None,
-    calibrate: str | Path | None = None,
+    fit: str | Path | StudyTable | None = None,
+    calibrate: str | Path | StudyTable | None = None,
     labels: Sequence[str | Path] = (),
     evidence: str | Path | None = None,
     rate: float = 0.1,
     settings: EvidenceSettings | None = None,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress = no_progress,
@@ -87,9 +84,7 @@ def claims(
             labels of other studies is refused.
         evidence: evidence.npz of an earlier call in place of `fit`.
         rate: false discovery rate of each printed total; see `verdicts_at`.
-        image_root: folder that image paths of all three tables start from; default: each table's.
         settings: how evidence is fitted.
-        limit: read only so many rows of `studies`, the first ones; None for all.
         on_progress: called with (rows of all tables that are embedded, rows failed).
 
     Returns: the result with the frames "verdicts", the totals of statements and denials of each
@@ -100,12 +95,16 @@ def claims(
     if (fit is None) is (evidence is None):
         raise InvalidSetting("give a table to fit on (--fit), or evidence that was fitted earlier")
     settings, embedder = settings or EvidenceSettings(), embedder or StudyEmbedder()
-    table = _opened(studies, columns, image_root, limit)
+    opened = as_table(studies)
+    # Only a table without candidates must have references.
+    has_candidate = opened.columns.candidate in opened.found
+    needs = {"image", "candidate" if has_candidate else "reference"}
+    table = as_table(opened, needs, {"reference"} if has_candidate else ())
     embedder = embedder.for_table(table)
     to_fit = [
-        open_fit(path, settings, columns, image_root)
-        for path in (fit, calibrate)
-        if path is not None and evidence is None
+        open_fit(each, settings)
+        for each in (fit, calibrate)
+        if each is not None and evidence is None
     ]
     key = {
         "command": "claims",
@@ -167,24 +166,6 @@ def claims(
             yield from each.image_files()
 
     return Result.make(out, key, compute, images=images, overwrite=overwrite, notes=notes)
-
-
-def _opened(
-    path: str | Path,
-    columns: ColumnNames | None,
-    image_root: str | Path | None,
-    limit: int | None,
-) -> StudyTable:
-    """Open the studies; only a table without candidates must have references."""
-    has_candidate = (columns or ColumnNames()).candidate in columns_of(path)
-    return open_studies(
-        path,
-        needs={"image", "candidate"} if has_candidate else {"image", "reference"},
-        wants={"reference"} if has_candidate else (),
-        columns=columns,
-        image_root=image_root,
-        limit=limit,
-    )
 
 
 def claim_rows(evidence: ImageEvidence, images: EmbeddedTable, rate: float) -> "pandas.DataFrame":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlscore.claims import claims_of, evidence_digest, read_evidence
 from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
-from vlscore.data import ColumnNames, Study, StudyTable, TextPolicy, columns_of, open_studies
+from vlscore.data import Study, StudyTable, TextPolicy, as_table
 from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy
 from vlscore.findings import language_notes
 from vlscore.metrics import (
@@ -67,16 +67,13 @@ class TokenPrices(NamedTuple):
 
 
 def judge(
-    path: str | Path,
+    studies: str | Path | StudyTable,
     out: str | Path,
     *,
     judge: RuleJudge | ModelJudge | None = None,
     evidence: str | Path | None = None,
     embedder: "StudyEmbedder | None" = None,
     trust: float = TRUST,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-    limit: int | None = None,
     age_column: str = "age",
     indication_column: str = "indication",
     text_policy: TextPolicy | None = None,
@@ -88,7 +85,7 @@ def judge(
     """Judge every candidate of a table against its reference.
 
     Args:
-        path: table with `reference` and `candidate`; see `open_studies`.
+        studies: table with `reference` and `candidate`; see `open_studies`.
         out: folder for the results: judgements.jsonl (each error of each study) and totals.csv (one
             row a study: scores, errors by category) besides the usual ones. The frame "scores" has
             the means over studies, "errors" the errors by category and severity, "findings" those
@@ -98,9 +95,6 @@ def judge(
             candidate or the reference, and each study has the rating with the image.
         embedder: encoder and policies that the evidence was fitted with.
         trust: probability that the reference is right before the image is looked at.
-        columns: other column names.
-        image_root: folder that image paths start from; default: the table's.
-        limit: read only so many rows of the table, the first ones; None for all.
         age_column, indication_column: of the patient; used where the table has them. An age is
             in years, or as DICOM writes it ("072Y", "003M").
         text_policy: which section of the reports is judged; default: all of the text.
@@ -118,7 +112,12 @@ def judge(
     if prices is not None and not all(0 <= price < float("inf") for price in prices):
         raise InvalidSetting(f"prices are 0 or more, not {tuple(prices)}")
     patient_columns = age_column, indication_column
-    table = _opened(path, columns, image_root, patient_columns, evidence is not None, limit)
+    opened = as_table(studies)
+    table = as_table(
+        opened,
+        {"reference", "candidate"} | ({"image"} if evidence is not None else set()),
+        also=[name for name in patient_columns if name in opened.found],
+    )
     key: dict[str, Any] = {
         "vlscore": __version__,
         "command": "judge",
@@ -156,23 +155,6 @@ def judge(
         images=None if evidence is None else table.image_files,
         overwrite=overwrite,
         notes=notes,
-    )
-
-
-def _opened(
-    path: str | Path,
-    columns: ColumnNames | None,
-    image_root: str | Path | None,
-    patient_columns: Sequence[str],
-    needs_images: bool,
-    limit: int | None,
-) -> StudyTable:
-    """Open the studies, with those columns of the patient that the table has."""
-    found = set(columns_of(Path(path)))
-    also = [name for name in patient_columns if name in found]
-    needs = ("reference", "candidate", *(("image",) if needs_images else ()))
-    return open_studies(
-        path, needs=needs, columns=columns, image_root=image_root, also=also, limit=limit
     )
 
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from vlscore.core import OnProgress, Signature, __version__, frame, no_progress
-from vlscore.data import ColumnNames, TextPolicy, open_studies
+from vlscore.data import StudyTable, TextPolicy, as_table
 from vlscore.embedding import StudyEmbedder, embed_table, training_notes
 from vlscore.retrieval import evaluate_retrieval
 from vlscore.stats import Content, Result, text_table, with_mark
@@ -13,14 +13,11 @@ _CAPTION = "In brackets: 95 % bootstrap intervals over queries."
 
 
 def retrieval(
-    studies: str | Path,
+    studies: str | Path | StudyTable,
     out: str | Path,
     embedder: StudyEmbedder | None = None,
     *,
     text_policy: TextPolicy | str | None = None,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress = no_progress,
@@ -32,9 +29,6 @@ def retrieval(
         out: folder for the results.
         embedder: what is evaluated; default: the default encoder.
         text_policy: which section of a report counts.
-        columns: other column names.
-        image_root: folder that image paths start from; default: the table's.
-        limit: read only so many rows of the table, the first ones; None for all.
         workers: processes that decode images; 0 decodes in this one.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
@@ -48,13 +42,7 @@ def retrieval(
     """
     embedder = embedder or StudyEmbedder()
     policy = TextPolicy.named(text_policy)
-    table = open_studies(
-        studies,
-        needs={"image", "reference"},
-        image_root=image_root,
-        columns=columns,
-        limit=limit,
-    )
+    table = as_table(studies, {"image", "reference"})
     embedder = embedder.for_table(table)
     signature = _signature(embedder, policy)
     key = {

@@ -15,7 +15,7 @@ from vlscore.core import (
     no_progress,
     open_cache,
 )
-from vlscore.data import ColumnNames, Study, StudyTable, TextPolicy, open_studies
+from vlscore.data import Study, StudyTable, TextPolicy, as_table
 from vlscore.embedding import STUDIES_AT_ONCE, EmbeddedTable, StudyEmbedder, embedded_batches
 from vlscore.errors import Failure, InvalidSetting, VLScoreError
 from vlscore.metrics import Plan, constant_of
@@ -62,16 +62,13 @@ _COLUMNS = {
 
 
 def oracle(
-    studies: str | Path,
+    studies: str | Path | StudyTable,
     out: str | Path,
     index: Index | str | Path,
     embedder: StudyEmbedder | None = None,
     settings: OracleSettings | None = None,
     *,
     text_policy: TextPolicy | str | None = None,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
@@ -92,9 +89,6 @@ def oracle(
             Exact search uses its device.
         settings: settings of the search.
         text_policy: which section of a reference is used, the same as for the index's reports.
-        columns: other column names.
-        image_root: folder that image paths start from; default: the table's.
-        limit: read only so many rows of the table, the first ones; None for all.
         workers: processes that decode images; 0 decodes in this one.
         overwrite: search again; earlier results remain until the new ones are complete.
         on_progress: called with (rows done, rows failed).
@@ -113,15 +107,8 @@ def oracle(
     policy = TextPolicy.named(text_policy)
     used = embedder if settings.uses_embeddings else None
     search = _Search(opened, used, settings, policy)
-    table = open_studies(
-        studies,
-        needs=settings.needs,
-        wants=settings.wants,
-        image_root=image_root,
-        columns=columns,
-        also=() if settings.exclude_ids is None else (settings.exclude_ids,),
-        limit=limit,
-    )
+    also = () if settings.exclude_ids is None else (settings.exclude_ids,)
+    table = as_table(studies, settings.needs, settings.wants, also=also)
     key = {
         "command": "oracle",
         **table.key,

@@ -14,12 +14,10 @@ import numpy as np
 
 from vlscore.core import OnProgress, atomic_write, json_line, no_progress
 from vlscore.data import (
-    ColumnNames,
     ImagePolicy,
     Study,
     StudyTable,
-    columns_of,
-    open_studies,
+    as_table,
     projection,
     read_image,
     stored_view,
@@ -90,27 +88,14 @@ class _Shown:
     boxes: Mapping[str, Box]
 
 
-def open_audited(
-    path: str | Path,
-    image_root: str | Path | None = None,
-    columns: ColumnNames | None = None,
-    limit: int | None = None,
-) -> StudyTable:
+def open_audited(table: str | Path | StudyTable) -> StudyTable:
     """Open a table for `audit_make`: images, and reports and boxes where it has them.
-
-    Args: limit: read only so many rows, the first ones; None for all.
 
     Raises: InvalidTable, InvalidSetting as `open_studies`.
     """
-    return open_studies(
-        path,
-        needs={"image"},
-        wants={"reference", "candidate"},
-        image_root=image_root,
-        columns=columns,
-        also=[BOXES] if BOXES in columns_of(path) else [],
-        limit=limit,
-    )
+    opened = as_table(table)
+    also = [BOXES] if BOXES in opened.found else []
+    return as_table(opened, {"image"}, {"reference", "candidate"}, also=also)
 
 
 def audit_make(

@@ -16,8 +16,8 @@ from vlscore.data import (
     Study,
     StudyTable,
     TextPolicy,
+    as_table,
     open_reports,
-    open_studies,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import (
@@ -47,16 +47,13 @@ _SHOWN_WORDS = 30
 
 def baseline(
     name: AnyBaseline,
-    studies: str | Path,
+    studies: str | Path | StudyTable,
     out: str | Path,
     *,
-    train: str | Path | None = None,
+    train: str | Path | StudyTable | None = None,
     settings: BaselineSettings | None = None,
     embedder: "StudyEmbedder | None" = None,
     text_policy: TextPolicy | str | None = None,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-    limit: int | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
@@ -74,9 +71,6 @@ def baseline(
         settings: of the baseline.
         embedder: embeds images, where the baseline needs them; default: the default encoder.
         text_policy: section of training reports, and of references, that counts.
-        columns: other column names, of both tables.
-        image_root: folder that image paths of both tables start from; default: the table's own.
-        limit: read only so many rows of `studies`, the first ones; None for all.
         workers: processes that decode images; 0 decodes in this one.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed), training images included.
@@ -95,9 +89,10 @@ def baseline(
         from vlscore.embedding import StudyEmbedder  # loads torch
 
         embedder = StudyEmbedder()
-    names = columns or ColumnNames()
-    table = _studies(studies, needs, names, image_root, limit)
-    trained = _training_table(chosen, train, names, image_root)
+    # References and images are copied where the table has them.
+    needed = {role for role, need in (("image", IMAGES), ("reference", REFERENCE)) if need in needs}
+    table = as_table(studies, needed, {"image", "reference"} - needed)
+    trained = _training_table(chosen, train)
     signature = _signature(chosen, trained, policy, embedder)
     key = {
         "command": "baseline",
@@ -141,39 +136,26 @@ def baseline(
     )
 
 
-def _studies(
-    path: str | Path,
-    needs: frozenset[str],
-    columns: ColumnNames,
-    root: str | Path | None,
-    limit: int | None,
-) -> StudyTable:
-    """Open the studies; their reference and images are copied where the table has them."""
-    needed = {role for role, need in (("image", IMAGES), ("reference", REFERENCE)) if need in needs}
-    wanted = {"image", "reference"} - needed
-    return open_studies(
-        path, needs=needed, wants=wanted, image_root=root, columns=columns, limit=limit
-    )
-
-
 def _training_table(
-    chosen: Baseline, path: str | Path | None, columns: ColumnNames, root: str | Path | None
+    chosen: Baseline, table: str | Path | StudyTable | None
 ) -> StudyTable | ReportTable | None:
     if TRAIN not in chosen.needs:
-        if path is not None:
+        if table is not None:
             raise InvalidSetting(
                 f"{chosen.name} learns nothing with these settings; leave the training table out"
             )
         return None
-    if path is None:
+    if table is None:
         raise InvalidSetting(
             f"{chosen.name} learns from other reports; name a training table with train (--train)"
         )
     if TRAIN_IMAGES in chosen.needs:
-        return open_studies(path, needs={"image", "reference"}, image_root=root, columns=columns)
+        return as_table(table, {"image", "reference"})
     # A table of reports may have them in a column of another name.
+    opened = as_table(table)
+    columns = opened.columns
     named = columns.reference if columns.reference != ColumnNames.reference else None
-    return open_reports(path, id_column=columns.id, text_column=named)
+    return open_reports(opened.path, id_column=columns.id, text_column=named)
 
 
 def _signature(

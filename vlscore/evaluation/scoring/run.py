@@ -15,11 +15,10 @@ from vlscore.core import (
     no_progress,
 )
 from vlscore.data import (
-    ColumnNames,
     Study,
     StudyTable,
+    as_table,
     headings_note,
-    open_studies,
     unlike_sections_note,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
@@ -38,7 +37,7 @@ from vlscore.evaluation.scoring.summary import (
     summary_of,
     summary_tables,
 )
-from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
+from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result, with_mark
 
 FORMATS = ("parquet", "csv")
@@ -52,8 +51,6 @@ def evaluate(
     out: str | Path,
     scorer: Scorer | None = None,
     *,
-    image_root: str | Path | None = None,
-    columns: ColumnNames | None = None,
     format: str = "parquet",
     keep: Sequence[str] = (),
     by: Sequence[str] = (),
@@ -75,8 +72,6 @@ def evaluate(
             look at them; docs/tables.md has the rules. Or what `open_studies` returned.
         out: folder for the results; docs/results.md describes them.
         scorer: what scores; default: VLScore by the default encoder.
-        image_root: folder that image paths are relative to; default: the table's.
-        columns: other column names.
         format: "parquet" or "csv", of the scores; a part is always parquet.
         keep: columns of the table that are copied into the scores.
         by: columns of the table of which each value has a table of its own.
@@ -98,8 +93,8 @@ def evaluate(
         FolderInUse: another run is writing there.
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
-    studies = _opened(table, scorer, image_root, columns)
     scorer = scorer if scorer is not None else Scorer()
+    studies = as_table(table, scorer.needs.roles).required(scorer.required)
     share = part_of(part)
     if format not in FORMATS:
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
@@ -346,26 +341,6 @@ def _content(
         notes,
         facts,
     )
-
-
-def _opened(
-    table: str | Path | StudyTable,
-    scorer: Scorer | None,
-    image_root: str | Path | None,
-    columns: ColumnNames | None,
-) -> StudyTable:
-    plan = Plan(DEFAULT_METRIC) if scorer is None else scorer
-    roles, required = plan.needs.roles, plan.required
-    if not isinstance(table, StudyTable):
-        opened = open_studies(table, needs=roles, image_root=image_root, columns=columns)
-        return opened.required(required)
-    if image_root is not None or columns is not None:
-        raise InvalidSetting("image_root and columns belong to open_studies: the table is open")
-    if lacking := roles - table.roles:
-        raise InvalidSetting(
-            f"the metrics look at {', '.join(sorted(lacking))}, which the table was opened without"
-        )
-    return table.required(required)
 
 
 def _guessed_note(scored: Scored) -> tuple[str, ...]:
