@@ -76,6 +76,7 @@ def evaluate(
     from vlscore.data import open_studies
     from vlscore.evaluation import OnRay, join_parts
     from vlscore.evaluation import evaluate as run
+    from vlscore.metrics import Plan
 
     check_figure(figure)
     embedder = None
@@ -86,9 +87,10 @@ def evaluate(
     else:
         chosen = metrics or ("vlscore",)
         columns, patient = columns_and_patient(table.rename, *STUDY)
+        # The table first: a slip in it is found before seconds go into loading an encoder.
         opened = open_studies(
             studies[0],
-            needs=(),
+            needs=Plan(chosen).needs.roles - ({"image"} if embeddings else set()),
             image_root=table.image_root,
             columns=columns,
             limit=table.limit,
