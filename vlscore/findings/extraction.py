@@ -27,7 +27,6 @@ from vlscore.findings.layout import (
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
-from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.sentence_categories import Sections, pattern_category
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import (
@@ -157,35 +156,33 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     compared = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
     denials = find_denials(tokens, found, scopes, well, lexicon)
-    marks = () if lexicon.marks is None else tuple(_marks(text, tokens, scopes, lexicon.marks))
+    asked = [match for layer in lexicon.marks for match in found.get(layer, ())]
+    marks = tuple(_marks(text, tokens, asked, scopes)) if asked else ()
     return _Piece(tokens, found, findings, compared, denials, marks)
 
 
+_NOT_STATED = frozenset(("negated", "historical"))
+
+
 def _marks(
-    text: str, tokens: list[Token], scopes: list[context.Scope], asked: PhraseTrie
+    text: str, tokens: list[Token], asked: list[Match], scopes: list[context.Scope]
 ) -> Iterator[Mark]:
     """Find the words that a reader asked for."""
-    found = asked.find(tokens)
-    sizes = {size.last: size for size in find_sizes(tokens)} if found else {}
-    for layer, matches in found.items():
-        for first, last, _, words in matches:
-            if words.name is None or (
-                words.as_written
-                and any(text[t.start : t.end].lower() != t.form for t in tokens[first:last])
-            ):
-                continue
-            size = sizes.get(first)
-            begin = first if size is None else size.first
-            span = Span(tokens[begin].start, tokens[last - 1].end)
-            millimetres = None if size is None else size.millimetres
-            yield Mark(layer, words.name, span, millimetres, _is_stated(scopes, first, last))
-
-
-def _is_stated(scopes: list[context.Scope], first: int, last: int) -> bool:
-    """Return whether words are neither denied nor of the past by a trigger outside of them."""
-    outside = [s for s in scopes if s.trigger.last <= first or s.trigger.first >= last]
-    assertion = context.assess(outside, first, last)
-    return assertion.polarity is not Polarity.NEGATIVE and assertion.status is not Status.HISTORICAL
+    sizes = {size.last: size for size in find_sizes(tokens)}
+    denying = [s for s in scopes if s.trigger.entry.effect in _NOT_STATED]
+    for first, last, _, words in asked:
+        if words.name is None or (
+            words.as_written
+            and any(text[t.start : t.end].lower() != t.form for t in tokens[first:last])
+        ):
+            continue
+        size = sizes.get(first)
+        begin = first if size is None else size.first
+        span = Span(tokens[begin].start, tokens[last - 1].end)
+        millimetres = None if size is None else size.millimetres
+        outside = [s for s in denying if s.trigger.last <= first or s.trigger.first >= last]
+        is_stated = not outside or not context.assess(outside, first, last).triggers
+        yield Mark(words.layer, words.name, span, millimetres, is_stated)
 
 
 def _past(piece: _Piece) -> _Piece:

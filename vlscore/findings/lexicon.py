@@ -207,8 +207,8 @@ class Lexicon:
 
     `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
     `lists` are all lists of words, `grammar` those of them that rules in Python read. `rules` are
-    those of the tables of change and of context, by the names of their heads. `marks` matches
-    the further words that a reader asked for.
+    those of the tables of change and of context, by the names of their heads. `marks` are the
+    layers of further words that a reader asked for.
     """
 
     observations: Mapping[str, Observation]
@@ -224,7 +224,7 @@ class Lexicon:
     rules: Mapping[str, Mapping[str, Sequence[PatternRule]]]
     trie: PhraseTrie = field(repr=False)
     spelt: Spellings = field(repr=False)
-    marks: PhraseTrie | None = field(default=None, repr=False)
+    marks: tuple[str, ...] = ()
 
     def tokenize(self, text: str) -> list[Token]:
         """Return the tokens of a text, in the forms of this lexicon."""
@@ -232,10 +232,11 @@ class Lexicon:
 
     def marking(self, words: Iterable[MarkedWords]) -> "Lexicon":
         """Return the lexicon with which sentences carry further words. Raises: InvalidLexicon."""
-        trie = PhraseTrie(self.spelt)
+        trie, layers = self.trie.copied(), dict[str, None]()
         for each in words:
-            trie.add_all(each.layer, each.phrases, each)
-        return replace(self, marks=trie)
+            layers[layer := f"mark {each.layer}"] = None
+            trie.add_all(layer, each.phrases, each, is_known=False)
+        return replace(self, trie=trie, marks=tuple(layers))
 
     @cached_property
     def level_of(self) -> Mapping[str, SeverityLevel]:

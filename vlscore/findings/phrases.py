@@ -72,8 +72,17 @@ class PhraseTrie:
         self._names: set[str] = set()
         self._cuts: dict[str, tuple[int, ...]] = {}
 
-    def add(self, layer: str, pattern: str, entry: Any) -> None:
+    def copied(self) -> "PhraseTrie":
+        """Return a trie of the same phrases, to which others can be added."""
+        trie = PhraseTrie(self._spelt)
+        trie._root = _copied(self._root)
+        trie._words, trie._names = set(self._words), set(self._names)
+        return trie
+
+    def add(self, layer: str, pattern: str, entry: Any, is_known: bool = True) -> None:
         """Add every phrase of `pattern` to `layer`; several entries may share a phrase.
+
+        Args: is_known: whether its words are known apart, where words are stuck together.
 
         Raises ValueError where the pattern is malformed or one of its phrases is empty.
         """
@@ -82,16 +91,20 @@ class PhraseTrie:
         if not any(all(alternatives) for alternatives in parts):
             raise ValueError(f"pattern {pattern!r} has an empty phrase")
         _wait(self._root, (layer, (), parts, 0, entry))
+        if not is_known:
+            return
         forms = {form for alternatives in parts for forms in alternatives for form in forms}
         self._words |= forms
         if layer in _NAMING_LAYERS:
             self._names |= {form for form in forms if len(form) >= _SHORTEST_PART}
 
-    def add_all(self, layer: str, patterns: Iterable[str], entry: Any) -> None:
+    def add_all(
+        self, layer: str, patterns: Iterable[str], entry: Any, is_known: bool = True
+    ) -> None:
         """Add every phrase of several patterns. Raises: InvalidLexicon."""
         for pattern in patterns:
             try:
-                self.add(layer, pattern, entry)
+                self.add(layer, pattern, entry, is_known)
             except ValueError as error:
                 raise InvalidLexicon(f"{layer} lexicon: {error}") from error
 
@@ -225,3 +238,14 @@ def _wait(node: _Node, rest: _Waiting) -> None:
         entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
         if entry not in entries:
             entries.append(entry)
+
+
+def _copied(node: _Node) -> _Node:
+    return {
+        form: list(below)
+        if type(below) is list
+        else {layer: list(entries) for layer, entries in below.items()}
+        if form == _ENTRIES
+        else _copied(below)
+        for form, below in node.items()
+    }

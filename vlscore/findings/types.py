@@ -257,6 +257,12 @@ class Mark(NamedTuple):
     size: float | None = None
     is_stated: bool = True
 
+    def moved(self, offset: int) -> "Mark":
+        """Return the mark with its words `offset` characters further on."""
+        layer, name, (start, end), size, is_stated = self
+        span = tuple.__new__(Span, (start + offset, end + offset))
+        return tuple.__new__(Mark, (layer, name, span, size, is_stated))
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -292,7 +298,7 @@ class Sentence:
             self.changes and tuple([a.moved(offset) for a in self.changes]),
             self.layout,
             self.denials and tuple([d.moved(offset) for d in self.denials]),
-            self.marks and tuple([m._replace(span=m.span.moved(offset)) for m in self.marks]),
+            self.marks and tuple([m.moved(offset) for m in self.marks]),
         )
 
     @property
