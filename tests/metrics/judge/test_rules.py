@@ -235,6 +235,22 @@ def test_each_category_is_named(candidate, reference, expected):
         ),
         ("The left opacity has resolved.", "The left pneumonia has resolved."),
         ("ET and NG tubes are out.", "Endotracheal and nasogastric tubes have been removed."),
+        # A position that is denied, or of the past, is none, wherever the denial stands.
+        ("The ET tube is not in the right mainstem bronchus.", "ET tube in good position."),
+        ("Feeding tube is not coiled.", "Feeding tube in good position."),
+        (
+            "PICC tip in the SVC. The line was formerly in the right ventricle.",
+            "PICC tip in the SVC.",
+        ),
+        # Which side has more, in other words.
+        ("L>R effusions.", "Effusions, left greater than right."),
+        ("Effusions, more pronounced on the right.", "Bilateral effusions, right worse than left."),
+        ("Left and right chest tubes in place.", "Bilateral chest tubes in place."),
+        # The degree of today is the last one.
+        ("Edema has progressed from mild to severe.", "Severe edema, worse than before."),
+        ("Fractures of the fifth, sixth and seventh right ribs.", "Right rib fractures 5 to 7."),
+        # What is old is another finding of the sentence.
+        ("Old granuloma and acute right rib fracture.", "Acute right rib fracture. Granuloma."),
         # Masked words interpret a sign.
         ("Left basilar atelectasis.", "Left basilar opacity XXXX atelectasis."),
         ("Feeding tube coiled in the stomach.", "Feeding tube looped within the stomach."),

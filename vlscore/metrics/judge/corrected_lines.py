@@ -24,6 +24,7 @@ class LineCorrector:
         self, candidate: ReportStatements, reference: ReportStatements, tables: JudgeTables
     ) -> None:
         self._candidate, self._reference, self._tables = candidate, reference, tables
+        self._words = tables.corrected
 
     def corrected(self, pair: StatementPair, part: Part) -> str:
         """Return the candidate's line with one part changed as in the reference."""
@@ -52,7 +53,8 @@ class LineCorrector:
             values = dict.fromkeys(a.value for a in pair.reference.finding.on(axis))
             if {a.value for a in own} == set(values) or len({a.span for a in own}) > 1:
                 return None
-            return (own[0].span, " and ".join(values)) if values else None
+            words = self._words.joint.join(values)
+            return (own[0].span, words) if values else None
         if not true:
             return None
         words = true[0].span.of(self._reference.text)
@@ -68,7 +70,9 @@ class LineCorrector:
         chosen = [right if s is wrong else s for s in stated]
         denied = dict.fromkeys(f.observation for f in _denied_in(self._candidate, line))
         names = (name.replace("_", " ") for name in denied)
-        return " ".join((*(self._described(s) for s in chosen if s), *(f"No {n}." for n in names)))
+        return " ".join(
+            (*(self._described(s) for s in chosen if s), *map(self._words.denied.format, names))
+        )
 
     def stating(self, statement: Statement) -> str:
         """Return a sentence that states only this finding of the reference."""
@@ -87,17 +91,17 @@ class LineCorrector:
         sides = statement.place.sides
         words = [
             self._change(statement),
-            "possible" if statement.doubtful else "",
+            self._words.doubtful if statement.doubtful else "",
             "" if statement.size is None else f"{statement.size:g} mm",
             statement.grades[DEGREE].value if DEGREE in statement.grades else "",
-            "bilateral" if len(sides) == 2 else "".join(sides),
-            " and ".join(statement.finding.zones),
+            self._words.both_sides if len(sides) == 2 else "".join(sides),
+            self._words.joint.join(statement.finding.zones),
             statement.finding.observation.replace("_", " "),
         ]
         return _sentence(" ".join(words))
 
     def _change(self, statement: Statement) -> str:
-        return self._tables.changes[statement.change.change] if statement.change else ""
+        return self._words.changes[statement.change.change] if statement.change else ""
 
 
 def _own(finding: Finding, axis: Axis) -> list[Attribute]:

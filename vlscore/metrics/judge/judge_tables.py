@@ -77,6 +77,16 @@ class Distances(NamedTuple):
     otherwise: str
 
 
+class CorrectedWords(NamedTuple):
+    """Words of corrected lines; `changes` are adjectives."""
+
+    denied: str
+    doubtful: str
+    both_sides: str
+    joint: str
+    changes: Mapping[str, str]
+
+
 class _LevelsConfused(NamedTuple):
     bad_good: Severity
     bad_fair: Severity
@@ -117,7 +127,7 @@ class JudgeTables:
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
         consequences: (concept, concept that causes it).
         topics: topic of a change -> parts and concepts that change with it.
-        changes: adjectives of changes.
+        corrected: words of corrected lines.
         levels: zone -> its levels, each with its family ("lungs", "upper").
         confusable: pairs of concepts that are taken for each other, in both orders.
         positions: by name; `misplaced` is that of a tip at a wrong distance.
@@ -135,7 +145,7 @@ class JudgeTables:
     signs: frozenset[tuple[str, str]]
     consequences: frozenset[tuple[str, str]]
     topics: Mapping[str, tuple[str, ...]]
-    changes: Mapping[str, str]
+    corrected: CorrectedWords
     levels: Mapping[str, Sequence[tuple[str, str]]]
     confusable: frozenset[tuple[str, str]]
     positions: Mapping[str, Position]
@@ -264,7 +274,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         signs=_pairs([*coarser, *relations["sign"]]),
         consequences=_pairs(relations["consequence"]),
         topics={name: tuple(parts) for name, parts in data["relations.toml"]["topics"].items()},
-        changes=data["words.toml"]["changes"],
+        corrected=entry_of(CorrectedWords, data["words.toml"]["corrected"], "words.toml"),
         levels=_levels(places["levels"]),
         confusable=frozenset(pair for names in confusable for pair in permutations(names, 2)),
         positions=positions,
