@@ -60,8 +60,8 @@ class CountingMatcher(PatternMatcher):
     fired: ClassVar[defaultdict[int, set[int]]] = defaultdict(set)
     report = 0
 
-    def fitting(self, rules: Any, heads: Any) -> Iterator[Composed]:
-        for made in super().fitting(rules, heads):
+    def fitting(self, table: Any) -> Iterator[Composed]:
+        for made in super().fitting(table):
             self.fired[id(made.rule)].add(CountingMatcher.report)
             yield made
 
@@ -69,7 +69,7 @@ class CountingMatcher(PatternMatcher):
 def reading(text: str, lexicon: Lexicon) -> tuple[Any, ...]:
     """Return what a report is read as."""
     found = extract(text, lexicon)
-    return found.findings, changes_of(found, lexicon), chexpert_labels(found)
+    return found.findings, changes_of(found), chexpert_labels(found)
 
 
 def without(lexicon: Lexicon, table: str, head: str, rule: PatternRule) -> Lexicon:

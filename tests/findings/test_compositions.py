@@ -18,7 +18,7 @@ RULES = [
 
 def reading(text, lexicon):
     found = extract(text, lexicon)
-    return found.sentences, changes_of(found, lexicon)
+    return found.sentences, changes_of(found)
 
 
 @pytest.mark.parametrize(("table", "head", "rule"), RULES, ids=[r.row.pattern for *_, r in RULES])

@@ -58,7 +58,7 @@ def test_a_trigger_is_one_line(folder: Path) -> None:
         ("change", 'value = "new"', 'value = "novel"', "is not a valid TemporalChange"),
         ("grammar", "copulas =", "cupolas =", "lack copulas"),
         ("grammar", "denying =", "denies =", "lack denying"),
-        ("change", "becoming =", "become =", "no list becoming"),
+        ("change", "becoming =", "become =", "lack becoming"),
         ("change", "[[compose]]\npattern", "[[compose]]\npaterns", "unknown key paterns"),
         ("severity", "rank = 1", "rang = 1", "unknown key rang"),
         ("observations", "\nmidline = true", "\nmidlin = true", "unknown key midlin"),

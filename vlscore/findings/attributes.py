@@ -19,10 +19,6 @@ _PAIRED = re.compile(
     re.IGNORECASE,
 )
 
-#: "The middle and lower lobes" are two lobes of one lung.
-_PART = r"(?:upper|middle|mid|lower)"
-_TWO = re.compile(rf"\b{_PART},? (?:and|&) {_PART} \w+$", re.IGNORECASE)
-
 
 def attach(
     text: str,
@@ -59,7 +55,7 @@ def _implied_side(text: str, mention: Span, attributes: Sequence[Attribute]) -> 
     if any(a.axis is Axis.SIDE for a in attributes):
         return []
     for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
-        if _PAIRED.search(text, words.start, words.end) and not _TWO.search(text[: words.end]):
+        if _PAIRED.search(text, words.start, words.end):
             return [Attribute(Axis.SIDE, str(Side.BILATERAL), words, inherited=True)]
     return []
 
@@ -123,31 +119,18 @@ class _Linker:
         for modifier in modifiers:
             if self._states_finding(modifier) or self._speaks_of_other(modifier):
                 continue
+            # In "with decrease in edema" the words behind "with" are of the edema.
             first = modifier.first
-            if self._tokens[first].form in self._lexicon.grammar["finding_joints"]:
-                first += 1  # In "with decrease in edema" the words behind "with" are of the edema.
+            first += self._tokens[first].form in self._lexicon.lists["finding_joints"]
             while position < len(splits) and first >= splits[position]:
                 position += 1
-            behind = position > 0 and self._is_aside(modifier, self._ends[position - 1])
-            ahead = position < len(splits) and self._has_object(modifier, self._ends[position])
-            own[position - behind + ahead].append(modifier)
+            # "No pneumothorax after removal of the tube"
+            has_object = modifier.is_change and (
+                self._tokens[modifier.last - 1].form in self._lexicon.lists["of"]
+            )
+            ahead = has_object and position < len(splits) and first >= self._ends[position]
+            own[position + ahead].append(modifier)
         return own
-
-    def _is_aside(self, modifier: Modifier, end: int) -> bool:
-        """Return whether a change stands between commas behind a finding: "nodule, new, ..."."""
-        first, last = modifier.first, modifier.last
-        return (
-            modifier.is_change
-            and first == end + 1
-            and self._tokens[end].form == ","
-            and last < len(self._tokens)
-            and self._tokens[last].form in (",", ";")
-        )
-
-    def _has_object(self, modifier: Modifier, end: int) -> bool:
-        """Return whether a change belongs to the next finding: "no leak after removal of"."""
-        of = self._tokens[modifier.last - 1].form == "of"
-        return modifier.is_change and of and modifier.first >= end
 
     def _states_finding(self, modifier: Modifier) -> bool:
         """Return whether a change is the finding: "heart size is mildly increased"."""
@@ -169,14 +152,14 @@ class _Linker:
 
     def _is_joint(self, position: int) -> bool:
         return (
-            self._tokens[position].form in self._lexicon.grammar["finding_joints"]
+            self._tokens[position].form in self._lexicon.lists["finding_joints"]
             or position in self._trigger_starts
         )
 
     def _split(self, group: int, modifiers: Sequence[Modifier]) -> int:
         """Return the token after `group` at which the words of the next group begin."""
         start, end = self._ends[group], self._start(group + 1)
-        grammar = self._lexicon.grammar
+        grammar = self._lexicon.lists
         joints = [position for position in range(start, end) if self._is_joint(position)]
         if len(joints) > 1 and self._joins_places(joints[-1], modifiers):
             return joints[-2] + 1
@@ -204,32 +187,16 @@ class _Linker:
         """Let mentions without a place take that of a neighbour in the same enumeration."""
         linked = [self._enumerated(i) for i in range(len(self._groups) - 1)]
         for i, link in enumerate(linked):
-            if link and not any(m.is_place for m in self._own[i + 1]) and not self._shares(i + 1):
+            if link and not any(m.is_place for m in self._own[i + 1]):
                 self._inherit(i + 1, places_of(self.attributes[self._groups[i][0]]))
         for i in reversed(range(len(linked))):
             if linked[i] and not places_of(self.attributes[self._groups[i][0]]):
                 self._inherit(i, self._places_for_earlier(i + 1))
 
-    def _shares(self, group: int) -> bool:
-        """Return whether the next group's place is its own: "and scar *or* cyst on the right"."""
-        if group + 1 >= len(self._groups) or not places_of(self._places_behind(group + 1)):
-            return False
-        forms = [t.form for t in self._tokens[self._ends[group] : self._start(group + 1)]]
-        return "or" in forms or "versus" in forms or "vs" in forms
-
-    def _places_behind(self, group: int) -> list[Attribute]:
-        """Return the own words of a group that stand behind it."""
-        return [
-            a
-            for m in self._own[group]
-            if m.first >= self._ends[group]
-            for a in m.attributes(self._tokens)
-        ]
-
     def _places_for_earlier(self, group: int) -> list[Attribute]:
         """Return places after a group, or between it and the group before without a joint."""
         joined = any(
-            self._tokens[p].form in self._lexicon.grammar["finding_joints"]
+            self._tokens[p].form in self._lexicon.lists["finding_joints"]
             for p in range(self._ends[group - 1], self._start(group))
         )
         start = self._ends[group] if joined else self._ends[group - 1]
@@ -251,7 +218,7 @@ class _Linker:
         Joints, triggers and qualifying words may stand there, and one predicate ("opacities are
         noted in the bases, compatible with atelectasis") unless a joint precedes it.
         """
-        grammar = self._lexicon.grammar
+        grammar = self._lexicon.lists
         qualified = {
             position
             for own in (self._own[group], self._own[group + 1])

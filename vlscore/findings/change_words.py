@@ -6,7 +6,6 @@
 from collections.abc import Iterator, Sequence
 
 from vlscore.findings.compositions import PatternMatcher
-from vlscore.findings.earlier_times import EarlierTime, earlier_times
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_size_changes, find_sizes
 from vlscore.findings.tokens import Match, Token
@@ -14,31 +13,29 @@ from vlscore.findings.types import TemporalChange
 
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
-#: What has not happened where it is denied: "no resolution".
-_DENIABLE = ENLARGING | {TemporalChange.RESOLVED}
-_WISHED = 4
-#: Tokens between a change and a time that belongs to it: "unchanged since the prior".
-_NEAR = 3
+_HEADS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
+#: Layers of which a sentence has a match where it states a change, unless it is by two sizes.
+WORDS_OF_CHANGE = _HEADS | {"change", "time"}
 
 
-def find_changes(
+def with_changes(
     tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
-) -> list[Match]:
-    """Return the phrases of one sentence that compare, in text order, without overlaps.
+) -> dict[str, list[Match]]:
+    """Return the matches of one sentence by layer, with those that compare and earlier times.
 
-    Args: found: matches of the lexicon by layer; severity words of a change ("slightly larger") are
-        removed from it.
+    The changes are in text order, without overlaps; they own their words of severity ("slightly
+    larger") and states.
     """
-    simple = found.get("change", [])
-    composed: list[Match] = []
-    sizes, is_composed = find_sizes(tokens), _HEADS & found.keys()
-    if sizes or is_composed:
-        earlier = earlier_times(tokens, found.get("earlier", ()), lexicon)
-        composed += [_made(*each) for each in find_size_changes(tokens, sizes, earlier, lexicon)]
-        if is_composed:
-            composed += _composed(tokens, found, earlier, lexicon)
+    simple, sizes = found.get("change", []), find_sizes(tokens)
+    if not sizes and WORDS_OF_CHANGE.isdisjoint(found):
+        return found
+    earlier = earlier_times(tokens, found, lexicon)
+    found = {**found, "earlier": earlier}
+    composed = [_made(*each) for each in find_size_changes(tokens, sizes, earlier, lexicon)]
+    if not _HEADS.isdisjoint(found):
+        composed += _composed(tokens, found, lexicon)
     if not simple and not composed:
-        return []
+        return found
     known = {(s.first, s.entry) for s in simple}
     composed = [c for c in composed if (c.first, c.entry) not in known]
     composed.sort(key=lambda m: (m.first, -m.last))
@@ -47,51 +44,47 @@ def find_changes(
         if not kept or match.first >= kept[-1].last:
             kept.append(match)
     kept += [s for s in simple if not any(s.first < c.last and c.first < s.last for c in kept)]
-    kept = [_denied(tokens, m, lexicon) for m in kept if not _is_wished(tokens, m, lexicon)]
     kept.sort(key=lambda m: m.first)
-    unseen = [c for c in composed if c.entry == TemporalChange.NEW]
-    for layer, covering in (("trigger", unseen), ("state", composed)):
-        _uncover(found, layer, covering)
-    if "severity" in found:
-        found["severity"] = [s for s in found["severity"] if not _moves(tokens, s, kept, lexicon)]
-    return kept
+    # Changes that are only wished for, or denied.
+    patterns = PatternMatcher(tokens, {"change": kept}, lexicon.lists)
+    for first, last, head, rule in patterns.fitting(lexicon.rules["revise"]):
+        kept[kept.index(head)] = _made(first, last, rule.row.value)
+    kept = [m for m in kept if m.entry != "none"]
+    found["change"] = kept
+    if states := found.get("state"):
+        # The only state stays: "the heart has increased in size" mentions a large heart.
+        free = [m for m in states if not any(_is_within(m, c) for c in composed)]
+        found["state"] = free or states
+    if degrees := found.get("severity"):
+        found["severity"] = [d for d in degrees if not _moves(tokens, d, kept, lexicon)]
+    return found
 
 
-def _uncover(found: dict[str, list[Match]], layer: str, changes: Sequence[Match]) -> None:
-    """Remove the matches that are parts of a change: in "not seen before" nothing is denied.
-
-    The only state of a sentence stays: "the heart has increased in size" mentions a large heart.
-    """
-    own = found.get(layer, [])
-    free = [m for m in own if not any(c.first <= m.first and m.last <= c.last for c in changes)]
-    if own and (free or layer == "trigger"):
-        found[layer] = free
-
-
-_HEADS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
-#: Layers of which a sentence has a match where it states a change, unless it is by two sizes.
-WORDS_OF_CHANGE = _HEADS | {"change"}
+def earlier_times(
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
+) -> list[Match]:
+    """Return the words that name an earlier examination or time, in text order."""
+    patterns = PatternMatcher(tokens, found, lexicon.lists)
+    made = {m.head: m for m in patterns.fitting(lexicon.rules["compose_time"])}
+    ranges = [(m.first, m.last) for m in made.values() if m.rule.row.value != "none"]
+    ranges += [(m.first, m.last) for m in found.get("earlier", ()) if m not in made]
+    merged: list[Match] = []
+    for first, last in sorted(ranges):
+        if merged and first < merged[-1].last:
+            first, last = merged[-1].first, max(last, merged.pop().last)
+        merged.append(Match(first, last, "earlier", "earlier"))
+    return merged
 
 
 def _composed(
-    tokens: Sequence[Token],
-    found: dict[str, list[Match]],
-    earlier: Sequence[EarlierTime],
-    lexicon: Lexicon,
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> Iterator[Match]:
     """Find the changes that rows make of words of change."""
-    simple = found.get("change", ())
-    times = [Match(first, last, "earlier", "earlier") for first, last in earlier]
-    # "unchanged since the prior study, the right side is larger": that time belongs to another.
-    own = [t for t in times if not any(s.first < t.first <= s.last + _NEAR for s in simple)]
-    layers = {**found, "earlier": times, "own_time": own}
-    patterns = PatternMatcher(tokens, layers, lexicon.lists)
-    for layer, rules in lexicon.rules["change"].items():
-        heads = [m for m in found.get(layer, ()) if not _is_in_change(m, simple)]
-        for first, last, head, rule in patterns.fitting(rules, heads):
-            value = rule.row.value or head.entry
-            if value != "none":
-                yield _made(first, last, value)
+    patterns, simple = PatternMatcher(tokens, found, lexicon.lists), found.get("change", ())
+    for first, last, head, rule in patterns.fitting(lexicon.rules["compose"]):
+        value = rule.row.value or head.entry
+        if value != "none" and not _is_in_change(head, simple):
+            yield _made(first, last, value)
 
 
 def _is_in_change(word: Match, simple: Sequence[Match]) -> bool:
@@ -107,44 +100,32 @@ def _is_in_change(word: Match, simple: Sequence[Match]) -> bool:
     )
 
 
-def _made(first: int, last: int, value: str) -> Match:
+def _made(first: int, last: int, value: str | None) -> Match:
     return Match(first, last, "change", str(value))
 
 
-def _denied(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> Match:
-    """Return "unchanged" for a change that is denied: "no significant worsening"."""
-    words, position = lexicon.grammar, match.first - 1
-    while position >= 0 and tokens[position].form in words["after_denials"]:
-        position -= 1
-    is_denied = position >= 0 and tokens[position].form in words["denials"]
-    if match.entry not in _DENIABLE or not is_denied:
-        return match
-    return _made(position, match.last, TemporalChange.UNCHANGED)
-
-
-def _is_wished(tokens: Sequence[Token], match: Match, lexicon: Lexicon) -> bool:
-    """Return whether the change is only hoped for: "to document clearing"."""
-    before = tokens[max(0, match.first - _WISHED) : match.first]
-    return any(t.form in lexicon.grammar["wishes"] for t in before)
+def _is_within(inner: Match, outer: Match) -> bool:
+    return outer.first <= inner.first and inner.last <= outer.last
 
 
 def _moves(
     tokens: Sequence[Token], degree: Match, changes: Sequence[Match], lexicon: Lexicon
 ) -> bool:
     """Return whether a degree belongs to a change: "slightly larger", "marked decrease in"."""
-    behind = [t.form for t in tokens[degree.last : degree.last + 2]]
-    noun = degree.last + (behind[:1] == ["interval"])
-    nouns = lexicon.grammar["nouns_of_change"]
-    if any(c.first <= noun < c.last and tokens[noun].form in nouns for c in changes):
+    lists = lexicon.lists
+    forms = [t.form for t in tokens[degree.last : degree.last + 2]]
+    noun = degree.last + (not lists["interval"].isdisjoint(forms[:1]))
+    is_noun = noun < len(tokens) and tokens[noun].form in lists["nouns_of_change"]
+    if is_noun and any(c.first <= noun < c.last for c in changes):
         return True
     ends = tokens[degree.first].form, tokens[degree.last - 1].form  # "a little"
-    if lexicon.grammar["degrees"].isdisjoint(ends):
+    if lists["degrees"].isdisjoint(ends):
         return False
-    is_adverb = tokens[degree.last - 1].form.endswith("ly") or not lexicon.grammar[
-        "adverbs_of_degree"
-    ].isdisjoint(ends)
+    is_adverb = not lists["adverbs_of_degree"].isdisjoint(ends) or ends[1].endswith(
+        tuple(lists["adverb_endings"])
+    )
     return any(
-        (c.first <= degree.first and degree.last <= c.last)
+        _is_within(degree, c)
         or (
             is_adverb
             and c.entry in ENLARGING

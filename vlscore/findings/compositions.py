@@ -5,7 +5,7 @@ A pattern names runs of tokens, in their order: lists of words by their names in
 them or those whose first or last word is, or is not, in a list (`mention:excesses`,
 `event:!verbs_of_state`).
 
-    (have between_have_and_verb|ly* <event> ..5 earlier?) $
+    (have between_have_and_verb|adverb* <event> ..5 earlier?) $
 
     <...>   the head, from which a pattern is read outwards: a layer, a list or a word
     start   where a statement begins
@@ -25,15 +25,15 @@ from typing import NamedTuple
 from vlscore.errors import InvalidLexicon
 from vlscore.findings.tokens import Match, Token
 
-#: Layers of matches that a pattern may name; `own_time` are earlier times that no change owns.
+#: Layers of matches that a pattern may name.
 LAYERS = frozenset(
     (
         *("mention", "subject", "topic", "place", "severity", "normal", "change", "comparative"),
-        *("event", "disease", "unseen", "earlier", "own_time", "trigger", "boundary", "either"),
+        *("event", "disease", "unseen", "earlier", "time", "trigger", "boundary", "either"),
     )
 )
-#: Words in -ly; no list could have all of them.
-_ADVERBS = "ly"
+#: Words with one of the list's endings; no list could have all of them.
+_ADVERBS, _ENDINGS = "adverb", "adverb_endings"
 #: Begins of statements: runs without a token.
 _START, _STOPS = "start", frozenset((".", ";", ":"))
 _PART = re.compile(r"([()$])|\.\.(\d+)|<([^>]+)>|((?:'[^']+'|[^\s()$*?'])+)([*?]?)")
@@ -170,24 +170,25 @@ class PatternMatcher:
         self._layers, self._lists = layers, lists
         self._known: dict[str, list[Run]] = {}
 
-    def fitting(self, rules: Sequence[PatternRule], heads: Sequence[Match]) -> Iterator[Composed]:
-        """Find the first rule that fits each head, by one layer's rules in their order."""
-        for head in heads:
-            for rule in rules:
-                made = self._made(rule, head)
-                if made is not None:
-                    yield Composed(*made, head, rule)
-                    break
+    def fitting(self, table: Mapping[str, Sequence[PatternRule]]) -> Iterator[Composed]:
+        """Find the first rule of a table that fits each head."""
+        for name, rules in table.items():
+            if not self._layers.get(name) if name in LAYERS else self._is_without(name):
+                continue
+            possible = [
+                rule
+                for rule in rules
+                if self._layers.keys() >= rule.layers and not any(map(self._is_without, rule.words))
+            ]
+            for head in self._heads(name) if possible else ():
+                for rule in possible:
+                    made = self._made(rule, head)
+                    if made is not None:
+                        yield Composed(*made, head, rule)
+                        break
 
-    def heads(self, name: str, rules: Sequence[PatternRule]) -> list[Match]:
-        """Return the matches of a layer, or of the words of a list, that rules may fit."""
-        if not self._layers.get(name) if name in LAYERS else self._is_without(name):
-            return []
-        if not any(
-            self._layers.keys() >= rule.layers and not any(map(self._is_without, rule.words))
-            for rule in rules
-        ):
-            return []
+    def _heads(self, name: str) -> list[Match]:
+        """Return the matches of a layer, or of the words of a list."""
         if name in LAYERS:
             return list(self._layers[name])
         return [Match(first, last, name, None) for first, last in self._named(name)]
@@ -285,7 +286,8 @@ class PatternMatcher:
                     begins = {p + 1 for p, form in forms if form in _STOPS}
                     runs = [(p, p) for p in sorted(begins | {0})]
                 elif name == _ADVERBS:
-                    runs = [(p, p + 1) for p, form in forms if form.endswith(_ADVERBS)]
+                    endings = tuple(self._lists[_ENDINGS])
+                    runs = [(p, p + 1) for p, form in forms if form.endswith(endings)]
                 else:
                     words = self._words(name)
                     runs = [(p, p + 1) for p, form in forms if form in words]
@@ -307,12 +309,15 @@ class PatternMatcher:
         has = (
             self._forms[match.first] in words
             or self._forms[match.last - 1] in words
-            or (match.layer == "mention" and match.entry in words)
+            or (match.layer in ("mention", "change") and match.entry in words)
         )
         return has is not of.startswith("!")
 
     def _ends_clause(self, end: int) -> bool:
         after = self._forms[end : end + 2]
-        is_size = after[:1] == ["at"] and after[-1][0].isdecimal()
-        is_next = after[:1] == ["and"] and after[-1] in self._lists["next_clause"]
-        return not after or after[0] in self._lists["clause_ends"] or is_next or is_size
+        if not after or after[0] in self._lists["clause_ends"]:
+            return True
+        is_size = after[0] in self._lists["before_size"] and after[-1][0].isdecimal()
+        return is_size or (
+            after[0] in self._lists["and"] and after[-1] in self._lists["next_clause"]
+        )

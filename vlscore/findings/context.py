@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Effect, Lexicon, Trigger
-from vlscore.findings.mentions import Mention, Well
+from vlscore.findings.mentions import Well
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Denial, Polarity, Span, Status
 
@@ -25,7 +25,6 @@ _ALTERNATIVE = Trigger("probable", True, 0, False)
 _LOOKALIKE = Trigger("negated", False, 0, False)
 _HEDGED_LOOKALIKE = Trigger("uncertain", False, 0, False)
 _LONGEST_ALTERNATIVE = 5
-_WORDS_WITHOUT_JOINT = 2
 _STATUSES = {
     "historical": Status.HISTORICAL,
     "hypothetical": Status.HYPOTHETICAL,
@@ -54,8 +53,7 @@ def find_triggers(
 ) -> list[Match]:
     """Triggers and boundaries of a sentence in text order; a boundary hides no trigger.
 
-    Rows of `context.toml` make further ones. A pseudo-trigger hides the boundaries that it
-    contains.
+    Rows of `context.toml` make further ones.
     """
     triggers, boundaries = list(found.get("trigger", ())), list(found.get("boundary", ()))
     composed = list(_composed(tokens, found, lexicon))
@@ -64,9 +62,9 @@ def find_triggers(
             triggers = [t for t in triggers if not match.first <= t.first < t.last <= match.last]
     for match in composed:
         (boundaries if match.entry.effect == "terminate" else triggers).append(match)
+    # In "no infiltrate that would suggest" nothing ends at "that".
     hidden = {p for t in triggers if t.entry.effect == "pseudo" for p in range(t.first, t.last)}
-    if hidden:
-        boundaries = [b for b in boundaries if not hidden.issuperset(range(b.first, b.last))]
+    boundaries = [b for b in boundaries if not hidden.issuperset(range(b.first, b.last))]
     return sorted((*triggers, *boundaries), key=lambda match: (match.first, match.last))
 
 
@@ -76,24 +74,26 @@ def _composed(
     """Find the triggers and boundaries that rows make of several words."""
     if "either" in found:
         triggers = found.get("trigger", ())
-        found["either"] = [
-            m
-            for m in found["either"]
-            if not any(t.first <= m.first and m.last <= t.last for t in triggers)
-            and not any(t.first < m.last < t.last for t in triggers)
-        ]
-    matcher = PatternMatcher(tokens, found, lexicon.lists)
-    for name, rules in lexicon.rules["context"].items():
-        for first, last, head, rule in matcher.fitting(rules, matcher.heads(name, rules)):
-            row = rule.row
-            trigger = head.entry if row.value is None else Trigger(cast(Effect, row.value))
-            entry = trigger._replace(forward=row.forward, scope=row.scope)
-            yield Match(first, last, "trigger", entry)
+        free = [m for m in found["either"] if not any(_goes_on(t, m) for t in triggers)]
+        found = {**found, "either": free}
+    for first, last, head, rule in PatternMatcher(tokens, found, lexicon.lists).fitting(
+        lexicon.rules["context"]
+    ):
+        row = rule.row
+        trigger = head.entry if row.value is None else Trigger(cast(Effect, row.value))
+        yield Match(first, last, "trigger", trigger._replace(forward=row.forward, scope=row.scope))
+
+
+def _goes_on(trigger: Match, match: Match) -> bool:
+    """Return whether a trigger covers a match, or goes on behind it."""
+    return trigger.first < match.last and (
+        trigger.last > match.last or trigger.first <= match.first < match.last <= trigger.last
+    )
 
 
 def scopes(tokens: Sequence[Token], triggers: Sequence[Match], lexicon: Lexicon) -> list[Scope]:
     """Return the token range each trigger governs."""
-    breaks, verbs = lexicon.breaks_before_hedge, lexicon.grammar["verbs_of_clauses"]
+    breaks, verbs = lexicon.breaks_before_hedge, lexicon.lists["verbs_of_clauses"]
     result = []
     for position, trigger in enumerate(triggers):
         rule = trigger.entry
@@ -103,11 +103,6 @@ def scopes(tokens: Sequence[Token], triggers: Sequence[Match], lexicon: Lexicon)
             end = _forward_end(tokens, triggers, position, breaks)
             if rule.scope:
                 end = min(end, trigger.last + rule.scope)
-            if rule.effect == "negated":
-                if trigger.first == 0 and tokens[0].form == "without":
-                    end = min(end, _clause_end(tokens, trigger.last, verbs))
-                else:
-                    end = min(end, _predicate_end(tokens, trigger.last, end, verbs))
             result.append(Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
@@ -173,6 +168,7 @@ def alternatives(
     "No change in effusion or edema" doubts neither. `places` are the token ranges of the findings,
     in text order.
     """
+    lists = lexicon.lists
     denied = [t.last for t in triggers if t.entry.effect == "pseudo" and t.entry.ends_scope]
     result = []
     for (first, last), (next_first, next_last) in pairwise(places):
@@ -180,13 +176,13 @@ def alternatives(
         if any(end <= first for end in denied):
             continue
         if (
-            "or" not in joint
+            lists["or"].isdisjoint(joint)
             or len(joint) > _LONGEST_ALTERNATIVE
-            or not lexicon.grammar["between_alternatives"].isdisjoint(joint)
+            or not lists["between_alternatives"].isdisjoint(joint)
         ):
             continue
-        at = last + joint.index("or")
-        begin = at - 1 if at > last and joint[at - last - 1] == "and" else at
+        at = last + next(p for p, form in enumerate(joint) if form in lists["or"])
+        begin = at - (at > last and joint[at - last - 1] in lists["and"])
         trigger = Match(begin, at + 1, "trigger", _ALTERNATIVE)
         result += [Scope(first, last, trigger), Scope(next_first, next_last, trigger)]
     return result
@@ -202,61 +198,6 @@ def _clause_start(tokens: Sequence[Token], last: int, verbs: frozenset[str]) -> 
             said = any(token.form in verbs or token.form == "have" for token in tokens[:position])
             return position + 1 if said else 0
     return 0
-
-
-def _clause_end(tokens: Sequence[Token], first: int, verbs: frozenset[str]) -> int:
-    """Return where an opening "without ..." ends if a clause with a verb follows its comma."""
-    comma = next((p for p in range(first, len(tokens)) if tokens[p].form == ","), len(tokens))
-    has_verb = any(tokens[p].form in verbs for p in range(comma, len(tokens)))
-    listed = any(tokens[p].form in ("or", "nor") for p in range(comma, len(tokens)))
-    return comma if has_verb and not listed else len(tokens)
-
-
-def _predicate_end(tokens: Sequence[Token], first: int, last: int, verbs: frozenset[str]) -> int:
-    """Return where a denial with a predicate of its own ends ("no mass is seen, small effusion").
-
-    A list goes on behind it ("no mass is seen, nor effusion").
-    """
-    verb = next((p for p in range(first, last) if tokens[p].form in verbs), last)
-    comma = next((p for p in range(verb, last) if tokens[p].form == ","), last)
-    listed = any(tokens[p].form in ("or", "nor") for p in range(comma, last))
-    return last if listed else comma
-
-
-def ended_lists(
-    scopes: Sequence[Scope], mentions: Sequence[Mention], tokens: Sequence[Token], lexicon: Lexicon
-) -> list[Scope]:
-    """Return the scopes; a denied list without commas ends behind its "or".
-
-    "No mass or effusion scoliosis" denies two findings, "no mass effusion edema" three. What
-    follows the "or" must be of another region: "no nodule or mass lesion" denies the lesion.
-    """
-    result = []
-    for scope in scopes:
-        entry = scope.trigger.entry
-        if entry.effect == "negated" and entry.forward:
-            inside = [m for m in mentions if scope.first <= m.first and m.last <= scope.last]
-            joined = False
-            for one, other in pairwise(inside):
-                between = {tokens[p].form for p in range(one.last, other.first)}
-                if (
-                    joined
-                    and len(between) <= _WORDS_WITHOUT_JOINT
-                    and not between & lexicon.grammar["between_denied"]
-                    and not _of_one_region(one.observation, other.observation, lexicon)
-                ):
-                    scope = scope._replace(last=one.last)
-                    break
-                joined = joined or not between.isdisjoint(("or", "nor", "and"))
-        result.append(scope)
-    return result
-
-
-def _of_one_region(one: str, other: str, lexicon: Lexicon) -> bool:
-    """Return whether a region that has no parts holds both observations."""
-    return any(
-        one in observations and other in observations for observations in lexicon.coverage.regions
-    )
 
 
 def _backward_start(triggers: Sequence[Match], position: int) -> int:

@@ -18,11 +18,9 @@ def require_known(file: str, name: str, subject: str, subjects: Collection[str])
 class Coverage:
     """Observations that a denial of each region denies, and the words for the regions.
 
-    `regions` are the observations of each region that has no parts, and those outside all. `any`
-    and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
+    `any` and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
     """
 
-    regions: tuple[frozenset[str], ...]
     any: Mapping[str, frozenset[str]]
     acute: Mapping[str, frozenset[str]]
     of_subject: Mapping[str, tuple[str, ...]]
@@ -82,10 +80,6 @@ def load_coverage(
         )
     joints, fillers = frozenset(data["joints"]), frozenset(data["fillers"])
     return Coverage(
-        regions=(
-            frozenset(outside),
-            *(covered[e["name"]] for e in data["scope"] if "parts" not in e),
-        ),
         any=covered,
         acute={name: found - lasting for name, found in covered.items()},
         of_subject=of_subject,

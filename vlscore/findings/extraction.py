@@ -13,17 +13,10 @@ from typing import NamedTuple
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
-from vlscore.findings.change_words import find_changes
+from vlscore.findings.change_words import with_changes
+from vlscore.findings.changes import find_comparisons
 from vlscore.findings.context import find_denials
-from vlscore.findings.layout import (
-    HEDGE,
-    PLAIN,
-    Setting,
-    divide,
-    ends_block,
-    is_detail,
-    with_details,
-)
+from vlscore.findings.layout import divide, heads_absent, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
@@ -33,9 +26,9 @@ from vlscore.findings.types import (
     Attribute,
     Axis,
     Category,
+    Comparison,
     Denial,
     Finding,
-    Layout,
     Mark,
     Polarity,
     ReportFindings,
@@ -43,8 +36,9 @@ from vlscore.findings.types import (
     Sentence,
     Span,
     Status,
+    shifted,
 )
-from vlscore.text import DOUBTED, plain_text, split_sentences
+from vlscore.text import plain_text, split_sentences, with_doubts
 
 #: A longer "sentence" (a text without a full stop) is read in pieces, so that time stays linear.
 _LONGEST_PIECE = 256
@@ -74,23 +68,25 @@ def assert_span(
 
 
 def read_sentence(
-    text: str, section: Category, lexicon: Lexicon, setting: Setting = PLAIN
+    text: str, section: Category, lexicon: Lexicon, is_absent: bool = False
 ) -> Sentence:
-    """Read one sentence in a section of a category; its index is 0, and spans index `text`."""
-    if len(text) > _LONGEST_REMEMBERED:
-        return _read(text, section, lexicon, setting)
-    return _remembered(text, section, lexicon, setting)
+    """Read one sentence in a section of a category; its index is 0, and spans index `text`.
+
+    Args: is_absent: it is an item of a list headed "Absent:".
+    """
+    read = _read if len(text) > _LONGEST_REMEMBERED else _remembered
+    return read(text, section, lexicon, is_absent)
 
 
-def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
+def _read(text: str, section: Category, lexicon: Lexicon, is_absent: bool) -> Sentence:
     tokens = lexicon.trie.unglued(text, lexicon.tokenize(text))
-    if setting.denied and tokens and ":" not in text:
-        tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
-    layout, parts = divide(text, tokens, lexicon, setting.columns)
+    if is_absent and tokens and ":" not in text:
+        tokens = [tokens[0]._replace(form=lexicon.stands_for["absent"]), *tokens]
+    layout, parts = divide(text, tokens, lexicon)
     pieces = [
-        _read_piece(text, part.tokens[i : i + _LONGEST_PIECE], lexicon)
+        _read_piece(text, part[i : i + _LONGEST_PIECE], lexicon)
         for part in parts
-        for i in range(0, max(len(part.tokens), 1), _LONGEST_PIECE)
+        for i in range(0, max(len(part), 1), _LONGEST_PIECE)
     ]
     category, rule = section, None
     if section is Category.CLINICAL:
@@ -104,22 +100,32 @@ def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> S
         category, rule = next(iter(clinical or categories), (Category.OTHER, None))
     elif section is Category.HISTORY:
         pieces = [_past(piece) for piece in pieces]
-    findings = tuple(f for piece in pieces for f in piece.findings)
-    denials: tuple[Denial, ...] = ()
-    if category is Category.CLINICAL:
-        denials = tuple(d for piece in pieces for d in piece.denials)
+    findings: list[Finding] = []
+    comparisons: list[Comparison] = []
+    for piece in pieces:
+        for each in piece.comparisons:
+            number = each.finding
+            comparisons.append(
+                each if number is None else each._replace(finding=len(findings) + number)
+            )
+        findings += piece.findings
+    is_clinical = category is Category.CLINICAL
     abnormal = any(f.polarity is not Polarity.NEGATIVE for f in findings)
     well = bool(findings) or any("normal" in piece.found for piece in pieces)
+    attributes = [a for piece in pieces for a in piece.attributes]
     return Sentence(
         0,
         Span(0, len(text)),
         category,
-        findings,
+        tuple(findings),
         rule,
-        normal=category is Category.CLINICAL and well and not abnormal,
-        changes=tuple(a for piece in pieces for a in piece.changes),
+        normal=is_clinical and well and not abnormal,
+        changes=tuple(a for a in attributes if a.axis is Axis.CHANGE),
         layout=layout,
-        denials=denials,
+        denials=tuple(d for piece in pieces for d in piece.denials) if is_clinical else (),
+        loose=() if findings else tuple(a for a in attributes if a.axis is not Axis.CHANGE),
+        comparisons=tuple(comparisons),
+        names_earlier=any(piece.found.get("earlier") for piece in pieces),
         marks=tuple(m for piece in pieces for m in piece.marks),
     )
 
@@ -136,14 +142,14 @@ class _Piece(NamedTuple):
     tokens: list[Token]
     found: dict[str, list[Match]]
     findings: tuple[Finding, ...]
-    changes: tuple[Attribute, ...]
+    attributes: tuple[Attribute, ...]
+    comparisons: tuple[Comparison, ...]
     denials: tuple[Denial, ...]
     marks: tuple[Mark, ...]
 
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
-    found = lexicon.trie.find(tokens)
-    found["change"] = find_changes(tokens, found, lexicon)
+    found = with_changes(tokens, lexicon.trie.find(tokens), lexicon)
     modifiers = find_modifiers(tokens, found)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
@@ -154,11 +160,13 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     if "lookalike" in found:
         scopes = [*scopes, *context.lookalikes(found, triggers)]
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
-    compared = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
+    attributes = tuple(a for m in modifiers for a in m.attributes(tokens))
+    changes = [a for a in attributes if a.axis is Axis.CHANGE]
+    comparisons = find_comparisons(tokens, found, findings, changes, lexicon)
     denials = find_denials(tokens, found, scopes, well, lexicon)
     asked = [match for layer in lexicon.marks for match in found.get(layer, ())]
     marks = tuple(_marks(text, tokens, asked, scopes)) if asked else ()
-    return _Piece(tokens, found, findings, compared, denials, marks)
+    return _Piece(tokens, found, findings, attributes, comparisons, denials, marks)
 
 
 _NOT_STATED = frozenset(("negated", "historical"))
@@ -201,7 +209,8 @@ def _category(piece: _Piece, lexicon: Lexicon) -> tuple[Category, Rule | None]:
         return pattern
     if piece.findings or "subject" in piece.found or "normal" in piece.found:
         return Category.CLINICAL, None
-    return (Category.COMPARISON if piece.changes else Category.OTHER), None
+    compares = any(a.axis is Axis.CHANGE for a in piece.attributes)
+    return (Category.COMPARISON if compares else Category.OTHER), None
 
 
 def _findings(
@@ -217,7 +226,7 @@ def _findings(
     if not mentions:
         return ()
     topics = found.get("topic", [])
-    lone = [p for p in topics if p.entry in lexicon.grammar["topics_changing_alone"]]
+    lone = [p for p in topics if p.entry in lexicon.lists["topics_changing_alone"]]
     of_findings = [
         m
         for m in modifiers
@@ -226,9 +235,8 @@ def _findings(
     attributes = attach(
         text, tokens, mentions, of_findings, triggers, [*found.get("subject", ()), *topics], lexicon
     )
-    if any(token.form in ("or", "nor") for token in tokens):
+    if not lexicon.lists["or"].isdisjoint([token.form for token in tokens]):
         stated = [m for m in mentions if not m.normal]
-        scopes = context.ended_lists(scopes, stated, tokens, lexicon)
         scopes += context.alternatives(tokens, [m.core for m in stated], triggers, lexicon)
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
@@ -289,51 +297,24 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     sentences: list[Sentence] = []
     sections = Sections(report, lexicon)
     plain = plain_text(report).text
-    setting = PLAIN
-    anchor: int | None = None
+    is_absent = False
     end = 0
-    # A question mark before a word doubts it.
-    read = DOUBTED.sub(HEDGE, plain) if "?" in plain else plain
+    read = with_doubts(plain)
     for index, (_, start, stop) in enumerate(split_sentences(report)):
         between = plain[end:start]
         span = Span(start, stop)
         words = read[start:stop]
-        setting = setting.across(between)
+        is_absent = is_absent and is_next_item(between)
         category = sections.category(end, span)
-        sentence = read_sentence(words, category, lexicon, setting).at(index, start)
-        setting = setting.after(words, bool(sentence.findings), lexicon)
-        if sentence.layout is not Layout.PROSE and is_detail(words, lexicon):
-            if anchor is not None and not sentence.findings and not ends_block(between):
-                sentences[anchor] = with_details(plain, sentences[anchor], span, lexicon)
-        else:
-            anchor = index if sentence.findings else None
-        if sentences:
-            sentences[-1] = _with_more(words, span, sentence, sentences[-1], lexicon)
-            sentence = _with_antecedent(plain, sentence, sentences[-1], lexicon)
+        sentence = shifted(read_sentence(words, category, lexicon, is_absent), index, start)
+        if ":" in words:
+            is_absent = heads_absent(words, lexicon)
+        if sentences and sentences[-1].findings and _refers_back(words, lexicon):
+            sentences[-1] = _with_more(sentence, sentences[-1])
+            sentence = _with_antecedent(sentence, sentences[-1], lexicon)
         sentences.append(sentence)
         end = stop
     return ReportFindings(report, tuple(sentences))
-
-
-def _with_more(
-    words: str, span: Span, sentence: Sentence, before: Sentence, lexicon: Lexicon
-) -> Sentence:
-    """Return the sentence before with what "It measures 9 mm." adds to its last finding."""
-    if sentence.findings or not before.findings or not _refers_back(words, lexicon):
-        return before
-    *others, last = before.findings
-    tokens = lexicon.tokenize(words)
-    known = {a.axis for a in last.attributes} | {Axis.CHANGE}
-    new = tuple(
-        attribute.moved(span.start)._replace(inherited=True)
-        for modifier in find_modifiers(tokens, lexicon.trie.find(tokens))
-        for attribute in modifier.attributes(tokens)
-        if attribute.axis not in known
-    )
-    if not new or last.polarity is Polarity.NEGATIVE:
-        return before
-    last = replace(last, attributes=last.attributes + new)
-    return replace(before, findings=(*others, last))
 
 
 def _refers_back(words: str, lexicon: Lexicon) -> bool:
@@ -342,16 +323,25 @@ def _refers_back(words: str, lexicon: Lexicon) -> bool:
     if not opening:
         return False
     names = {" ".join(opening), opening[0], opening[0].removesuffix("s")}
-    return not names.isdisjoint(lexicon.grammar["anaphors"])
+    return not names.isdisjoint(lexicon.lists["anaphors"])
 
 
-def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
+def _with_more(sentence: Sentence, before: Sentence) -> Sentence:
+    """Return the sentence before with what "It measures 9 mm." adds to its last finding."""
+    *others, last = before.findings
+    known = {a.axis for a in last.attributes}
+    new = tuple(a._replace(inherited=True) for a in sentence.loose if a.axis not in known)
+    if not new or last.polarity is Polarity.NEGATIVE:
+        return before
+    last = replace(last, attributes=last.attributes + new)
+    return replace(before, findings=(*others, last))
+
+
+def _with_antecedent(sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
     """Return the sentence with findings at the place of the finding to which "this" refers."""
-    if not sentence.findings or not before.findings:
-        return sentence
-    if not _refers_back(sentence.span.of(text), lexicon):
-        return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
+    if not places:
+        return sentence
     inherited = tuple(a._replace(inherited=True) for a in places)
     findings = tuple(
         f

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
@@ -36,70 +36,6 @@ CHEXPERT_LABELS = (
     "Fracture",
     "Support Devices",
 )
-
-
-class Grammar(TypedDict):
-    """Lists of words of `grammar.toml`, and of [words] of two tables, that rules in Python read.
-
-    Rows name further lists.
-    """
-
-    adjective_endings: frozenset[str]
-    adverbs_of_degree: frozenset[str]
-    after_denials: frozenset[str]
-    after_period: frozenset[str]
-    amounts: frozenset[str]
-    anaphors: frozenset[str]
-    answer_fillers: frozenset[str]
-    answers_no: frozenset[str]
-    answers_yes: frozenset[str]
-    before_earlier: frozenset[str]
-    before_earlier_size: frozenset[str]
-    before_parts: frozenset[str]
-    before_period: frozenset[str]
-    between_alternatives: frozenset[str]
-    between_denied: frozenset[str]
-    chain: frozenset[str]
-    clause_ends: frozenset[str]
-    clause_joints: frozenset[str]
-    clause_leads: frozenset[str]
-    clause_openers: frozenset[str]
-    concessions: frozenset[str]
-    contrasts: frozenset[str]
-    copulas: frozenset[str]
-    degrees: frozenset[str]
-    denials: frozenset[str]
-    denying: frozenset[str]
-    finding_joints: frozenset[str]
-    findings_better_with_more: frozenset[str]
-    gap_adjectives: frozenset[str]
-    gap_conjunctions: frozenset[str]
-    gap_fillers: frozenset[str]
-    joints_behind_change: frozenset[str]
-    joints_of_changed: frozenset[str]
-    label_stops: frozenset[str]
-    labels_of_absence: frozenset[str]
-    labels_of_answers: frozenset[str]
-    labels_of_detail: frozenset[str]
-    labels_of_devices: frozenset[str]
-    labels_of_presence: frozenset[str]
-    next_clause: frozenset[str]
-    nouns_of_change: frozenset[str]
-    opens_statement: frozenset[str]
-    predicates: frozenset[str]
-    refers_back: frozenset[str]
-    relatives: frozenset[str]
-    said_before_comma: frozenset[str]
-    sides: frozenset[str]
-    subject_joints: frozenset[str]
-    subject_stops: frozenset[str]
-    then: frozenset[str]
-    times: frozenset[str]
-    topics_better_with_more: frozenset[str]
-    topics_changing_alone: frozenset[str]
-    trailing_openers: frozenset[str]
-    verbs_of_clauses: frozenset[str]
-    wishes: frozenset[str]
 
 
 class Frame(NamedTuple):
@@ -206,9 +142,9 @@ class Lexicon:
     """Lexicons of all axes. Compared and hashed by identity: `load_lexicon` loads a folder once.
 
     `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
-    `lists` are all lists of words, `grammar` those of them that rules in Python read. `rules` are
-    those of the tables of change and of context, by the names of their heads. `marks` are the
-    layers of further words that a reader asked for.
+    `rules` are the rows by the names of their tables and heads; `lists` the words that these and
+    rules in Python read, `stands_for` words that marks of templates stand for.
+    `marks` are the layers of further words that a reader asked for.
     """
 
     observations: Mapping[str, Observation]
@@ -218,9 +154,9 @@ class Lexicon:
     headings: Mapping[str, Category]
     priority: Mapping[Category, int]
     breaks_before_hedge: frozenset[str]
-    grammar: Grammar
     lists: Mapping[str, frozenset[str]]
     coverage: Coverage
+    stands_for: Mapping[str, str]
     rules: Mapping[str, Mapping[str, Sequence[PatternRule]]]
     trie: PhraseTrie = field(repr=False)
     spelt: Spellings = field(repr=False)
@@ -326,13 +262,18 @@ def _load_levels(
     return found
 
 
+#: Numbers that are years, behind a word such as "since".
+_YEARS = range(1900, 2100)
+
+
 def _load_changes(data: Mapping[str, Any], trie: PhraseTrie) -> None:
     for layer in ("change", "comparative", "event", "disease"):
         for entry in data[layer]:
             trie.add_all(layer, entry["phrases"], str(TemporalChange(entry["value"])))
     trie.add_all("change", data["neutral"]["phrases"], None)
-    for layer in ("earlier", "unseen"):
+    for layer in ("earlier", "time", "unseen"):
         trie.add_all(layer, data[layer]["phrases"], layer)
+    trie.add_all("time", map(str, _YEARS), "time")
     for name, phrases in data["topic"].items():
         trie.add_all("topic", phrases, name)
 
@@ -367,8 +308,22 @@ def _load_further(
 
 def _rules(
     table: Mapping[str, Any], lists: Collection[str], file: str, values: Collection[str]
-) -> dict[str, list[PatternRule]]:
-    return pattern_rules(entries_of(Composition, table["compose"], file), lists, values)
+) -> dict[str, dict[str, list[PatternRule]]]:
+    """Return the rules of each array of rows in a table."""
+    return {
+        name: pattern_rules(entries_of(Composition, rows, file), lists, values)
+        for name, rows in table.items()
+        if name in ("compose", "compose_time", "revise")
+    }
+
+
+def _lists_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, frozenset[str]]:
+    """Return the lists of words of all tables by their names."""
+    return {
+        name: frozenset(words)
+        for table in ("grammar", "change", "context")
+        for name, words in tables[table]["words"].items()
+    }
 
 
 @cache
@@ -399,12 +354,13 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         trie.add_all("severity", tables["severity"]["neutral"]["phrases"], None)
         _load_changes(changes, trie)
         headings = _load_sentences(sentences, trie)
-        words = {**tables["grammar"], **changes["words"], **context["words"]}
-        lists = {name: frozenset(each) for name, each in words.items()}
-        if missing := Grammar.__required_keys__ - lists.keys():
+        lists = _lists_of(tables)
+        # A frozen lexicon has had its lists checked when it was a folder.
+        ours = _lists_of(read_tables()).keys() if folder.is_dir() else set()
+        if missing := sorted(ours - lists.keys()):
             raise InvalidLexicon(
                 "grammar.toml, and [words] of change.toml and context.toml, lack "
-                f"{', '.join(sorted(missing))}"
+                f"{', '.join(missing)}"
             )
         regions = {name: o.region for name, o in observations.items() if o.region}
         lasting = frozenset(name for name, o in observations.items() if o.lasting)
@@ -426,12 +382,12 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             headings=headings,
             priority={Category(name): rank for rank, name in enumerate(sentences["priority"])},
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
-            grammar=cast(Grammar, lists),
             lists=lists,
             coverage=coverage,
+            stands_for=tables["grammar"]["stands_for"],
             rules={
-                "change": _rules(changes, lists, "change.toml", (*TemporalChange, "none")),
-                "context": _rules(context, lists, "context.toml", get_args(Effect)),
+                **_rules(changes, lists, "change.toml", (*TemporalChange, "none")),
+                "context": _rules(context, lists, "context.toml", get_args(Effect))["compose"],
             },
             trie=trie,
             spelt=spelt,

@@ -107,8 +107,8 @@ class _Frames:
         self._subjects = _merge(subjects)
         self._normals = normals
         self._normal_of = lexicon.normal_of
-        self._grammar = lexicon.grammar
-        self._adjective_endings = tuple(lexicon.grammar["adjective_endings"])
+        self._grammar = lexicon.lists
+        self._adjective_endings = tuple(lexicon.lists["adjective_endings"])
 
     def abnormal(self, states: Sequence[Match], direct: Sequence[Mention]) -> list[Mention]:
         """Subjects in an abnormal state."""
@@ -126,7 +126,7 @@ class _Frames:
                 continue
             predicative = self._is_predicate(first, last)
             subject = None if predicative else self._after(last, wanted, in_state)
-            if subject is None and self._behind_sides(last) not in starts:
+            if subject is None and last not in starts:
                 subject = self._before(first, wanted)
             if subject is None and predicative:
                 subject = self._after(last, wanted, in_state)
@@ -184,12 +184,6 @@ class _Frames:
             end = subject.last
         return best
 
-    def _behind_sides(self, position: int) -> int:
-        """Return the position behind words of a side: "large left effusion"."""
-        while position < len(self._forms) and self._forms[position] in self._grammar["sides"]:
-            position += 1
-        return position
-
     def _fills_gap(self, form: str, joined: bool) -> bool:
         return (
             form in self._grammar["gap_fillers"]
@@ -205,7 +199,7 @@ class _Frames:
             if self._parted(subject.last, first):
                 return None
             if any(subject.last <= n.first and n.last <= first for n in self._normals):
-                return None
+                return None  # "normal or mildly enlarged"
             if not wanted.keys().isdisjoint(subject.names):
                 return subject
         return None

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.findings.earlier_times import EarlierTime
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token, number_before
 from vlscore.findings.types import Attribute, Axis, Span, TemporalChange
@@ -128,7 +127,7 @@ def find_sizes(tokens: Sequence[Token]) -> list[Size]:
 def find_size_changes(
     tokens: Sequence[Token],
     sizes: Sequence[Size],
-    earlier: Sequence[EarlierTime],
+    earlier: Sequence[Match],
     lexicon: Lexicon,
 ) -> Iterator[tuple[int, int, TemporalChange]]:
     """Find changes between two sizes: the first token, the last one + 1, and the change.
@@ -149,13 +148,13 @@ _Pair = tuple[int, int, float, float]
 def _previously(
     tokens: Sequence[Token],
     sizes: Sequence[Size],
-    earlier: Sequence[EarlierTime],
+    earlier: Sequence[Match],
     lexicon: Lexicon,
 ) -> Iterator[_Pair]:
     """Find "now 2 cm above the carina, previously 5": tokens, the earlier size, and the present."""
-    for first, last in earlier:
+    for first, last, *_ in earlier:
         now = [size for size in sizes if size.last <= first]
-        if not now or tokens[first].form not in lexicon.grammar["before_earlier_size"]:
+        if not now or tokens[first].form not in lexicon.lists["before_earlier_size"]:
             continue
         for position in range(last, min(last + _REACH_OF_EARLIER, len(tokens))):
             _, number = number_before(tokens, position + 1)
@@ -173,5 +172,5 @@ def _from_to(tokens: Sequence[Token], sizes: Sequence[Size], lexicon: Lexicon) -
         behind = tokens[before.last].form
         is_from = behind == "to" and before.first > 0 and tokens[before.first - 1].form == "from"
         is_near = now.first - before.last <= _MOST_BETWEEN
-        if is_near and (is_from or behind in lexicon.grammar["then"]):
+        if is_near and (is_from or behind in lexicon.lists["then"]):
             yield before.first, now.last, before.millimetres, now.millimetres

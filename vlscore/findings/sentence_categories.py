@@ -11,10 +11,9 @@ from itertools import pairwise
 from vlscore.findings.lexicon import Lexicon, SentencePattern
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Category, Rule, Span
-from vlscore.text import plain_text, section_of_label, titles_of
+from vlscore.text import BLANK_LINE, DOUBT, plain_text, section_of_label, titles_of
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
-_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 # Characters of a line from which it is taken to be full.
 _WRAPPED = 60
 _PATTERN_LAYERS = ("opening", "pattern")
@@ -98,7 +97,7 @@ class Sections:
         # A full line was wrapped, and its paragraph goes on.
         end = after + between.index("\n")
         width = end - self._report.rfind("\n", 0, end) - 1
-        return width < _WRAPPED or _BLANK_LINE.search(between) is not None
+        return width < _WRAPPED or BLANK_LINE.search(between) is not None
 
 
 def pattern_category(
@@ -154,7 +153,7 @@ def _reports(
     commas = (
         one
         for one, other in pairwise(tokens[history.last :])
-        if one.form == "," and other.form in lexicon.grammar["opens_statement"]
+        if one.form == "," and other.form in lexicon.lists["opens_statement"]
     )
     return min(stated) < tokens[history.first].start or any(
         token.end <= max(stated) for token in (*verbs, *commas)
@@ -164,7 +163,7 @@ def _reports(
 def _first_word(tokens: Sequence[Token]) -> int:
     """Position of the first token that is no list number or punctuation."""
     for position, token in enumerate(tokens):
-        if token.form[0].isalpha() or token.form in "?¿":
+        if token.form[0].isalpha() or token.form in ("?", DOUBT):
             return position
         following = tokens[position + 1].form if position + 1 < len(tokens) else ""
         if token.form[0].isdecimal() and following not in (".", ")", ":"):

@@ -23,10 +23,6 @@ class Span(NamedTuple):
         """
         return text[self.start : self.end]
 
-    def moved(self, offset: int) -> "Span":
-        """Return the span `offset` characters further on."""
-        return tuple.__new__(Span, (self[0] + offset, self[1] + offset))
-
     def covers(self, other: "Span") -> bool:
         """Return whether `other` lies inside this span."""
         return self.start <= other.start and other.end <= self.end
@@ -116,23 +112,12 @@ class Attribute(NamedTuple):
     span: Span
     inherited: bool = False
 
-    def moved(self, offset: int) -> "Attribute":
-        """Return the attribute with its words `offset` characters further on."""
-        axis, value, (start, end), inherited = self
-        span = tuple.__new__(Span, (start + offset, end + offset))
-        return tuple.__new__(Attribute, (axis, value, span, inherited))
-
 
 class Rule(NamedTuple):
     """A lexicon entry that fired: its name (`negation:no`, `frame:heart`) and its words."""
 
     name: str
     span: Span
-
-    def moved(self, offset: int) -> "Rule":
-        """Return the rule with its words `offset` characters further on."""
-        name, (start, end) = self
-        return tuple.__new__(Rule, (name, tuple.__new__(Span, (start + offset, end + offset))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +142,6 @@ class Finding:
     attributes: tuple[Attribute, ...] = ()
     rules: tuple[Rule, ...] = ()
     normal: bool = False
-
-    def at(self, sentence: int, offset: int) -> "Finding":
-        """Return the finding in sentence number `sentence`, `offset` characters further on."""
-        return Finding(
-            self.observation,
-            self.span.moved(offset),
-            self.cue.moved(offset),
-            self.polarity,
-            sentence,
-            self.chexpert,
-            self.status,
-            self.attributes and tuple([a.moved(offset) for a in self.attributes]),
-            tuple([r.moved(offset) for r in self.rules]),
-            self.normal,
-        )
 
     def on(self, axis: Axis) -> tuple[Attribute, ...]:
         """Return the attributes on one axis, in text order."""
@@ -223,6 +193,19 @@ class Finding:
         return all(rule.name != "context:uncertain" for rule in self.rules)
 
 
+class Comparison(NamedTuple):
+    """Change that a sentence states, by the words at `span`.
+
+    `finding` is the number of the finding in the sentence; None where it is of something else that
+    `topic` names. Without a topic it is of the sentence before.
+    """
+
+    topic: str | None
+    change: TemporalChange
+    span: Span
+    finding: int | None = None
+
+
 class Denial(NamedTuple):
     """A statement that a region of the chest is normal, or shows no (acute) disease.
 
@@ -235,10 +218,6 @@ class Denial(NamedTuple):
     span: Span
     acute: bool
     observations: frozenset[str]
-
-    def moved(self, offset: int) -> "Denial":
-        """Return the denial with its words `offset` characters further on."""
-        return Denial(self.scope, self.span.moved(offset), self.acute, self.observations)
 
 
 class Mark(NamedTuple):
@@ -271,8 +250,10 @@ class Sentence:
     `rule` names the pattern that set a non-clinical category. `normal` is true for a clinical
     sentence that states normality or absence and nothing abnormal. `layout` says whether it is
     prose or a line of a template ("Pneumothorax: none"), whose parts cannot be moved as words can.
-    `denials` are the regions that it says are normal or free of (acute) disease. `marks` are
-    further words, for readers that ask for them.
+    `denials` are the regions that it says are normal or free of (acute) disease. `loose` are the
+    attributes of a sentence without findings, `comparisons` the changes since an earlier
+    examination, which `names_earlier` says whether it names. `marks` are further words, for
+    readers that ask for them.
     """
 
     index: int
@@ -285,26 +266,63 @@ class Sentence:
     layout: Layout = Layout.PROSE
     denials: tuple[Denial, ...] = ()
     marks: tuple[Mark, ...] = ()
-
-    def at(self, index: int, offset: int) -> "Sentence":
-        """Return the sentence as number `index` of a report, `offset` characters further on."""
-        return Sentence(
-            index,
-            self.span.moved(offset),
-            self.category,
-            self.findings and tuple([f.at(index, offset) for f in self.findings]),
-            self.rule and self.rule.moved(offset),
-            self.normal,
-            self.changes and tuple([a.moved(offset) for a in self.changes]),
-            self.layout,
-            self.denials and tuple([d.moved(offset) for d in self.denials]),
-            self.marks and tuple([m.moved(offset) for m in self.marks]),
-        )
+    loose: tuple[Attribute, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    names_earlier: bool = False
 
     @property
     def has_positive(self) -> bool:
         """Return whether it states, without doubt, a finding the patient has now."""
         return any(f.is_present for f in self.findings)
+
+
+def shifted(sentence: Sentence, index: int, offset: int) -> Sentence:
+    """Return a sentence as number `index`, with all its spans `offset` characters further on."""
+    if not index and not offset:
+        return sentence
+    new = tuple.__new__
+
+    def at(span: Span) -> Span:
+        return new(Span, (span[0] + offset, span[1] + offset))
+
+    def moved(attributes: tuple[Attribute, ...]) -> tuple[Attribute, ...]:
+        return attributes and tuple(
+            [new(Attribute, (axis, value, at(s), own)) for axis, value, s, own in attributes]
+        )
+
+    def ruled(rule: Rule) -> Rule:
+        return new(Rule, (rule[0], at(rule[1])))
+
+    findings = [
+        Finding(
+            f.observation,
+            at(f.span),
+            at(f.cue),
+            f.polarity,
+            index,
+            f.chexpert,
+            f.status,
+            moved(f.attributes),
+            tuple([ruled(rule) for rule in f.rules]),
+            f.normal,
+        )
+        for f in sentence.findings
+    ]
+    return Sentence(
+        index,
+        at(sentence.span),
+        sentence.category,
+        tuple(findings),
+        sentence.rule and ruled(sentence.rule),
+        sentence.normal,
+        moved(sentence.changes),
+        sentence.layout,
+        tuple([d._replace(span=at(d.span)) for d in sentence.denials]),
+        tuple([m._replace(span=at(m.span)) for m in sentence.marks]),
+        moved(sentence.loose),
+        tuple([c._replace(span=at(c.span)) for c in sentence.comparisons]),
+        sentence.names_earlier,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 from .boxes import BOX as BOX
 from .boxes import BOX_SIGN as BOX_SIGN
+from .line_ends import BLANK_LINE as BLANK_LINE
 from .plain import PlainText as PlainText
 from .plain import has_marks as has_marks
 from .plain import plain_text as plain_text
@@ -7,9 +8,10 @@ from .sections import ReportSections as ReportSections
 from .sections import Section as Section
 from .sections import has_headings as has_headings
 from .sections import split_sections as split_sections
-from .sentences import DOUBTED as DOUBTED
+from .sentences import DOUBT as DOUBT
 from .sentences import SentenceSpan as SentenceSpan
 from .sentences import split_sentences as split_sentences
+from .sentences import with_doubts as with_doubts
 from .stand_ins import JOINER as JOINER
 from .stand_ins import without_joiners as without_joiners
 from .title_names import names_views as names_views

@@ -2,10 +2,9 @@
 
 import re
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from vlscore.text.stand_ins import BLANK, JOINER, joined
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import WORDS, any_of
 
 _DIVIDED_NUMBER = re.compile(rf"\d(?:[ {JOINER}]*[.·][ {JOINER}]+\d|[ {JOINER}]+\.\d|[,·]\d)")
 
@@ -21,51 +20,38 @@ _FIRST_ITEM = re.compile(r"(?:^|[.:;!?\n])[ \t]*1[.)][ \t]")
 _LETTER_BEFORE = re.compile(r"[^\W_][ \t]*$|[x×*(–-][ \t]*$")
 
 
-class _Divided(NamedTuple):
-    contraction: re.Pattern[str]
-    short: re.Pattern[str]
-    decimal: re.Pattern[str]
-    size: re.Pattern[str]
-    abbreviation: re.Pattern[str]
-
-
-@cache
-def _divided() -> _Divided:
-    tables = text_tables()
-    part = "|".join(tables.short_parts)
-    units = "|".join(map(re.escape, tables.units))
-    between = "|".join(map(re.escape, tables.between_sizes))
-    gap = rf"[ {JOINER}]*"
-    number = rf"\d+(?:{gap}[.,·]{gap}\d+)?"
-    last = "|".join(sorted(a for a in tables.never_last if a.isalpha() and len(a) > 1))
-    return _Divided(
-        re.compile(
-            rf"(?<=n){gap}'{gap}t(?!\w)|(?<=[a-z]) n't\b"
-            rf"|(?<=[a-z]){gap}'{gap}(?:s|re|ve|ll|d|m)(?!\w)",
-            re.IGNORECASE,
-        ),
-        re.compile(rf"(?<![\w/])(?:(?:{part}) ?/ ?(?:{part})(?![\w/])|w /)", re.IGNORECASE),
-        re.compile(rf"(?<![\w.,])(\d{{1,3}})({gap}[.·]{gap}|[,])(\d{{1,2}})(?!\d)"),
-        re.compile(
-            rf"(?:\s*(?:{between})?\s*{number}){{0,2}}\s*-?\s*(?:{units})(?!\w)", re.IGNORECASE
-        ),
-        re.compile(
-            rf"(?<![\w.])(?:{last}) \.(?=\s)|(?<![\w.])(?:[apei]) \. ?[mge](?: \.)?(?!\w)",
-            re.IGNORECASE,
-        ),
-    )
+_GAP = rf"[ {JOINER}]*"
+_N, _NOT = WORDS.divided.negated
+_CONTRACTION = re.compile(
+    rf"(?<={_N}){_GAP}'{_GAP}{_NOT}(?!\w)|(?<=[a-z]) {_N}'{_NOT}\b"
+    rf"|(?<=[a-z]){_GAP}'{_GAP}(?:{any_of(WORDS.divided.contractions)})(?!\w)",
+    re.IGNORECASE,
+)
+_PART = any_of(WORDS.divided.short)
+_SHORT = re.compile(rf"(?<![\w/])(?:(?:{_PART}) ?/ ?(?:{_PART})(?![\w/])|w /)", re.IGNORECASE)
+_DECIMAL = re.compile(rf"(?<![\w.,])(\d{{1,3}})({_GAP}[.·]{_GAP}|[,])(\d{{1,2}})(?!\d)")
+_SIZE = re.compile(
+    rf"(?:\s*(?:{any_of(WORDS.sizes.between)})?\s*\d+(?:{_GAP}[.,·]{_GAP}\d+)?){{0,2}}"
+    rf"\s*-?\s*(?:{any_of(WORDS.sizes.units)})(?!\w)",
+    re.IGNORECASE,
+)
+_NEVER_LAST = any_of(a for a in WORDS.abbreviations.never if a.isalpha() and len(a) > 1)
+_LETTERS = "|".join(rf"{a[0]} \. ?{a[-1]}(?: \.)?(?!\w)" for a in WORDS.divided.letters)
+_ABBREVIATION = re.compile(
+    rf"(?<![\w.])(?:{_NEVER_LAST}) \.(?=\s)|(?<![\w.])(?:{_LETTERS})", re.IGNORECASE
+)
 
 
 def with_whole_words(text: str) -> str:
     """Return the text with divided contractions, short forms and decimals in one piece."""
     if "'" in text and (" '" in text or "' " in text or f"'{JOINER}" in text or " n't" in text):
-        text = _divided().contraction.sub(joined, text)
+        text = _CONTRACTION.sub(joined, text)
     if " /" in text or "/ " in text:
-        text = _divided().short.sub(joined, text)
+        text = _SHORT.sub(joined, text)
     if _DIVIDED_NUMBER.search(text) is not None:
-        text = _divided().decimal.sub(_decimal, text)
+        text = _DECIMAL.sub(_decimal, text)
     if " ." in text:
-        text = _divided().abbreviation.sub(joined, text)
+        text = _ABBREVIATION.sub(joined, text)
         if " - " in text and text.islower() and _CLOSED.search(text) is None:
             text = _HYPHEN.sub(joined, text)
     return text
@@ -89,7 +75,7 @@ def _decimal(match: re.Match[str]) -> str:
     if mark == ".":
         return match.group()
     text, start = match.string, match.start()
-    is_size = _divided().size.match(text, match.end()) is not None
+    is_size = _SIZE.match(text, match.end()) is not None
     if not is_size and (whole != "0" or mark == ","):
         return match.group()
     if _LETTER_BEFORE.search(text[max(0, start - 4) : start]) is None:
@@ -100,6 +86,6 @@ def _decimal(match: re.Match[str]) -> str:
     if whole != "1" and _first_item(text) < start:
         return match.group()
     before = _LAST_WORDS.findall(text[max(0, start - 24) : start].lower())[-2:]
-    if BLANK in mark and not text_tables().numbered.isdisjoint(before):
+    if BLANK in mark and not WORDS.lines.numbered.isdisjoint(before):
         return match.group()
     return whole + re.sub("[.,·]", ".", mark).replace(BLANK, JOINER) + rest

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 from vlscore.text.boxes import BOX_SIGN
 from vlscore.text.stand_ins import BLANKS, JOINER
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import WORDS
 
+BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 BULLET = r"[-–—*•●▪◦‣·+>➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌]"
 #: Bullets and circled numbers that begin an item wherever they stand.
 SURE_BULLET = r"[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u277f]"
@@ -97,7 +98,7 @@ class _WrappedProse:
         is_full = len(above) + 1 + len(word) > self._width
         if self._is_cased:
             if word[0].islower():
-                return is_full or word not in text_tables().openers
+                return is_full or word not in WORDS.lines.openers
             if word.istitle() and len(word) > 1 and self._has_statements:
                 return False
             if word[0] == "(":
@@ -139,6 +140,6 @@ class _WrappedProse:
 def _is_unfinished(line: str) -> bool:
     """Return whether a line ends with a word that ends no sentence, as "of"; "Edema no" may."""
     last = _LAST_WORD.search(line.lower())
-    if last is None or last.group() not in text_tables().unfinished:
+    if last is None or last.group() not in WORDS.lines.unfinished:
         return False
-    return last.group() not in ("no", "not") or len(line.split()) > _LONGEST_ANSWERED
+    return last.group() not in WORDS.lines.denying or len(line.split()) > _LONGEST_ANSWERED

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from vlscore.text.line_ends import SURE_BULLET
 from vlscore.text.stand_ins import JOINER
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import WORDS, any_of
 
 _SURE_BULLET = re.compile(rf"(?<=\S)[ \t]*{SURE_BULLET}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]")
@@ -74,9 +74,8 @@ def _are_statements(parts: list[str]) -> bool:
     words = [_OPENING_WORD.match(part) for part in parts]
     if not all(word is not None and word.group()[0].isupper() for word in words):
         return False
-    stating = text_tables().stating
     return any(
-        word is not None and word.group().lower() in stating and len(part.split()) > 1
+        word is not None and word.group().lower() in WORDS.lines.stating and len(part.split()) > 1
         for word, part in zip(words, parts, strict=True)
     )
 
@@ -85,7 +84,7 @@ def _dashed(text: str, leading: re.Match[str], end: int) -> Iterator[int]:
     """Yield the places of a bullet's sign between blanks, in the line that begins with it."""
     line = text[leading.end() : end]
     sign = re.escape(leading["sign"])
-    answers = "|".join(sorted(text_tables().answers))
+    answers = any_of(WORDS.lines.answers)
     # "- Effusion - none": the dash leads to an answer, not to another item.
     item = rf"(?<=\S)[ \t]+{sign}[ \t]+(?!(?i:{answers})[ \t]*(?:[.,;]|{sign}|$))(?=(\w+))"
     is_cased = _CAPITALISED.search(line) is not None

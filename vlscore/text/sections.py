@@ -8,12 +8,12 @@ and a title of another name inside findings or impression ("LUNGS:", "CHEST:") i
 section.
 """
 
-import re
 from dataclasses import dataclass
 
+from vlscore.text.line_ends import BLANK_LINE
 from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import WORDS
 from vlscore.text.titles import Title, titles_of
 
 _DIVISIBLE = ("findings", "impression", "findings and impression")
@@ -26,7 +26,6 @@ _NOT_READINGS = {
     "notification",
     "date",
 }
-_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class ReportSections:
         filled = [each for each in self.sections if each.text and each.name != "wet read"]
         if not filled:
             return None
-        first, *others = _BLANK_LINE.split(filled[-1].text, maxsplit=1)
+        first, *others = BLANK_LINE.split(filled[-1].text, maxsplit=1)
         if others:
             return others[0].strip()
         return None if filled[-1].name in _NOT_READINGS else first
@@ -90,8 +89,7 @@ def has_headings(report: str) -> bool:
     >>> has_headings("INDICATION: Cough. FINDINGS: Clear."), has_headings("Clear lungs.")
     (True, False)
     """
-    known = text_tables().sections.values()
-    return any(section.name in known for section in split_sections(report).sections)
+    return any(section.name in WORDS.sections for section in split_sections(report).sections)
 
 
 def split_sections(report: str) -> ReportSections:

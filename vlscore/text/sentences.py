@@ -14,7 +14,7 @@ from vlscore.text.line_ends import BULLET, SURE_BULLET, line_cuts
 from vlscore.text.list_items import list_cuts
 from vlscore.text.plain import PlainText, plain_text
 from vlscore.text.stand_ins import BLANKS, INVISIBLE, JOINER
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import WORDS, any_of
 from vlscore.text.titles import titles_of
 
 _CAPITALISED = re.compile(r"[A-Z][a-z]|A ")
@@ -27,6 +27,7 @@ _STOP = re.compile(
 # What stands before a full stop without a blank behind it, in front of a small letter or a number.
 _SMALL_WORD = re.compile(r"[a-z]{3}")
 _BEHIND_A_STOP = ("", " ", "\n")
+_SHORT_FORMS = frozenset(word for words in WORDS.abbreviations for word in words)
 # Longer words are no abbreviations.
 _LONGEST_SHORT = 9
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
@@ -38,13 +39,16 @@ _BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX_SIGN}")
 _NEXT_BOX = re.compile(rf"\s(?={BOX_SIGN})")
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
+_ANSWERS = any_of(WORDS.lines.answers)
 _ANSWER = re.compile(
-    r"[ \t]*(?:N(?i:o)(?=[ \t]*(?:[.,;\n]|$))|N(?i:one|il)\b|Y(?i:es)\b"
-    r"|(?:A|P|N)(?i:bsent|resent|ositive|egative)\b)"
+    rf"[ \t]*(?=[A-Z])(?i:(?:{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
+    rf"|(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{_ANSWERS})\b)"
 )
 _LONGEST_QUESTION = 60
-#: A question mark before a word, which it doubts ("opacity ?pneumonia"); it ends no sentence.
-DOUBTED = re.compile(r"(?<![^\s(,/])\?(?=\s?(?!(?:no|none|yes)\b)[a-z])", re.IGNORECASE)
+# A question mark before a word, which it doubts ("opacity ?pneumonia"); it ends no sentence.
+_DOUBTED = re.compile(rf"(?<![^\s(,/])\?(?=\s?(?!(?:{_ANSWERS})\b)[a-z])", re.IGNORECASE)
+#: What such a question mark is read as.
+DOUBT = "¿"
 # More dots than these lead from a label to its value ("Effusion ..... none").
 _ELLIPSIS = 3
 _ALPHANUMERIC = re.compile(r"[^\W_]")
@@ -56,6 +60,11 @@ class SentenceSpan(NamedTuple):
     text: str
     start: int
     end: int
+
+
+def with_doubts(text: str) -> str:
+    """Return the text with other signs for question marks that doubt the word behind them."""
+    return _DOUBTED.sub(DOUBT, text) if "?" in text else text
 
 
 def split_sentences(report: str) -> list[SentenceSpan]:
@@ -119,11 +128,11 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
     mark = stop.group()
     if mark == "." and text[stop.end() : stop.end() + 1] in _BEHIND_A_STOP:
         word = text[text.rfind(" ", begin, stop.start()) + 1 : stop.start()].lower()
-        if len(word) > 1 and word.isalpha() and word not in text_tables().short_words:
+        if len(word) > 1 and word.isalpha() and word not in _SHORT_FORMS:
             return True
     if JOINER in mark:
         mark = mark.replace(JOINER, "")
-    if mark == "?" and DOUBTED.match(text, stop.start()) is not None:
+    if mark == "?" and _DOUBTED.match(text, stop.start()) is not None:
         return False
     if mark == "?" and stop.start() - begin < _LONGEST_QUESTION:
         return _ANSWER.match(text, stop.end()) is None
@@ -137,13 +146,12 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
     word = _word_before(text, begin, stop.start())
     if not word or len(word) > _LONGEST_SHORT:
         return True
-    tables = text_tables()
-    if word in tables.never_last:
+    if word in WORDS.abbreviations.never:
         return False
     after = text[stop.end() : stop.end() + 12].lstrip()
-    if word in tables.often_last and after:
+    if word in WORDS.abbreviations.often and after:
         return _CAPITALISED.match(after) is not None
-    if word in tables.before_number and after[:1].isdigit():
+    if word in WORDS.abbreviations.before_number and after[:1].isdigit():
         return False
     # Digits at the beginning number an item of a list.
     is_number = word.removeprefix("q").isdigit() and len(word) <= 3 and bool(after)

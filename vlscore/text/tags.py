@@ -2,15 +2,21 @@
 
 import re
 from collections import Counter
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from vlscore.text.stand_ins import BLANK, LINE, hidden, line_end
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import WORDS, any_of
 from vlscore.text.title_names import section_of_title
 
 _TAG = re.compile(
     r"(?:<|&lt;)\s?(?P<close>/?)\s?(?P<name>[A-Za-z][\w:.-]{0,30}|0x0[AaDd]|\|[^|<>\n]{1,40}\|)"
     r"(?P<rest>(?:\s[^<>\n]{0,200}?)?)\s?/?\s?(?:>|&gt;)",
+)
+_TAGS = WORDS.tags
+_NAMES = any_of(_TAGS["thought"])
+_THOUGHT = re.compile(
+    rf"<({_NAMES})\b[^<>]*>.*?</\1>|<!--.*?-->|\A(?:(?!<(?:{_NAMES})\b).)*?</(?:{_NAMES})>",
+    re.DOTALL | re.IGNORECASE,
 )
 _BRACKET = re.compile(r"\[\s?(?P<close>/?)(?P<name>[A-Za-z][A-Za-z &/]{1,30})\s?\](?!\()")
 
@@ -20,7 +26,7 @@ def without_thoughts(text: str) -> str:
 
     The first mark may be missing, where a prompt ended with it.
     """
-    return _thought().sub(line_end, text)
+    return _THOUGHT.sub(line_end, text)
 
 
 def without_tags(text: str) -> str:
@@ -33,30 +39,20 @@ def without_brackets(text: str) -> str:
     return _BRACKET.sub(_unbracketed, text)
 
 
-@cache
-def _thought() -> re.Pattern[str]:
-    names = "|".join(sorted(text_tables().tags["thought"]))
-    return re.compile(
-        rf"<({names})\b[^<>]*>.*?</\1>|<!--.*?-->|\A(?:(?!<think).)*?</think(?:ing)?>",
-        re.DOTALL | re.IGNORECASE,
-    )
-
-
 def _untagged(match: re.Match[str]) -> str:
     name, width = match["name"].lower(), match.end() - match.start()
-    tags = text_tables().tags
     if name.startswith("|"):
         title = match["name"].strip("|")
         if section_of_title(title) is not None:
             return LINE + BLANK * (width - len(title) - 2) + title + ":"
         return line_end(match)
-    if name in tags["cell"]:
+    if name in _TAGS["cell"]:
         return BLANK * width if match["close"] else BLANK * (width - 1) + "|"
-    if name in tags["inline"]:
+    if name in _TAGS["inline"]:
         return hidden(match)
-    if name in tags["masked"]:
+    if name in _TAGS["masked"]:
         return "_" * width
-    if name in tags["block"]:
+    if name in _TAGS["block"]:
         is_paragraph = name == "p" and not match["close"]
         return (LINE if is_paragraph else BLANK) + line_end(match)[1:]
     title = re.sub(r"[_.-]", " ", match["name"])
@@ -64,7 +60,7 @@ def _untagged(match: re.Match[str]) -> str:
         if match["close"]:
             return line_end(match)
         return LINE + BLANK * (width - len(title) - 2) + title + ":"
-    ends = name in tags["models"] or match["close"] or name in _closed_tags(match.string)
+    ends = name in _TAGS["models"] or match["close"] or name in _closed_tags(match.string)
     return line_end(match) if ends else match.group()
 
 
@@ -77,9 +73,9 @@ def _closed_tags(text: str) -> frozenset[str]:
 
 def _unbracketed(match: re.Match[str]) -> str:
     name, width = match["name"], match.end() - match.start()
-    if name.strip().lower() in ("unk", "mask"):
+    if name.strip().lower() in _TAGS["masks"]:
         return "_" * width
-    if name.strip().lower() in text_tables().tags["models"]:
+    if name.strip().lower() in _TAGS["models"]:
         return line_end(match)
     if section_of_title(name) is None or name.lower() != name.lower().strip():
         return match.group()

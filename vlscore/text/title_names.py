@@ -1,12 +1,13 @@
 """Names of sections by their titles: synonyms, misspelt titles, and titles that name the views."""
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import SECTIONS, WORDS, any_of
 
 _WORDS = re.compile(r"[^\W_]+")
-_PRELIMINARY = re.compile(r"\b(?:wet ?-?reads?|wet ?-?reading|preliminary|provisional)\b")
+_PRELIMINARY = re.compile(rf"\b(?:{any_of(WORDS.titles.preliminary_words)})\b")
 # Shorter titles have too many neighbours ("exam", "note").
 _SHORTEST_MISSPELT, _LONGEST = 6, 60
 
@@ -23,36 +24,33 @@ def section_of_title(title: str) -> str | None:
     lowered = " ".join(title.lower().split())
     if len(lowered) > _LONGEST:
         return None
-    tables = text_tables()
-    is_upper = title.isupper()
-    if not is_upper:
-        if lowered in tables.preliminary:
+    titles = WORDS.titles
+    if not title.isupper():
+        if lowered in titles.preliminary:
             return "wet read"
-        if any(words in lowered for words in tables.words_on_lines):
+        if any(words in lowered for words in titles.on_lines):
             return "indication"
-        return _named(lowered, tables.main_titles)
-    known = _named(lowered, frozenset(tables.sections))
+        return _named(lowered, titles.main)
+    known = _named(lowered, SECTIONS)
     # Before the words of titles: a preliminary impression is not the impression.
     if known is None and _PRELIMINARY.search(lowered):
         return "wet read"
-    words = tables.title_words
-    return known or next((section for word, section in words.items() if word in lowered), None)
+    return known or next((name for word, name in titles.words.items() if word in lowered), None)
 
 
 def section_of_label(label: str) -> str | None:
     """Return the section of which a label is a title, letter by letter, in any case."""
-    return text_tables().sections.get(" ".join(label.lower().split()))
+    return SECTIONS.get(" ".join(label.lower().split()))
 
 
-def _named(title: str, titles: frozenset[str]) -> str | None:
+def _named(title: str, titles: Collection[str]) -> str | None:
     """Return the section of a title among others, with a wrong letter if there is no other way."""
-    sections = text_tables().sections
     if title in titles:
-        return sections[title]
+        return SECTIONS[title]
     if len(title) < _SHORTEST_MISSPELT:
         return None
     near = (each for each in sorted(titles) if len(each) >= _SHORTEST_MISSPELT)
-    return next((sections[each] for each in near if _differs_by_one(title, each)), None)
+    return next((SECTIONS[each] for each in near if _differs_by_one(title, each)), None)
 
 
 @lru_cache(4096)
@@ -62,15 +60,15 @@ def names_views(title: str) -> bool:
     >>> names_views("PA and lateral views of the chest"), names_views("Chest"), names_views("CHEST")
     (True, False, True)
     """
-    tables = text_tables()
     lowered = " ".join(title.lower().split())
     is_upper = title.isupper()
-    if is_upper and any(views in lowered for views in tables.views_in_capitals):
+    if is_upper and any(views in lowered for views in WORDS.views.in_capitals):
         return True
     words = [word for word in _WORDS.findall(lowered) if not word.isdecimal()]
-    if tables.naming_views.isdisjoint(words) or (len(words) < 2 and not is_upper):
+    known = WORDS.views.words
+    if WORDS.views.named_by.isdisjoint(words) or (len(words) < 2 and not is_upper):
         return False
-    return all(word in tables.view_words or _is_near(word, tables.view_words) for word in words)
+    return all(word in known or _is_near(word, known) for word in words)
 
 
 def _is_near(word: str, others: frozenset[str]) -> bool:

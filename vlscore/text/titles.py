@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS, JOINER
-from vlscore.text.tables import text_tables
+from vlscore.text.tables import WORDS, any_of
 from vlscore.text.title_names import names_views, section_of_title
 
 _BLANKS = rf"[ \t{JOINER}]*"
@@ -36,8 +36,11 @@ _RATIO = re.compile(r"\d(?!\d?[.)])")
 _LONGEST = 70
 _SIGN = re.compile(r"[:\n\t–—=>)\]]|-[ \n]")
 # Wet reads and final reports have titles without a colon, too.
-_WET = re.compile(r"[ \t]*(?P<name>(?i:wet[ -]?read))\b(?:[ \t]+(?i:version)[ \t]*#?\d+)?[ \t]*:?")
-_FINAL = re.compile(r"[ \t]*(?P<name>FINAL REPORT)[ \t]*:?(?=[ \t]*(?:\r?\n|$))")
+_WET = re.compile(
+    rf"[ \t]*(?P<name>(?i:{any_of(WORDS.titles.first_reading)}))\b"
+    rf"(?:[ \t]+(?i:{any_of(WORDS.titles.version)})[ \t]*#?\d+)?[ \t]*:?"
+)
+_FINAL = re.compile(rf"[ \t]*(?P<name>{any_of(WORDS.titles.final)})[ \t]*:?(?=[ \t]*(?:\r?\n|$))")
 
 
 class Title(NamedTuple):
@@ -89,24 +92,18 @@ def titles_of(report: str) -> tuple[Title, ...]:
 
 def _on_lines(text: str) -> Iterator[re.Match[str]]:
     """Yield what may be a title at the beginning of a line."""
-    patterns = [_ON_LINE]
-    if "FINAL REPORT" in text:
-        patterns.insert(0, _FINAL)
-    if "wet" in text or "WET" in text or "Wet" in text:
-        patterns.insert(0, _WET)
     start = 0
     while start >= 0:
         # Most lines are prose without a sign of a title.
         may_be = len(text) - start < _LONGEST or _SIGN.search(text, start, start + _LONGEST)
         if may_be and text[start : start + 1] != "\n":
-            for pattern in patterns:
+            for pattern in (_WET, _FINAL, _ON_LINE):
                 if (match := pattern.match(text, start)) is not None:
                     yield match
         start = text.find("\n", start) + 1 or -1
-    if "FINDINGS" in text or "IMPRESSION" in text:
-        for match in _RUN_IN.finditer(text):
-            if section_of_title(match["name"].lower()) is not None:
-                yield match
+    for match in _RUN_IN.finditer(text):
+        if section_of_title(match["name"].lower()) is not None:
+            yield match
 
 
 def _in_lines(text: str, ends: set[int]) -> Iterator[re.Match[str]]:
@@ -150,7 +147,7 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
     """
     lowered = words.lower()
     are_views = words.isupper() and " " in words and names_views(lowered)
-    if lowered not in text_tables().main_titles and not are_views:
+    if lowered not in WORDS.titles.main and not are_views:
         return False
     text, start = match.string, match.start()
     if not text.strip(BLANKS)[len(match.group().strip(BLANKS)) :]:

@@ -45,7 +45,7 @@ _NO_DEGREES = ("number", "age")
 def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     """Return the statements of a report about this patient now, each finding and place once."""
     found = extract(report, tables.lexicon)
-    changes = changes_of(found, tables.lexicon)
+    changes = changes_of(found)
     changed = {change.finding: change for change in changes if change.finding is not None}
     stated: list[Statement] = []
     for sentence in found.sentences:
