@@ -1,4 +1,4 @@
-"""The form of a report, its findings and its perturbations need no library but numpy and regex."""
+"""What reads reports, and judges them by rules, needs no library but numpy and regex."""
 
 import subprocess
 import sys
@@ -22,6 +22,8 @@ print(*outside, "|", *ours)
         ("vlscore.text.sentences", {"text"}),
         ("vlscore.text.sections", {"text"}),
         ("vlscore.findings.extraction", {"text", "findings"}),
+        ("vlscore.perturb.generate", {"text", "findings", "perturb"}),
+        ("vlscore.metrics.judge.rules", {"text", "findings", "perturb", "metrics"}),
     ],
 )
 def test_what_reads_imports_little(module, packages):

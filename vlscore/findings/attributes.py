@@ -5,7 +5,6 @@ parts the words of the earlier one from those of the later one. Places are then 
 plain enumeration ("left effusion and atelectasis", "atelectasis or scarring in the left base").
 """
 
-import re
 from collections.abc import Sequence
 
 from vlscore.findings.lexicon import Lexicon
@@ -13,11 +12,6 @@ from vlscore.findings.mentions import Mention
 from vlscore.findings.modifiers import Modifier
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Attribute, Axis, Side, Span
-
-_PAIRED = re.compile(
-    r"(?:bases|apices|lobes|zones|fields|hila|lungs|angles|sulci|diaphragms|joints)\b",
-    re.IGNORECASE,
-)
 
 
 def attach(
@@ -41,7 +35,7 @@ def attach(
     linker.share_places()
     for mention, attributes in zip(mentions, linker.attributes, strict=True):
         words = Span(tokens[mention.first].start, tokens[mention.last - 1].end)
-        attributes.extend(_implied_side(text, words, attributes))
+        attributes.extend(_implied_side(text, words, attributes, lexicon))
     return linker.attributes
 
 
@@ -50,12 +44,18 @@ def places_of(attributes: Sequence[Attribute]) -> list[Attribute]:
     return [a for a in attributes if a.axis is Axis.SIDE or a.axis is Axis.ZONE]
 
 
-def _implied_side(text: str, mention: Span, attributes: Sequence[Attribute]) -> list[Attribute]:
+def _implied_side(
+    text: str, mention: Span, attributes: Sequence[Attribute], lexicon: Lexicon
+) -> list[Attribute]:
     """Return both sides if a paired place is plural and has no side: "in the bases"."""
     if any(a.axis is Axis.SIDE for a in attributes):
         return []
+    paired = tuple(lexicon.lists["paired"])
     for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
-        if _PAIRED.search(text, words.start, words.end):
+        written = [word.strip(".,;:()") for word in words.of(text).lower().split()]
+        # "The middle and lower lobes" are two lobes of one lung.
+        are_parts = not lexicon.lists["and"].isdisjoint(written)
+        if not are_parts and any(word.endswith(paired) for word in written):
             return [Attribute(Axis.SIDE, str(Side.BILATERAL), words, inherited=True)]
     return []
 
@@ -174,7 +174,7 @@ class _Linker:
 
         Each may have a degree before it: "moderate right and small left effusions".
         """
-        if self._tokens[position].form != "and":
+        if self._tokens[position].form not in self._lexicon.lists["and"]:
             return False
         places = {m.first: m for m in modifiers if m.is_place}
         degrees = {m.first: m for m in modifiers if not m.is_place and not m.is_change}
@@ -242,5 +242,5 @@ class _Linker:
             elif form not in grammar["chain"] and not form[0].isdecimal():
                 return False
             else:
-                joined = joined or form in (",", "and")
+                joined = joined or form == "," or form in grammar["and"]
         return True

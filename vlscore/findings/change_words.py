@@ -26,7 +26,7 @@ def with_changes(
     The changes are in text order, without overlaps; they own their words of severity ("slightly
     larger") and states.
     """
-    simple, sizes = found.get("change", []), find_sizes(tokens)
+    simple, sizes = found.get("change", []), find_sizes(tokens, lexicon)
     if not sizes and WORDS_OF_CHANGE.isdisjoint(found):
         return found
     earlier = earlier_times(tokens, found, lexicon)
@@ -113,10 +113,10 @@ def _moves(
 ) -> bool:
     """Return whether a degree belongs to a change: "slightly larger", "marked decrease in"."""
     lists = lexicon.lists
-    forms = [t.form for t in tokens[degree.last : degree.last + 2]]
-    noun = degree.last + (not lists["interval"].isdisjoint(forms[:1]))
-    is_noun = noun < len(tokens) and tokens[noun].form in lists["nouns_of_change"]
-    if is_noun and any(c.first <= noun < c.last for c in changes):
+    forms = {t.form for t in tokens[degree.last : degree.last + 2]}
+    if not lists["nouns_of_change"].isdisjoint(forms) and any(
+        c.first <= degree.last < c.last for c in changes
+    ):
         return True
     ends = tokens[degree.first].form, tokens[degree.last - 1].form  # "a little"
     if lists["degrees"].isdisjoint(ends):

@@ -119,7 +119,7 @@ def may_speak_of_earlier(text: str) -> bool:
     lexicon = load_lexicon()
     tokens = lexicon.tokenize(plain_text(text).text)
     is_named = not WORDS_OF_CHANGE.isdisjoint(lexicon.trie.find(tokens))
-    return is_named or len(find_sizes(tokens)) > 1
+    return is_named or len(find_sizes(tokens, lexicon)) > 1
 
 
 def without_comparisons(report: ReportFindings) -> ReportFindings:
@@ -197,16 +197,12 @@ class _Comparisons:
         return [token.form for token in self._tokens if start <= token.start and token.end <= end]
 
     def _of_finding(self, number: int, attribute: Attribute) -> Comparison:
-        return self._of_topic(
-            self._findings[number].observation, attribute, "findings_better_with_more", number
-        )
+        return self._of_topic(self._findings[number].observation, attribute, number)
 
-    def _of_topic(
-        self, topic: str, attribute: Attribute, better: str, number: int | None = None
-    ) -> Comparison:
-        """Return a change; one of amount is turned round if more of the topic is `better`."""
+    def _of_topic(self, topic: str, attribute: Attribute, number: int | None = None) -> Comparison:
+        """Return a change; one of amount is turned round if more of the topic is better."""
         change = TemporalChange(attribute.value)
-        if topic in self._lists[better] and change in ENLARGING:
+        if topic in self._lists["better_with_more"] and change in ENLARGING:
             forms = self._forms(*attribute.span)
             if not self._lists["amounts"].isdisjoint((*forms, *map(" ".join, pairwise(forms)))):
                 worse = change is TemporalChange.WORSE
@@ -223,7 +219,10 @@ class _Comparisons:
                 continue
             between = self._unqualified(one, other)
             behind = self._forms(other.span.end, stated[0].span.start)[-1:]
-            joined = "and" in between or ("with" in between and behind == [","])
+            conjunctions, with_ = self._lists["and"], self._lists["with"]
+            joined = not conjunctions.isdisjoint(between) or (
+                behind == [","] and not with_.isdisjoint(between)
+            )
             if joined and self._lists["joints_of_changed"].issuperset(between):
                 change = other.change or TemporalChange(stated[0].value)
                 yield Comparison(one.observation, change, stated[0].span, number)
@@ -247,8 +246,9 @@ class _Comparisons:
             last = {*self._forms(start, end)[-1:], *self._forms(end, other.span.start)[:1]}
             between = self._unqualified(one, other)
             joints = self._lists["joints_behind_change"]
-            joined = not {"and", "or", ","}.isdisjoint(between) and joints.issuperset(between)
-            is_of_all = not last.isdisjoint(("in", "of"))
+            parting = {",", *self._lists["and"], *self._lists["or"]}
+            joined = not parting.isdisjoint(between) and joints.issuperset(between)
+            is_of_all = not self._lists["of"].isdisjoint(last)
             if not joined or not (is_of_all or (change in ENLARGING and other.severity is None)):
                 stated = None
                 continue
@@ -268,10 +268,9 @@ class _Comparisons:
     def _refers_back(self, change: Attribute) -> bool:
         """Return whether it is of the sentence before: "This was not seen before, and ..."."""
         before = [f for f in self._forms(0, change.span.start) if f[0].isalnum()]
-        opening = before[before[:1] == ["the"] :][:1]
         return (
-            not self._lists["refers_back"].isdisjoint(opening)
-            and before[-1] != "of"
+            not self._lists["refers_back"].isdisjoint(before[:2])
+            and before[-1] not in self._lists["of"]
             and len(before) <= _LONGEST_BACK
             and all(change.span.start < f.span.start for f in self._findings)
         )
@@ -280,7 +279,7 @@ class _Comparisons:
         """Find what a change is about that belongs to no finding of its statement."""
         change, part = TemporalChange(attribute.value), self._nearest_part(attribute)
         if part is not None or change is TemporalChange.UNCHANGED:
-            yield self._of_topic(part or EXAMINATION, attribute, "topics_better_with_more")
+            yield self._of_topic(part or EXAMINATION, attribute)
             return
         start, end = attribute.span
         around = [

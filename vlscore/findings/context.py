@@ -114,7 +114,7 @@ def scopes(tokens: Sequence[Token], triggers: Sequence[Match], lexicon: Lexicon)
                 )
                 start = next(commas, least)
             elif rule.effect in (*_DOUBT, "hypothetical"):
-                start = max(start, _clause_start(tokens, trigger.first, verbs))
+                start = max(start, _clause_start(tokens, trigger.first, verbs, breaks))
             result.append(Scope(start, trigger.first, trigger))
     return result
 
@@ -188,15 +188,17 @@ def alternatives(
     return result
 
 
-def _clause_start(tokens: Sequence[Token], last: int, verbs: frozenset[str]) -> int:
+def _clause_start(
+    tokens: Sequence[Token], last: int, verbs: frozenset[str], breaks: frozenset[str]
+) -> int:
     """Return where the clause begins that ends in a hedge at `last`.
 
     In "the effusion has grown, and pneumonia is possible" it begins behind "and".
     """
     for position in range(last - 1, 0, -1):
-        if tokens[position - 1].form == "," and tokens[position].form in ("and", "but"):
-            said = any(token.form in verbs or token.form == "have" for token in tokens[:position])
-            return position + 1 if said else 0
+        if tokens[position - 1].form == "," and tokens[position].form in breaks:
+            is_clause = any(token.form in verbs for token in tokens[:position])
+            return position + 1 if is_clause else 0
     return 0
 
 
@@ -306,4 +308,4 @@ def _subject_scopes(found: dict[str, list[Match]], before: int, lexicon: Lexicon
         scopes = lexicon.coverage.of_subject.get(subject.entry, ())
         if scopes and 0 <= before - subject.last <= _LONGEST_PREDICATE:
             return scopes
-    return ("chest",)
+    return (lexicon.coverage.whole,)

@@ -18,9 +18,11 @@ def require_known(file: str, name: str, subject: str, subjects: Collection[str])
 class Coverage:
     """Observations that a denial of each region denies, and the words for the regions.
 
-    `any` and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
+    `whole` is the region that has all others. `any` and `acute` give, by region, the observations
+    that "normal" and "no acute disease" deny.
     """
 
+    whole: str
     any: Mapping[str, frozenset[str]]
     acute: Mapping[str, frozenset[str]]
     of_subject: Mapping[str, tuple[str, ...]]
@@ -80,6 +82,7 @@ def load_coverage(
         )
     joints, fillers = frozenset(data["joints"]), frozenset(data["fillers"])
     return Coverage(
+        whole=scopes[-1],
         any=covered,
         acute={name: found - lasting for name, found in covered.items()},
         of_subject=of_subject,

@@ -150,7 +150,7 @@ class _Piece(NamedTuple):
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     found = with_changes(tokens, lexicon.trie.find(tokens), lexicon)
-    modifiers = find_modifiers(tokens, found)
+    modifiers = find_modifiers(tokens, found, lexicon)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
     triggers: list[Match] = []
@@ -165,7 +165,7 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     comparisons = find_comparisons(tokens, found, findings, changes, lexicon)
     denials = find_denials(tokens, found, scopes, well, lexicon)
     asked = [match for layer in lexicon.marks for match in found.get(layer, ())]
-    marks = tuple(_marks(text, tokens, asked, scopes)) if asked else ()
+    marks = tuple(_marks(text, tokens, asked, scopes, lexicon)) if asked else ()
     return _Piece(tokens, found, findings, attributes, comparisons, denials, marks)
 
 
@@ -173,10 +173,14 @@ _NOT_STATED = frozenset(("negated", "historical"))
 
 
 def _marks(
-    text: str, tokens: list[Token], asked: list[Match], scopes: list[context.Scope]
+    text: str,
+    tokens: list[Token],
+    asked: list[Match],
+    scopes: list[context.Scope],
+    lexicon: Lexicon,
 ) -> Iterator[Mark]:
     """Find the words that a reader asked for."""
-    sizes = {size.last: size for size in find_sizes(tokens)}
+    sizes = {size.last: size for size in find_sizes(tokens, lexicon)}
     denying = [s for s in scopes if s.trigger.entry.effect in _NOT_STATED]
     for first, last, _, words in asked:
         if words.name is None or (
@@ -232,9 +236,8 @@ def _findings(
         for m in modifiers
         if not (m.is_change and any(p.first < m.last and m.first < p.last for p in lone))
     ]
-    attributes = attach(
-        text, tokens, mentions, of_findings, triggers, [*found.get("subject", ()), *topics], lexicon
-    )
+    parts = [*found.get("subject", ()), *topics]
+    attributes = attach(text, tokens, mentions, of_findings, triggers, parts, lexicon)
     if not lexicon.lists["or"].isdisjoint([token.form for token in tokens]):
         stated = [m for m in mentions if not m.normal]
         scopes += context.alternatives(tokens, [m.core for m in stated], triggers, lexicon)
@@ -322,8 +325,7 @@ def _refers_back(words: str, lexicon: Lexicon) -> bool:
     opening = words[:_OPENING].lower().split()[:2]
     if not opening:
         return False
-    names = {" ".join(opening), opening[0], opening[0].removesuffix("s")}
-    return not names.isdisjoint(lexicon.lists["anaphors"])
+    return not lexicon.lists["anaphors"].isdisjoint((" ".join(opening), opening[0]))
 
 
 def _with_more(sentence: Sentence, before: Sentence) -> Sentence:

@@ -175,8 +175,7 @@ class _LayoutReader:
                 is_mark = after - at >= _LEADER
             elif token.form == "(":
                 rest = [t.form for t in tokens[after : after + 2]]
-                answers = self._lists["answers_no"] | self._lists["answers_yes"]
-                is_mark = len(rest) == 2 and rest[0] in answers and rest[1] == ")"
+                is_mark = rest[1:] == [")"] and rest[0] in self._lists["answers_no"]
             else:
                 is_mark = mark in _DASHES and (
                     token.form not in _MIDDLE_DASHES
@@ -257,7 +256,7 @@ class _LayoutReader:
             return [self._word("no", value[normal[0].first :][:1])]
         clauses: list[list[Token]] = [[]]
         for token in value:
-            if token.form in _CLAUSE_ENDS or token.form in self._lists["contrasting"]:
+            if token.form in _CLAUSE_ENDS or token.form in self._lists["contrasts"]:
                 clauses.append([])
             elif token.form not in _DASHES or len(value) == 1:
                 clauses[-1].append(token)
@@ -273,8 +272,10 @@ class _LayoutReader:
         return joined
 
     def _answer(self, clause: list[Token]) -> tuple[list[Token], bool, bool]:
-        """Return the words of one clause of a value, which may be no more than "no" or "yes"; and
-        whether it denies, and names a side."""
+        """Return the words of one clause of a value, whether it denies, and whether it has a side.
+
+        It may be no more than "no".
+        """
         has_side = not self._lists["sides"].isdisjoint(t.form for t in clause)
         hedge = next(iter(self._find(clause).get("trigger", ())), None)
         is_whole = hedge is not None and hedge.last - hedge.first == len(clause)
@@ -288,6 +289,4 @@ class _LayoutReader:
             or self._lists["answer_fillers"].issuperset(t.form for t in rest)
         ):
             return [self._word("no", [answer]), *rest], True, has_side
-        if clause[0].form in self._lists["answers_yes"]:
-            return [self._word("yes", clause[:1]), *clause[1:]], False, has_side
         return clause, False, has_side

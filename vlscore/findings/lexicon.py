@@ -311,18 +311,8 @@ def _rules(
 ) -> dict[str, dict[str, list[PatternRule]]]:
     """Return the rules of each array of rows in a table."""
     return {
-        name: pattern_rules(entries_of(Composition, rows, file), lists, values)
-        for name, rows in table.items()
-        if name in ("compose", "compose_time", "revise")
-    }
-
-
-def _lists_of(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """Return the lists of words of all tables by their names."""
-    return {
-        name: frozenset(words)
-        for table in ("grammar", "change", "context")
-        for name, words in tables[table]["words"].items()
+        name: pattern_rules(entries_of(Composition, table.get(name, ()), file), lists, values)
+        for name in ("compose", "compose_time", "revise")
     }
 
 
@@ -354,14 +344,15 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         trie.add_all("severity", tables["severity"]["neutral"]["phrases"], None)
         _load_changes(changes, trie)
         headings = _load_sentences(sentences, trie)
-        lists = _lists_of(tables)
-        # A frozen lexicon has had its lists checked when it was a folder.
-        ours = _lists_of(read_tables()).keys() if folder.is_dir() else set()
+        lists = {
+            name: frozenset(words)
+            for table in ("grammar", "change", "context")
+            for name, words in tables[table]["words"].items()
+        }
+        # Rules in Python read the lists of grammar.toml; rows name the others.
+        ours = read_table(our_lexicon() / "grammar.toml")["words"].keys()
         if missing := sorted(ours - lists.keys()):
-            raise InvalidLexicon(
-                "grammar.toml, and [words] of change.toml and context.toml, lack "
-                f"{', '.join(missing)}"
-            )
+            raise InvalidLexicon(f"grammar.toml lacks {', '.join(missing)}")
         regions = {name: o.region for name, o in observations.items() if o.region}
         lasting = frozenset(name for name, o in observations.items() if o.lasting)
         coverage = load_coverage(

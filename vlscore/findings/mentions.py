@@ -108,6 +108,7 @@ class _Frames:
         self._normals = normals
         self._normal_of = lexicon.normal_of
         self._grammar = lexicon.lists
+        self._adverb_endings = tuple(lexicon.lists["adverb_endings"])
         self._adjective_endings = tuple(lexicon.lists["adjective_endings"])
 
     def abnormal(self, states: Sequence[Match], direct: Sequence[Mention]) -> list[Mention]:
@@ -155,7 +156,8 @@ class _Frames:
     def _is_predicate(self, first: int, last: int) -> bool:
         """Return whether a state is said of what precedes: "is enlarged", "enlarged with"."""
         before, behind = self._forms[max(0, first - 3) : first], self._forms[last : last + 1]
-        return behind == ["with"] or any(f in self._grammar["copulas"] for f in before)
+        is_before = not self._grammar["with"].isdisjoint(behind)
+        return is_before or not self._grammar["copulas"].isdisjoint(before)
 
     def _after(self, last: int, wanted: dict[str, str], in_state: set[int]) -> Subject | None:
         """Return the subject that a preceding state word qualifies: "elevated right hemidiaphragm".
@@ -168,9 +170,7 @@ class _Frames:
             if subject.first < end:
                 continue
             gap = range(end, subject.first)
-            joined = end > last or any(
-                p in in_state or self._forms[p] in self._grammar["gap_adjectives"] for p in gap
-            )
+            joined = end > last or any(p in in_state for p in gap)
             if best is None and end > last and self._forms[end] == ",":
                 break  # "lesion of the lung, bones are normal": that state has its subject
             if subject.first - last > _LONGEST_GAP or not all(
@@ -213,7 +213,7 @@ class _Frames:
                 between = behind
         if len(between) > _LONGEST_GAP:
             return True
-        said = [form for form in between if not form.endswith("ly")]
+        said = [form for form in between if not form.endswith(self._adverb_endings)]
         if len(said) > 1 and self._grammar["said_before_comma"].issuperset(said):
             return False  # "is stable, mildly enlarged"
         return not self._grammar["subject_stops"].isdisjoint(between)

@@ -6,14 +6,13 @@ sentence.
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from vlscore.findings.lexicon import Lexicon, SentencePattern
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Category, Rule, Span
-from vlscore.text import BLANK_LINE, DOUBT, plain_text, section_of_label, titles_of
+from vlscore.text import BLANK_LINE, plain_text, section_of_label, titles_of
 
-_HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
+_HEADING = re.compile(r"(?:^|(?<=[\s.)]))([^\W\d_](?:[^\W\d_]|[ /&]){2,40}?)\s*:")
 # Characters of a line from which it is taken to be full.
 _WRAPPED = 60
 _PATTERN_LAYERS = ("opening", "pattern")
@@ -110,18 +109,17 @@ def pattern_category(
 
     Args: stated: where each current finding of the sentence starts.
     """
-    opening = _first_word(tokens)
     speaks_of_chest = "subject" in found and (bool(found.get("change")) or "reporting" in found)
     applicable: list[Match] = []
     for layer in _PATTERN_LAYERS:
         for match in found.get(layer, ()):
             pattern: SentencePattern = match.entry
-            if pattern.at_start and match.first > opening:
+            if pattern.at_start and match.first:
                 continue
-            if pattern.category is Category.HISTORY and _reports(
-                tokens, match, found, stated, lexicon
-            ):
-                continue
+            if pattern.category is Category.HISTORY and not pattern.at_start and stated:
+                # "Consolidation, which fits the clinical history of fever" is no history.
+                if "reporting" in found or min(stated) < tokens[match.first].start:
+                    continue
             if not pattern.always and (
                 stated or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
             ):
@@ -132,40 +130,3 @@ def pattern_category(
     match = min(applicable, key=lambda m: (lexicon.priority[m.entry.category], m.first))
     span = Span(tokens[match.first].start, tokens[match.last - 1].end)
     return match.entry.category, Rule(f"{match.layer}:{match.entry.category}", span)
-
-
-def _reports(
-    tokens: Sequence[Token],
-    history: Match,
-    found: dict[str, list[Match]],
-    stated: Sequence[int],
-    lexicon: Lexicon,
-) -> bool:
-    """Return whether a sentence with words of history says what the image shows.
-
-    A finding stands before them ("Consolidation, which fits the clinical history of fever"), or
-    behind a verb of reporting ("film of a 60-year-old man, which shows an effusion") or a new
-    clause ("in this 60-year-old, the opacity suggests pneumonia").
-    """
-    if not stated or history.entry.at_start:
-        return False
-    verbs = (tokens[m.last - 1] for m in found.get("reporting", ()) if m.first >= history.last)
-    commas = (
-        one
-        for one, other in pairwise(tokens[history.last :])
-        if one.form == "," and other.form in lexicon.lists["opens_statement"]
-    )
-    return min(stated) < tokens[history.first].start or any(
-        token.end <= max(stated) for token in (*verbs, *commas)
-    )
-
-
-def _first_word(tokens: Sequence[Token]) -> int:
-    """Position of the first token that is no list number or punctuation."""
-    for position, token in enumerate(tokens):
-        if token.form[0].isalpha() or token.form in ("?", DOUBT):
-            return position
-        following = tokens[position + 1].form if position + 1 < len(tokens) else ""
-        if token.form[0].isdecimal() and following not in (".", ")", ":"):
-            return position
-    return 0

@@ -13,8 +13,6 @@ from vlscore.text import JOINER, without_joiners
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:\.\d+)?|_{2,}|[^\s\w]")
 
-_UNCHANGED_ENDINGS = ("ss", "us", "is", "'s")
-
 
 class Token(NamedTuple):
     """A word, number or punctuation mark: its matching form, and characters [start, end)."""
@@ -39,22 +37,34 @@ class Spellings:
 
     Attributes:
         singular: irregular plural -> singular.
+        endings: ending of other plurals -> that of the singular; the first one that fits counts.
+        last_letters: of these endings.
         american: British spelling or misspelling -> the lexicons' spelling.
         short: first form of an abbreviation -> (its further forms, the forms it stands for),
             longest first.
         opening: abbreviations of one form, and the first two forms of the others.
         no_unit: forms that are a unit behind a number, and an abbreviation elsewhere.
+        before_units: words that stand for a number before a unit.
+        numbers: words of numbers -> their digits.
+        units: of sizes -> millimetres.
         glue: function words that may stick to another word.
+        slashed: short forms that end in a slash.
         whole: words that are never cut.
         known: words met before -> their matching forms.
     """
 
     singular: Mapping[str, str]
+    endings: Mapping[str, str]
+    last_letters: frozenset[str]
     american: Mapping[str, str]
     short: Mapping[str, Sequence[tuple[tuple[str, ...], tuple[str, ...]]]]
     opening: frozenset[str | tuple[str, str]]
     no_unit: frozenset[str]
+    before_units: frozenset[str]
+    numbers: Mapping[str, str]
+    units: Mapping[str, float]
     glue: frozenset[str]
+    slashed: frozenset[str]
     whole: frozenset[str]
     known: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -76,6 +86,8 @@ def spellings(source: Path | None = None) -> Spellings:
     glue = data["glue"]
     return Spellings(
         data["singular"],
+        data["endings"],
+        frozenset(plural[-1] for plural in data["endings"]),
         data["american"],
         short,
         frozenset(
@@ -84,12 +96,18 @@ def spellings(source: Path | None = None) -> Spellings:
             for rest, _ in entries
         ),
         frozenset(data["no_unit"]),
+        frozenset((*data["numbers"], *data["quantities"]["words"])),
+        data["numbers"],
+        data["units"],
         frozenset(glue["words"]),
+        frozenset(glue["slashed"]),
         frozenset(glue["whole"]),
     )
 
 
 _MOST_KNOWN = 50_000
+# Words of so many letters stay as they are.
+_LONGEST_SINGULAR = 3
 _SEPARATORS = frozenset("-/")
 
 
@@ -102,13 +120,11 @@ def form_of(word: str, spelt: Spellings) -> str:
 def _singular(word: str, spelt: Spellings) -> str:
     if (irregular := spelt.singular.get(word)) is not None:
         return irregular
-    if len(word) <= 3 or not word.endswith("s") or word.endswith(_UNCHANGED_ENDINGS):
-        return word
-    if word.endswith("ies"):
-        return word[:-3] + "y"
-    if word.endswith(("sses", "xes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1]
+    if len(word) > _LONGEST_SINGULAR and word[-1] in spelt.last_letters:
+        for plural, singular in spelt.endings.items():
+            if word.endswith(plural):
+                return word[: -len(plural)] + singular
+    return word
 
 
 def tokenize(text: str, spelt: Spellings | None = None) -> list[Token]:
@@ -147,7 +163,7 @@ def tokenize(text: str, spelt: Spellings | None = None) -> list[Token]:
             and first > 0
             and last < len(text)
             and text[first - 1].isalnum()
-            and (text[last].isalnum() or text[first - 1 : last] == "w/")
+            and (text[last].isalnum() or text[first - 1 : last] in spelt.slashed)
         ):
             continue
         if form in opening or (before, form) in opening:
@@ -165,7 +181,8 @@ def _in_full(tokens: Sequence[Token], spelt: Spellings) -> list[Token]:
     while position < len(tokens):
         token = tokens[position]
         for rest, meaning in short.get(token.form, ()):
-            if token.form in no_unit and full and _is_number(full[-1].form):
+            before = full[-1].form if full else " "
+            if token.form in no_unit and (before[0].isdecimal() or before in spelt.before_units):
                 continue
             last = position + len(rest)
             if last < len(tokens) and all(
@@ -177,8 +194,6 @@ def _in_full(tokens: Sequence[Token], spelt: Spellings) -> list[Token]:
                     for form, (begin, end) in zip(meaning, places, strict=True)
                 ]
                 position = last
-                if _is_its_period(tokens, last):
-                    position += 1
                 break
         else:
             full.append(token)
@@ -201,43 +216,3 @@ def _places(forms: tuple[str, ...], meaning: tuple[str, ...]) -> list[tuple[int,
             at = (first, last - 1) if last > first else (max(0, first - 1),) * 2
             places += [at] * (end - begin)
     return places
-
-
-def _is_its_period(tokens: Sequence[Token], last: int) -> bool:
-    """Return whether the period of an abbreviation follows inside a sentence: "sl. enlarged"."""
-    if last + 2 >= len(tokens):
-        return False
-    period = tokens[last + 1]
-    return period.form == "." and period.start == tokens[last].end
-
-
-def _is_number(form: str) -> bool:
-    """Return whether a form is a number, or stands for one before a unit."""
-    return form[0].isdecimal() or form in _NUMBERS or form in _NUMBERLIKE
-
-
-_WORDS_OF_NUMBER = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty"
-)
-_NUMBERS = {word: str(k) for k, word in enumerate(_WORDS_OF_NUMBER.split())}
-_NUMBERS |= {"thirty": "30", "forty": "40", "fifty": "50"}
-_NUMBERLIKE = frozenset(("xxxx", "a", "few", "several", "half", "x", "by", "per", "-", "in"))
-
-
-def number_before(tokens: Sequence[Token], last: int) -> tuple[int, float | None]:
-    """Return where the number right before a token begins, and the number; None without one.
-
-    It may be dictated: "two point five".
-    """
-    number = _number(tokens[last - 1])
-    if number is not None and last > 2 and tokens[last - 2].form == "point":
-        whole = _number(tokens[last - 3])
-        if whole is not None and number < 10:
-            return last - 3, whole + number / 10
-    return last - 1, number
-
-
-def _number(token: Token) -> float | None:
-    digits = _NUMBERS.get(token.form, token.form)
-    return float(digits) if digits.isascii() and digits[0].isdecimal() else None
