@@ -53,7 +53,8 @@ def _cells_of(text: str) -> list[Span]:
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     cuts = [cut.span() for cut in _CELL.finditer(text, start + (text[start] == "|"), end)]
     begins, ends = [start, *(last for _, last in cuts)], [*(first for first, _ in cuts), end]
-    return [Span(*cell) for cell in zip(begins, ends, strict=True)]
+    cells = [Span(*cell) for cell in zip(begins, ends, strict=True)]
+    return cells if cells[-1].start < cells[-1].end else cells[:-1]
 
 
 _NEXT_ITEM = re.compile(r"[ \t\r]*\n[^\n:]*")

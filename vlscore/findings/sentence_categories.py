@@ -116,10 +116,10 @@ def pattern_category(
             pattern: SentencePattern = match.entry
             if pattern.at_start and match.first:
                 continue
-            if pattern.category is Category.HISTORY and not pattern.at_start and stated:
-                # "Consolidation, which fits the clinical history of fever" is no history.
-                if "reporting" in found or min(stated) < tokens[match.first].start:
-                    continue
+            # "Consolidation, which fits the clinical history of fever" is no history.
+            is_said = stated and ("reporting" in found or min(stated) < tokens[match.first].start)
+            if pattern.category is Category.HISTORY and not pattern.at_start and is_said:
+                continue
             if not pattern.always and (
                 stated or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
             ):
