@@ -236,12 +236,6 @@ class Mark(NamedTuple):
     size: float | None = None
     is_stated: bool = True
 
-    def moved(self, offset: int) -> "Mark":
-        """Return the mark with its words `offset` characters further on."""
-        layer, name, (start, end), size, is_stated = self
-        span = tuple.__new__(Span, (start + offset, end + offset))
-        return tuple.__new__(Mark, (layer, name, span, size, is_stated))
-
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -317,10 +311,10 @@ def shifted(sentence: Sentence, index: int, offset: int) -> Sentence:
         sentence.normal,
         moved(sentence.changes),
         sentence.layout,
-        tuple([d._replace(span=at(d.span)) for d in sentence.denials]),
-        tuple([m._replace(span=at(m.span)) for m in sentence.marks]),
+        tuple([new(Denial, (scope, at(s), *rest)) for scope, s, *rest in sentence.denials]),
+        tuple([new(Mark, (layer, name, at(s), *rest)) for layer, name, s, *rest in sentence.marks]),
         moved(sentence.loose),
-        tuple([c._replace(span=at(c.span)) for c in sentence.comparisons]),
+        tuple([new(Comparison, (t, c, at(s), number)) for t, c, s, number in sentence.comparisons]),
         sentence.names_earlier,
     )
 
