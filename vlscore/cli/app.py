@@ -35,6 +35,7 @@ COMMANDS = {
         "compare": "Compare systems that wrote reports for the same studies.",
         "methods": "Print a paragraph for a methods section, with its BibTeX entries.",
         "audit": "Show whether a generator looks at the film.",
+        "watch": "Compare today's reports of a generator with those of the past.",
         "baseline": "Write candidates of a generator that every model should beat.",
         "oracle": "Find the reports of a corpus that score best for a study.",
     },

@@ -49,6 +49,7 @@ from .phantom.scene import Split as Split
 from .phantom.scene import sample_scene as sample_scene
 from .phantom.scene import sentence_for as sentence_for
 from .phantom.scene import write_report as write_report
+from .report_folders import folder_table as folder_table
 from .report_pairs import PairedReports as PairedReports
 from .report_pairs import pair as pair
 from .reports import SECTIONS as SECTIONS

@@ -10,6 +10,7 @@ The name of a file or of its folder is the id of the study, and words in its pat
 | `1001_ref.txt`, `1001_gen.txt`, `1001_frontal.png` | role or view behind the id |
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -129,6 +130,54 @@ def read_report_folder(folder: Path, needs_texts: bool = True) -> ReportFolder:
             + (f", and other files ({kinds})" if kinds else "")
         )
     return found
+
+
+def folder_table(folder: Path, out: Path) -> Path | None:
+    """Write the studies of a folder as a .jsonl table, and return its path; None if it is empty.
+
+    A text whose path names no role is a candidate, or a reference where others are candidates. What
+    has no candidate, and a text that is not UTF-8, becomes a row that cannot be used. Paths of
+    images are absolute.
+
+    Raises: InvalidTable if the folder cannot be read, or holds files but no candidate.
+    """
+    found = read_report_folder(folder, needs_texts=False)
+    if not (found.texts or found.images or found.unread):
+        return None
+    if not found.texts:
+        read_report_folder(folder)  # Raises.
+    plain = found.texts.get(None, [])
+    candidates = found.texts.get("candidate") or plain
+    references = found.texts.get("reference") or (plain if candidates is not plain else [])
+    if not candidates:
+        raise InvalidTable(
+            f"{folder}: holds references, and no generated report: give those names such as "
+            "generated/1001.txt or 1001_gen.txt"
+        )
+    known = {id: _text_of(path) for path, id in references}
+    ids = dict.fromkeys([*(id for _, id in candidates), *known])
+    images = found.images_of(ids)
+    used = {path for paths in images.values() for path in paths}
+    images |= {
+        id: paths for id, paths in found.images.items() if id not in ids and not used & {*paths}
+    }
+    rows: list[dict[str, Any]] = [{"id": id, "candidate": _text_of(p)} for p, id in candidates]
+    written = {row["id"] for row in rows}
+    rows += [{"id": id} for id in dict.fromkeys([*ids, *images]) if id not in written]
+    with out.open("w", encoding="ascii") as stream:
+        for row in rows:
+            paths = [os.path.abspath(path) for path in images.get(row["id"], [])]
+            more = {"image": paths or None, "reference": known.get(row["id"])}
+            # In ASCII, which also holds what is no UTF-8; its row then says so.
+            stream.write(json.dumps({**row, **more}) + "\n")
+    return out
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig", "surrogateescape")
+    except OSError as error:
+        raise InvalidTable(f"{path.parent}: a text cannot be read ({error.strerror})") from None
 
 
 def images_below(folder: str | Path | None) -> ReportFolder | None:

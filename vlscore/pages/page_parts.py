@@ -225,13 +225,16 @@ class Curves:
     """Lines over a common axis, such as the loss of every step.
 
     Attributes: title; x: name of the axis; series: (label, x values, y values) each; at: x value
-        that is marked by a line.
+        that is marked by a line; mark: what it is; dates: whether x values are days, as
+        `date.toordinal` counts them.
     """
 
     title: str
     x: str
     series: Sequence[tuple[str, Sequence[Any], Sequence[Any]]]
     at: float | None = None
+    mark: str = "best"
+    dates: bool = False
 
 
 @dataclass

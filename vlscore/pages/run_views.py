@@ -26,6 +26,7 @@ from vlscore.pages.command_views import (
 )
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
 from vlscore.pages.view_parts import PageOptions, columns_of, judged_block, tables_named
+from vlscore.pages.watch_view import watch_view
 from vlscore.stats import FAILURES, Result, TextTable
 
 if TYPE_CHECKING:
@@ -308,4 +309,5 @@ _VIEWS: Mapping[str, Callable[[Result, PageOptions, RunView], list[Study | None]
     "findings": findings_view,
     "oracle": oracle_view,
     "train": _train,
+    "watch": watch_view,
 }

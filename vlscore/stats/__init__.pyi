@@ -1,3 +1,6 @@
+from .change_detection import evidence_of_change as evidence_of_change
+from .change_detection import most_likely_begin as most_likely_begin
+from .change_detection import sequential_p_values as sequential_p_values
 from .correlations import CORRELATIONS as CORRELATIONS
 from .correlations import bootstrap_p_value as bootstrap_p_value
 from .correlations import correlation_interval as correlation_interval

@@ -191,15 +191,17 @@
   }
 
   function drawCurves(curve) {
+    // Python counts days from the year 1, and JavaScript from 1970.
+    const named = (value) => (curve.dates ? new Date((value - 719163) * 864e5).toISOString().slice(0, 10) : shown(value));
     const width = 460, height = 230, left = 52, bottom = 28, top = 10;
     const [x0, x1] = range(curve.series.flatMap((each) => each[1])), [y0, y1] = range(curve.series.flatMap((each) => each[2]));
     const x = (value) => left + ((value - x0) / (x1 - x0)) * (width - left - 10), y = (value) => height - bottom - ((value - y0) / (y1 - y0)) * (height - bottom - top);
     const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }, svg("title", {}, curve.title),
       svg("line", { class: "axis", x1: left, x2: left, y1: top, y2: height - bottom }), svg("line", { class: "axis", x1: left, x2: width - 10, y1: height - bottom, y2: height - bottom }));
     for (const value of [y0, (y0 + y1) / 2, y1]) chart.append(svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, shown(value)));
-    for (const value of [x0, x1]) chart.append(svg("text", { x: x(value), y: height - 10, "text-anchor": value === x0 ? "start" : "end" }, shown(value)));
+    for (const value of [x0, x1]) chart.append(svg("text", { x: x(value), y: height - 10, "text-anchor": value === x0 ? "start" : "end" }, named(value)));
     chart.append(svg("text", { x: width / 2, y: height - 10, "text-anchor": "middle" }, curve.x));
-    if (isNumber(curve.at)) chart.append(svg("line", { class: "best", x1: x(curve.at), x2: x(curve.at), y1: top, y2: height - bottom }), svg("text", { x: x(curve.at) + 4, y: top + 10 }, `best: ${curve.at}`));
+    if (isNumber(curve.at)) chart.append(svg("line", { class: "best", x1: x(curve.at), x2: x(curve.at), y1: top, y2: height - bottom }), svg("text", { x: x(curve.at) + 4, y: top + 10 }, `${curve.mark}: ${named(curve.at)}`));
     const legend = el("div", { class: "legend" });
     curve.series.forEach(([name, xs, ys], index) => {
       const points = xs.map((value, k) => [value, ys[k]]).filter(([, value]) => isNumber(value));

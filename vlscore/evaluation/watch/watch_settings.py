@@ -1,0 +1,43 @@
+"""Settings of a watch; it loads nothing heavy."""
+
+from dataclasses import dataclass
+
+from vlscore.core import check_settings
+from vlscore.errors import InvalidSetting
+
+#: Days of looks for which the probability of a false alarm is stated.
+YEAR = 365
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchSettings:
+    """Settings of a watch; they hold from one --restart to the next.
+
+    Attributes:
+        false_alarms: Largest probability of a false alarm in a quiet year of daily looks, over all
+            streams together.
+        reference_days: Days with reports in the reference period, before anything is compared.
+        reference_reports: Reports that the reference period has at least.
+        weekends_alike: Compare Saturdays and Sundays with all days. Default: with one another.
+        seed: Seed of the order of equal days.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+
+    false_alarms: float = 0.1
+    reference_days: int = 30
+    reference_reports: int = 300
+    weekends_alike: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self, reference_days=2, reference_reports=1, seed=0)
+        if not 0 < self.false_alarms <= 1:
+            raise InvalidSetting(
+                f"false_alarms is a probability above 0, at most 1, not {self.false_alarms!r}"
+            )
+
+    @property
+    def threshold(self) -> float:
+        """Evidence at which an alarm is given."""
+        return YEAR / self.false_alarms

@@ -1,0 +1,262 @@
+"""Watch over a report generator in daily use: today's reports, and the course of all days."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import date, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from vlscore.core import OnProgress, counted, frame, key_difference, no_progress, sole_writer
+from vlscore.data import ColumnNames
+from vlscore.errors import Failure, InvalidSetting
+from vlscore.evaluation.watch.course import Course
+from vlscore.evaluation.watch.day_scoring import Watcher, digest_of
+from vlscore.evaluation.watch.day_store import DAYS, StoredDay, day_of, read_days, write_day
+from vlscore.evaluation.watch.watch_settings import WatchSettings
+from vlscore.metrics import Scorer
+from vlscore.stats import Content, Result, TextTable, number
+
+if TYPE_CHECKING:
+    from vlscore.embedding import StudyEmbedder
+
+_WORK = ".scoring-"
+# Months of a printed table; missing days of a note; evidence beyond which no number is printed.
+_MONTHS, _MISSING, _LARGE = 6, 5, 1_000_000
+_CAPTION = (
+    "Means over reports; lately: over the last days after the reference period, as many as it has. "
+    "An alarm is given where an error rises, a score gets worse, or the share of the generated "
+    "reports that state a finding changes, and the evidence reaches {threshold:,.0f}. The "
+    "probability of any false alarm in a quiet year of daily looks is at most {false_alarms:g}. "
+    "Values that were always 0 are left out. result.json has intervals over days."
+)
+
+
+def watch(
+    days: Sequence[str | Path] | Mapping[str, str | Path],
+    store: str | Path,
+    scorer: Scorer | None = None,
+    *,
+    settings: WatchSettings | None = None,
+    evidence: str | Path | None = None,
+    embedder: "StudyEmbedder | None" = None,
+    keep: Sequence[str] = (),
+    columns: ColumnNames | None = None,
+    image_root: str | Path | None = None,
+    replace: bool = False,
+    restart: bool = False,
+    workers: int = 0,
+    on_progress: OnProgress = no_progress,
+) -> Result:
+    """Score the reports of a day, add them to a store, and compare them with the days before.
+
+    A day is added at once, or not at all; one that the store holds with the same content is not
+    scored again. So a call that was killed is repeated as it was.
+
+    Args:
+        days: day -> table of studies, or folder of DICOM and text files; or tables and folders
+            whose names begin with the day, as in 2026-03-01.csv. A table without rows, or an empty
+            folder, is a day without reports. With none, the stored days are compared again.
+        store: folder of all days, and of the results.
+        scorer: metrics and encoder; default: the judge by rules. A metric that needs a reference or
+            an image has a value only where there is one.
+        settings: reference period, rate of false alarms.
+        evidence: evidence.npz of `claims`: the share of claims that the image contradicts is
+            watched, too.
+        embedder: encoder of the evidence; default: that of the scorer.
+        keep: columns of the tables to store with the values, such as their ids. By default nothing
+            in the store names a patient.
+        columns, image_root: of the tables, as of `evaluate`.
+        replace: replace a day that is in the store.
+        restart: begin a new reference period with the first of `days`; earlier days stay.
+        workers: processes that decode images.
+        on_progress: called with (rows of a day done, rows failed).
+
+    Returns: the result in `store`, with the frames "days", "streams" (means of the reference
+        period and lately, evidence, state) and "months". Its record has "alarm" and "line".
+        `watched_rows` returns the values of all reports.
+    Raises: InvalidSetting where a day is in the store with other content, or the scorer, the
+        encoder or the settings are not those of the days before; InvalidTable where a table cannot
+        be read; FolderInUse. A row that cannot be used is in `failures`.
+    """
+    place, inputs = Path(store), _inputs(days)
+    is_store = (place / DAYS).is_dir() or not place.is_dir()
+    if foreign := [] if is_store else [p.name for p in place.iterdir() if p.name[0] != "."]:
+        raise InvalidSetting(
+            f"{store} is no store of a watch, for it holds {min(foreign)}; name another folder"
+        )
+    notes: list[str] = []
+    if inputs:
+        watcher = Watcher(
+            scorer if scorer is not None else Scorer(metrics="judge"),
+            settings or WatchSettings(),
+            None if evidence is None else Path(evidence),
+            embedder,
+            columns or ColumnNames(),
+            None if image_root is None else Path(image_root),
+            tuple(keep),
+            workers,
+            on_progress,
+        )
+        with sole_writer(place / DAYS):
+            for leftover in place.glob(f"{_WORK}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            known = {day.day: day for day in read_days(place)}
+            for count, (day, path) in enumerate(inputs.items()):
+                with TemporaryDirectory(prefix=_WORK, dir=place) as work:
+                    notes += _add(
+                        day, path, Path(work), watcher, known,
+                        replace=replace, restart=restart and count == 0,
+                    )  # fmt: skip
+    found = read_days(place)
+    if not found:
+        raise InvalidSetting(f"{store} holds no day yet: name today's table or folder")
+    key = {"command": "watch", "days": [[day.day, day.digest, day.period] for day in found]}
+    return Result.make(place, key, lambda _: _content(found, inputs), overwrite=True, notes=notes)
+
+
+def _inputs(days: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
+    """Return day -> table or folder, the earliest first."""
+    named: list[tuple[str | None, str | Path]] = [(None, path) for path in days]
+    if isinstance(days, Mapping):
+        named = list(days.items())
+    found = sorted((day_of(Path(path), day), Path(path)) for day, path in named)
+    if len(dict(found)) < len(found):
+        raise InvalidSetting("two tables are of one day: join them, or name the right days")
+    return dict(found)
+
+
+def _add(
+    day: str,
+    path: Path,
+    work: Path,
+    watcher: Watcher,
+    known: dict[str, StoredDay],
+    *,
+    replace: bool,
+    restart: bool,
+) -> list[str]:
+    """Score a day and add it to the store, unless it is there; return notes for the user.
+
+    Args: work: empty folder in the store; known: the days of the store, to which it is added.
+    """
+    table = watcher.open(path, work)
+    digest, old = digest_of(table), known.get(day)
+    if (
+        old is not None
+        and restart
+        and any(each.period == old.period and each.number < old.number for each in known.values())
+    ):
+        raise InvalidSetting(
+            f"{day} is in the store, and a new reference period begins with a new day: give "
+            "--restart with the next one"
+        )
+    if old is not None and not replace:
+        if old.digest == digest:
+            return [f"{day} is in the store with the same content; nothing was scored"]
+        if old.reports:
+            raise InvalidSetting(
+                f"{day} is in the store with other content ({old.reports} reports). If this is a "
+                "correction, give --replace, and the course is computed again; if it is another "
+                "day, name it with --day"
+            )
+    last = max(known.values(), key=lambda each: each.number, default=None)
+    place = old.number if old else last.number + 1 if last else 1
+    period = old.period if old else last.period + restart if last else 1
+    key = watcher.key
+    for other in [each for each in known.values() if each.day != day]:
+        if table is not None and other.digest == digest:
+            raise InvalidSetting(
+                f"{day} has the same reports as {other.day}, which is in the store: give the right "
+                "table, or name the right day"
+            )
+        if other.period == period and other.key != key:
+            raise InvalidSetting(
+                f"{day} would be scored otherwise than {other.day}, and such days are not "
+                f"compared: {key_difference(other.key, key)}. Give the options, weights and "
+                "version of vlscore that scored the days before; or --restart, which begins a new "
+                "reference period with this day"
+            )
+    rows, references, failures = watcher.score(table, work)
+    sums = {
+        name: [float(rows[name].count()), float(rows[name].sum())] if name in rows else [0.0, 0.0]
+        for name, *_ in key["streams"]
+    }
+    known[day] = StoredDay(day, place, period, key, digest, len(rows), references, sums, failures)
+    write_day(work.parent, known[day], rows)
+    notes = [f"{day} has no reports"] if table is None else []
+    if old is not None:
+        notes.append(f"{day} was replaced; the course was computed again")
+    elif last is not None and last.day > day:
+        notes.append(f"{day} was added after {last.day}, and is compared as the latest day")
+    return notes
+
+
+def _content(days: Sequence[StoredDay], inputs: Mapping[str, Path]) -> Content:
+    """Return the course of all days; alarm, streams and months are of the last period."""
+    periods: dict[int, list[StoredDay]] = {}
+    for day in days:
+        periods.setdefault(day.period, []).append(day)
+    courses = [Course(own) for own in periods.values()]
+    last, streams = courses[-1], courses[-1].stream_rows()
+    rows = sorted((row for each in courses for row in each.day_rows()), key=lambda row: row["day"])
+    months = last.month_rows()
+    return Content(
+        {"days": frame(rows), "streams": frame(streams), "months": frame(months)},
+        [_by_stream(streams, last.settings), _by_month(months)],
+        failures=[
+            Failure(day.day, row, reason)
+            for day in days
+            if day.day in inputs
+            for row, reason in day.failures
+        ],
+        signatures=last.days[0].key["metrics"],
+        notes=_missing({day.day for day in last.days}),
+        facts={
+            "line": last.line(),
+            "alarm": last.alarm is not None,
+            "settings": asdict(last.settings),
+            "threshold": last.settings.threshold,
+            "reports": sum(day.reports for day in days),
+        },
+    )
+
+
+def _by_stream(streams: Sequence[Mapping[str, Any]], settings: WatchSettings) -> TextTable:
+    """Return the table of streams, those with the largest evidence first."""
+    rows = [
+        (
+            row["stream"],
+            *(number(row[name].estimate) for name in ("reference", "lately")),
+            f"{row['evidence']:,.1f}" if row["evidence"] < _LARGE else f"> {_LARGE:,}",
+            row["state"],
+        )
+        for row in sorted(streams, key=lambda row: -row["evidence"])
+        if row["reference"].estimate or row["lately"].estimate > 0
+    ]
+    caption = _CAPTION.format(threshold=settings.threshold, false_alarms=settings.false_alarms)
+    heads = ("stream", "reference", "lately", "evidence", "state")
+    return TextTable("Reference period and lately", heads, tuple(rows), caption)
+
+
+def _by_month(months: Sequence[Mapping[str, Any]]) -> TextTable:
+    """Return the means of the last months, a column each."""
+    means = {(row["stream"], row["month"]): row["mean"].estimate for row in months}
+    names = sorted({month for _, month in means})[-_MONTHS:]
+    rows = [
+        (stream, *(number(means[stream, month]) for month in names))
+        for stream in dict.fromkeys(stream for stream, _ in means)
+    ]
+    return TextTable("By month", ("stream", *names), tuple(rows))
+
+
+def _missing(known: set[str]) -> list[str]:
+    """Return a note on days between the first and the last one that are not in the store."""
+    first, last = (date.fromisoformat(pick(known)) for pick in (min, max))
+    between = [(first + timedelta(k)).isoformat() for k in range((last - first).days)]
+    missing = [day for day in between if day not in known]
+    if not missing:
+        return []
+    lately = ", ".join(missing[-_MISSING:])
+    return [f"{counted(len(missing), 'day')} since {first} not in the store, lately {lately}"]

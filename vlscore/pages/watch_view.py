@@ -1,0 +1,47 @@
+"""View of a watch: the evidence for a change, and each value by day; no single report."""
+
+from datetime import date
+from math import log10
+
+import numpy as np
+
+from vlscore.core import counted
+from vlscore.data import Study
+from vlscore.pages.page_parts import Curves, RunView
+from vlscore.pages.view_parts import PageOptions
+from vlscore.stats import Result
+
+# Days over which a value is averaged in its chart.
+_WEEK = 7
+
+
+def watch_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of a watch."""
+    days, streams = run.frame("days"), run.frame("streams")
+    view.lead = (
+        f"{run.record['line']}. {counted(len(days), 'day')}, "
+        f"{counted(run.record['reports'], 'report')}."
+    )
+    view.answer = run.tables[0]
+    x = [date.fromisoformat(day).toordinal() for day in days["day"]]
+    alarms = [day for day, alarm in zip(x, days["alarm"], strict=True) if alarm]
+    alarm = min(alarms) if alarms else None
+    compared = ~days["in_reference"].to_numpy(bool)
+    evidence = [
+        log10(max(each, 1)) if own else None
+        for each, own in zip(days["evidence"], compared, strict=True)
+    ]
+    limit = [log10(run.record["threshold"])] * len(x)
+    series = [("evidence", x, evidence), ("alarm", x, limit)]
+    view.curves.append(
+        Curves("Evidence for a change: powers of 10", "", series, alarm, "alarm", True)
+    )
+    for row in streams.sort_values("evidence", ascending=False, kind="stable").to_dict("records"):
+        values = days[row["stream"]].astype(float)
+        if not np.nanmax(np.abs(values), initial=0):
+            continue
+        means = values.rolling(_WEEK, min_periods=1).mean()
+        reference = [row["reference"]] * len(x)
+        series = [(f"mean of {_WEEK} days", x, means.tolist()), ("reference", x, reference)]
+        view.curves.append(Curves(row["stream"], "", series, alarm, "alarm", True))
+    return []
