@@ -2,7 +2,7 @@
 
 That a folder of results appears complete or not at all is proven at each operation of the system in
 `tests/core/test_result_folder.py`. Here whole processes are killed, with what they store in the
-cache: `evaluate` with the bundled encoder, and `judge` with a service.
+cache: `evaluate` with the bundled encoder, `watch`, and `judge` with a service.
 """
 
 import json
@@ -18,6 +18,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.evaluation.samples import make_table
+from tests.evaluation.watches.test_watch import tables
 from tests.metrics.judge.endpoint_server import Answer, running
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
@@ -72,6 +73,29 @@ def test_an_evaluation(number, whole, tmp_path):
         assert run.wait() in (-signal.SIGKILL, 0)
     assert started(*command, cache=tmp_path / "cache").wait(300) == 0
     assert files_of(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("number", MOMENTS)
+def test_a_watch(number, tmp_path):
+    """Killed between or within days; the page and all tables are then those of one call."""
+    days = tables(tmp_path / "days", 6)
+
+    def command(store):
+        return ("watch", *days, "--out", tmp_path / store, "-q", "--report")
+
+    began = time.monotonic()
+    assert started(*command("whole"), cache=tmp_path / "cache").wait(300) == 0
+    seconds = time.monotonic() - began
+    run = started(*command("store"), cache=tmp_path / "cache")
+    time.sleep(seconds * random.Random(number).uniform(0.3, 1.0))
+    run.kill()
+    assert run.wait() in (-signal.SIGKILL, 0)
+    assert started(*command("store"), cache=tmp_path / "cache").wait(300) == 0
+    whole, again = (files_of(tmp_path / store) for store in ("whole", "store"))
+    # The page names its folder and the time.
+    assert whole.pop("report.html") is not None
+    assert again.pop("report.html") is not None
+    assert whole == again
 
 
 @pytest.mark.parametrize("number", MOMENTS)

@@ -83,11 +83,12 @@ def cells(values: Iterable[Any]) -> list[Any]:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the singular after 1.
 
-    >>> counted(1, "study"), counted(1200, "study"), counted(0, "test")
-    ('1 study', '1,200 studies', '0 tests')
+    >>> counted(1, "study"), counted(1200, "study"), counted(0, "test"), counted(2, "day")
+    ('1 study', '1,200 studies', '0 tests', '2 days')
     """
     if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+        is_consonant = noun[-2:-1] not in "aeiou"
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") and is_consonant else f"{noun}s"
     return f"{number:,} {noun}"
 
 

@@ -164,10 +164,12 @@ def folder_table(folder: Path, out: Path) -> Path | None:
     rows: list[dict[str, Any]] = [{"id": id, "candidate": _text_of(p)} for p, id in candidates]
     written = {row["id"] for row in rows}
     rows += [{"id": id} for id in dict.fromkeys([*ids, *images]) if id not in written]
+    more: dict[str, Any]
     with out.open("w", encoding="ascii") as stream:
         for row in rows:
             paths = [os.path.abspath(path) for path in images.get(row["id"], [])]
-            more = {"image": paths or None, "reference": known.get(row["id"])}
+            more = {"image": paths or None} if images else {}
+            more |= {"reference": known.get(row["id"])} if known else {}
             # In ASCII, which also holds what is no UTF-8; its row then says so.
             stream.write(json.dumps({**row, **more}) + "\n")
     return out

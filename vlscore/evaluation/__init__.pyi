@@ -81,6 +81,6 @@ from .sensitivities.kinds_noticed import compare_kinds as compare_kinds
 from .sensitivities.kinds_noticed import image_swap as image_swap
 from .sensitivities.kinds_noticed import sensitivity_tables as sensitivity_tables
 from .sensitivities.run import sensitivity as sensitivity
-from .watch.day_store import watched_rows as watched_rows
-from .watch.watch_settings import WatchSettings as WatchSettings
-from .watch.watching import watch as watch
+from .watches.day_store import watched_rows as watched_rows
+from .watches.run import watch as watch
+from .watches.watch_settings import WatchSettings as WatchSettings

@@ -2,8 +2,7 @@
 
 from datetime import date
 from math import log10
-
-import numpy as np
+from typing import Any
 
 from vlscore.core import counted
 from vlscore.data import Study
@@ -27,18 +26,18 @@ def watch_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     alarms = [day for day, alarm in zip(x, days["alarm"], strict=True) if alarm]
     alarm = min(alarms) if alarms else None
     compared = ~days["in_reference"].to_numpy(bool)
-    evidence = [
+    evidence: Any = [
         log10(max(each, 1)) if own else None
         for each, own in zip(days["evidence"], compared, strict=True)
     ]
-    limit = [log10(run.record["threshold"])] * len(x)
-    series = [("evidence", x, evidence), ("alarm", x, limit)]
+    limit: Any = [log10(run.record["threshold"])] * len(x)
+    series: list[tuple[str, Any, Any]] = [("evidence", x, evidence), ("alarm", x, limit)]
     view.curves.append(
         Curves("Evidence for a change: powers of 10", "", series, alarm, "alarm", True)
     )
     for row in streams.sort_values("evidence", ascending=False, kind="stable").to_dict("records"):
         values = days[row["stream"]].astype(float)
-        if not np.nanmax(np.abs(values), initial=0):
+        if not values.fillna(0).any():
             continue
         means = values.rolling(_WEEK, min_periods=1).mean()
         reference = [row["reference"]] * len(x)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from vlscore.core import OnProgress, counted, frame, key_difference, no_progress, sole_writer
 from vlscore.data import ColumnNames
 from vlscore.errors import Failure, InvalidSetting
-from vlscore.evaluation.watch.course import Course
-from vlscore.evaluation.watch.day_scoring import Watcher, digest_of
-from vlscore.evaluation.watch.day_store import DAYS, StoredDay, day_of, read_days, write_day
-from vlscore.evaluation.watch.watch_settings import WatchSettings
+from vlscore.evaluation.comparison.systems import split_name
+from vlscore.evaluation.watches.course import Course
+from vlscore.evaluation.watches.day_scoring import Watcher, digest_of
+from vlscore.evaluation.watches.day_store import DAYS, StoredDay, day_of, read_days, write_day
+from vlscore.evaluation.watches.watch_settings import WatchSettings
 from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result, TextTable, number
 
@@ -28,14 +29,14 @@ _CAPTION = (
     "Means over reports; lately: over the last days after the reference period, as many as it has. "
     "An alarm is given where an error rises, a score gets worse, or the share of the generated "
     "reports that state a finding changes, and the evidence reaches {threshold:,.0f}. The "
-    "probability of any false alarm in a quiet year of daily looks is at most {false_alarms:g}. "
+    "probability of any false alarm in a quiet year of daily looks is at most {rate:g}. "
     "Values that were always 0 are left out. result.json has intervals over days."
 )
 
 
 def watch(
-    days: Sequence[str | Path] | Mapping[str, str | Path],
-    store: str | Path,
+    days: Sequence[str | Path],
+    out: str | Path,
     scorer: Scorer | None = None,
     *,
     settings: WatchSettings | None = None,
@@ -44,7 +45,7 @@ def watch(
     keep: Sequence[str] = (),
     columns: ColumnNames | None = None,
     image_root: str | Path | None = None,
-    replace: bool = False,
+    overwrite: bool = False,
     restart: bool = False,
     workers: int = 0,
     on_progress: OnProgress = no_progress,
@@ -55,10 +56,10 @@ def watch(
     scored again. So a call that was killed is repeated as it was.
 
     Args:
-        days: day -> table of studies, or folder of DICOM and text files; or tables and folders
-            whose names begin with the day, as in 2026-03-01.csv. A table without rows, or an empty
-            folder, is a day without reports. With none, the stored days are compared again.
-        store: folder of all days, and of the results.
+        days: tables of studies, or folders of DICOM and text files, one a day. The name begins with
+            the day, as in 2026-03-01.csv; or write "2026-03-01=today.csv". A table without rows, or
+            an empty folder, is a day without reports. With none, the stored days are compared.
+        out: folder of all days, the store, and of the results.
         scorer: metrics and encoder; default: the judge by rules. A metric that needs a reference or
             an image has a value only where there is one.
         settings: reference period, rate of false alarms.
@@ -68,23 +69,23 @@ def watch(
         keep: columns of the tables to store with the values, such as their ids. By default nothing
             in the store names a patient.
         columns, image_root: of the tables, as of `evaluate`.
-        replace: replace a day that is in the store.
+        overwrite: replace a day that is in the store.
         restart: begin a new reference period with the first of `days`; earlier days stay.
         workers: processes that decode images.
         on_progress: called with (rows of a day done, rows failed).
 
-    Returns: the result in `store`, with the frames "days", "streams" (means of the reference
+    Returns: the result in `out`, with the frames "days", "streams" (means of the reference
         period and lately, evidence, state) and "months". Its record has "alarm" and "line".
         `watched_rows` returns the values of all reports.
     Raises: InvalidSetting where a day is in the store with other content, or the scorer, the
         encoder or the settings are not those of the days before; InvalidTable where a table cannot
         be read; FolderInUse. A row that cannot be used is in `failures`.
     """
-    place, inputs = Path(store), _inputs(days)
+    place, inputs = Path(out), _inputs(days)
     is_store = (place / DAYS).is_dir() or not place.is_dir()
     if foreign := [] if is_store else [p.name for p in place.iterdir() if p.name[0] != "."]:
         raise InvalidSetting(
-            f"{store} is no store of a watch, for it holds {min(foreign)}; name another folder"
+            f"{out} is no store of a watch, for it holds {min(foreign)}; name another folder"
         )
     notes: list[str] = []
     if inputs:
@@ -107,21 +108,18 @@ def watch(
                 with TemporaryDirectory(prefix=_WORK, dir=place) as work:
                     notes += _add(
                         day, path, Path(work), watcher, known,
-                        replace=replace, restart=restart and count == 0,
+                        overwrite=overwrite, restart=restart and count == 0,
                     )  # fmt: skip
     found = read_days(place)
     if not found:
-        raise InvalidSetting(f"{store} holds no day yet: name today's table or folder")
+        raise InvalidSetting(f"{out} holds no day yet: name today's table or folder")
     key = {"command": "watch", "days": [[day.day, day.digest, day.period] for day in found]}
     return Result.make(place, key, lambda _: _content(found, inputs), overwrite=True, notes=notes)
 
 
-def _inputs(days: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
+def _inputs(days: Sequence[str | Path]) -> dict[str, Path]:
     """Return day -> table or folder, the earliest first."""
-    named: list[tuple[str | None, str | Path]] = [(None, path) for path in days]
-    if isinstance(days, Mapping):
-        named = list(days.items())
-    found = sorted((day_of(Path(path), day), Path(path)) for day, path in named)
+    found = sorted((day_of(path, day), path) for day, path in map(split_name, days))
     if len(dict(found)) < len(found):
         raise InvalidSetting("two tables are of one day: join them, or name the right days")
     return dict(found)
@@ -134,7 +132,7 @@ def _add(
     watcher: Watcher,
     known: dict[str, StoredDay],
     *,
-    replace: bool,
+    overwrite: bool,
     restart: bool,
 ) -> list[str]:
     """Score a day and add it to the store, unless it is there; return notes for the user.
@@ -152,14 +150,14 @@ def _add(
             f"{day} is in the store, and a new reference period begins with a new day: give "
             "--restart with the next one"
         )
-    if old is not None and not replace:
+    if old is not None and not overwrite:
         if old.digest == digest:
             return [f"{day} is in the store with the same content; nothing was scored"]
         if old.reports:
             raise InvalidSetting(
                 f"{day} is in the store with other content ({old.reports} reports). If this is a "
-                "correction, give --replace, and the course is computed again; if it is another "
-                "day, name it with --day"
+                "correction, give --overwrite, and the course is computed again; if it is another "
+                "day, write DAY=TABLE"
             )
     last = max(known.values(), key=lambda each: each.number, default=None)
     place = old.number if old else last.number + 1 if last else 1
@@ -235,7 +233,7 @@ def _by_stream(streams: Sequence[Mapping[str, Any]], settings: WatchSettings) ->
         for row in sorted(streams, key=lambda row: -row["evidence"])
         if row["reference"].estimate or row["lately"].estimate > 0
     ]
-    caption = _CAPTION.format(threshold=settings.threshold, false_alarms=settings.false_alarms)
+    caption = _CAPTION.format(threshold=settings.threshold, rate=settings.rate)
     heads = ("stream", "reference", "lately", "evidence", "state")
     return TextTable("Reference period and lately", heads, tuple(rows), caption)
 

@@ -17,8 +17,25 @@ from vlscore.errors import ChecksumMismatch, InvalidSetting
 if TYPE_CHECKING:
     import pandas
 
+#: Groups of streams, each with an equal share of the false alarms.
+ERRORS, SCORES, FINDINGS = "errors", "scores", "findings"
 DAYS = "days"
 _FACTS = b"vlscore"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A value of every report that is watched.
+
+    Attributes:
+        name: column of the stored rows.
+        group: errors, scores or findings.
+        direction: 1 where only a rise gives an alarm, -1 where only a fall does, 0 for both.
+    """
+
+    name: str
+    group: str
+    direction: int
 
 
 @dataclass(frozen=True)
@@ -95,7 +112,7 @@ def watched_rows(store: str | Path) -> "pandas.DataFrame":
 
     days = sorted(day.day for day in read_days(store))
     if not days:
-        raise InvalidSetting(f"{store} holds no day: name the --store of `vlscore watch`")
+        raise InvalidSetting(f"{store} holds no day: name the --out of `vlscore watch`")
     parts = [pandas.read_parquet(Path(store, DAYS, f"{day}.parquet")) for day in days]
     return pandas.concat(parts, keys=days, names=["day", ""]).reset_index("day")
 
@@ -110,6 +127,6 @@ def day_of(path: Path, given: str | None = None) -> str:
         return date.fromisoformat(text).isoformat()
     except ValueError:
         raise InvalidSetting(
-            f"{path}: which day is it? Name it with --day 2026-03-01, or begin the name of the "
+            f"{path}: which day is it? Write 2026-03-01={path.name}, or begin the name of the "
             f"table or folder with the date; {text!r} is none"
         ) from None

@@ -14,8 +14,8 @@ class WatchSettings:
     """Settings of a watch; they hold from one --restart to the next.
 
     Attributes:
-        false_alarms: Largest probability of a false alarm in a quiet year of daily looks, over all
-            streams together.
+        rate: Largest probability of a false alarm in a quiet year of daily looks, over all that is
+            watched together.
         reference_days: Days with reports in the reference period, before anything is compared.
         reference_reports: Reports that the reference period has at least.
         weekends_alike: Compare Saturdays and Sundays with all days. Default: with one another.
@@ -24,7 +24,7 @@ class WatchSettings:
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    false_alarms: float = 0.1
+    rate: float = 0.1
     reference_days: int = 30
     reference_reports: int = 300
     weekends_alike: bool = False
@@ -32,12 +32,10 @@ class WatchSettings:
 
     def __post_init__(self) -> None:
         check_settings(self, reference_days=2, reference_reports=1, seed=0)
-        if not 0 < self.false_alarms <= 1:
-            raise InvalidSetting(
-                f"false_alarms is a probability above 0, at most 1, not {self.false_alarms!r}"
-            )
+        if not 0 < self.rate < 1:
+            raise InvalidSetting(f"rate is a probability, above 0 and below 1, not {self.rate!r}")
 
     @property
     def threshold(self) -> float:
         """Evidence at which an alarm is given."""
-        return YEAR / self.false_alarms
+        return YEAR / self.rate

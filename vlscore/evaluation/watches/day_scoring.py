@@ -16,7 +16,8 @@ from vlscore.data import ColumnNames, Study, StudyTable, folder_table, open_stud
 from vlscore.errors import Failure, ImageNoteWarning, InvalidReport, InvalidSetting
 from vlscore.evaluation.claim_table import claims
 from vlscore.evaluation.scoring.run import evaluate
-from vlscore.evaluation.watch.watch_settings import WatchSettings
+from vlscore.evaluation.watches.day_store import ERRORS, FINDINGS, SCORES, Stream
+from vlscore.evaluation.watches.watch_settings import WatchSettings
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels, extraction_name
 from vlscore.metrics import Plan, Scorer
 
@@ -25,27 +26,10 @@ if TYPE_CHECKING:
 
     from vlscore.embedding import StudyEmbedder
 
-#: Groups of streams, each with an equal share of the false alarms.
-ERRORS, SCORES, FINDINGS = "errors", "scores", "findings"
 EMPTY, _CLAIMS = "empty reports", "contradicted claims"
 # Number of errors that a judge counts, beside its score.
 _SIGNIFICANT = "significant"
 _QUOTED = re.compile(r"'[^']*'|\S*/\S+")
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A value of every report that is watched.
-
-    Attributes:
-        name: column of the stored rows.
-        group: errors, scores or findings.
-        direction: 1 where only a rise gives an alarm, -1 where only a fall does, 0 for both.
-    """
-
-    name: str
-    group: str
-    direction: int
 
 
 @dataclass(frozen=True)
@@ -75,7 +59,7 @@ class Watcher:
 
     def streams(self) -> list[Stream]:
         """Return what is watched; raise InvalidSetting for metrics that are fitted to each day."""
-        found = [Stream(EMPTY, ERRORS, 1)]
+        found = [Stream(EMPTY, FINDINGS, 1)]
         if self.evidence is not None:
             found.append(Stream(_CLAIMS, ERRORS, 1))
         for metric in self.scorer.metrics:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.evaluation.watch.day_scoring import FINDINGS, Stream
-from vlscore.evaluation.watch.day_store import StoredDay
-from vlscore.evaluation.watch.watch_settings import WatchSettings
+from vlscore.evaluation.watches.day_store import FINDINGS, StoredDay, Stream
+from vlscore.evaluation.watches.watch_settings import WatchSettings
 from vlscore.stats import (
     Interval,
     bootstrap_sums,
@@ -26,7 +25,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Change:
+class StreamChange:
     """A change of a stream: its means before and since the day on which it most likely began."""
 
     stream: Stream
@@ -92,7 +91,7 @@ class Course:
         names = set(groups) - {""}
         return np.array([1 / (len(names) * groups.count(g)) if g else 0.0 for g in groups])
 
-    def changes(self, day: int, *, to_better: bool = False) -> list[Change]:
+    def changes(self, day: int, *, to_better: bool = False) -> list[StreamChange]:
         """Return the streams whose evidence reaches the threshold on a day, the largest first."""
         evidence = (self.better if to_better else self.evidence)[day]
         found = []
@@ -102,7 +101,7 @@ class Course:
             direction = self.streams[k].direction * (-1 if to_better else 1)
             began = self._start + most_likely_begin(self._p[self._start : day + 1, k], direction)
             before, since = (self._mean(r, k) for r in (slice(began), slice(began, day + 1)))
-            found.append(Change(self.streams[k], before, since, self.days[began].day))
+            found.append(StreamChange(self.streams[k], before, since, self.days[began].day))
         return found
 
     def line(self) -> str:
