@@ -148,16 +148,15 @@ class Watcher:
             scores = self._scores(table, work)
             found |= self._contradicted(table, work)
         found |= {name: scores[name] for name in scores if name != "error"}
-        if "error" in scores:
-            reasons |= {
-                n: _of_failure(why, studies[n]) for n, why in scores["error"].dropna().items()
-            }
+        for n, why in scores["error"].dropna().items() if "error" in scores else ():
+            if own := _of_failure(why, studies[n]):
+                reasons.setdefault(n, own)
         found |= self._read(studies, reasons)
         for name, column in found.items():
             rows[name] = rows["row"].map(column)
         references = sum(isinstance(r, Study) and bool(r.reference) for r in studies.values())
         failures = [
-            [f"row {n}", _impersonal(why, studies[n])] for n, why in sorted(reasons.items()) if why
+            [f"row {n}", _impersonal(why, studies[n])] for n, why in sorted(reasons.items())
         ]
         return rows, references, failures
 
@@ -184,13 +183,17 @@ class Watcher:
         """Return the share of the claims of each report that its image contradicts."""
         if self.evidence is None or "image" not in table.roles:
             return {}
-        rows = claims(
+        with_images = open_studies(
             table.path,
+            needs={"image", "candidate"},
+            columns=table.columns,
+            image_root=table.root,
+        )
+        rows = claims(
+            with_images,
             work / "claims",
             self._claims_embedder,
             evidence=self.evidence,
-            columns=table.columns,
-            image_root=table.root,
             workers=self.workers,
         ).rows("claims.csv")
         own = rows[rows["report"] == "candidate"]
