@@ -35,7 +35,7 @@ def compare(
     text_only: bool = False,
     train: Path | None = None,
     settings: Annotated[
-        ComparisonSettings, options(without=("train", "patient_column"))
+        ComparisonSettings, options(without=("train", "patient_column", "shared_errors"))
     ] = ComparisonSettings(),
     table: TableOptions = TableOptions(),
     encoding: EncoderOptions = EncoderOptions(),

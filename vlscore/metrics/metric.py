@@ -246,6 +246,13 @@ class Metric:
         """
         return {}
 
+    def counted_labels(self) -> tuple[str, ...]:
+        """Return the m labels whose true positives, false positives and misses the sums are.
+
+        Empty where the sums are something else, or do not count every label of every pair.
+        """
+        return ()
+
     @property
     def is_fitted(self) -> bool:
         """Return whether the numbers depend on statistics over all references of a run."""

@@ -51,6 +51,14 @@ from .intervals import resampled_sums as resampled_sums
 from .intervals import share_undefined as share_undefined
 from .intervals import without_rounding as without_rounding
 from .latex import escaped as escaped
+from .misclassified import Array as Array
+from .misclassified import Rate as Rate
+from .misclassified import false_discovery_of as false_discovery_of
+from .misclassified import first_crossing as first_crossing
+from .misclassified import invented_of as invented_of
+from .misclassified import rank_shares as rank_shares
+from .misclassified import rates_of_two as rates_of_two
+from .misclassified import true_counts as true_counts
 from .rater_formulas import alpha_of as alpha_of
 from .rater_formulas import coincidences as coincidences
 from .rater_formulas import davidson as davidson

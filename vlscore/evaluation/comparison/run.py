@@ -16,6 +16,7 @@ from vlscore.evaluation.comparison.comparison_figures import VALUES
 from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
 from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
+from vlscore.evaluation.comparison.reference_errors import corrected_rankings, errors_key
 from vlscore.evaluation.comparison.statistics import (
     Number,
     compared,
@@ -89,13 +90,12 @@ def compare(
     shown = with_preset_columns(table or TableSettings(), scorer)
     precomputed = inputs.precomputed.higher_is_better if inputs.precomputed is not None else ()
     check_table(shown, inputs.signatures, precomputed)
+    key = {**key_of(inputs, settings), **errors_key(inputs.signatures, settings)}
 
     def compute(path: Path) -> Content:
         return _compared(inputs, settings, workers, on_progress)
 
-    result = Result.make(
-        out, key_of(inputs, settings), compute, images=inputs.image_files, overwrite=overwrite
-    )
+    result = Result.make(out, key, compute, images=inputs.image_files, overwrite=overwrite)
     paper = paper_table(result, shown)
     for suffix, text in zip(PAPER_FORMATS, (paper.markdown(), paper.latex()), strict=True):
         write_changed(result.folder / f"{PAPER}.{suffix}", text)
@@ -146,6 +146,11 @@ def _compared(
         "subgroup_differences": tests_by_group,
     }
     frames |= {name: frame(records) for name, records in further.items() if records}
+    if settings.reference_errors is not None:
+        corrected = corrected_rankings(inputs, values.columns, values.sums, names, settings)
+        frames |= corrected.frames
+        tables = [*corrected.tables, *tables]
+        notes += corrected.notes
     return Content(
         frames,
         with_mark(tables, signatures.values()),

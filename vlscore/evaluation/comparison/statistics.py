@@ -203,7 +203,7 @@ def _of_number(
                 left_out = sums.left_out(k, number.combine) or None
             values[name] = {"value": value, "support": support, "left_out": left_out}
         for a, b in combinations(range(len(names)), 2):
-            if not _is_tested(names[a], names[b], against):
+            if not is_tested(names[a], names[b], against):
                 continue
             found = drawn.of(statistics, there).difference(a, b, number.combine)
             supports = [values[names[k]]["support"] for k in (a, b)]
@@ -224,7 +224,7 @@ def _of_number(
     return measured, tests
 
 
-def _is_tested(first: str, second: str, against: str | None) -> bool:
+def is_tested(first: str, second: str, against: str | None) -> bool:
     """Return whether two systems are compared by a test; two baselines never are."""
     if against is not None and against not in (first, second):
         return False

@@ -126,6 +126,9 @@ class CheXbertF1(_CheXbertMetric):
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:
         return _CORPUS.values(sums, absent=0.0 if self.absent == "zero" else np.nan)
 
+    def counted_labels(self) -> tuple[str, ...]:
+        return () if self.uncertain == "ignored" else tuple(OBSERVATIONS)
+
     def support(self, sums: Values) -> Mapping[str, Values]:
         return _CORPUS.supports(sums)
 

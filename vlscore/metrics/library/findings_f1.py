@@ -104,6 +104,9 @@ class FindingsF1(Metric):
     def support(self, sums: Values) -> Mapping[str, Values]:
         return _CORPUS.supports(sums)
 
+    def counted_labels(self) -> tuple[str, ...]:
+        return CHEXPERT_LABELS if self.unmentioned == "negative" else ()
+
     def facts(self) -> dict[str, Any]:
         from vlscore.findings import extraction_name
 

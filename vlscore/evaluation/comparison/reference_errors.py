@@ -1,0 +1,457 @@
+"""Rankings of systems with the errors of the references integrated out.
+
+Applies to F1 of labels over a corpus, which are computed from counts of each label. Each draw
+resamples studies or patients, draws the rates of the references' errors, and corrects the counts of
+all systems (`vlscore.stats.true_counts`). Row 0 of all arrays is the estimate itself.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import frame
+from vlscore.data import select
+from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.evaluation.command_settings import ComparisonSettings
+from vlscore.evaluation.comparison.error_rates import (
+    ErrorRates,
+    read_rates,
+    second_column,
+    second_report_rates,
+)
+from vlscore.evaluation.comparison.inputs import Inputs
+from vlscore.evaluation.comparison.statistics import is_tested
+from vlscore.evaluation.comparison.systems import column_of
+from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
+from vlscore.stats import (
+    NOTHING,
+    Array,
+    Content,
+    Interval,
+    TextTable,
+    false_discovery_of,
+    first_crossing,
+    invented_of,
+    percentiles,
+    rank_shares,
+    resampled_sums,
+    sums_by_group,
+    text_table,
+    true_counts,
+)
+
+# Share of draws with impossible counts from which on the rates contradict the data.
+_CONTRADICTS = 0.975
+# Number of scales of the rates at which places are compared; the largest rate then is 0.9.
+_SCALES, _LARGEST = 41, 0.9
+_NONE = "none"
+Record = dict[str, Any]
+
+
+def errors_key(metrics: Iterable[Metric], settings: ComparisonSettings) -> dict[str, Any]:
+    """Return what corrected numbers depend on; nothing where none are asked for.
+
+    Raises: InvalidSetting where no metric counts labels, or the rates cannot be read.
+    """
+    if settings.reference_errors is None:
+        return {}
+    if not (labelled := [metric for metric in metrics if metric.counted_labels()]):
+        raise InvalidSetting(
+            "errors of references are taken into account in F1 of labels only; add findings-f1 "
+            "or chexbert-f1 to the metrics"
+        )
+    rates: Any = second_column(settings.reference_errors)
+    if rates is None:
+        table = read_rates(settings.reference_errors)
+        rates = table.sha256
+        for metric in labelled:
+            table.of(metric.counted_labels())
+    return {"reference_errors": [rates, settings.shared_errors]}
+
+
+def corrected_rankings(
+    inputs: Inputs,
+    columns: Mapping[str, Array],
+    sums_of: Mapping[str, Array],
+    names: Sequence[str],
+    settings: ComparisonSettings,
+) -> Content:
+    """Return frames, tables and notes of every F1 of labels, corrected.
+
+    Args:
+        columns: name -> (k, n) values of k systems, nan where there is none.
+        sums_of: metric -> (k, n, s) of its corpus values.
+        names: of the systems.
+
+    Raises: InvalidSetting where rates cannot be estimated from second reports.
+    """
+    given = settings.reference_errors or ""
+    second = second_column(given)
+    texts = [] if second is None else _second_reports(inputs, second[1])
+    metrics = [metric for metric in inputs.signatures if metric.counted_labels()]
+    others = [str(metric) for metric in inputs.signatures if metric not in metrics]
+    notes = [
+        "errors of the references are integrated out of the F1 of labels over the corpus "
+        f"({', '.join(map(str, metrics))}), but not out of means over studies"
+        + (f", nor of {', '.join(others)}, which count no labels" if others else "")
+    ]
+    rates_of, numbers, pairs, tables = [], [], [], []
+    for metric in metrics:
+        name, sums, labels = str(metric), sums_of[str(metric)], metric.counted_labels()
+        there = np.isfinite(columns[name]).all(0) & np.isfinite(sums).all((0, 2))
+        if not there.any():
+            raise InvalidSetting(f"no study has a value of {name} of every system")
+        if second is None:
+            rates = read_rates(given).of(labels)
+        else:
+            rates = second_report_rates(texts, metric, inputs.policy, *second)
+        counts = LabelCounts.of(
+            sums[:, there],
+            patients=inputs.patients and [inputs.patients[int(k)] for k in np.flatnonzero(there)],
+            resamples=settings.resamples,
+            seed=settings.seed,
+        )
+        one = Correction(metric, names, counts, rates, settings)
+        rates_of += one.error_rates()
+        numbers += one.numbers
+        pairs += one.pairs
+        tables += one.tables()
+        notes += one.notes()
+    named = {"": numbers, "_pairs": pairs, "_rates": rates_of}
+    frames = {f"reference_errors{name}": frame(each) for name, each in named.items()}
+    return Content(frames, tables, notes=notes)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCounts:
+    """Counts of m labels of k systems: (1 + r, k, m); of references and films (1 + r, 1, m or 1).
+
+    Attributes:
+        hits, extra: films where a system states a label; hits: and the reference does, too.
+        stated: films where the reference states it.
+        films: number of films.
+        units: studies, or patients, that were resampled.
+    """
+
+    hits: Array
+    extra: Array
+    stated: Array
+    films: Array
+    units: int
+
+    @classmethod
+    def of(
+        cls,
+        sums: Array,
+        *,
+        patients: Sequence[str] | None = None,
+        resamples: int = 2000,
+        seed: int = 0,
+    ) -> "LabelCounts":
+        """Count over n studies, and over resamples of them or of their patients.
+
+        Args: sums: (k, n, 3 m) true positives, false positives and misses of each label.
+        """
+        systems, count, _ = sums.shape
+        units = np.hstack([sums.transpose(1, 0, 2).reshape(count, -1), np.ones((count, 1))])
+        if patients is not None:
+            units = sums_by_group(units, patients)
+        drawn = resampled_sums(units, resamples, np.random.default_rng(seed))
+        drawn = np.vstack([units.sum(0), drawn])
+        parts = drawn[:, :-1].reshape(len(drawn), systems, 3, -1).transpose(2, 0, 1, 3)
+        hits, extra, missed = parts
+        return cls(hits, extra, (hits + missed)[:, :1], drawn[:, -1:, None], len(units))
+
+
+class Correction:
+    """The numbers of one metric, corrected; arrays have the shapes of `LabelCounts`.
+
+    Attributes:
+        scored, values: number -> (1 + r, k), against the references and against the truth; those
+            alone that can be corrected.
+        places: number -> shares (g, 1 + r) of wrong references, values (g, 1 + r, k) there. All
+            rates grow together: one factor multiplies their odds. Values are nan from where on the
+            references could not agree with a system as often as they do.
+        numbers, pairs: rows of the frames, one a number and system, one a number and two systems.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        names: Sequence[str],
+        counts: LabelCounts,
+        rates: ErrorRates,
+        settings: ComparisonSettings,
+    ) -> None:
+        self.metric, self.names, self.counts, self.rates = metric, names, counts, rates
+        self.settings, self.labels = settings, metric.counted_labels()
+        self._rng = np.random.default_rng([settings.seed, 1])
+        self._said = counts.hits + counts.extra
+        with np.errstate(invalid="ignore", divide="ignore"):
+            drawn = rates.draw(
+                len(counts.films) - 1, self._rng, counts.stated[:, 0], counts.films[:, 0]
+            )
+            self.missed, self.invented = (each[:, None] for each in drawn)
+            given = (self.missed, counts.stated, counts.films)
+            self.false = false_discovery_of(self.invented, *given)
+            self.true, self.present = self._corrected(self.missed, self.invented)
+            has_rate = np.isfinite(self.missed[0, 0] + self.invented[0, 0])
+            used = _labels_behind(metric, len(self.labels))
+            self._used = {name: each for name, each in used.items() if has_rate[each].all()}
+            self._refused = {
+                name: f"{self.labels[each[int(has_rate[each].argmin())]]} has no rates"
+                if name not in self._used
+                else self._why_not(name)
+                for name, each in used.items()
+            }
+            scored = self._numbers(counts.hits, counts.stated)
+            corrected = self._numbers(self.true, self.present)
+            # A label that neither references nor systems state has no F1.
+            self.scored = {
+                name: each
+                for name, each in scored.items()
+                if not self._refused[name] and np.isfinite(each[0] + corrected[name][0]).all()
+            }
+            self.values = {name: corrected[name] for name in self.scored}
+            self.places = self._places() if len(names) > 1 else {}
+        self.numbers = [row for name in self.values for row in self._numbers_of(name)]
+        self.pairs = [row for name in self.places for row in self._pairs_of(name)]
+
+    def _corrected(self, missed: Array, invented: Array) -> tuple[Array, Array]:
+        counts, shared = self.counts, self.settings.shared_errors
+        given = (counts.hits, counts.extra, counts.stated, counts.films)
+        return true_counts(*given, missed, invented, shared)
+
+    def _numbers(self, true: Array, present: Array) -> dict[str, Array]:
+        """Return the corpus values (1 + r, k) of true positives and present findings.
+
+        Pooled counts are not limited, because the limits of rare findings add up to a bias.
+        """
+        said, films = self._said, self.counts.films
+        there = np.clip(present, 0, films)
+        limited = np.clip(true, np.maximum(said + there - films, 0), np.minimum(said, there))
+        found: dict[str, Array] = {}
+        for is_pooled, tp, of in ((False, limited, there), (True, true, present)):
+            sums = np.nan_to_num(np.concatenate([tp, said - tp, of - tp], axis=2))
+            numbers = corpus_of_sums(self.metric, sums.reshape(-1, sums.shape[-1]))
+            found |= {
+                name: np.clip(each.reshape(true.shape[:2]), 0, 1)
+                for name, each in numbers.items()
+                if name.startswith("micro") == is_pooled
+            }
+        return found
+
+    def _why_not(self, output: str) -> str:
+        """Return why a number cannot be corrected; "" where it can."""
+        used, films = self._used[output], self.counts.films
+        wrong = ((self.present < 0) | (self.present > films))[1:, 0].mean(0) > _CONTRADICTS
+        wrong |= (self.missed + self.invented)[0, 0] >= 1
+        for k in used:
+            if wrong[k]:
+                return (
+                    f"{self.labels[k]}: the references state it in "
+                    f"{self.counts.stated[0, 0, k]:.0f} of {films[0, 0, 0]:.0f} films, which no "
+                    f"references do that miss {self.missed[0, 0, k]:.3g} and invent "
+                    f"{self.invented[0, 0, k]:.3g}; give it a rate of its own, or "
+                    "false_discovery, a share of what the references state"
+                )
+        too_true = (self.true[1:, :, used].sum(2) > self._said[1:, :, used].sum(2)).mean(0)
+        if (too_true > _CONTRADICTS).any():
+            return (
+                f"{self.names[int(too_true.argmax())]} agrees with the references more often than "
+                "independent errors of these rates allow: it repeats their errors "
+                "(shared_errors), or they have fewer"
+            )
+        return ""
+
+    def _places(self) -> dict[str, tuple[Array, Array]]:
+        counts = self.counts
+        base = [np.clip(np.nan_to_num(p), 0, 1 - 1e-9) for p in (self.missed, self.false)]
+        odds = max(float((p[0] / (1 - p[0])).max()) for p in base)
+        shares: dict[str, list[Array]] = {name: [] for name in self.values}
+        values: dict[str, list[Array]] = {name: [] for name in self.values}
+        for part in np.linspace(0, 1, _SCALES) ** 2:
+            scale = part * _LARGEST / (1 - _LARGEST) / max(odds, 1e-9)
+            m, q = (scale * p / (1 - p + scale * p) for p in base)
+            true, present = self._corrected(m, invented_of(q, m, counts.stated, counts.films))
+            numbers = self._numbers(true, present)
+            errors = ((np.maximum(present, 0) * m + q * counts.stated) / counts.films)[:, 0]
+            for name, all_numbers in values.items():
+                used = self._used[name]
+                possible = true[0][:, used].sum(1) <= self._said[0][:, used].sum(1)
+                possible &= present[0, 0, used].sum() <= counts.films[0, 0, 0] * len(used)
+                shares[name].append(-np.expm1(-errors[:, used].sum(1)))
+                all_numbers.append(np.where(possible, numbers[name], np.nan))
+        return {name: (np.array(shares[name]), np.array(values[name])) for name in values}
+
+    def _interval(self, drawn: Array) -> Interval:
+        return percentiles(float(drawn[0]), drawn[1:], 0.95, self.counts.units)
+
+    def error_rates(self) -> list[Record]:
+        """Return one row a label: how often references state it, its rates, how often it is."""
+        stated, films = self.counts.stated, self.counts.films
+        false = np.where(stated > 0, self.false, np.nan)
+        return [
+            {
+                "metric": str(self.metric),
+                "finding": name,
+                "rates": self.rates.origin[k],
+                "stated": float(stated[0, 0, k] / films[0, 0, 0]),
+                "missed": self._interval(self.missed[:, 0, k]),
+                "false_discovery": self._interval(false[:, 0, k]),
+                "present": self._interval((self.present / films)[:, 0, k]),
+            }
+            for k, name in enumerate(self.labels)
+            if self.rates.origin[k]
+        ]
+
+    def _numbers_of(self, output: str) -> Iterator[Record]:
+        values = self.values[output]
+        ranks = rank_shares(values[1:][np.isfinite(values[1:]).all(1)], self._rng)
+        for k, system in enumerate(self.names):
+            tp, fp = self.counts.hits[0, k], self.counts.extra[0, k]
+            sums = np.concatenate([tp, fp, self.counts.stated[0, 0] - tp])
+            support = support_of_sums(self.metric, sums).get(output)
+            yield {
+                "metric": corpus_name(self.metric, output),
+                "system": system,
+                "n": int(self.counts.films[0, 0, 0]),
+                "scored": float(self.scored[output][0, k]),
+                "corrected": self._interval(values[:, k]).supported(support),
+                **{f"rank_{r}": float(p) for r, p in enumerate(ranks[k], start=1)},
+            }
+
+    def _pairs_of(self, output: str) -> Iterator[Record]:
+        shares, values = self.places[output]
+        corrected, scored = self.values[output], self.scored[output][0]
+        for a, b in combinations(range(len(self.names)), 2):
+            if not is_tested(self.names[a], self.names[b], self.settings.against):
+                continue
+            apart, sign = corrected[:, a] - corrected[:, b], np.sign(scored[a] - scored[b])
+            places = first_crossing(shares, values[:, :, a] - values[:, :, b], float(sign))
+            ordered = np.sort(places[1:])
+            tail = int(0.025 * len(ordered))
+            place = [places[0], ordered[tail], ordered[-1 - tail]]
+            drawn = apart[1:][~np.isnan(apart[1:])]
+            yield {
+                "metric": corpus_name(self.metric, output),
+                "first": self.names[a],
+                "second": self.names[b],
+                "scored": float(scored[a] - scored[b]),
+                "corrected": self._interval(apart),
+                "first_better": float((np.sign(drawn).mean() + 1) / 2),
+                # nan: at no share; equal systems have none.
+                "place": Interval(*np.where(np.isinf(place) | (not sign), np.nan, place).tolist()),
+                "searched_to": float(shares[np.isfinite(values[:, 0]).all(1), 0].max()),
+            }
+
+    def tables(self) -> list[TextTable]:
+        """Return the tables of the primary number, where it can be corrected, and of the rates."""
+        name, source = corpus_name(self.metric, self.metric.primary), self.rates.source
+        pairs = [
+            {**row, "pair": f"{row['first']} - {row['second']}", "at": _place(row)}
+            for row in self.pairs
+            if row["metric"] == name
+        ]
+        of_pair = {frozenset((row["first"], row["second"])): row for row in pairs}
+        numbers = [row for row in self.numbers if row["metric"] == name]
+        numbers.sort(key=lambda row: -row["scored"])
+        after = [*(row["system"] for row in numbers), ""][1:]
+        numbers = [
+            {**row, "next": _place(of_pair.get(frozenset((row["system"], other))))}
+            for row, other in zip(numbers, after, strict=True)
+        ]
+        title = f"{self.metric.printed(self.metric.primary, of_corpus=True)} without errors of"
+        reached = max((row["searched_to"] for row in pairs), default=0.0)
+        place = (
+            "share of wrong references (with at least one wrong observation) at which the order is "
+            "no more the one as scored, where all rates grow together; none: not up to "
+            f"{reached:.2f}, the most that the systems' agreement with the references allows."
+        )
+        corrected = {"scored": "as scored", "corrected": "corrected"}
+        tables = [
+            text_table(
+                f"{title} the references",
+                frame(numbers),
+                f"Rates of {source}. Corrected: 95 % intervals over studies and over what is not "
+                "known of the rates. P(first): share of draws in which the system is the best. "
+                f"Overtaken at, by the next system: {place}",
+                columns={"system": "system"} | corrected | {"rank_1": "P(first)"}
+                | {"next": "overtaken at"},
+            ),
+            text_table(
+                f"{title} the references: two systems",
+                frame(pairs),
+                f"Change places at: {place}",
+                columns={"pair": "systems"} | corrected
+                | {"first_better": "P(first is better)", "at": "change places at"},
+            ),
+        ]  # fmt: skip
+        rates = text_table(
+            f"{self.metric}: errors of the references",
+            frame(self.error_rates()).drop(columns="metric"),
+            "Stated, present: shares of films in which the references state a finding, in which it "
+            "is. Missed: share of present findings that the references do not state. False "
+            f"discovery: share of their statements that are false. Source: "
+            f"{'; '.join((source, *self.rates.notes))}.",
+        )
+        return [*(table for table in tables if table.rows), rates]
+
+    def notes(self) -> list[str]:
+        """Return what the numbers rest on, and which are left out."""
+        told = self.settings.shared_errors
+        more = f", but that a system repeats {told:.0%} of the errors" if told else ""
+        left_out: dict[str, list[str]] = {}
+        for name, why in self._refused.items():
+            left_out.setdefault(why, []).append(name)
+        left_out.pop("", None)
+        return [
+            f"{self.metric}: rates of errors of the references are those of {self.rates.source}; "
+            "the table of errors says what is known of them, and what is assumed",
+            "assumed: what a system states and the errors of the references are independent, given "
+            f"what the film shows{more}; a system that learned to repeat such errors is corrected "
+            "too far upwards",
+            *(
+                f"{self.metric}: {', '.join(names)} are not corrected: {why}"
+                for why, names in left_out.items()
+            ),
+        ]
+
+
+def _place(row: Record | None) -> str:
+    if row is None or not row["scored"]:
+        return NOTHING
+    value = row["place"]
+    ends = (value.estimate, value.low, value.high)
+    shown = [_NONE if np.isnan(each) else f"{each:.2f}" for each in ends]
+    return _NONE if set(shown) == {_NONE} else f"{shown[0]} [{shown[1]}, {shown[2]}]"
+
+
+def _labels_behind(metric: Metric, labels: int) -> dict[str, list[int]]:
+    """Return each corpus value -> the labels that it is computed from.
+
+    Found by counting one label differently, so that no metric needs to list them.
+    """
+    sums = np.ones((1 + labels, 3 * labels))
+    sums[np.arange(1, 1 + labels), np.arange(labels)] = 7
+    return {
+        name: [k for k in range(labels) if values[k + 1] != values[0]]
+        for name, values in corpus_of_sums(metric, sums).items()
+    }
+
+
+def _second_reports(inputs: Inputs, column: str) -> list[tuple[str, str]]:
+    """Return the second report and the reference of each study that has both."""
+    texts = column_of(column, inputs.sources, [study.id for study in inputs.systems.studies])
+    found = []
+    for study, reference in zip(inputs.systems.studies, inputs.references, strict=True):
+        if study.id in texts and reference is not None:
+            # As of candidates: all of a text that lacks the section.
+            with contextlib.suppress(VLScoreError):
+                texts[study.id] = select(texts[study.id], inputs.policy, "reference")
+            found.append((texts[study.id], reference))
+    return found
