@@ -49,17 +49,35 @@ from vlscore.evaluation import ComparisonSettings, compare
 from vlscore.evaluation.comparison.error_rates import ErrorRates, RateTable, rates_of_second
 from vlscore.evaluation.comparison.reference_errors import Correction, LabelCounts
 from vlscore.findings import CHEXPERT_LABELS
-from vlscore.metrics import Scorer, find_metric
-from vlscore.stats import Interval, Rate, TextTable, bootstrap_sums, markdown, number
+from vlscore.metrics import Metric, Output, Scorer, find_metric
+from vlscore.stats import Interval, Rate, TextTable, markdown, number, percentiles
 
 FILMS, VALIDATED, RESAMPLES, REPORTS = 600, 300, 300, 478
 CLOSE, MANY = 0.03, 5_000
-METRIC = find_metric("findings-f1")
+Array = np.ndarray
 LABELS = [name for name in CHEXPERT_LABELS if name != "No Finding"]
 PLACES = [CHEXPERT_LABELS.index(name) for name in LABELS]
+METRIC = find_metric("findings-f1")
+
+
+class MicroF1(Metric):
+    """The primary number of findings-f1 alone, because its others take most of the time."""
+
+    name = "micro-f1"
+    corpus = (Output("micro-13", METRIC.description),)
+    primary = "micro-13"
+    statistics = METRIC.statistics
+
+    def corpus_values(self, sums: Array) -> dict[str, Array]:
+        tp, fp, fn = (each[:, PLACES].sum(1) for each in np.split(sums, 3, axis=1))
+        return {"micro-13": 2 * tp / (2 * tp + fp + fn)}
+
+    def counted_labels(self) -> tuple[str, ...]:
+        return CHEXPERT_LABELS
+
+
 PRESENT = np.array([0.25, 0.2, 0.15, 0.12, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.02, 0.01])
 VARIED = np.array([0.5, 1.5, 1.0, 0.7, 1.3, 0.5, 1.5, 1.0, 0.7, 1.3, 0.5, 1.5, 1.0])
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -130,7 +148,7 @@ class World:
         false = self.invented * (1 - PRESENT)
         false = false / (PRESENT * (1 - self.missed) + false)
         # As far as the command searches: up to rates of .9.
-        grid = np.linspace(0, 1, 400) ** 2 * 9
+        grid = np.linspace(0, 1, 100) ** 2 * 9
         grid /= max((each / (1 - each)).max() for each in (self.missed, false))
         start = np.sign(self.difference_at(0.0)[0])
         for low, high in pairwise(grid):
@@ -239,15 +257,6 @@ def holds_place(row: dict[str, object], truth: float) -> bool:
     return bool(low <= truth <= high)
 
 
-def as_scored(sums: Array) -> list[Interval]:
-    """Return the F1 of both systems with the intervals that ignore errors of the references."""
-
-    def micro(of: Array) -> Array:
-        return METRIC.corpus_values(of)["micro-13"]
-
-    return [bootstrap_sums(each, micro, resamples=RESAMPLES) for each in sums]
-
-
 @dataclass
 class Found:
     """What one way yields over all repetitions."""
@@ -278,14 +287,14 @@ def repeated(name: str, repetitions: int) -> Found:
             reference_errors="simulated", shared_errors=told, resamples=RESAMPLES, seed=repetition
         )
         counts = LabelCounts.of(sums, resamples=RESAMPLES, seed=repetition)
-        one = Correction(METRIC, ("a", "b"), counts, know(world, rng, films), settings)
+        one = Correction(MicroF1(), ("a", "b"), counts, know(world, rng, films), settings)
         if "micro-13" not in one.values:
             found.refused += 1
             continue
-        micro = "findings-f1 micro-13 (corpus)"
-        values = [r["corrected"] for r in one.numbers if r["metric"] == micro]
-        (pair,) = (row for row in one.pairs if row["metric"] == micro)
-        found.scored += map(holds, as_scored(sums), truth)
+        values, (pair,) = [row["corrected"] for row in one.numbers], one.pairs
+        scored = one.scored["micro-13"].T
+        scored = [percentiles(float(each[0]), each[1:], 0.95, FILMS) for each in scored]
+        found.scored += map(holds, scored, truth)
         found.f1 += map(holds, values, truth)
         found.bias += [each.estimate - true for each, true in zip(values, truth, strict=True)]
         found.width += [each.high - each.low for each in values]

@@ -6,7 +6,7 @@ all systems (`vlscore.stats.true_counts`). Row 0 of all arrays is the estimate i
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -24,7 +24,7 @@ from vlscore.evaluation.comparison.error_rates import (
     second_report_rates,
 )
 from vlscore.evaluation.comparison.inputs import Inputs
-from vlscore.evaluation.comparison.statistics import is_tested
+from vlscore.evaluation.comparison.statistics import Number, is_tested
 from vlscore.evaluation.comparison.systems import column_of
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
@@ -74,37 +74,33 @@ def errors_key(metrics: Iterable[Metric], settings: ComparisonSettings) -> dict[
 
 
 def corrected_rankings(
-    inputs: Inputs,
-    columns: Mapping[str, Array],
-    sums_of: Mapping[str, Array],
-    names: Sequence[str],
-    settings: ComparisonSettings,
+    inputs: Inputs, names: Sequence[str], numbers: Sequence[Number], settings: ComparisonSettings
 ) -> Content:
     """Return frames, tables and notes of every F1 of labels, corrected.
 
     Args:
-        columns: name -> (k, n) values of k systems, nan where there is none.
-        sums_of: metric -> (k, n, s) of its corpus values.
-        names: of the systems.
+        names: of k systems.
+        numbers: of the systems, with the statistics (k, n, s) of corpus values.
 
     Raises: InvalidSetting where rates cannot be estimated from second reports.
     """
     given = settings.reference_errors or ""
     second = second_column(given)
     texts = [] if second is None else _second_reports(inputs, second[1])
-    metrics = [metric for metric in inputs.signatures if metric.counted_labels()]
+    of_corpus = {each.corpus[0]: each.statistics for each in numbers if each.corpus}
+    metrics = [metric for metric in of_corpus if metric.counted_labels()]
     others = [str(metric) for metric in inputs.signatures if metric not in metrics]
     notes = [
         "errors of the references are integrated out of the F1 of labels over the corpus "
         f"({', '.join(map(str, metrics))}), but not out of means over studies"
         + (f", nor of {', '.join(others)}, which count no labels" if others else "")
     ]
-    rates_of, numbers, pairs, tables = [], [], [], []
+    rates_of, of_systems, pairs, tables = [], [], [], []
     for metric in metrics:
-        name, sums, labels = str(metric), sums_of[str(metric)], metric.counted_labels()
-        there = np.isfinite(columns[name]).all(0) & np.isfinite(sums).all((0, 2))
+        sums, labels = of_corpus[metric], metric.counted_labels()
+        there = np.isfinite(sums).all((0, 2))
         if not there.any():
-            raise InvalidSetting(f"no study has a value of {name} of every system")
+            raise InvalidSetting(f"no study has a value of {metric} of every system")
         if second is None:
             rates = read_rates(given).of(labels)
         else:
@@ -117,11 +113,11 @@ def corrected_rankings(
         )
         one = Correction(metric, names, counts, rates, settings)
         rates_of += one.error_rates()
-        numbers += one.numbers
+        of_systems += one.numbers
         pairs += one.pairs
         tables += one.tables()
         notes += one.notes()
-    named = {"": numbers, "_pairs": pairs, "_rates": rates_of}
+    named = {"": of_systems, "_pairs": pairs, "_rates": rates_of}
     frames = {f"reference_errors{name}": frame(each) for name, each in named.items()}
     return Content(frames, tables, notes=notes)
 

@@ -81,7 +81,9 @@ def compare(
 
     Returns: the result with the frames "systems" (one row a number and system), "differences" (one
         a number and pair of systems) and "texts"; with `by` also "subgroups" and
-        "subgroup_differences" (of each value of each column, the primary numbers).
+        "subgroup_differences" (of each value of each column, the primary numbers); with rates of
+        errors of the references also "reference_errors" (one row a number and system, corrected),
+        "reference_errors_pairs" and "reference_errors_rates".
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
@@ -147,7 +149,7 @@ def _compared(
     }
     frames |= {name: frame(records) for name, records in further.items() if records}
     if settings.reference_errors is not None:
-        corrected = corrected_rankings(inputs, values.columns, values.sums, names, settings)
+        corrected = corrected_rankings(inputs, names, numbers, settings)
         frames |= corrected.frames
         tables = [*corrected.tables, *tables]
         notes += corrected.notes
