@@ -167,3 +167,12 @@ SQUARED_IMAGES = DataFile(
     obtain="Write one JSON object a line for each study, in the layout `squeezed-images` of "
     "docs/datasets.md.",
 )
+NIH_FILMS = DataFile(
+    title="489 frontal films of NIH ChestX-ray14 (Wang et al. 2017) at 256 x 256 pixels, 24 of "
+    "them with boxes",
+    url="https://nihcc.app.box.com/v/ChestXray-NIHCC",
+    licence="free use with attribution (NIH Clinical Center)",
+    sha256="d8268340925d10f9a955821eee16ad1eaf7acc0d87f76430f3b194f20091c954",
+    obtain="Write one JSON object a line for each film: `id`, `image` (its path), and `boxes`, a "
+    "list of finding, x, y, width, height in pixels of the film, as BBox_List_2017.csv has them.",
+)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlscore.core import OnProgress, atomic_write, json_line, no_progress
 from vlscore.data import (
@@ -219,16 +220,13 @@ def _boxes(cell: Any) -> dict[str, Box]:
 
 def _films(shown: Sequence[_Shown], settings: AuditSettings) -> Iterator[Film]:
     """Yield the films of all studies, in the table's order."""
-    by_view: dict[str | None, list[int]] = {}
-    for k, each in enumerate(shown):
-        by_view.setdefault(each.view, []).append(k)
+    donors = _Donors(shown)
     for k, each in enumerate(shown):
         id, seed = each.study.id, (settings.seed, k)
         for alteration in settings.wanted:
             number = ALTERATIONS.index(alteration)
             if alteration in (SAME, OTHER):
-                same_view = by_view[each.view]
-                donor = _donor(shown, k, same_view, alteration, (*seed, number))
+                donor = donors.draw(k, alteration, (*seed, number))
                 if donor is not None:
                     yield Film(id, donor.path, alteration, seed, donor=donor.study.id)
             elif alteration == HIDDEN:
@@ -237,25 +235,47 @@ def _films(shown: Sequence[_Shown], settings: AuditSettings) -> Iterator[Film]:
                 yield Film(id, each.path, alteration, (*seed, number))
 
 
-def _donor(
-    shown: Sequence[_Shown],
-    k: int,
-    same_view: Sequence[int],
-    alteration: str,
-    seed: tuple[int, ...],
-) -> _Shown | None:
-    own = set(shown[k].findings)
-    fits = own.__eq__ if alteration == SAME else own.isdisjoint
-    found = [
-        n
-        for n in same_view
-        if n != k
-        and shown[n].path != shown[k].path
-        and fits(set(shown[n].findings))
-        # Two normal studies have the same findings, and no others.
-        and (alteration == SAME or own or shown[n].findings)
-    ]
-    return shown[int(np.random.default_rng(seed).choice(found))] if found else None
+class _Donors:
+    """Studies by view, film and findings; many studies have equal findings."""
+
+    def __init__(self, shown: Sequence[_Shown]) -> None:
+        self._shown = shown
+        self._views, _ = _numbered(each.view for each in shown)
+        self._films, _ = _numbered(each.path for each in shown)
+        self._kinds, self._findings = _numbered(frozenset(each.findings) for each in shown)
+        self._of_view = [np.flatnonzero(self._views == k) for k in sorted({*self._views})]
+        self._fitting: dict[tuple[int, str], NDArray[np.bool_]] = {}
+
+    def draw(self, k: int, alteration: str, seed: tuple[int, ...]) -> _Shown | None:
+        """Return a study with another film of the same view; None where there is none.
+
+        Args: alteration: SAME: with the same findings; OTHER: with none of them.
+        """
+        kind = int(self._kinds[k])
+        fits = self._fitting.get((kind, alteration))
+        if fits is None:
+            own = self._findings[kind]
+            fits = np.array(
+                [
+                    # Two normal studies have the same findings, and no others.
+                    own == each if alteration == SAME else own.isdisjoint(each) and own != each
+                    for each in self._findings
+                ]
+            )
+            self._fitting[kind, alteration] = fits
+        same_view = self._of_view[self._views[k]]
+        found = same_view[fits[self._kinds[same_view]]]
+        found = found[self._films[found] != self._films[k]]
+        if not len(found):
+            return None
+        return self._shown[int(np.random.default_rng(seed).choice(found))]
+
+
+def _numbered(values: Iterable[Any]) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return the number of each value, from 0 by first appearance, and the values."""
+    numbers: dict[Any, int] = {}
+    found = [numbers.setdefault(value, len(numbers)) for value in values]
+    return np.array(found, dtype=np.intp), list(numbers)
 
 
 def _hidden(each: _Shown, settings: AuditSettings, seed: tuple[int, ...]) -> Iterator[Film]:

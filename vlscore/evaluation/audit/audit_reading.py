@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from vlscore.stats import (
     dot_plots,
     text_table,
 )
+
+if TYPE_CHECKING:
+    import pandas
 
 _CAPTION = (
     "grounding: share of the findings in the first report that go when their region is covered, "
@@ -133,7 +136,7 @@ def audit_read(
             draw_audit(by_finding, place, figure)
         return Content(
             frames,
-            _tables(by_finding, generators),
+            _tables(by_finding, frames["generators"]),
             {"reports.parquet": frame(rows)},
             failures,
             notes=[*(each["verdict"] for each in generators), *notes],
@@ -248,7 +251,7 @@ _MOST_FINDINGS = 12
 
 
 def _tables(
-    by_finding: Sequence[dict[str, Any]], generators: Sequence[dict[str, Any]]
+    by_finding: Sequence[dict[str, Any]], generators: "pandas.DataFrame"
 ) -> list[TextTable]:
     shown = []
     for name in dict.fromkeys(each["generator"] for each in by_finding):
@@ -262,7 +265,7 @@ def _tables(
         "steadiness": "steadiness", "echo": "echo", "same_text": "same text",
     }  # fmt: skip
     return [
-        text_table("Generators", frame(generators), _WHOLE, columns=names, digits=2),
+        text_table("Generators", generators, _WHOLE, columns=names, digits=2),
         text_table("Findings", findings, _CAPTION, columns=_COLUMNS, digits=2),
     ]
 

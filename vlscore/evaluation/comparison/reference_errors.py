@@ -228,18 +228,22 @@ class Correction:
         Pooled counts are not limited, because the limits of rare findings add up to a bias.
         """
         said, films = self._said, self.counts.films
-        there = np.clip(present, 0, films)
-        limited = np.clip(true, np.maximum(said + there - films, 0), np.minimum(said, there))
+        outputs = [each.name for each in self.metric.corpus]
+        pooled = {name for name in outputs if name.startswith("micro")}
         found: dict[str, Array] = {}
-        for is_pooled, tp, of in ((False, limited, there), (True, true, present)):
-            sums = np.nan_to_num(np.concatenate([tp, said - tp, of - tp], axis=2))
-            numbers = corpus_of_sums(self.metric, sums.reshape(-1, sums.shape[-1]))
-            found |= {
-                name: np.clip(each.reshape(true.shape[:2]), 0, 1)
-                for name, each in numbers.items()
-                if name.startswith("micro") == is_pooled
-            }
-        return found
+        for chosen in (pooled, {*outputs} - pooled):
+            if not chosen:
+                continue
+            tp, of = true, present
+            if chosen is not pooled:
+                of = np.clip(present, 0, films)
+                tp = np.clip(true, np.maximum(said + of - films, 0), np.minimum(said, of))
+            sums = np.concatenate([tp, said - tp, of - tp], axis=2)
+            # Labels without rates; no number is made of them.
+            sums = np.where(np.isfinite(sums), sums, 0).reshape(-1, sums.shape[2])
+            numbers = corpus_of_sums(self.metric, sums)
+            found |= {n: np.clip(numbers[n].reshape(true.shape[:2]), 0, 1) for n in chosen}
+        return {name: found[name] for name in outputs}
 
     def _why_not(self, output: str) -> str:
         """Return why a number cannot be corrected; "" where it can."""
