@@ -104,6 +104,19 @@ def test_the_page_says_what_it_holds_and_what_failed(page, scored, tmp_path):
     assert again.read_bytes() == page.read_bytes()
 
 
+@pytest.mark.parametrize("other", ["phantom-7-00003", "phantom-7-00003-b", "p1"])
+def test_studies_of_phantoms_are_no_patients_data(tmp_path, other):
+    """One study with another id makes it a page of patients."""
+    ids = [*(f"phantom-7-0000{k}" for k in range(3)), other]
+    rows = [{"id": name, "reference": "Edema.", "candidate": "No edema."} for name in ids]
+    table = tmp_path / "s.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
+    holds = report(tmp_path / "out").holds
+    assert holds.is_private == (other != "phantom-7-00003")
+    assert holds.title == ("Patients' data." if holds.is_private else "No patients' data.")
+
+
 def test_without_texts_the_page_has_no_report_id_or_path(scored, page, tmp_path):
     made = report(scored, out=tmp_path / "numbers.html", texts=False)
     text = made.path.read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -40,6 +41,8 @@ from vlscore.stats import Result, is_demonstration
 PAGE = "report.html"
 
 
+# Id of a study that `write_dataset` or the demonstration makes.
+_PHANTOM = re.compile(r"phantom-\d+-\d{5,}")
 # Parts of a section from top to bottom: where cases matter, and where means matter.
 _OF_CASES = ("cards", "why", "list", "scatter", "forests", "curves")
 _OF_MEANS = ("forests", "curves", "cards", "why", "list", "scatter")
@@ -167,12 +170,26 @@ def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
         return Holding(
             False, "No patients' data.", "This page contains numbers and names of files."
         )
+    if all(_is_of_phantoms(view) for view in views):
+        return Holding(
+            False,
+            "No patients' data.",
+            f"This page contains {' and '.join(parts)}, all of synthetic phantoms.",
+        )
     return Holding(
         True,
         "Patients' data.",
         f"This page contains {' and '.join(parts)}. Treat it like the "
         "data that it was made from. A page made with --no-texts contains only numbers.",
     )
+
+
+def _is_of_phantoms(view: RunView) -> bool:
+    """Return whether a section holds nothing but studies with the ids that phantoms get."""
+    if view.cases is None:
+        return not (view.texts or view.images)
+    names = view.cases.values[view.cases.columns[0].name]
+    return all(isinstance(name, str) and _PHANTOM.fullmatch(name) for name in names)
 
 
 def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
