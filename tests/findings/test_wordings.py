@@ -155,7 +155,7 @@ def test_words_of_an_abbreviation_stand_at_its_characters() -> None:
 
 @pytest.mark.parametrize("word", ["background", "inspiration", "nonspecific", "cardiopulmonary"])
 def test_words_of_their_own_are_not_cut(word: str) -> None:
-    assert len(load_lexicon().trie.unglued(word, tokenize(word))) == 1
+    assert len(load_lexicon().trie.split_joined_words(word, tokenize(word))) == 1
 
 
 def test_extraction_has_a_name_that_follows_its_lexicons() -> None:

@@ -54,7 +54,7 @@ def _implied_side(
     for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
         written = [word.strip(".,;:()") for word in words.of(text).lower().split()]
         # "The middle and lower lobes" are two lobes of one lung.
-        are_parts = not lexicon.lists["and"].isdisjoint(written)
+        are_parts = words is not mention and not lexicon.lists["and"].isdisjoint(written)
         if not are_parts and any(word.endswith(paired) for word in written):
             return [Attribute(Axis.SIDE, str(Side.BILATERAL), words, inherited=True)]
     return []

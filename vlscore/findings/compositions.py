@@ -239,7 +239,7 @@ class PatternMatcher:
             return
         for first, last in reversed(runs):
             apart = start - last
-            if 0 <= apart <= step.reach and not (apart and self._parted(barrier, last, start)):
+            if 0 <= apart <= step.reach and not (apart and self._separated(barrier, last, start)):
                 yield first
                 break
         if step.how:
@@ -259,13 +259,13 @@ class PatternMatcher:
                 yield last  # "less than" and "than before" share a word.
                 return
             if 0 <= first - end <= step.reach:
-                if not self._parted(barrier, end, first):
+                if not self._separated(barrier, end, first):
                     yield last
                 break
         if step.how:
             yield end
 
-    def _parted(self, barrier: Sequence[str], first: int, last: int) -> bool:
+    def _separated(self, barrier: Sequence[str], first: int, last: int) -> bool:
         return any(first <= at < last for name in barrier for at, _ in self._named(name))
 
     def _runs(self, names: Sequence[str]) -> list[Run]:

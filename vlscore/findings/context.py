@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Effect, Lexicon, Trigger
-from vlscore.findings.mentions import Well
+from vlscore.findings.mentions import NormalSubject
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Denial, Polarity, Span, Status
 
@@ -246,7 +246,7 @@ def find_denials(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
     scopes: Sequence[Scope],
-    well: Iterable[Well],
+    well: Iterable[NormalSubject],
     lexicon: Lexicon,
 ) -> tuple[Denial, ...]:
     """Return the denials of one sentence, in text order, each region once a statement."""

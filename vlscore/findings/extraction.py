@@ -79,7 +79,7 @@ def read_sentence(
 
 
 def _read(text: str, section: Category, lexicon: Lexicon, is_absent: bool) -> Sentence:
-    tokens = lexicon.trie.unglued(text, lexicon.tokenize(text))
+    tokens = lexicon.trie.split_joined_words(text, lexicon.tokenize(text))
     if is_absent and tokens and ":" not in text:
         tokens = [tokens[0]._replace(form=lexicon.stands_for["absent"]), *tokens]
     layout, parts = divide(text, tokens, lexicon)
@@ -92,14 +92,14 @@ def _read(text: str, section: Category, lexicon: Lexicon, is_absent: bool) -> Se
     if section is Category.CLINICAL:
         categories = [_category(piece, lexicon) for piece in pieces]
         pieces = [
-            _past(piece) if own is Category.HISTORY else piece
+            _as_history(piece) if own is Category.HISTORY else piece
             for piece, (own, _) in zip(pieces, categories, strict=True)
         ]
         # A dictation may begin with the history, and go on with the findings.
         clinical = [each for each in categories if each[0] is Category.CLINICAL]
         category, rule = next(iter(clinical or categories), (Category.OTHER, None))
     elif section is Category.HISTORY:
-        pieces = [_past(piece) for piece in pieces]
+        pieces = [_as_history(piece) for piece in pieces]
     findings: list[Finding] = []
     comparisons: list[Comparison] = []
     for piece in pieces:
@@ -197,7 +197,7 @@ def _marks(
         yield Mark(words.layer, words.name, span, millimetres, is_stated)
 
 
-def _past(piece: _Piece) -> _Piece:
+def _as_history(piece: _Piece) -> _Piece:
     """Return a piece of the history: its findings are not of this examination."""
     findings = tuple(
         replace(f, status=Status.HISTORICAL) if f.status is Status.CURRENT else f
@@ -240,10 +240,10 @@ def _findings(
     attributes = attach(text, tokens, mentions, of_findings, triggers, parts, lexicon)
     if not lexicon.lists["or"].isdisjoint([token.form for token in tokens]):
         stated = [m for m in mentions if not m.normal]
-        scopes += context.alternatives(tokens, [m.core for m in stated], triggers, lexicon)
+        scopes += context.alternatives(tokens, [m.cue for m in stated], triggers, lexicon)
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
-        assertion = context.assess(scopes, *mention.core)
+        assertion = context.assess(scopes, *mention.cue)
         if mention.normal:
             if assertion.polarity is Polarity.NEGATIVE:
                 continue

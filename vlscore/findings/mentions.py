@@ -35,18 +35,18 @@ class Mention(NamedTuple):
     normal: bool = False
 
     @property
-    def core(self) -> tuple[int, int]:
+    def cue(self) -> tuple[int, int]:
         """Return the cue, which triggers act upon."""
         return self.cue_first, self.cue_last
 
 
 # A subject described as normal, one of its names, and the word for normal or well placed.
-Well = tuple[Subject, str, Match]
+NormalSubject = tuple[Subject, str, Match]
 
 
 def find_mentions(
     tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
-) -> tuple[list[Mention], list[Well]]:
+) -> tuple[list[Mention], list[NormalSubject]]:
     """Return the mentions of a sentence in text order, without those that another contains, and
     the subjects that it calls normal."""
     direct = [
@@ -60,7 +60,7 @@ def find_mentions(
     framed = frames.abnormal(found.get("state", []), direct)
     framed = [f for f in framed if not any(d.first <= f.first and f.last <= d.last for d in direct)]
     stated = {(f.observation, f.subject) for f in framed}
-    normal = frames.well()
+    normal = frames.called_normal()
     well = [m for w in normal for m in frames.denied_by(w)]
     well = [m for m in well if (m.observation, m.subject) not in stated]
     direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
@@ -87,7 +87,7 @@ def _without_repeats(mentions: set[Mention]) -> list[Mention]:
 
 def _names_part(direct: Mention, frame: Mention) -> bool:
     """Return whether a mention is no more than the subject or the state of a frame."""
-    subject_first, subject_last = frame.subject or frame.core
+    subject_first, subject_last = frame.subject or frame.cue
     return (frame.cue_first <= direct.first and direct.last <= frame.cue_last) or (
         subject_first <= direct.first and direct.last <= subject_last
     )
@@ -136,7 +136,7 @@ class _Frames:
                 mentions.append(_framed(wanted[name], subject, first, last, f"frame:{name}"))
         return mentions
 
-    def well(self) -> list[Well]:
+    def called_normal(self) -> list[NormalSubject]:
         """Return the subjects that are called normal, once for each of their names."""
         return [
             (subject, name, word)
@@ -145,7 +145,7 @@ class _Frames:
             for name in subject.names
         ]
 
-    def denied_by(self, well: Well) -> list[Mention]:
+    def denied_by(self, well: NormalSubject) -> list[Mention]:
         """Return the observations that the normality of a subject denies, each as a mention."""
         subject, name, word = well
         return [
@@ -196,7 +196,7 @@ class _Frames:
         for subject in reversed(self._subjects):
             if subject.last > first:
                 continue
-            if self._parted(subject.last, first):
+            if self._separated(subject.last, first):
                 return None
             if any(subject.last <= n.first and n.last <= first for n in self._normals):
                 return None  # "normal or mildly enlarged"
@@ -204,7 +204,7 @@ class _Frames:
                 return subject
         return None
 
-    def _parted(self, last: int, first: int) -> bool:
+    def _separated(self, last: int, first: int) -> bool:
         between = self._forms[last:first]
         if between[:1] == [","] and "," in between[1:]:
             # "The heart, likewise unaltered, is enlarged."
@@ -247,7 +247,7 @@ class _Frames:
             if subject.last > start:
                 continue
             if (
-                self._parted(subject.last, start)
+                self._separated(subject.last, start)
                 if not group
                 else not self._joined(subject.last, start)
             ):

@@ -49,7 +49,7 @@ _Node = dict[str, Any]
 _ENTRIES = ""
 # The rest of a pattern below a node: its layer, the forms that follow, its parts with the number of
 # the next one, its entry.
-_Waiting = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, ...], ...], ...], int, Any]
+_Unexpanded = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, ...], ...], ...], int, Any]
 
 # A word that sticks to another is at least so long, and the two together.
 _SHORTEST_PART, _SHORTEST_GLUED = 4, 7
@@ -90,7 +90,7 @@ class PhraseTrie:
         parts = tuple([tuple(alternatives) for alternatives in parse(pattern, self._spelt)])
         if not any(all(alternatives) for alternatives in parts):
             raise ValueError(f"pattern {pattern!r} has an empty phrase")
-        _wait(self._root, (layer, (), parts, 0, entry))
+        _add_lazily(self._root, (layer, (), parts, 0, entry))
         if not is_known:
             return
         forms = {form for alternatives in parts for forms in alternatives for form in forms}
@@ -119,7 +119,7 @@ class PhraseTrie:
             for form in [form for form in node if form]:
                 below = node[form]
                 if type(below) is list:
-                    below = node[form] = _grown(below)
+                    below = node[form] = _expand(below)
                 nodes.append((f"{phrase} {form}".lstrip(), below))
         return found
 
@@ -131,23 +131,23 @@ class PhraseTrie:
         root, new = self._root, tuple.__new__
         count = len(forms)
         for first, form in enumerate(forms):
-            if form not in root:
+            node = root.get(form)
+            if node is None:
                 continue
             longest: dict[str, tuple[int, list[Any]]] = {}
             above, position = root, first
-            while position < count:
-                form = forms[position]
-                node = above.get(form)
-                if node is None:
-                    break
+            while node is not None:
                 if type(node) is list:
-                    node = above[form] = _grown(node)
+                    node = above[form] = _expand(node)
                 position += 1
                 entries_of = node.get(_ENTRIES)
                 if entries_of is not None:
                     for layer, entries in entries_of.items():
                         longest[layer] = (position, entries)
-                above = node
+                if position == count:
+                    break
+                above, form = node, forms[position]
+                node = above.get(form)
             for layer, (last, entries) in longest.items():
                 if first >= taken.get(layer, 0):
                     taken[layer] = last
@@ -159,7 +159,7 @@ class PhraseTrie:
                         matches.append(new(Match, (first, last, layer, entry)))
         return found
 
-    def unglued(self, text: str, tokens: list[Token]) -> list[Token]:
+    def split_joined_words(self, text: str, tokens: list[Token]) -> list[Token]:
         """Return the tokens of a text; words stuck together that are known apart are cut.
 
         At least one of them must name a finding or a part of the chest ("lungsclear").
@@ -210,15 +210,15 @@ class PhraseTrie:
         return len(word) >= _SHORTEST_PART and form_of(word, self._spelt) in self._names
 
 
-def _grown(waiting: list[_Waiting]) -> _Node:
+def _expand(waiting: list[_Unexpanded]) -> _Node:
     """Return the node of what waits for it."""
     node: _Node = {}
     for rest in waiting:
-        _wait(node, rest)
+        _add_lazily(node, rest)
     return node
 
 
-def _wait(node: _Node, rest: _Waiting) -> None:
+def _add_lazily(node: _Node, rest: _Unexpanded) -> None:
     """Add the rest of a pattern to a node: below its next words, or as an entry at its end."""
     layer, forms, parts, at, entry = rest
     following = [(forms, at)] if forms else []
@@ -233,7 +233,7 @@ def _wait(node: _Node, rest: _Waiting) -> None:
         if type(below) is list:
             below.append(waiting)
         else:
-            _wait(below, waiting)
+            _add_lazily(below, waiting)
     if ends:
         entries = node.setdefault(_ENTRIES, {}).setdefault(layer, [])
         if entry not in entries:

@@ -281,11 +281,15 @@ def shifted(sentence: Sentence, index: int, offset: int) -> Sentence:
 
     def moved(attributes: tuple[Attribute, ...]) -> tuple[Attribute, ...]:
         return attributes and tuple(
-            [new(Attribute, (axis, value, at(s), own)) for axis, value, s, own in attributes]
+            [
+                new(Attribute, (axis, value, new(Span, (start + offset, end + offset)), own))
+                for axis, value, (start, end), own in attributes
+            ]
         )
 
     def ruled(rule: Rule) -> Rule:
-        return new(Rule, (rule[0], at(rule[1])))
+        name, (start, end) = rule
+        return new(Rule, (name, new(Span, (start + offset, end + offset))))
 
     findings = [
         Finding(
