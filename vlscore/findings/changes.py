@@ -269,7 +269,7 @@ class _Comparisons:
         """Return whether it is of the sentence before: "This was not seen before, and ..."."""
         before = [f for f in self._forms(0, change.span.start) if f[0].isalnum()]
         return (
-            not self._lists["refers_back"].isdisjoint(before[:2])
+            not self._lists["refers_back"].isdisjoint((*before[:1], " ".join(before[:2])))
             and before[-1] not in self._lists["of"]
             and len(before) <= _LONGEST_BACK
             and all(change.span.start < f.span.start for f in self._findings)

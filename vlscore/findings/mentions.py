@@ -170,7 +170,10 @@ class _Frames:
             if subject.first < end:
                 continue
             gap = range(end, subject.first)
-            joined = end > last or any(p in in_state for p in gap)
+            # "Tortuous, atherosclerotic aorta"
+            joined = end > last or any(
+                p in in_state or self._forms[p].endswith(self._adjective_endings) for p in gap
+            )
             if best is None and end > last and self._forms[end] == ",":
                 break  # "lesion of the lung, bones are normal": that state has its subject
             if subject.first - last > _LONGEST_GAP or not all(
