@@ -18,17 +18,18 @@ study, the kind, a digest of the changed text, the verdict, the reason where it 
 line before them says which rules (version, digest of code and lexicons) and drawing they are of.
 
 Draw:   python benchmarks/perturbation_reading.py draw --reports iu_reports.jsonl
-            [--candidates vlm.jsonl ...] [--half final] [--seed 1] --out FOLDER
+            [--candidates vlm.jsonl ...] [--half final] [--seed 1] [--known key.jsonl] --out FOLDER
 Record: python benchmarks/perturbation_reading.py record FOLDER verdicts.jsonl ...
+Keep:   python benchmarks/perturbation_reading.py keep --reports iu_reports.jsonl [--candidates ...]
+            (what the rules of today make otherwise is left out of the record)
 Table:  python benchmarks/perturbation_reading.py table [--out FILE]
-            (with --reports and --candidates it says how many of the changes read are still made)
 """
 
 import argparse
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,12 +109,15 @@ def distinct(reports: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             yield study_id, text
 
 
-def drawn(reports: Iterable[tuple[str, str]], seed: int, each: int) -> list[Item]:
-    """At most `each` changes of each kind, in random order, numbered from 1."""
+def drawn(
+    reports: Iterable[tuple[str, str]], seed: int, each: int, known: Collection[tuple[str, ...]]
+) -> list[Item]:
+    """At most `each` changes of each kind but the known ones, in random order, from 1 on."""
     made: dict[str, list[Perturbation]] = defaultdict(list)
     for study_id, text in reports:
         for perturbation in perturb_report(text, study_id=study_id):
-            made[perturbation.kind].append(perturbation)
+            if (study_id, perturbation.kind, digest(perturbation.perturbed)) not in known:
+                made[perturbation.kind].append(perturbation)
 
     def place(p: Perturbation) -> str:
         return digest(f"{seed} {p.study_id} {p.kind}")
@@ -141,7 +145,9 @@ def draw(options: argparse.Namespace) -> None:
     """Write the items: all in one file, and in parts for several readers."""
     reports = distinct(reports_of(options.reports, options.candidates, options.phantoms))
     half = [(name, text) for name, text in reports if half_of(name) == options.half]
-    items = drawn(half, options.seed, options.each)
+    earlier = _read(options.known) if options.known else []
+    known = {(entry["study_id"], entry["kind"], entry["digest"]) for entry in earlier}
+    items = drawn(half, options.seed, options.each, known)
     _write(options.out / "items.jsonl", (item.to_dict() for item in items))
     for start in range(0, len(items), options.part):
         part = items[start : start + options.part]
@@ -156,6 +162,8 @@ def draw(options: argparse.Namespace) -> None:
         "reports": len(half),
         "items": len(items),
     }
+    if known:
+        facts["but"] = len(known)
     write_json(options.out / "drawing.json", facts)
     with atomic_write(options.out / "README.txt") as stream:
         stream.write(_FOR_READERS)
@@ -232,39 +240,44 @@ def table(records: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def still_made(records: Iterable[dict[str, Any]], reports: Iterable[tuple[str, str]]) -> int:
-    """How many of the changes that were read the rules of today make, to the letter."""
-    wanted = {(entry["study_id"], entry["kind"]): entry["digest"] for entry in records}
-    kinds: dict[str, list[str]] = defaultdict(list)
-    for study_id, kind in wanted:
-        kinds[study_id].append(kind)
-    return sum(
-        digest(p.perturbed) == wanted[p.study_id, p.kind]
-        for study_id, text in reports
-        if study_id in kinds
-        for p in perturb_report(text, kinds[study_id], study_id=study_id)
-    )
+def still_made(
+    records: Iterable[dict[str, Any]], reports: Iterable[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """The records of the changes that the rules of today make, to the letter."""
+    texts, wanted = dict(reports), defaultdict(list)
+    for entry in records:
+        wanted[entry["study_id"]].append(entry)
+    found = []
+    for study_id, own in wanted.items():
+        kinds = [entry["kind"] for entry in own]
+        changes = perturb_report(texts.get(study_id, ""), kinds, study_id=study_id)
+        made = {(p.kind, digest(p.perturbed)) for p in changes}
+        found += [entry for entry in own if (entry["kind"], entry["digest"]) in made]
+    return sorted(found, key=lambda entry: entry["item"])
 
 
-def report_of(reports: Sequence[tuple[str, str]] | None = None) -> str:
-    """Return the page on all drawings; on the rules of today, where the reports are given."""
+def keep(options: argparse.Namespace) -> None:
+    """Leave out of the record what the rules of today do not make."""
+    reports = list(reports_of(options.reports, options.candidates, options.phantoms))
+    kept = [[facts, *still_made(records, reports)] for facts, *records in readings()]
+    _write(READING, [line for reading in kept for line in reading])
+
+
+def report_of() -> str:
+    """Return the page on all drawings."""
     parts = ["# Perturbations, read one by one", "## All drawings", table(read_changes())]
     for facts, *records in readings():
-        since = ""
-        if reports is not None:
-            since = (
-                f" Of these changes the rules of today make {still_made(records, reports)} again."
-            )
         reasons = [
             f"- {r['verdict']}, {r['kind']}, {r['study_id']}: {r['reason']}"
             for r in sorted(records, key=lambda r: VERDICTS.index(r["verdict"]), reverse=True)
             if r["verdict"] != "right"
         ]
+        but = ", none of which earlier rules made" if "but" in facts else ""
         parts += [
             f"## Drawing {facts['seed']}",
-            f"{facts['items']} changes of {facts['reports']} reports (half {facts['half']!r}), "
-            f"files of verdicts: {facts['readers']}; vlscore {facts['vlscore']}, rules "
-            f"{facts['rules']}.{since}",
+            f"{facts['items']} changes of {facts['reports']} reports (half {facts['half']!r})"
+            f"{but}; files of verdicts: {facts['readers']}; vlscore {facts['vlscore']}, rules "
+            f"{facts['rules']}. Of these changes the rules of today make {len(records)}:",
             table(records),
             "What was not right:",
             "\n".join(reasons) or "Nothing.",
@@ -276,10 +289,7 @@ def show(options: argparse.Namespace) -> None:
     """Print what is recorded."""
     from machine import publish
 
-    reports = None
-    if options.reports:
-        reports = list(reports_of(options.reports, options.candidates, options.phantoms))
-    publish(report_of(reports), options.out)
+    publish(report_of(), options.out)
 
 
 def readings() -> list[list[dict[str, Any]]]:
@@ -321,6 +331,7 @@ def main() -> None:
     drawing.add_argument("--half", choices=HALVES, default="final")
     drawing.add_argument("--seed", type=int, default=1)
     drawing.add_argument("--each", type=int, default=100, help="changes of each kind")
+    drawing.add_argument("--known", type=Path, help="changes of earlier rules, not drawn again")
     drawing.add_argument("--part", type=int, default=175, help="items in one reader's file")
     drawing.add_argument("--out", type=Path, required=True)
     drawing.set_defaults(run=draw)
@@ -331,7 +342,9 @@ def main() -> None:
     showing = commands.add_parser("table", help="what is recorded")
     showing.add_argument("--out", type=Path)
     showing.set_defaults(run=show)
-    for command in (drawing, showing):
+    keeping = commands.add_parser("keep", help="leave out what the rules of today do not make")
+    keeping.set_defaults(run=keep)
+    for command in (drawing, keeping):
         command.add_argument("--reports", type=Path, nargs="*", default=[])
         command.add_argument("--candidates", type=Path, nargs="*", default=[])
         command.add_argument("--phantoms", type=int, default=_PHANTOMS)

@@ -5,8 +5,19 @@ import json
 import pytest
 
 from tests.perturb.contract import made, read
-from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, PerturbationSettings, perturb
-from vlscore.perturb.effects import consistent
+from vlscore.findings import extract
+from vlscore.perturb import (
+    KINDS,
+    Change,
+    Edit,
+    Effect,
+    Meaning,
+    PerturbationSettings,
+    apply_edits,
+    perturb,
+)
+from vlscore.perturb.changed_report import with_room
+from vlscore.perturb.consistency import consistent
 
 
 def texts(kind: str, report: str) -> set[str]:
@@ -65,6 +76,24 @@ def test_a_conclusion_changes_along(kind, report, expected):
     assert expected in texts(kind, report)
 
 
+PARTS_ALONG = [
+    ("add-false-finding", "No effusion. No edema. Negative.", "Otherwise negative."),
+    ("affirm-finding", "No pneumoperitoneum. No acute intra-abdominal process.", "No other acute"),
+    ("add-false-finding", "Edema. No bony or soft tissue abnormality.", "No other bony or"),
+    ("add-false-finding", "Edema. Unremarkable chest.", "rib. Otherwise unremarkable chest."),
+    (
+        "remove-pathology",
+        "Granuloma. No effusion. Lungs are clear otherwise.",
+        "No effusion. Lungs are clear.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "report", "within"), PARTS_ALONG)
+def test_what_comes_along_is_within_the_text(kind, report, within):
+    assert any(within in text for text in texts(kind, report))
+
+
 # What needs no room, stays.
 AS_IT_WAS = [
     ("affirm-finding", "The heart is not enlarged. No acute disease.", "enlarged. No acute"),
@@ -89,7 +118,12 @@ REFUSED = [
     # Denied before it would be stated: nobody says "other" of what is to come.
     ("affirm-finding", "Normal chest. No pneumothorax.", "There is a pneumothorax"),
     ("affirm-finding", "No acute disease. No pleural effusion.", "There is a pleural effusion"),
-    ("affirm-finding", "No acute fracture. The bones are intact.", "There is an acute"),
+    (
+        "affirm-finding",
+        "No acute fracture. The bones are intact.",
+        "fracture. The bones are intact",
+    ),
+    ("affirm-finding", "The bones are intact. No acute fracture.", "There is an acute"),
     # The sentence after it would compare it.
     ("affirm-finding", "No pneumothorax. Similar appearance.", "There is a pneumothorax"),
     # The same thing under another name, in coarser words, or pointed at.
@@ -101,14 +135,14 @@ REFUSED = [
     ),
     ("remove-pathology", "Left effusion. The heart is normal. Findings as above.", "The heart is"),
     ("negate-finding", "There is scoliosis. Curvature as described above.", "no scoliosis"),
-    ("negate-finding", "There is hyperexpansion. No infiltrates Emphysema.", "no hyperexpansion"),
-    ("negate-finding", "Bilateral hilar adenopathy. The XXXX remain enlarged.", "No bilateral"),
     # Half a comparison stays, or the denial compares.
     ("negate-finding", "Scoliosis as before.", "No scoliosis"),
     ("negate-finding", "Normal heart size is prominent left contour.", "not prominent"),
     # Garbled: the denial was lost.
     ("remove-pathology", "Marrow pneumothorax, effusion or edema. Clear lungs.", "Clear lungs."),
     ("remove-pathology", "Lungs are clear airspace disease. No effusion.", "No effusion."),
+    # The same less exactly.
+    ("negate-finding", "The lungs are hyperexpanded. Chronic lung changes.", "not hyperexpanded"),
     # A foreign body is no part of a finding.
     (
         "remove-pathology",
@@ -126,6 +160,17 @@ REFUSED = [
     ("change-location", "Left base opacity beside the stomach.", "Right base"),
     ("change-location", "Right effusion above the liver.", "Left effusion"),
     ("change-location", "Left retrocardiac opacity.", "Right retrocardiac"),
+    (
+        "change-location",
+        "Density at the left seventh rib. This may be a fracture. Old rib fracture on the left.",
+        "right seventh",
+    ),
+    (
+        "change-location",
+        "Fullness of the right hilum. No change of the known right nodule.",
+        "left",
+    ),
+    ("change-location", "Infiltrate in the left lung. Less on the right lung.", "in the right"),
     ("change-location", "Left lingular scarring and right lingular scar.", "right lingular scar."),
     ("change-location", "Left effusion over the spleen.", "Right effusion"),
     (
@@ -133,12 +178,25 @@ REFUSED = [
         "Bilateral effusions, small on the left with left basilar atelectasis.",
         "small on the right",
     ),
-    ("change-location", "Fracture of the left rib and scar of the right rib.", "right rib and"),
     ("change-location", "Fullness of the right hilum. Known right retrohilar nodule.", "left"),
     # Heights: pooled places, or a place that cannot be higher.
     ("change-location", "Upper lobe nodule. Multilobar nodules.", "Lower lobe"),
     ("change-location", "Basilar retrocardiac opacity.", "Apical"),
     ("change-location", "Lower lobe opacity near the costophrenic angle.", "Upper lobe"),
+    ("change-severity", "Large mass of 5.8 cm. IMPRESSION: Large mass in the lung.", "Tiny"),
+    ("remove-pathology", "Edema. Osteophytes. Results were discussed with Dr. Smith.", "tes. R"),
+    ("remove-pathology", "Heart size is upper normal. Mild cardiomegaly. No edema.", "normal. No"),
+    (
+        "change-location",
+        "Opacity in the right upper lobe. Opacity in the left upper lobe. Bilateral upper lobe "
+        "consolidation.",
+        "right upper lobe. Opacity in the left lower",
+    ),
+    (
+        "change-severity",
+        "Moderate left effusion and small right effusion. Bilateral effusions, left larger.",
+        "large right",
+    ),
     # Grades: a stage, an extent, another grade of the same thing.
     ("change-severity", "Marked early emphysema.", "inimal early"),
     ("change-severity", "Mild grade 1 edema.", "grade 1"),
@@ -154,6 +212,12 @@ REFUSED = [
     ("invent-comparison", "Increased interstitial markings.", "since the prior"),
     ("invent-comparison", "Acute rib fracture.", "stable since"),
     ("invent-comparison", "Nodule of 1.1 cm (previously 0.9 cm).", "new since"),
+    ("drop-comparison", "Interval decrease in numerous nodules. No nodules are seen.", "Numerous"),
+    ("drop-comparison", "Stable elevation of the diaphragm compared to exam on XXXX.", "Elevation"),
+    ("drop-comparison", "Again seen is a nodule.", "seen is a nodule"),
+    ("invent-comparison", "Nodule. In the absence of prior studies, CT is advised.", "since the"),
+    ("invent-comparison", "Nodule. Comparison films, if available, would help.", "since the prior"),
+    ("invent-comparison", "Nodule. Comparison to a previous XXXX would help.", "since the prior"),
     # Resolved, not seen, or no finding at all.
     ("change-location", "Clearing of the left base opacity, the lungs now appear clear.", "right"),
     ("change-location", "Previously noted left nodule is not well seen.", "right"),
@@ -249,3 +313,30 @@ def test_what_goes_along_is_no_part_of_the_claim():
         "No pneumothorax>There is a pneumothorax",
         ">other ",
     ]
+
+
+ROOM = {
+    "No acute disease.": "No other acute disease.",
+    "Negative for acute abnormality.": "Negative for other acute abnormality.",
+    "No evidence of active disease.": "No evidence of other active disease.",
+    "No visible evidence of acute disease.": "No visible evidence of other acute disease.",
+    "Negative examination of the chest.": "Otherwise negative examination of the chest.",
+    "Edema without an acute abnormality.": "Edema without another acute abnormality.",
+    "Edema without any acute abnormality.": "Edema without any other acute abnormality.",
+    "The lungs are clear.": "The lungs are otherwise clear.",
+    "The lungs are grossly clear.": "The lungs are otherwise grossly clear.",
+    "Lungs clear.": "Lungs otherwise clear.",
+    "Clear lungs.": "Otherwise clear lungs.",
+    "clear lungs.": "otherwise clear lungs.",
+    "CLEAR LUNGS.": "Otherwise CLEAR LUNGS.",
+    "Normal chest.": "Otherwise normal chest.",
+    "The hyperinflated lungs are clear.": "The hyperinflated lungs are otherwise clear.",
+}
+
+
+@pytest.mark.parametrize(("report", "expected"), ROOM.items())
+def test_a_denial_makes_room(report, expected):
+    (sentence,) = extract(report).sentences
+    edit = with_room(report, sentence, sentence.denials[0])
+    assert edit is not None
+    assert apply_edits(report, [edit]) == expected

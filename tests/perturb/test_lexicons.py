@@ -20,12 +20,12 @@ def test_no_zone_moves_to_itself():
 
 
 def test_grades_become_other_grades_of_the_same_shape():
-    for words, change in lexicons.severity_changes().changes.items():
-        for new in (*change.words, *change.before_adjective):
-            assert new != words
-            assert new in lexicons.severity_changes().changes, f"{new} cannot be changed back"
-        adverbs = [new.endswith("ly") for new in change.words]
-        assert len(set(adverbs)) == 1
+    table = lexicons.severity_changes()
+    for change in table.change:
+        for new in (*change.to, *change.before_adjective):
+            assert new not in change.words
+            assert table.of(new) is not None, f"{new} cannot be changed back"
+        assert len({new.endswith("ly") for new in change.to}) == 1
 
 
 def test_false_findings_are_what_they_say():
@@ -39,20 +39,27 @@ def test_false_findings_are_what_they_say():
 
 
 def _family(finding: lexicons.FalseFinding) -> frozenset[str]:
-    return lexicons.discourse().families.get(finding.observation, frozenset())
+    return lexicons.alike().same.get(finding.observation, frozenset())
 
 
 def test_observations_that_tables_name_exist():
     known = set(load_lexicon().observations)
-    moves, grades, speech = (
-        lexicons.location_moves(),
-        lexicons.severity_changes(),
-        lexicons.discourse(),
-    )
-    named = {*moves.movable, *moves.one_sided, *grades.has_amount, *speech.no_pathology}
-    named |= {*speech.families, *lexicons.comparisons().lasting}
+    moves, grades, alike = lexicons.location_moves(), lexicons.severity_changes(), lexicons.alike()
+    named = {*moves.movable, *moves.fixed, *moves.basal, *moves.one_sided, *moves.zones_of}
+    named |= {*grades.has_amount, *grades.no_degree, *grades.opaque}
+    named |= {*alike.same, *alike.kin, *alike.no_pathology, *alike.generic, *alike.serious}
+    named |= lexicons.statements().compare.changing
     named |= {name for finding in lexicons.false_findings() for name in finding.unless}
     assert named <= known, named - known
+
+
+def test_zones_of_levels_are_those_of_the_lexicon():
+    zones = {
+        match.entry.zone
+        for level in lexicons.alike().levels
+        for match in load_lexicon().trie.find(load_lexicon().tokenize(level)).get("place", ())
+    }
+    assert zones == set(lexicons.alike().levels)
 
 
 def test_equivalents_find_the_same():

@@ -239,7 +239,7 @@ def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:
 
 
 # Between a part of the chest and "no": "the pleural spaces (show) no acute abnormality".
-_LONGEST_PREDICATE = 3
+_LONGEST_PREDICATE = 5
 
 
 def find_denials(
@@ -275,7 +275,7 @@ def find_denials(
             words = {token.form for token in tokens[first:last]}
             acute = not words.isdisjoint(lexicon.coverage.words_of_time)
             named = {s for w in words for s in lexicon.coverage.of_word.get(w, ())}
-            for scope in sorted(named) or _subject_scopes(found, trigger.first, lexicon):
+            for scope in sorted(named) or _subject_scopes(tokens, found, trigger.first, lexicon):
                 add(scope, trigger.first, last, acute)
     return tuple(sorted(denials.values(), key=lambda d: (d.span, d.scope)))
 
@@ -302,10 +302,17 @@ def _summaries(tokens: Sequence[Token], governed: Scope, lexicon: Lexicon) -> li
     return ranges
 
 
-def _subject_scopes(found: dict[str, list[Match]], before: int, lexicon: Lexicon) -> Sequence[str]:
-    """Return the regions of the part of the chest right before "no"; else the chest."""
+def _subject_scopes(
+    tokens: Sequence[Token], found: dict[str, list[Match]], before: int, lexicon: Lexicon
+) -> Sequence[str]:
+    """Return the regions of the part of the chest right before "no"; else the chest.
+
+    "Elevated hemidiaphragm and no acute disease" denies it in the chest.
+    """
+    whole = lexicon.coverage.whole
     for subject in reversed(found.get("subject", ())):
         scopes = lexicon.coverage.of_subject.get(subject.entry, ())
         if scopes and 0 <= before - subject.last <= _LONGEST_PREDICATE:
-            return scopes
-    return (lexicon.coverage.whole,)
+            joints = (token.form for token in tokens[subject.last : before])
+            return (whole,) if not lexicon.coverage.joints.isdisjoint(joints) else scopes
+    return (whole,)

@@ -14,7 +14,7 @@ from .generate import perturbations_of as perturbations_of
 from .generate import standard_normal_of as standard_normal_of
 from .generate import why_nothing as why_nothing
 from .kinds.removals import remove_sentences as remove_sentences
-from .lexicons import discourse as discourse
+from .lexicons import alike as alike
 from .parsed_report import ReadReport as ReadReport
 from .registry import KINDS as KINDS
 from .registry import Kind as Kind

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from vlscore.core import check_settings
+from vlscore.perturb.lexicons import statements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ class ErrorCategory(StrEnum):
 
 
 class Effect(StrEnum):
-    """Effect of a change on the meaning of a report; `effects` has a rule for each."""
+    """Effect of a change on the meaning of a report; `consistency` has a rule for each."""
 
     STATED = "stated"
     LEFT_OUT = "left out"
@@ -161,16 +162,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, text[done:]])
 
 
-_ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
-# Masks of de-identification, whose pronunciation is unknown.
-_MASK = ("XXXX", "xxxx")
 _WORD = re.compile(r"[^\W_]+")
-# Written with a consonant but spoken with a vowel, and the other way round. An abbreviation has no
-# vowel, or names a lobe; other words may be in capitals as well.
-_SPOKEN_VOWEL = re.compile(
-    r"hour|honest|8|1[18]\b|MRI\b|[xX]-?ray|[FHLMNRSX](?:[B-DF-HJ-NP-TV-XZ0-9]+|UL)\b"
-)
-_SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n)|eu|one\b|use|usual)", re.IGNORECASE)
 
 
 def in_case_of(word: str, model: str) -> str:
@@ -194,25 +186,23 @@ def article_for(words: str) -> str:
     >>> article_for("apical opacity"), article_for("unilateral effusion"), article_for("RLL mass")
     ('an', 'a', 'an')
     """
-    if _SPOKEN_VOWEL.match(words):
-        return "an"
-    if _SPOKEN_CONSONANT.match(words):
-        return "a"
-    return "an" if words[:1].lower() in "aeiou" else "a"
+    table = statements().article
+    return table.of_vowel if re.match(table.vowel, words) else table.of_consonant
 
 
 def replaced(text: str, start: int, end: int, words: str) -> list[Edit]:
     """Return edits that replace text[start:end] by `words`, and correct the article before it."""
-    article = _ARTICLE.search(text, max(0, start - 6), start)
+    table, offset = statements().article, max(0, start - 6)
+    article = re.search(table.words, text[offset:start], re.IGNORECASE)
     edits = [Edit(start, end, words)]
     following = f"{words}{text[end : end + 20]}".lstrip()
-    if article is None or not _WORD.match(following) or following.startswith(_MASK):
+    is_known = _WORD.match(following) and not following.lower().startswith(table.masks)
+    if article is None or not is_known:
         return edits
-    wanted = article_for(following)
-    if article.group(1).lower() != wanted:
-        place = article.span(1)
-        model = "AN" if text.isupper() else f"{article.group(1)[0]}n"
-        edits.insert(0, Edit(*place, in_case_of(wanted, model)))
+    old, wanted = article.group(1), article_for(following)
+    if old.lower() != wanted:
+        new = wanted.upper() if text.isupper() else with_capital(wanted, like=old)
+        edits.insert(0, Edit(offset + article.start(1), offset + article.end(1), new))
     return edits
 
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from vlscore.core import entries_of, entry_of, read_table, resource_path
 from vlscore.findings import Category, Polarity, Sentence, extract
+from vlscore.perturb.consistency import consistent
 from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
-from vlscore.perturb.effects import consistent
-from vlscore.perturb.lexicons import discourse
+from vlscore.perturb.lexicons import said
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
 
@@ -65,20 +65,20 @@ def standard_normal_of(reports: Iterable[str]) -> str:
     for report in reports:
         findings = extract(report)
         for sentence in findings.sentences:
-            said = _normal_sentence(findings.text, sentence)
-            if said is not None:
-                counts[said] += 1
-                denied[said] = frozenset(f.observation for f in sentence.findings)
+            words = _normal_sentence(findings.text, sentence)
+            if words is not None:
+                counts[words] += 1
+                denied[words] = frozenset(f.observation for f in sentence.findings)
         if len(counts) > _REMEMBERED:
-            counts = Counter({said: n for said, n in counts.items() if n > 1})
-            denied = {said: denied[said] for said in counts}
+            counts = Counter({words: n for words, n in counts.items() if n > 1})
+            denied = {words: denied[words] for words in counts}
     found = []
     for topic in recipe().topics:
         fit = [
-            (-count, said)
-            for said, count in counts.items()
+            (-count, words)
+            for words, count in counts.items()
             if count >= recipe().least_often
-            and topic.denies <= denied[said] <= topic.denies | topic.settles
+            and topic.denies <= denied[words] <= topic.denies | topic.settles
         ]
         found.append(f"{min(fit)[1]}." if fit else topic.default)
     return " ".join(found)
@@ -90,13 +90,11 @@ def _normal_sentence(text: str, sentence: Sentence) -> str | None:
         return None
     if any(f.polarity is not Polarity.NEGATIVE for f in sentence.findings):
         return None
-    said = " ".join(sentence.span.of(text).split()).rstrip(" .")
-    words = said.lower().replace(",", " ").split()
-    if not discourse().not_merely_denying.isdisjoint(words):
+    words = " ".join(sentence.span.of(text).split()).rstrip(" .")
+    each = words.lower().replace(",", " ").split()
+    if len(each) > recipe().most_words or not recipe().without.isdisjoint(each):
         return None
-    if len(words) > recipe().most_words or not recipe().without.isdisjoint(words):
-        return None
-    return None if _OF_ONE_STUDY.search(said) else said
+    return None if "hedges" in said(words) or _OF_ONE_STUDY.search(words) else words
 
 
 @cache

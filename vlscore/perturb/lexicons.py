@@ -1,29 +1,22 @@
 """Lexicons under `perturbations/lexicons/` that only perturbations need, read and checked."""
 
-import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from vlscore.core import entries_of, entry_of, read_table, resource_path
+from vlscore.findings import PhraseTrie, Span, tokenize
 
 
-class Discourse(NamedTuple):
-    """Words by which sentences refer to each other, and families of related observations."""
+class Alike(NamedTuple):
+    """Relations between observations, and between zones; each name -> all that are like it."""
 
-    anaphors: frozenset[str]
-    connectives: frozenset[str]
-    leaning: re.Pattern[str]
-    no_pathology: frozenset[str]
-    families: Mapping[str, frozenset[str]]
-    levels: Mapping[str, frozenset[str]]
+    same: Mapping[str, frozenset[str]]
     kin: Mapping[str, frozenset[str]]
-    bones: frozenset[str]
-    settles: Mapping[str, frozenset[str]]
-    not_merely_denying: frozenset[str]
-    interpreting: re.Pattern[str]
-    foreign: frozenset[str]
-    english: frozenset[str]
+    levels: Mapping[str, frozenset[str]]
+    no_pathology: frozenset[str]
+    generic: frozenset[str]
+    serious: frozenset[str]
 
 
 class LocationMoves(NamedTuple):
@@ -33,23 +26,23 @@ class LocationMoves(NamedTuple):
     zones: Mapping[str, tuple[str, ...]]
     zones_of: Mapping[str, Mapping[str, tuple[str, ...]]]
     movable: frozenset[str]
+    fixed: frozenset[str]
     basal: frozenset[str]
-    zone_bound: tuple[str, ...]
     one_sided: frozenset[str]
-    only_one_side: tuple[str, ...]
 
 
 class SeverityChange(NamedTuple):
-    """Possible replacements of a severity word, alone and before an adjective."""
+    """Severity words and what they become, alone and (where it differs) before an adjective."""
 
     words: tuple[str, ...]
-    before_adjective: tuple[str, ...]
+    to: tuple[str, ...]
+    before_adjective: tuple[str, ...] = ()
 
 
 class SeverityChanges(NamedTuple):
     """Severity words -> their changes; the words they do not grade; adjectives they do."""
 
-    changes: Mapping[str, SeverityChange]
+    change: tuple[SeverityChange, ...]
     has_amount: frozenset[str]
     amounts: Mapping[str, str]
     opacity_words: frozenset[str]
@@ -57,13 +50,16 @@ class SeverityChanges(NamedTuple):
     degrees: frozenset[str]
     no_degree: frozenset[str]
     degrees_not_before: tuple[str, ...]
-    signs: Mapping[str, frozenset[str]]
     apart: frozenset[str]
+    steps: frozenset[str]
     copulas: frozenset[str]
-    not_beside: tuple[str, ...]
     not_before: tuple[str, ...]
     not_after: tuple[str, ...]
     adjectives: frozenset[str]
+
+    def of(self, words: str) -> SeverityChange | None:
+        """Return the change of some words, in their matching form."""
+        return next((change for change in self.change if words in change.words), None)
 
 
 class Equivalents(NamedTuple):
@@ -87,6 +83,10 @@ class FalseFinding(NamedTuple):
 class Denials(NamedTuple):
     """Phrases that turn a sentence that states a finding into one that denies it."""
 
+    denial: str
+    negation: str
+    copula: str
+    naming: str
     openings: Mapping[str, str]
     dropped: frozenset[str]
     kept: frozenset[str]
@@ -100,27 +100,75 @@ class Assertions(NamedTuple):
     openings: Mapping[str, str]
     dropped: frozenset[str]
     kept: frozenset[str]
+    there: tuple[str, str]
+    verbs: tuple[str, ...]
+    negation: str
     uncounted: frozenset[str]
     tails: frozenset[str]
 
 
-class Comparisons(NamedTuple):
+class DroppedWords(NamedTuple):
+    """Row of patterns by which words of comparison leave a sentence.
+
+    `attributive` words stand before the finding.
+    """
+
+    words: str
+    example: tuple[str, str]
+    before: str = ""
+    behind: str = ""
+    put: str = ""
+    attributive: bool = False
+
+
+class ComparingPhrases(NamedTuple):
     """Phrases that add or remove a comparison with a prior examination."""
 
     invented: tuple[str, ...]
     invented_for_lasting: tuple[str, ...]
-    lasting: frozenset[str]
-    old: frozenset[str]
-    adjectives: frozenset[str]
-    not_before: frozenset[str]
-    leading: frozenset[str]
-    leading_rest: str
-    besides: frozenset[str]
-    not_after: frozenset[str]
-    shorter: Mapping[str, str]
+    changing: frozenset[str]
+    unchanged: frozenset[str]
+    adjectives: tuple[str, ...]
+    not_before: tuple[str, ...]
+    copulas: Mapping[str, str]
+    hanging: frozenset[str]
     only_openings: tuple[str, ...]
-    only_without: tuple[str, ...]
     tails: str
+    drop: tuple[DroppedWords, ...]
+
+
+class Room(NamedTuple):
+    """Words by which a general denial agrees with a finding."""
+
+    other: str
+    another: str
+    otherwise: str
+    of: frozenset[str]
+    articles: frozenset[str]
+    any: str
+    adverbs: str
+    beside: Mapping[str, tuple[str, ...]]
+    grave: frozenset[str]
+
+
+class Article(NamedTuple):
+    """Indefinite article, and patterns of what it stands before."""
+
+    words: str
+    of_vowel: str
+    of_consonant: str
+    vowel: str
+    masks: tuple[str, ...]
+
+
+class Statements(NamedTuple):
+    """Tables of statements.toml."""
+
+    article: Article
+    negate: Denials
+    affirm: Assertions
+    compare: ComparingPhrases
+    room: Room
 
 
 def matching_form(words: str) -> str:
@@ -138,24 +186,11 @@ def perturbation_table(name: str) -> dict[str, Any]:
 
 
 @cache
-def discourse() -> Discourse:
-    """Rules of discourse.toml."""
-    table = perturbation_table("discourse")
-    return entry_of(
-        Discourse,
-        table,
-        "discourse.toml",
-        leaning=_any_of(table["leaning"]),
-        families=_relatives(table["families"]),
-        levels=_relatives(table["levels"]),
-        kin=_relatives(table["kin"]),
-        interpreting=_any_of(table["interpreting"]),
-    )
-
-
-def _any_of(phrases: list[str]) -> re.Pattern[str]:
-    """Finds a phrase between spaces."""
-    return re.compile(f" (?:{'|'.join(map(re.escape, phrases))}) ")
+def alike() -> Alike:
+    """Relations of alike.toml."""
+    table = perturbation_table("alike")
+    relations = {name: _relatives(table[name]) for name in ("same", "kin", "levels")}
+    return entry_of(Alike, table, "alike.toml", **relations)
 
 
 def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
@@ -168,66 +203,54 @@ def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
 
 
 @cache
+def _wording() -> PhraseTrie:
+    trie = PhraseTrie()
+    for name, phrases in perturbation_table("wording").items():
+        trie.add_all(name, phrases, name)
+    return trie
+
+
+@lru_cache(16_384)
+def said(text: str) -> Mapping[str, Sequence[Span]]:
+    """Return where a text has phrases of the lists of wording.toml, by the name of the list.
+
+    >>> said("Opacity as described above.")["points"]
+    [Span(start=8, end=26)]
+    """
+    tokens = tokenize(text)
+    return {
+        name: [Span(tokens[m.first].start, tokens[m.last - 1].end) for m in matches]
+        for name, matches in _wording().find(tokens).items()
+    }
+
+
+@cache
 def location_moves() -> LocationMoves:
     """Rules of location_moves.toml."""
-    table = perturbation_table("location_moves")
-    rules = table.pop("rules")
-    return entry_of(LocationMoves, {**table, **rules}, "location_moves.toml")
+    return entry_of(LocationMoves, perturbation_table("location_moves"), "location_moves.toml")
 
 
 @cache
 def severity_changes() -> SeverityChanges:
     """Rules of severity_changes.toml."""
     table = perturbation_table("severity_changes")
-    changes = {}
-    for entry in table["change"]:
-        words = tuple(entry["to"])
-        change = SeverityChange(words, tuple(entry.get("before_adjective", words)))
-        changes.update(dict.fromkeys(entry["from"], change))
-    amounts = table["amounts"]
-    return entry_of(
-        SeverityChanges,
-        {"signs": table["signs"], **table["rules"]},
-        "severity_changes.toml",
-        changes=changes,
-        has_amount=frozenset(amounts["of"]),
-        amounts=amounts["to"],
-    )
+    return entry_of(SeverityChanges, table, "severity_changes.toml")
 
 
 @cache
-def noninformative() -> frozenset[str]:
-    """Words without clinical content, from noninformative.toml."""
-    return frozenset(perturbation_table("noninformative")["words"])
-
-
-@cache
-def equivalents() -> tuple[Equivalents, ...]:
+def equivalents() -> list[Equivalents]:
     """Entries of equivalents.toml."""
-    groups = perturbation_table("equivalents")["group"]
-    return tuple(entries_of(Equivalents, groups, "equivalents.toml"))
+    return entries_of(Equivalents, perturbation_table("equivalents")["group"], "equivalents.toml")
 
 
 @cache
-def false_findings() -> tuple[FalseFinding, ...]:
+def false_findings() -> list[FalseFinding]:
     """Entries of false_findings.toml."""
-    found = perturbation_table("false_findings")["finding"]
-    return tuple(entries_of(FalseFinding, found, "false_findings.toml"))
+    table = perturbation_table("false_findings")
+    return entries_of(FalseFinding, table["finding"], "false_findings.toml")
 
 
 @cache
-def denials() -> Denials:
-    """Entry of statements.toml."""
-    return entry_of(Denials, perturbation_table("statements")["negate"], "statements.toml")
-
-
-@cache
-def assertions() -> Assertions:
-    """Entry of statements.toml."""
-    return entry_of(Assertions, perturbation_table("statements")["affirm"], "statements.toml")
-
-
-@cache
-def comparisons() -> Comparisons:
-    """Entry of statements.toml."""
-    return entry_of(Comparisons, perturbation_table("statements")["compare"], "statements.toml")
+def statements() -> Statements:
+    """Entries of statements.toml."""
+    return entry_of(Statements, perturbation_table("statements"), "statements.toml")

@@ -1,25 +1,25 @@
 """Parsed report for the kinds of perturbation: its findings, sentences, lists and style."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
+from typing import NamedTuple
 
 from vlscore.findings import (
-    Axis,
     Category,
     Finding,
     Polarity,
     ReportFindings,
     Sentence,
     Side,
+    Span,
     Status,
     extract,
+    load_lexicon,
 )
-from vlscore.perturb.lexicons import discourse
-from vlscore.perturb.plaintext import PlainSentence, bare, sentences_of
-from vlscore.perturb.plaintext import words as plain_words
+from vlscore.perturb.lexicons import alike, said
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
@@ -28,9 +28,17 @@ _LABEL_WORDS = re.compile(r"[A-Za-z][\w ]{2,25}:")
 _TITLE_WORDS = 2
 _SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
 _PERIOD = re.compile(r"\.(?:\s|$)")
-_WORDS = re.compile(r"[a-z']+")
+_WORDS = re.compile(r"[a-z]{2,}")
 
 Topic = tuple[str, Side | None, tuple[str, ...]]
+
+
+class PlaceWords(NamedTuple):
+    """Words of a sentence that name a side, a zone, or both."""
+
+    span: Span
+    side: str | None
+    zone: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +66,45 @@ class ReadReport:
 
     def words_of(self, sentence: Sentence) -> str:
         """Return the sentence in lower case."""
-        return self._lower[sentence.index]
+        return sentence.span.of(self.text).lower()
+
+    def says(self, index: int, *names: str) -> bool:
+        """Return whether a sentence has a phrase of one of these lists of wording.toml."""
+        return any(name in self._said[index] for name in names)
+
+    def opens(self, index: int, name: str) -> bool:
+        """Return whether a sentence begins with a phrase of a list of wording.toml."""
+        spans = self._said[index].get(name, ())
+        words = self.words_of(self.sentences[index])
+        return any(not _WORDS.search(words[: span.start]) for span in spans[:1])
 
     @cached_property
-    def _lower(self) -> list[str]:
-        return [sentence.span.of(self.text).lower() for sentence in self.sentences]
+    def _said(self) -> list[Mapping[str, Sequence[Span]]]:
+        return [said(sentence.span.of(self.findings.plain)) for sentence in self.sentences]
+
+    def places(self, index: int) -> list[PlaceWords]:
+        """Return the words of a sentence that name places, of findings or of anything else."""
+        lexicon, span = load_lexicon(), self.sentences[index].span
+        tokens = lexicon.tokenize(span.of(self.text))
+        return [
+            PlaceWords(
+                Span(span.start + tokens[m.first].start, span.start + tokens[m.last - 1].end),
+                m.entry.side,
+                m.entry.zone,
+            )
+            for m in lexicon.trie.find(tokens).get("place", ())
+        ]
+
+    def is_of_bones(self, sentence: Sentence) -> set[bool]:
+        """Return whether a sentence is about bones, other organs, or (without a finding) either."""
+        known = load_lexicon().observations
+        kinds = {known[finding.observation].region == "bones" for finding in sentence.findings}
+        return kinds or {True, False}
 
     @cached_property
-    def plain(self) -> list[PlainSentence]:
-        """Return the sentences for the check that is independent of the extractor."""
-        return sentences_of(self.text, [sentence.span for sentence in self.sentences])
-
-    @cached_property
-    def plain_counts(self) -> Counter[str]:
-        """Return how often each sentence occurs in the report, compared by its words alone."""
-        return Counter(bare(sentence.text) for sentence in self.plain)
+    def bare(self) -> list[str]:
+        """Return the words of each sentence alone, without numbers and punctuation."""
+        return [bare(self.words_of(sentence)) for sentence in self.sentences]
 
     @cached_property
     def squeezed(self) -> str:
@@ -97,9 +129,11 @@ class ReadReport:
     @cached_property
     def is_foreign(self) -> bool:
         """Return whether it is in another language, whose words may look like English ones."""
-        words = set(re.findall(r"[^\W\d_]+", self.text.lower()))
-        foreign = words & discourse().foreign
-        return len(foreign) > 1 and len(foreign) > len(words & discourse().english)
+        words = {
+            name: {span.of(self.text).lower() for span in said(self.text).get(name, ())}
+            for name in ("foreign", "english")
+        }
+        return len(words["foreign"]) > max(1, len(words["english"]))
 
     def styled(self, sentence: str) -> str:
         """Return a generated sentence in the style of the report.
@@ -136,11 +170,8 @@ class ReadReport:
 
     def opens_paragraph(self, index: int) -> bool:
         """Return whether a sentence begins a section, a list item or a line."""
-        return (
-            index in self.section_openings
-            or self.number_start(index) is not None
-            or "\n" in self.leads[index]
-        )
+        is_item = self.number_start(index) is not None or "\n" in self.leads[index]
+        return is_item or index in self.section_openings
 
     def is_joined(self, index: int) -> bool:
         """Return whether a semicolon, or a list number within a line, joins it to another."""
@@ -163,30 +194,28 @@ class ReadReport:
     @cached_property
     def speaks_of_the_one_before(self) -> list[bool]:
         """Return whether each sentence makes no sense without the one before it."""
-        found = []
-        for index, sentence in enumerate(self.sentences):
-            # "Increased." or "Grossly stable."
-            is_short = len(self.words_of(sentence).split()) <= _TITLE_WORDS
-            merely_compares = bool(sentence.changes) and not sentence.findings and is_short
-            refers = not self._openings[index].isdisjoint(discourse().anaphors)
-            is_first = index in self.section_openings
-            found.append(not is_first and (merely_compares or refers))
-        return found
+        # "Increased." or "Grossly stable."
+        compares = [
+            bool(s.changes) and not s.findings and len(self.words_of(s).split()) <= _TITLE_WORDS
+            for s in self.sentences
+        ]
+        return [
+            index not in self.section_openings and (compares_only or self.opens(index, "refers"))
+            for index, compares_only in enumerate(compares)
+        ]
 
     def keeps_its_place(self, index: int) -> bool:
         """Return whether a sentence reads well only right after the one before it."""
-        if index == 0:
-            return False
         recommends = self.sentences[index].category is Category.RECOMMENDATION
-        if self.goes_on(index) or recommends or self.speaks_of_the_one_before[index]:
-            return True
-        return not self._openings[index].isdisjoint(discourse().connectives) or self.leans(index)
+        leans = self.opens(index, "connects") or self.leans(index)
+        refers = self.speaks_of_the_one_before[index]
+        return index > 0 and (self.goes_on(index) or recommends or refers or leans)
 
     def leans(self, index: int) -> bool:
         """Return whether a sentence, if it exists in this section, refers to an earlier one."""
         if index == len(self.sentences) or index in self.section_openings:
             return False
-        return discourse().leaning.search(self._words[index]) is not None
+        return self.says(index, "leans", "points")
 
     def goes_on(self, index: int) -> bool:
         """Return whether a sentence begins in lower case where others do not."""
@@ -194,89 +223,44 @@ class ReadReport:
             return False
         return self.text[self.sentences[index].span.start].islower()
 
-    @cached_property
-    def _words(self) -> list[str]:
-        """Return the words of each sentence, each between two spaces."""
-        return [f" {' '.join(_WORDS.findall(said))} " for said in self._lower]
-
-    @cached_property
-    def _openings(self) -> list[set[str]]:
-        """Return each sentence's first word, first two words, and so on up to five."""
-        return [
-            {" ".join(words[:count]) for count in range(1, len(words) + 1)}
-            for words in (said.split(maxsplit=5)[:5] for said in self._words)
-        ]
-
     def followers(self, index: int) -> list[int]:
         """Return the sentences directly after one that refer to it."""
-        found = []
-        for following in range(index + 1, len(self.sentences)):
-            if not self.speaks_of_the_one_before[following]:
-                break
-            found.append(following)
-        return found
+        after = range(index + 1, len(self.sentences))
+        return list(takewhile(lambda k: self.speaks_of_the_one_before[k], after))
 
     # ------------------------------------------------------------------ findings
 
     def merely_denies(self, sentence: Sentence) -> bool:
         """Return True if a sentence only denies findings or calls something normal."""
-        words = set(_WORDS.findall(self.words_of(sentence)))
-        return (
-            sentence.category is Category.CLINICAL
-            and sentence.normal
-            and words.isdisjoint(discourse().not_merely_denying)
-            and plain_words().hedged_normal.search(self.words_of(sentence)) is None
-        )
+        is_clinical = sentence.category is Category.CLINICAL
+        return is_clinical and sentence.normal and not self.says(sentence.index, "hedges")
 
     def says_nothing_clinical(self, sentence: Sentence) -> bool:
         """Return whether a sentence on technique and the like neither finds nor interprets."""
         if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
             return False
-        return discourse().interpreting.search(self._words[sentence.index]) is None
+        return not self.says(sentence.index, "interprets")
 
     def pathologies(self, sentence: Sentence) -> list[Finding]:
         """Return the sentence's positive findings, whose omission would be an error."""
-        if sentence.category is not Category.CLINICAL:
-            return []
-        return [
-            finding
-            for finding in sentence.findings
-            if finding.is_present
-            and finding.chexpert != "Support Devices"
-            and finding.observation not in discourse().no_pathology
-        ]
+        known, left_out = load_lexicon().observations, alike().no_pathology
+        is_clinical = sentence.category is Category.CLINICAL
+        present = [f for f in sentence.findings if f.is_present and f.observation not in left_out]
+        return [f for f in present if is_clinical and known[f.observation].region != "outside"]
 
-    def restatements(self, finding: Finding) -> Iterator[Finding]:
-        """Yield other affirmed or uncertain mentions of what may be the same finding and place."""
-        return (other for other in self._mentions(finding) if other is not finding)
+    def restatements(self, finding: Finding) -> list[Finding]:
+        """Return other affirmed or uncertain mentions of what may be the same finding and place."""
+        current = (f for f in self._stated if f is not finding and f.status is Status.CURRENT)
+        return [mention for mention in current if may_be_one(mention, finding)]
 
     def sentences_stating(self, finding: Finding) -> frozenset[int]:
         """Return the sentences that state a finding, or state it again."""
-        return frozenset([finding.sentence, *(m.sentence for m in self._mentions(finding))])
-
-    def is_bilateral_elsewhere(self, finding: Finding) -> bool:
-        """Return whether another mention of what may be the same finding names both sides."""
-        both = sum(mention.side is Side.BILATERAL for mention in self._mentions(finding))
-        return both > (finding.side is Side.BILATERAL)
-
-    def _mentions(self, finding: Finding) -> tuple[Finding, ...]:
-        return tuple(mention for mention in self._stated if may_be_one(mention, finding))
+        again = (mention.sentence for mention in self.restatements(finding))
+        return frozenset([finding.sentence, *again])
 
     @cached_property
-    def _stated(self) -> tuple[Finding, ...]:
-        return tuple(
-            finding
-            for finding in self.findings
-            if finding.polarity is not Polarity.NEGATIVE and finding.status is Status.CURRENT
-        )
-
-    @cached_property
-    def sides(self) -> dict[str, set[str]]:
-        """Return observation -> the sides of all its mentions, with any polarity."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for finding in self.findings:
-            found[finding.observation].update(place.value for place in finding.on(Axis.SIDE))
-        return found
+    def _stated(self) -> list[Finding]:
+        return [f for f in self.findings if f.polarity is not Polarity.NEGATIVE]
 
 
 def topic_of(finding: Finding) -> Topic:
@@ -285,22 +269,33 @@ def topic_of(finding: Finding) -> Topic:
 
 
 def may_be_one(one: Finding, other: Finding) -> bool:
-    """Return whether two mentions may be of one thing: related observations, and no two places."""
-    related = discourse().families.get(one.observation, frozenset())
-    if one.observation != other.observation and other.observation not in related:
-        return False
-    if on_two_sides(one, other):
-        return False
-    same_name = one.observation == other.observation
-    return same_name or not one.zones or not other.zones or bool(heights(one) & heights(other))
+    """Return whether two mentions may be of one thing: names for one, and no two places."""
+    if one.observation == other.observation:
+        return not _on_two_sides(one, other)
+    return _are_related(one, other, alike().same)
 
 
-def on_two_sides(one: Finding, other: Finding) -> bool:
-    """Return whether one is on the left and the other on the right."""
+def are_kin(one: Finding, other: Finding) -> bool:
+    """Return whether two mentions may be of the same finding or its cause, at the same place."""
+    return may_be_one(one, other) or _are_related(one, other, alike().kin)
+
+
+def _are_related(one: Finding, other: Finding, relation: Mapping[str, frozenset[str]]) -> bool:
+    if other.observation not in relation.get(one.observation, ()) or _on_two_sides(one, other):
+        return False
+    return not one.zones or not other.zones or not heights(one).isdisjoint(heights(other))
+
+
+def _on_two_sides(one: Finding, other: Finding) -> bool:
     return {one.side, other.side} == {Side.LEFT, Side.RIGHT}
 
 
 def heights(finding: Finding) -> set[str]:
     """Return the zones of a finding, and those at the same height."""
-    levels = discourse().levels
+    levels = alike().levels
     return set(finding.zones).union(*(levels.get(zone, frozenset()) for zone in finding.zones))
+
+
+def bare(text: str) -> str:
+    """Return the words of a text alone, in lower case."""
+    return " ".join(_WORDS.findall(text.lower()))

@@ -20,8 +20,8 @@ from vlscore.perturb import (
     ErrorCategory,
     Expected,
     ReadReport,
+    alike,
     apply_edits,
-    discourse,
     perturbations_of,
     remove_sentences,
 )
@@ -253,7 +253,7 @@ def find_copies(reports: Sequence[str], *, without: str = "") -> ReportCopies:
         raise InvalidSetting(f"without is one of {', '.join(SIGNIFICANT)}, not {without!r}")
     table = SentenceTable()
     kinds = [kind for kind in KINDS.values() if kind.name not in _LEFT_OUT]
-    families = discourse().families
+    families = alike().same
     known: dict[str, _ReportSource] = {}
     for text in reports:
         if text in known:

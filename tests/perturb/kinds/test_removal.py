@@ -46,8 +46,6 @@ NO_PATHOLOGY = [
     "Low lung volumes. No effusion.",
     "Right PICC line. Heart is normal.",
     "Sternotomy wires are intact. Heart is normal.",
-    # The same in other words would stay.
-    "Heart size is at the upper limits of normal. Clear lungs. Borderline heart size.",
     # Half a sentence would stay, or a section without a sentence.
     "Left effusion; no pneumothorax. Heart is normal.",
     "FINDINGS: Mild cardiomegaly. No effusion. IMPRESSION: Mild cardiomegaly.",

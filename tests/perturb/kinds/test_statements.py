@@ -3,7 +3,7 @@
 import pytest
 
 from tests.perturb.kinds.changed import changed
-from vlscore.perturb import discourse
+from vlscore.perturb import alike
 from vlscore.perturb.lexicons import false_findings
 
 DENIED = {
@@ -125,7 +125,7 @@ def test_denials_that_stay(report):
 
 def _addable(*mentioned: str) -> set[str]:
     """The sentences of the table that speak of nothing mentioned, nor of its family."""
-    families = discourse().families
+    families = alike().same
     return {
         sentence
         for finding in false_findings()

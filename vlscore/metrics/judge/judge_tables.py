@@ -2,10 +2,9 @@
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain, permutations
 from pathlib import Path
 from types import MappingProxyType
@@ -155,11 +154,6 @@ class JudgeTables:
     extra_severity_if_misplaced: Mapping[str, int]
     patients: tuple[PatientRule, ...]
     digest: str
-
-    @cached_property
-    def exact_names(self) -> Counter[str]:
-        """Number of more exact names of each concept."""
-        return Counter(name for name, _ in self.coarser)
 
     def title_of(self, concept: str, observations: Collection[str]) -> str:
         """Return what errors call a concept that a report names by some observations."""

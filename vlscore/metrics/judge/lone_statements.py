@@ -13,7 +13,6 @@ from vlscore.metrics.judge.places import Place
 from vlscore.metrics.judge.severities import Severity, milder, severity_of
 from vlscore.metrics.judge.statement_pairs import (
     Matching,
-    Name,
     Naming,
     identity_for_pairing,
     is_caused,
@@ -24,6 +23,12 @@ from vlscore.metrics.judge.statement_pairs import (
 from vlscore.metrics.judge.statements import ReportStatements, Statement, content_of
 from vlscore.perturb import ErrorCategory
 
+#: Credit from which a more exact name elsewhere in the candidate covers a finding.
+COVERS = 0.6
+#: Credit from which another name means the same for the patient: no error.
+MEANS_THE_SAME = 0.7
+#: The same of a more exact name, which says more than the reference does.
+MEANS_EXACTLY = 0.8
 #: Steps by which a more exact name is a milder error than an invented finding.
 STEPS = 2
 
@@ -44,14 +49,15 @@ class LoneStatements:
 
     def false(self, matching: Matching) -> tuple[list[ErrorItem], list[Statement]]:
         """Return the errors of invented findings, the gravest of each, and what is no error."""
-        wrong, kept = [], []
+        graver = _Gravest(self._tables)
+        kept = []
         for statement in sorted(matching.false, key=content_of):
             severity = self._severity_if_false(statement, matching)
             if severity is None:
                 kept.append(statement)
             else:
-                wrong.append((statement, severity))
-        return [self._invented(*each) for each in _gravest(wrong, self._tables)], kept
+                graver.add(statement, severity)
+        return [self._invented(*each) for each in graver.in_order()], kept
 
     def omitted(
         self, matching: Matching, right: Sequence[Statement]
@@ -60,26 +66,32 @@ class LoneStatements:
 
         Args: right: statements of the candidate that are no false finding.
         """
-        covered, missed = [], []
-        # A sign that the candidate names in words is stated, also where its cause is invented.
-        candidate, stated = self._candidate, self._candidate.statements
+        covered: list[int] = []
+        graver = _Gravest(self._tables)
         for statement in sorted(matching.omitted, key=content_of):
             severity = severity_of(statement, self._patient, self._tables)
-            denied = statement.observations & candidate.denied
+            denied = statement.observations & self._candidate.denied
             others = [other for other in right if other.place.may_be_near(statement.place)]
             names = self._names(((other, statement) for other in others), denied)
-            if any(name.covers for name in names):
+            if any(
+                c >= MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= COVERS) for n, c in names
+            ):
                 covered.append(severity.level)
-            elif not is_implied(
-                statement, candidate, stated, self._tables, Place.may_be_near
-            ) and not is_caused(statement, matching.omitted, self._tables):
-                if any(name.naming is Naming.COARSER for name in names):
-                    severity = milder(severity, 1, "named less exactly")
-                if not statement.doubtful:
-                    missed.append((statement, severity))
-                elif severity.level > 1:
-                    missed.append((statement, milder(severity, 1, "the reference doubts it")))
-        return [self._missed(*each) for each in _gravest(missed, self._tables)], covered
+                continue
+            # A sign that the candidate names in words is stated, also where its cause is invented.
+            stated = self._candidate.statements
+            if is_implied(statement, self._candidate, stated, self._tables, Place.may_be_near):
+                continue
+            if is_caused(statement, matching.omitted, self._tables):
+                continue
+            if any(naming is Naming.COARSER for naming, _ in names):
+                severity = milder(severity, 1, "named less exactly")
+            if statement.doubtful:
+                if severity.level == 1:
+                    continue
+                severity = milder(severity, 1, "the reference doubts it")
+            graver.add(statement, severity)
+        return [self._missed(*each) for each in graver.in_order()], covered
 
     def _severity_if_false(self, statement: Statement, matching: Matching) -> Severity | None:
         """Return the severity of a statement without a partner; None where it is no error."""
@@ -87,15 +99,15 @@ class LoneStatements:
         gone = statement.observations & (reference.denied | reference.resolved)
         others = [o for o in reference.statements if statement.place.may_be_near(o.place)]
         names = self._names(((statement, other) for other in others), gone)
-        if any(name.naming is Naming.SAME for name in names):
+        if any(naming is Naming.SAME for naming, _ in names):
             return None
         # Another name repeats what the reference states only where it names no further place.
         others = [other for other in others if statement.place.adds_nothing_to(other.place)]
         names = self._names(((statement, other) for other in others), gone)
-        exact = any(name.naming is Naming.MORE_EXACT for name in names)
-        if any(name.naming is Naming.COARSER or name.says_the_same for name in names):
+        named = [naming for naming, _ in names]
+        if Naming.COARSER in named or any(credit >= MEANS_EXACTLY for _, credit in names):
             return None
-        if statement.doubtful and names:
+        if statement.doubtful and named:
             return None
         stated = reference.statements
         if not gone and is_implied(statement, reference, stated, tables, Place.adds_nothing_to):
@@ -103,25 +115,25 @@ class LoneStatements:
         if is_caused(statement, matching.false, tables):
             return None
         severity = severity_of(statement, self._patient, tables)
-        if exact:
+        if Naming.MORE_EXACT in named:
             severity = milder(severity, STEPS, "the reference names it less exactly")
         return severity
 
     def _names(
         self, pairs: Iterable[tuple[Statement, Statement]], denied: Collection[str]
-    ) -> list[Name]:
-        """Return how statements of one place name one finding.
+    ) -> list[tuple[Naming, float]]:
+        """Return how statements of one place name one finding, with the credits.
 
         Args:
             pairs: a statement of the candidate and one of the reference each.
             denied: observations that the other report denies, or calls resolved.
         """
-        return [
-            name
-            for one, other in pairs
-            if (name := naming_of(one, other, self._tables)) is not None
-            and may_be_meant(one, other, name.naming, denied)
-        ]
+        found = []
+        for one, other in pairs:
+            named = naming_of(one, other, self._tables)
+            if named is not None and may_be_meant(one, other, named[0], denied):
+                found.append(named)
+        return found
 
     def _invented(self, statement: Statement, severity: Severity) -> ErrorItem:
         change, cue = statement.change, statement.finding.cue
@@ -154,19 +166,22 @@ class LoneStatements:
         )
 
 
-def _gravest(
-    found: Iterable[tuple[Statement, Severity]], tables: JudgeTables
-) -> list[tuple[Statement, Severity]]:
-    """Return the gravest statement of each finding, of equals the first, in the report's order.
+class _Gravest:
+    """The gravest statement of each finding: a finding in several sentences is one error."""
 
-    A finding in several sentences is one error.
-    """
-    gravest: dict[tuple[str, frozenset[str]], tuple[Statement, Severity]] = {}
-    for statement, severity in found:
-        own = identity_for_pairing(statement, tables)
-        if own not in gravest or gravest[own][1].level < severity.level:
-            gravest[own] = statement, severity
-    return sorted(gravest.values(), key=lambda each: each[0].finding.span)
+    def __init__(self, tables: JudgeTables) -> None:
+        self._tables = tables
+        self._of: dict[tuple[str, frozenset[str]], tuple[Statement, Severity]] = {}
+
+    def add(self, statement: Statement, severity: Severity) -> None:
+        """Keep the statement if it is graver than those before; of equals the first counts."""
+        own = identity_for_pairing(statement, self._tables)
+        if own not in self._of or self._of[own][1].level < severity.level:
+            self._of[own] = statement, severity
+
+    def in_order(self) -> list[tuple[Statement, Severity]]:
+        """Return the statements as they stand in the report."""
+        return sorted(self._of.values(), key=lambda each: each[0].finding.span)
 
 
 def quote_of(report: ReportStatements, statement: Statement) -> Quote:

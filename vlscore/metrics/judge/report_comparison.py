@@ -18,6 +18,9 @@ from vlscore.metrics.judge.judged_changes import (
 )
 from vlscore.metrics.judge.judgement import ErrorItem, Judgement, Patient, Quote
 from vlscore.metrics.judge.lone_statements import (
+    COVERS,
+    MEANS_EXACTLY,
+    MEANS_THE_SAME,
     STEPS,
     LoneStatements,
     quote_of,
@@ -84,7 +87,7 @@ class ReportComparison:
             full = self._severity(pair.reference).level
             lost = max((e.severity for e in own), default=0)
             # What is wrong by as much as it is worth is right only in that both reports name it.
-            if lost < full or (pair.name.says_the_same and not self._is_other_elsewhere(pair)):
+            if lost < full or (self._means_the_same(pair) and not self._is_other_elsewhere(pair)):
                 found.append(max(full - lost, 1))
         false, kept = self._lone.false(matching)
         errors += false
@@ -118,9 +121,14 @@ class ReportComparison:
             extent = 1 if number_conflict(candidate, reference) else None
         else:
             extent = extent_severity(candidate, reference, worst)
-        if extent is not None and pair.name.naming is not Naming.COARSER:
+        if extent is not None and pair.naming is not Naming.COARSER:
             yield self._extent(pair, extent)
         yield from self._comparison(pair)
+
+    def _means_the_same(self, pair: StatementPair) -> bool:
+        """Return whether the candidate's name means the reference's for the patient."""
+        exact = pair.naming is Naming.MORE_EXACT
+        return pair.credit >= (MEANS_EXACTLY if exact else MEANS_THE_SAME)
 
     def _goes_beyond(self, pair: StatementPair) -> bool:
         """Return whether the candidate's name is of a finding that the reference does not state.
@@ -128,10 +136,10 @@ class ReportComparison:
         "Opacity in the left base" may be a pneumonia there; edema is more than interstitial
         markings somewhere, and a mass more than a nodule.
         """
-        if pair.name.naming is not Naming.MORE_EXACT or pair.name.says_the_same:
+        if pair.naming is not Naming.MORE_EXACT or self._means_the_same(pair):
             return False
         there = is_said_there(pair.candidate, pair.reference, self._tables)
-        return not there or not pair.name.covers
+        return not there or pair.credit < COVERS
 
     def _graver_by(self, pair: StatementPair) -> int:
         """Return the steps by which the candidate's name is graver than the reference's."""
@@ -179,9 +187,9 @@ class ReportComparison:
             return  # A lesion of the same size is the same, whatever it is called.
         if beyond := self._goes_beyond(pair):
             severity = true if doubted or own.level <= true.level else own
-        elif pair.name.says_the_same:
+        elif self._means_the_same(pair):
             return
-        elif pair.name.naming is Naming.MORE_EXACT:
+        elif pair.naming is Naming.MORE_EXACT:
             # The larger, the more the name changes what matters.
             named = milder(own, STEPS, "the reference names it less exactly")
             severity = Severity(max(named.level, -graver), named.reason)

@@ -1,8 +1,8 @@
 """Matching of the statements of two reports: how each names and places the other's finding."""
 
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.places import Place, PlaceConflict
@@ -23,32 +23,18 @@ class Naming(StrEnum):
     MORE_EXACT = "more exact"
 
 
-class Name(NamedTuple):
-    """How a candidate names a finding of the reference: `credit` is the part of it that it gets."""
-
-    naming: Naming
-    credit: float
-
-    @property
-    def says_the_same(self) -> bool:
-        """Return whether it means the same for the patient; a more exact name says more."""
-        return self.credit >= (0.8 if self.naming is Naming.MORE_EXACT else 0.7)
-
-    @property
-    def covers(self) -> bool:
-        """Return whether the finding is stated by this name of another statement."""
-        return self.credit >= (0.6 if self.naming is Naming.MORE_EXACT else 0.7)
-
-
-class StatementPair(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StatementPair:
     """Pair of a candidate's and a reference's statement about the same finding."""
 
     candidate: Statement
     reference: Statement
-    name: Name
+    naming: Naming
+    credit: float
 
 
-class Matching(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Matching:
     """Result of the matching.
 
     Attributes:
@@ -77,23 +63,25 @@ def _of_other_bones(one: Statement, other: Statement, tables: JudgeTables) -> bo
     return bool(own and true) and own.isdisjoint(true)
 
 
-def naming_of(candidate: Statement, reference: Statement, tables: JudgeTables) -> Name | None:
-    """Return how the candidate names the reference's finding; None for another finding."""
+def naming_of(
+    candidate: Statement, reference: Statement, tables: JudgeTables
+) -> tuple[Naming, float] | None:
+    """Return how the candidate names the reference's finding, and the credit; None for another."""
     if _of_other_bones(candidate, reference, tables):
         return None
     if candidate.concept == reference.concept:
-        return Name(Naming.SAME, 1.0)
+        return Naming.SAME, 1.0
     if not candidate.concepts.isdisjoint(reference.concepts):
-        return Name(Naming.SAME, 0.8)
+        return Naming.SAME, 0.8
     pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
     if not is_said_there(candidate, reference, tables):
         pairs = [pair for pair in pairs if not _is_same_if_placed(pair, tables)]
     known = tables.coarser
     coarser = [known[pair].credit for pair in pairs if pair in known]
     if coarser:
-        return Name(Naming.COARSER, max(coarser))
+        return Naming.COARSER, max(coarser)
     exact = [known[pair[::-1]].credit for pair in pairs if pair[::-1] in known]
-    return Name(Naming.MORE_EXACT, max(exact)) if exact else None
+    return (Naming.MORE_EXACT, max(exact)) if exact else None
 
 
 def _is_same_if_placed(pair: tuple[str, str], tables: JudgeTables) -> bool:
@@ -137,21 +125,21 @@ def match(
     for i, one in enumerate(ones):
         denied = one.observations & reference.denied
         for j, other in enumerate(others):
-            name = naming_of(one, other, tables)
+            named = naming_of(one, other, tables)
             own = denied | (other.observations & candidate.denied)
-            if name is None or not may_be_meant(one, other, name.naming, own):
+            if named is None or not may_be_meant(one, other, named[0], own):
                 continue
-            if name.naming is Naming.SAME or one.place.may_hold(other.place):
-                possible.append((-_closeness(one, other, name.credit), i, j, name))
+            if named[0] is Naming.SAME or one.place.may_hold(other.place):
+                possible.append((-_closeness(one, other, named[1]), i, j, named))
     possible.sort(key=lambda p: p[:3])
     pairs: list[StatementPair] = []
     used: set[int] = set()
     met: set[int] = set()
-    for _, i, j, name in possible:
+    for _, i, j, (naming, credit) in possible:
         if i not in used and j not in met:
             used.add(i)
             met.add(j)
-            pairs.append(StatementPair(ones[i], others[j], name))
+            pairs.append(StatementPair(ones[i], others[j], naming, credit))
     false = (s for i, s in enumerate(ones) if i not in used)
     omitted = (s for j, s in enumerate(others) if j not in met)
     return Matching(

@@ -47,24 +47,27 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     found = extract(report, tables.lexicon)
     changes = changes_of(found)
     changed = {change.finding: change for change in changes if change.finding is not None}
-    text, stated = found.plain, list[Statement]()
+    stated: list[Statement] = []
     for sentence in found.sentences:
-        own: list[Statement] = []
-        for finding in sentence.findings:
-            # A denied finding is not looked up: that takes longer than to read it.
-            if finding.polarity is not Polarity.NEGATIVE and _is_of_today(finding, tables):
-                change = changed.get(finding) if changed else None
-                if change is None or change.change is not TemporalChange.RESOLVED:
-                    read = _statement(found, sentence, finding, change, tables)
-                    own += _by_side(read, tables)
-        for statement in distinct_statements(text, sentence, own, tables):
+        own = [
+            each
+            for finding in sentence.findings
+            if _is_stated(finding, changed.get(finding), tables)
+            for each in _by_side(
+                _statement(found, sentence, finding, changed.get(finding), tables), tables
+            )
+        ]
+        for statement in distinct_statements(found.plain, sentence, own, tables):
             if not merge_explanation(stated, sentence, statement, tables):
                 stated.append(statement)
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
 
 
-def _is_of_today(finding: Finding, tables: JudgeTables) -> bool:
-    """Return whether the patient has a finding now; also what a treatment of the past has left."""
+def _is_stated(finding: Finding, change: FindingChange | None, tables: JudgeTables) -> bool:
+    if finding.polarity is Polarity.NEGATIVE:
+        return False
+    if change is not None and change.change is TemporalChange.RESOLVED:
+        return False
     if finding.status is Status.CURRENT:
         return True
     concept = tables.concepts[tables.of_observation[finding.observation]]

@@ -3,6 +3,7 @@
 Each is a concept with side, level, grade and size.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -106,8 +107,8 @@ def around(*spans: Span) -> Span:
 
 def marks_in(sentence: Sentence, start: int, end: int, layer: str) -> set[str]:
     """Return the names of the marks of a layer among the characters [start, end)."""
-    place = Span(start, end)
-    return {m.name for m in sentence.marks if m.layer == layer and place.covers(m.span)}
+    around = Span(start, end)
+    return {m.name for m in sentence.marks if m.layer == layer and around.covers(m.span)}
 
 
 def opens_with(sentence: Sentence, name: str) -> bool:
@@ -154,9 +155,11 @@ def _is_alternative(
     """Return whether one of two findings is there: "atelectasis or pneumonia"."""
     if old.concept == new.concept or tables.concepts[new.concept].device:
         return False
-    spans = old.finding.span, new.finding.span
-    # Mentions may overlap: "tortuous or calcified aorta".
-    between = around(*spans) if spans[0].overlaps(spans[1]) else _between(old, new)
+    between = _between(old, new)
+    if between.start >= between.end and old.finding.span.overlaps(new.finding.span):
+        between = around(
+            old.finding.span, new.finding.span
+        )  # The mentions overlap: "tortuous or calcified aorta".
     words, joints = between.of(text), marks_in(sentence, *between, "joint")
     is_masked = _is_mask(joints, words)
     if is_masked and (old.concept, new.concept) in tables.signs:
@@ -219,6 +222,15 @@ def merge_explanation(
     return False
 
 
+def _one_and_the_same(one: Statement, other: Statement) -> bool:
+    """Return whether two statements are about one place, which both name."""
+    return (
+        bool(one.place.sides)
+        and not _other_size(one, other)
+        and (one.place.sides == other.place.sides and one.place.may_be(other.place))
+    )
+
+
 def _other_size(one: Statement, other: Statement) -> bool:
     return None not in (one.size, other.size) and one.size != other.size
 
@@ -254,9 +266,9 @@ def each_once(stated: Iterable[Statement], tables: JudgeTables) -> list[Statemen
     They are merged in an order of their content, exact names before those that may stand for them:
     the order of the report's sentences changes nothing, and saying a thing twice adds nothing.
     """
-    exact = tables.exact_names
+    general = Counter(name for name, _ in tables.coarser)
     merged: list[Statement] = []
-    for each in sorted(stated, key=lambda s: (exact[s.concept], content_of(s), s.finding.span)):
+    for each in sorted(stated, key=lambda s: (general[s.concept], content_of(s), s.finding.span)):
         _add(merged, each, tables)
     return sorted(merged, key=lambda s: s.finding.span)
 
@@ -271,11 +283,8 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
             stated[position] = one
             return
     for position, old in enumerate(stated):
-        sides = {old.place.sides, new.place.sides}
-        # The two are one finding of one place, which both name; or one that has no place.
-        is_same = len(sides) == 1 and bool(old.place.sides) and not _other_size(old, new)
-        is_same = is_same and old.place.may_be(new.place)
-        if not is_same and sides - {frozenset(), BOTH_SIDES}:
+        is_same = _one_and_the_same(old, new)
+        if not is_same and {old.place.sides, new.place.sides} - {frozenset(), BOTH_SIDES}:
             continue  # Where a side is named, each may be another finding.
         for pair in ((old.concept, new.concept), (new.concept, old.concept)):
             known = tables.coarser.get(pair)

@@ -1,15 +1,16 @@
 """Kinds of perturbation that move a positive finding to another side or zone, or regrade it."""
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
 
-from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Sentence, Side, Span
-from vlscore.perturb.changed_sentences import (
-    affirmed_elsewhere,
-    denied_elsewhere,
-    names_side_elsewhere,
-    names_zone_elsewhere,
+from vlscore.findings import (
+    Attribute,
+    Axis,
+    Category,
+    Finding,
+    Polarity,
+    Side,
+    load_lexicon,
+    tokenize,
 )
 from vlscore.perturb.edits import (
     Chance,
@@ -23,13 +24,9 @@ from vlscore.perturb.edits import (
     in_case_of,
     replaced,
 )
-from vlscore.perturb.lexicons import location_moves, matching_form, severity_changes
+from vlscore.perturb.lexicons import alike, location_moves, matching_form, severity_changes
 from vlscore.perturb.parsed_report import ReadReport, topic_of
-from vlscore.perturb.plaintext import heights_in
 from vlscore.perturb.registry import Kind
-
-_SIDES = re.compile(r"\b(left|right)\b", re.IGNORECASE)
-_OTHER = {"left": "right", "right": "left"}
 
 
 def _present(source: ReadReport) -> Iterator[Finding]:
@@ -49,16 +46,6 @@ def _distinct(
         if key not in tried:
             tried.add(key)
             yield finding, attribute
-
-
-def _places(sentence: Sentence, axis: Axis, value: str) -> set[Span]:
-    """Return the words in a sentence that give its findings this side or zone."""
-    return {
-        place.span
-        for finding in sentence.findings
-        for place in finding.on(axis)
-        if not place.inherited and place.value == value
-    }
 
 
 class ChangeLocation(Kind):
@@ -96,84 +83,18 @@ class ChangeLocation(Kind):
 def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     side, moves = attribute.value, location_moves()
-    if side not in _OTHER or words not in moves.sides or finding.observation in moves.one_sided:
+    if words not in moves.sides or finding.observation in moves.one_sided:
         return None
-    if _is_on_side(source, finding, _OTHER[side]) or _is_normal(source, _OTHER[side]):
-        return None
-    stated = source.sentences_stating(finding)
-    if (
-        names_side_elsewhere(source, side, stated)
-        or _is_placed_again(source, stated)
-        or _moves_others_too(source, side, stated)
-    ):
-        return None
+    options = {old: (new,) for old, new in moves.sides.items()}
     edits: set[Edit] = set()
-    for index in stated:
-        moved = _moved_sides(source, index, side)
+    for index in source.sentences_stating(finding):
+        moved = _moved(source, index, attribute, options, 0)
         if moved is None:
             return None
         edits.update(moved)
-    meaning = Meaning(Effect.MOVED, (finding.observation,), side, _OTHER[side])
+    other = Side.RIGHT if side == Side.LEFT else Side.LEFT
+    meaning = Meaning(Effect.MOVED, (finding.observation,), side, other)
     return change_of(edits, f"side:{words}->{moves.sides[words]} {finding.observation}", meaning)
-
-
-def _is_on_side(source: ReadReport, finding: Finding, side: str) -> bool:
-    """Return whether the report names the finding, or a related one, on that side or on both."""
-    return source.is_bilateral_elsewhere(finding) or side in source.sides[finding.observation]
-
-
-def _is_normal(source: ReadReport, side: str) -> bool:
-    """Return whether the report calls something on that side normal ("Right lung is clear")."""
-    return any(
-        sentence.normal
-        and re.search(rf"\b{side}\b", source.words_of(sentence))
-        and (not sentence.findings or any(finding.normal for finding in sentence.findings))
-        for sentence in source.sentences
-    )
-
-
-def _moves_others_too(source: ReadReport, side: str, stated: Collection[int]) -> bool:
-    """Return whether a finding that would also move is mentioned elsewhere, or on both sides."""
-    present = (f for index in stated for f in source.sentences[index].findings if f.is_present)
-    # One finding of each topic: the conditions below depend on its topic alone.
-    moved = {topic_of(finding): finding for finding in present if finding.side == side}.values()
-    return any(
-        not source.sentences_stating(finding) <= set(stated)
-        or _is_on_side(source, finding, _OTHER[side])
-        for finding in moved
-    )
-
-
-def _moved_sides(source: ReadReport, index: int, side: str) -> set[Edit] | None:
-    """Return edits that move all findings of a sentence to the other side; None if impossible."""
-    span, text = source.sentences[index].span, source.text
-    named = list(_SIDES.finditer(text, *span))
-    if any(
-        word.group().lower() == side and _one_side_only().match(text, word.end(), span.end)
-        for word in named
-    ):
-        return None
-    places = _places(source.sentences[index], Axis.SIDE, side)
-    edits: set[Edit] = set()
-    for place in places:
-        old = place.of(text)
-        new = location_moves().sides.get(matching_form(old))
-        if new is None:
-            return None
-        edits.update(replaced(text, *place, in_case_of(new, old)))
-    if all(word.group().lower() == side for word in named):
-        # Sides of no finding change too, such as that of the rib that a nodule projects over.
-        loose = [w for w in named if not any(place.covers(Span(*w.span())) for place in places)]
-        for word in loose:
-            new = in_case_of(_OTHER[side], word.group())
-            edits.update(replaced(text, *word.span(), new))
-    return edits
-
-
-@cache
-def _one_side_only() -> re.Pattern[str]:
-    names = "|".join(re.escape(words) for words in location_moves().only_one_side)
-    return re.compile(rf"[- ]+(?:sided +)?(?:\w+ )?(?:{names}|middle|lingula\w*)\b", re.IGNORECASE)
 
 
 def _other_zone(
@@ -186,7 +107,7 @@ def _other_zone(
     tables = (moves.zones_of.get(other.observation, {}) for other in named)
     own = {old: options for table in tables for old, options in table.items()}
     zones = {**moves.zones, **own}
-    if words not in zones or finding.observation not in moves.movable:
+    if words not in zones or not _may_be_anywhere(finding):
         return None
     # A finding at the base may be named with one that occurs only there.
     is_tied = attribute.value == "base" and any(
@@ -194,75 +115,65 @@ def _other_zone(
     )
     if words not in own and is_tied:
         return None
-    stated = source.sentences_stating(finding)
-    if names_zone_elsewhere(source, finding, attribute, stated) or _is_placed_again(source, stated):
-        return None
-    new = chance.pick(zones[words])
-    # Each at the height of the new place, so that the finding has only one place.
-    level = heights_in(new)
-    alike = {
-        old: tuple(option for option in options if heights_in(option) == level) or options
-        for old, options in zones.items()
-    }
+    choice = chance.below(len(zones[words]))
     edits: set[Edit] = set()
-    for index in stated:
-        moved = _moved_zones(source, index, attribute.value, {**alike, words: (new,)})
+    for index in source.sentences_stating(finding):
+        moved = _moved(source, index, attribute, zones, choice)
         if moved is None:
             return None
         edits.update(moved)
+    new = zones[words][choice]
     meaning = Meaning(Effect.MOVED, (finding.observation,), attribute.value, new)
     return change_of(edits, f"zone:{words}->{new} {finding.observation}", meaning)
 
 
-def _is_placed_again(source: ReadReport, stated: Collection[int]) -> bool:
-    """Return whether a sentence that refers to the finding without its name gives its place."""
-    return any(
-        _SIDES.search(said) or _zone_words().search(said)
-        for index in stated
-        for follower in source.followers(index)
-        if follower not in stated
-        for said in [source.words_of(source.sentences[follower])]
-    )
+def _may_be_anywhere(finding: Finding) -> bool:
+    """Return whether a finding may be in any zone: it is in the lungs, or the table lists it."""
+    moves, name = location_moves(), finding.observation
+    in_lungs = load_lexicon().observations[name].region == "lungs"
+    return (in_lungs or name in moves.movable) and name not in moves.fixed
 
 
-def _moved_zones(
-    source: ReadReport, index: int, zone: str, zones: Mapping[str, tuple[str, ...]]
+def _moved(
+    source: ReadReport,
+    index: int,
+    attribute: Attribute,
+    options: Mapping[str, tuple[str, ...]],
+    choice: int,
 ) -> set[Edit] | None:
-    """Return edits that move all findings of a sentence from one zone to another.
+    """Return edits that move all findings of a sentence from one side or zone to another.
 
-    None if the sentence also names other zones, so that only half of a list or a description
-    would change.
+    The side of anything else moves too, such as that of the rib that a nodule projects over, if the
+    sentence names no other side. None if a word cannot be replaced, or the sentence also names
+    another zone, so that only half of a list or a description would change.
     """
-    text = source.text
-    said = source.words_of(source.sentences[index])
-    if any(bound in said for bound in location_moves().zone_bound):
+    axis, text = attribute.axis, source.text
+    # "Diffuse" is at no height.
+    named = [
+        (place.span, value)
+        for place in source.places(index)
+        for value in (place.side if axis is Axis.SIDE else place.zone,)
+        if value is not None and (axis is Axis.SIDE or value in alike().levels)
+    ]
+    spans = {
+        place.span
+        for finding in source.sentences[index].findings
+        for place in finding.on(axis)
+        if not place.inherited and place.value == attribute.value
+    }
+    loose = [span for span, _ in named if not any(own.overlaps(span) for own in spans)]
+    if axis is Axis.SIDE and all(value == attribute.value for _, value in named):
+        spans.update(loose)
+    elif axis is Axis.ZONE and loose:
         return None
-    places = _places(source.sentences[index], Axis.ZONE, zone)
     edits: set[Edit] = set()
-    for place in places:
-        old = matching_form(place.of(text))
-        if old not in zones:
+    for span in spans:
+        old = span.of(text)
+        new = options.get(matching_form(old), ())
+        if choice >= len(new):
             return None
-        new = zones[old][0]
-        edits.update(replaced(text, *place, in_case_of(new, place.of(text))))
-    for word in _zone_words().finditer(text, *source.sentences[index].span):
-        if not any(place.covers(Span(*word.span())) for place in places):
-            return None
+        edits.update(replaced(text, *span, in_case_of(new[choice], old)))
     return edits
-
-
-@cache
-def _zone_words() -> re.Pattern[str]:
-    words = "|".join(sorted(location_moves().zones, key=len, reverse=True))
-    return re.compile(
-        rf"\b(?:{words}|upper|lower|middle|lingula\w*|hil\w+|retrocardiac)\b", re.IGNORECASE
-    )
-
-
-_NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
-_RANKED = re.compile(r"\b(?:left|right)\b.{,12}\b(?:greater|larger|more|worse|less|smaller)\b")
-_INTERPRETS = re.compile(r"\b(?:represent|suggest|consistent|compatible|reflect|due to|likely)")
-_SIZE = re.compile(r"\d\s*(?:mm|cm|millimet|centimet)")
 
 
 class ChangeSeverity(Kind):
@@ -301,7 +212,7 @@ def _own_grades(finding: Finding) -> list[Attribute]:
 def _regraded(
     source: ReadReport, finding: Finding, attribute: Attribute, chance: Chance
 ) -> Change | None:
-    if not _can_be_regraded(source, finding, attribute) or _is_belied(source, finding):
+    if not _can_be_regraded(source, finding, attribute):
         return None
     choice = chance.below(2)
     edits: set[Edit] = set()
@@ -324,7 +235,7 @@ def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> 
     """Return whether the word can be replaced by another grade, and grades only this finding."""
     table, text = severity_changes(), source.text
     words = matching_form(grade.span.of(text))
-    if words not in table.changes:
+    if table.of(words) is None:
         return False
     following = matching_form(text[grade.span.end : grade.span.end + 30])
     preceding = matching_form(text[max(0, grade.span.start - 30) : grade.span.start])
@@ -344,66 +255,13 @@ def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> 
     return table.copulas.issuperset(between.lower().split())
 
 
-def _is_belied(source: ReadReport, finding: Finding) -> bool:
-    """Return whether the report also expresses the size or grade of the finding differently."""
-    table = severity_changes()
-    signs = table.signs.get(finding.observation, ())
-    stated = source.sentences_stating(finding)
-    said = [source.words_of(source.sentences[index]) for index in stated]
-    return (
-        _is_measured(source, finding)
-        or _is_doubted_too(source, finding)
-        or _is_graded_by_side(source, finding)
-        or any(
-            f.observation in signs and f.polarity is not Polarity.NEGATIVE for f in source.findings
-        )
-        or any(words in sentence for words in table.not_beside for sentence in said)
-        or denied_elsewhere(source, finding, stated)
-        or affirmed_elsewhere(source, finding, stated)
-    )
-
-
-def _is_graded_by_side(source: ReadReport, finding: Finding) -> bool:
-    """Return whether left and right are compared, or named both apart and together."""
-    if finding.side is Side.BILATERAL:
-        return any(
-            other.observation == finding.observation and other.side in (Side.LEFT, Side.RIGHT)
-            for other in source.findings
-        )
-    together = any(other.side is Side.BILATERAL for other in source.restatements(finding))
-    return together or _RANKED.search(source.text.lower()) is not None
-
-
 def _other_grade(source: ReadReport, finding: Finding, grade: Attribute, choice: int) -> str:
     table = severity_changes()
     words = matching_form(grade.span.of(source.text))
-    change = table.changes[words]
-    following = _NEXT_WORD.match(source.text, grade.span.end)
-    if following is not None and following.group(1).lower() in table.adjectives:
-        return change.before_adjective[choice % len(change.before_adjective)]
-    if finding.observation in table.has_amount and words in table.amounts:
+    change = table.of(words)
+    following = tokenize(source.text[grade.span.end : grade.span.end + 30])
+    is_adverb = bool(following) and following[0].form in table.adjectives
+    if not is_adverb and finding.observation in table.has_amount and words in table.amounts:
         return table.amounts[words]
-    return change.words[choice % len(change.words)]
-
-
-def _is_doubted_too(source: ReadReport, finding: Finding) -> bool:
-    """Return whether the sentence also interprets the finding as one that it grades too."""
-    sentence = source.sentences[finding.sentence]
-    interprets = _INTERPRETS.search(source.words_of(sentence)) is not None
-    return any(
-        (interprets or other.polarity is Polarity.UNCERTAIN)
-        and other is not finding
-        and other.polarity is not Polarity.NEGATIVE
-        and _grades(other)
-        for other in sentence.findings
-    )
-
-
-def _is_measured(source: ReadReport, finding: Finding) -> bool:
-    """Return whether a sentence that states it, or one of nothing else, gives a size."""
-    stated = source.sentences_stating(finding)
-    return any(
-        _SIZE.search(source.words_of(sentence))
-        for sentence in source.sentences
-        if sentence.index in stated or not sentence.findings
-    )
+    options = (is_adverb and change.before_adjective) or change.to if change else (words,)
+    return options[choice % len(options)]

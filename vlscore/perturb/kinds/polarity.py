@@ -1,11 +1,9 @@
 """Kinds of perturbation that add a finding, affirm a denied one, or deny an affirmed one."""
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 
-from vlscore.findings import Category, Finding, Polarity, Sentence, extract
-from vlscore.perturb.changed_sentences import affirmed_elsewhere, denied_elsewhere
+from vlscore.findings import Category, Finding, Polarity, Sentence, tokenize
 from vlscore.perturb.edits import (
     Chance,
     Change,
@@ -14,11 +12,10 @@ from vlscore.perturb.edits import (
     ErrorCategory,
     Expected,
     Meaning,
-    apply_edits,
     article_for,
     with_capital,
 )
-from vlscore.perturb.lexicons import FalseFinding, assertions, denials, discourse, false_findings
+from vlscore.perturb.lexicons import FalseFinding, alike, false_findings, statements
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import Kind
 
@@ -49,11 +46,8 @@ class AddFalseFinding(Kind):
 
 
 def _is_mentioned(source: ReadReport, finding: FalseFinding) -> bool:
-    related = discourse().families.get(finding.observation, frozenset())
-    return any(
-        mentioned.observation in finding.unless or mentioned.observation in related
-        for mentioned in source.findings
-    )
+    named = alike().same.get(finding.observation, frozenset()).union(finding.unless)
+    return any(mentioned.observation in named for mentioned in source.findings)
 
 
 def _places(source: ReadReport) -> list[int]:
@@ -71,12 +65,6 @@ def _places(source: ReadReport) -> list[int]:
     return [sentence.span.end for sentence in before or fit]
 
 
-# "The heart is not enlarged."
-_NOT = re.compile(r"\b(?:is|are|appears?) (not (?:\w+ly )?)$", re.IGNORECASE)
-_PLURAL = re.compile(r"(?<![sui])s$|ices$|ces$")
-_GENERIC = {"acute_abnormality", "bone_abnormality", "lesion", "parenchymal_change"}
-
-
 class AffirmFinding(Kind):
     """Kind that affirms the finding of a sentence that only denies it, if no other mentions it."""
 
@@ -88,82 +76,47 @@ class AffirmFinding(Kind):
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
-            finding = _denied_alone(source, sentence)
-            if finding is None:
-                continue
-            edit = _assertion(source, sentence, finding)
-            if edit is not None and any(
-                found.is_present and found.observation == finding.observation
-                for found in _findings_after(source, sentence, edit)
-            ):
-                meaning = Meaning(Effect.STATED, (finding.observation,))
-                yield Change((edit,), f"stated:{finding.observation}", meaning)
+            if (finding := _denied_alone(source, sentence)) is not None:
+                edit = _assertion(source, sentence, finding)
+                if edit is not None:
+                    meaning = Meaning(Effect.STATED, (finding.observation,))
+                    yield Change((edit,), f"stated:{finding.observation}", meaning)
 
 
 def _denied_alone(source: ReadReport, sentence: Sentence) -> Finding | None:
-    """Return the only finding of a sentence that denies it, if it is not mentioned elsewhere."""
+    """Return the only finding of a sentence that denies it."""
     if sentence.category is not Category.CLINICAL or len(sentence.findings) != 1:
         return None
     finding = sentence.findings[0]
-    if finding.polarity is not Polarity.NEGATIVE or finding.normal:
-        return None
-    same = [other for other in source.findings if other.observation == finding.observation]
-    if (
-        len(same) > 1
-        or finding.observation in _GENERIC
-        or denied_elsewhere(source, finding, {sentence.index})
-    ):
-        return None
-    return None if source.is_joined(sentence.index) else finding
+    is_denied = finding.polarity is Polarity.NEGATIVE and not finding.normal
+    is_named = is_denied and finding.observation not in alike().generic
+    return finding if is_named and not source.is_joined(sentence.index) else None
 
 
 def _assertion(source: ReadReport, sentence: Sentence, finding: Finding) -> Edit | None:
-    text, table = source.text, assertions()
+    text, table = source.text, statements().affirm
     start = sentence.span.start
-    negation = _NOT.search(text, start, finding.cue.start)
+    negation = re.search(table.negation, text[start : finding.cue.start], re.IGNORECASE)
     if negation is not None:
-        return Edit(*negation.span(1), "")
+        return Edit(start + negation.start(1), start + negation.end(1), "")
     tail = text[finding.span.end : sentence.span.end].lower().rstrip(" .").strip()
     head = text[start : finding.span.start].lower()
     opening = max((o for o in table.openings if head.startswith(f"{o} ")), key=len, default=None)
     if opening is None or tail not in table.tails:
         return None
     words = head[len(opening) :].split()
-    if any(word not in table.dropped and word not in table.kept for word in words):
+    if not (table.dropped | table.kept).issuperset(words):
         return None
-    mention = finding.span.of(text)
-    named = " ".join([*(word for word in words if word in table.kept), mention])
-    stated = _stated(table.openings[opening], named, tail)
-    return Edit(start, finding.span.end, with_capital(stated, like=text[start:]))
-
-
-def _stated(opening: str, named: str, tail: str) -> str:
+    named = " ".join([*(w for w in words if w in table.kept), finding.span.of(text)])
     last = named.lower().split()[-1]
-    is_plural = _PLURAL.search(last) is not None
-    counted = not is_plural and last not in assertions().uncounted
-    noun = f"{article_for(named)} {named}" if counted else named
-    if opening == "there is evidence of":
-        opening = "evidence of" if tail.startswith(("is ", "are ")) else opening
-        return f"{opening} {noun}"
-    if tail.startswith(("is ", "are ")):
-        return noun
-    return f"there {'are' if is_plural else 'is'} {noun}"
-
-
-def _findings_after(source: ReadReport, sentence: Sentence, *edits: Edit) -> Sequence[Finding]:
-    """Return the findings that the extractor reads in a sentence after edits."""
-    start = sentence.span.start
-    own = [edit._replace(start=edit.start - start, end=edit.end - start) for edit in edits]
-    return extract(apply_edits(sentence.span.of(source.text), own)).findings
-
-
-_WORDS = re.compile(r"[\w'-]+")
-# "the heart is mildly (enlarged)", but not "there is mild (cardiomegaly)".
-_COPULA = re.compile(
-    r"(?<!\bthere )\b(?:is|are|appears?|was|were)((?: (?:\w+ly|somewhat|borderline|now))*) $",
-    re.IGNORECASE,
-)
-_NAMING = re.compile(r"(?:tion|ment|ity|ing|ence) of$", re.IGNORECASE)
+    is_plural = last.endswith(("s", "i", "ae")) and tokenize(last)[0].form != last
+    is_counted = not is_plural and last not in table.uncounted
+    evidence = table.openings[opening]
+    stated = evidence + (f"{article_for(named)} {named}" if is_counted else named)
+    # "Pneumonia is seen", "there is pneumonia", "there is evidence of effusions".
+    if not tail.startswith(table.verbs):
+        stated = f"{table.there[is_plural and not evidence]} {stated}"
+    return Edit(start, finding.span.end, with_capital(stated, like=text[start:]))
 
 
 class NegateFinding(Kind):
@@ -180,60 +133,51 @@ class NegateFinding(Kind):
             if len(sentence.findings) != 1 or not source.pathologies(sentence):
                 continue
             finding = sentence.findings[0]
-            if any(source.restatements(finding)) or source.followers(sentence.index):
-                continue
-            if affirmed_elsewhere(source, finding, {sentence.index}):
-                continue
             edits = _denial(source, sentence, finding)
-            if edits is None:
-                continue
-            found = _findings_after(source, sentence, *edits)
-            if found and all(f.polarity is Polarity.NEGATIVE for f in found):
+            if edits is not None:
                 meaning = Meaning(Effect.DENIED, (finding.observation,))
                 yield Change(edits, f"denied:{finding.observation}", meaning)
 
 
 def _denial(source: ReadReport, sentence: Sentence, finding: Finding) -> tuple[Edit, ...] | None:
-    text = source.text
-    after = text[max(finding.cue.end, finding.span.end) : sentence.span.end]
-    if "," in after or not denials().more.isdisjoint(_words(after)):
+    """Return the edits that deny a finding; None if the sentence says more than that it is there.
+
+    The denial stands at the copula ("is not enlarged"), or before the finding ("no cardiomegaly").
+    """
+    text, table, start = source.text, statements().negate, sentence.span.start
+    behind = text[max(finding.cue.end, finding.span.end) : sentence.span.end]
+    if "," in behind or not table.more.isdisjoint(_words(behind)):
         return None
-    copula = _COPULA.search(text, sentence.span.start, finding.cue.start)
+    copula = re.search(table.copula, text[start : finding.cue.start], re.IGNORECASE)
     if copula is not None:
-        return (Edit(copula.start(1), finding.cue.start, " not "),)
-    if finding.span != finding.cue and not _NAMING.search(finding.cue.of(text).rstrip()):
+        return (Edit(start + copula.start(1), finding.cue.start, f" {table.negation} "),)
+    is_one = finding.span == finding.cue or re.search(table.naming, finding.cue.of(text).rstrip())
+    if not is_one or _words(finding.span.of(text))[-1] in table.always_there:
         return None
-    if _words(finding.span.of(text))[-1] in denials().always_there:
-        return None
-    head = Edit(sentence.span.start, finding.span.start, "")
-    denied = _denied_head(text[head.start : head.end])
+    denied = _denied_head(text[start : finding.span.start])
     if denied is None:
         return None
-    first = with_capital(denied, like=text[head.start :])
-    rest = finding.span.of(text)
-    if head.end > head.start:
-        return (head._replace(replacement=first),)
-    lowered = rest if rest[:2].isupper() else rest[:1].lower()
-    return (Edit(head.start, head.start + len(lowered), first + lowered),)
+    first = with_capital(denied, like=text[start:])
+    if finding.span.start > start:
+        return (Edit(start, finding.span.start, first),)
+    is_short = text[start : start + 2].isupper()
+    lowered = text[start : finding.span.end] if is_short else text[start].lower()
+    return (Edit(start, start + len(lowered), first + lowered),)
 
 
 def _denied_head(head: str) -> str | None:
     """Return the denial for the words before a finding; None if these contain more information."""
-    table = denials()
-    words = _words(head)
+    table, words = statements().negate, _words(head)
     if "".join(words) != re.sub(r"[\s,]", "", head.lower()):
         return None
-    opening = ""
-    for count in range(min(len(words), 4), 0, -1):
-        if " ".join(words[:count]) in table.openings:
-            opening, words = " ".join(words[:count]), words[count:]
-            break
-    if any(word not in table.dropped and word not in table.kept for word in words):
+    openings = (" ".join(words[:count]) for count in range(min(len(words), 4), 0, -1))
+    opening = next((words for words in openings if words in table.openings), "")
+    rest = words[len(opening.split()) :]
+    if not (table.dropped | table.kept).issuperset(rest):
         return None
-    kept = [word for word in words if word in table.kept]
-    return " ".join([table.openings.get(opening, "no"), *kept, ""])
+    kept = [word for word in rest if word in table.kept]
+    return " ".join([table.openings.get(opening, table.denial), *kept, ""])
 
 
-@lru_cache(4096)
 def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(text)]
+    return re.findall(r"[\w'-]+", text.lower())

@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-from vlscore.findings import Category, Finding, Polarity, Sentence
-from vlscore.perturb.changed_sentences import affirmed_elsewhere, denied_elsewhere
+from vlscore.findings import Category, Polarity
 from vlscore.perturb.edits import Chance, Change, Edit, Effect, ErrorCategory, Expected, Meaning
 from vlscore.perturb.parsed_report import ReadReport, topic_of
 from vlscore.perturb.registry import Kind
@@ -87,10 +86,6 @@ def _renumbering(source: ReadReport, edits: Sequence[Edit]) -> list[Edit]:
 
 # If a report repeats a finding often, removing one sentence does not remove the finding.
 _MOST_SENTENCES = 3
-_OTHERWISE = re.compile(
-    r"^otherwise,?\s+(?=\w)|(?<=\bis )otherwise |(?<=\bare )otherwise |(?<=\bappear )otherwise ",
-    re.IGNORECASE,
-)
 
 
 class RemovePathology(Kind):
@@ -117,53 +112,12 @@ class RemovePathology(Kind):
             stating = set[int]().union(*map(source.sentences_stating, pathologies))
             gone = stating.union(*map(source.followers, stating))
             gone |= {index + 1 for index in gone if _recommends(source, index + 1)}
-            if len(gone) > _MOST_SENTENCES or _is_missed(source, gone):
-                continue
-            edits = remove_sentences(source, gone)
+            edits = remove_sentences(source, gone) if len(gone) <= _MOST_SENTENCES else None
             if edits is not None:
-                sole = [edit for index in gone for edit in _sole(source, index + 1, gone)]
-                names = tuple(dict.fromkeys(f.observation for f in _affirmed(source, gone)))
-                meaning = Meaning(Effect.LEFT_OUT, names)
-                yield Change(tuple(sorted([*edits, *sole])), f"sentence:{'+'.join(names)}", meaning)
-
-
-def _is_missed(source: ReadReport, gone: set[int]) -> bool:
-    """Return whether the remaining text still refers to the removed finding."""
-    affirmed = _affirmed(source, gone)
-    if any(affirmed_elsewhere(source, f, gone) for f in affirmed if f.is_present):
-        return True
-    # "Upper limits of normal" says in other words what "borderline" says.
-    if any(f.severity == "borderline" and denied_elsewhere(source, f, gone) for f in affirmed):
-        return True
-    stays = [sentence for sentence in source.sentences if sentence.index not in gone]
-    if any(sentence.category is Category.COMMUNICATION for sentence in stays):
-        return True
-    is_normal = not any(map(source.pathologies, stays))
-    if is_normal and any(sentence.category is Category.RECOMMENDATION for sentence in stays):
-        return True
-    return any(
-        index + 1 not in gone and source.leans(index + 1) and not _sole(source, index + 1, gone)
-        for index in gone
-    )
-
-
-def _sole(source: ReadReport, index: int, gone: set[int]) -> list[Edit]:
-    """Return edits that remove "otherwise" from the next sentence if no other finding is left."""
-    if index in gone or index == len(source.sentences) or index in source.section_openings:
-        return []
-    start, end = source.sentences[index].span
-    word = _OTHERWISE.search(source.text[start:end])
-    if word is None:
-        return []
-    first = source.text[start + word.end()]
-    if word.start() > 0 or not word.group()[0].isupper():
-        return [Edit(start + word.start(), start + word.end(), "")]
-    return [Edit(start, start + word.end() + 1, first.upper())]
-
-
-def _affirmed(source: ReadReport, gone: set[int]) -> list[Finding]:
-    found = [finding for index in sorted(gone) for finding in source.sentences[index].findings]
-    return [finding for finding in found if finding.polarity is not Polarity.NEGATIVE]
+                found = [f for index in sorted(gone) for f in source.sentences[index].findings]
+                affirmed = (f for f in found if f.polarity is not Polarity.NEGATIVE)
+                names = tuple(dict.fromkeys(finding.observation for finding in affirmed))
+                yield Change(edits, f"sentence:{'+'.join(names)}", Meaning(Effect.LEFT_OUT, names))
 
 
 def _recommends(source: ReadReport, index: int) -> bool:
@@ -172,25 +126,14 @@ def _recommends(source: ReadReport, index: int) -> bool:
     return source.sentences[index].category is Category.RECOMMENDATION
 
 
-# A heading of this kind must not be left above other sentences.
-_HEADER = re.compile(r"(?:technique|history|indication|comparison|exam\w*)\b[^:\n]*:\s*$", re.I)
-_INSIGNIFICANT = {
+_WITHOUT_FINDINGS = {
     Category.TECHNIQUE,
     Category.COMMUNICATION,
     Category.HISTORY,
     Category.RECOMMENDATION,
 }
-
-# A note on the comparison, or on its absence, does not describe the chest.
-_NOTHING_COMPARED = re.compile(
-    r"(?:no|none)\b(?=.*\b(?:comparison|prior|previous|old)\b)(?!.*\b(?:change|interval)).*"
-    r"|comparison:?(?: (?:is|was) made)?(?: (?:to|with))?(?:[\s,./-]|xxxx|_+|[\d]|none|the|a|prior|"
-    r"previous|study|studies|radiographs?|films?|chest|x-?xxxx|x-?ray|exam\w*|dated|from|of)*"
-)
-_ADMINISTRATIVE = re.compile(
-    r".*\b(?:message (?:was )?sent|available for (?:my )?interpretation|thanks?)\b.*"
-    r"|(?:the |this )?(?:study|exam\w*|film|image) is (?:somewhat |slightly |mildly )?limited"
-)
+# Their headings must not be left above other sentences.
+_HEADED = {Category.TECHNIQUE, Category.HISTORY, Category.COMPARISON}
 
 
 class RemoveInsignificant(Kind):
@@ -204,24 +147,15 @@ class RemoveInsignificant(Kind):
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
-            is_meant = sentence.category in _INSIGNIFICANT or _is_administrative(source, sentence)
-            if (
-                not is_meant
-                or source.followers(sentence.index)
-                or not source.says_nothing_clinical(sentence)
-                or _HEADER.search(source.leads[sentence.index])
-            ):
+            index, category = sentence.index, sentence.category
+            is_headed = category in _HEADED and ":" in source.leads[index]
+            is_meant = category in _WITHOUT_FINDINGS or source.says(
+                index, "administrative", "no_prior"
+            )
+            is_silent = is_meant and source.says_nothing_clinical(sentence)
+            if not is_silent or is_headed or source.followers(index):
                 continue
             edits = remove_sentences(source, [sentence.index])
             if edits is not None:
                 meaning = Meaning(Effect.NO_CONTENT_LEFT_OUT)
-                yield Change(edits, f"sentence:{sentence.category}", meaning)
-
-
-def _is_administrative(source: ReadReport, sentence: Sentence) -> bool:
-    """Return whether a sentence is about prior images, image quality or communication."""
-    said = source.words_of(sentence).strip(" .")
-    if sentence.category is Category.COMPARISON:
-        return _NOTHING_COMPARED.fullmatch(said) is not None
-    is_other = sentence.category is Category.OTHER
-    return is_other and _ADMINISTRATIVE.fullmatch(said) is not None
+                yield Change(edits, f"sentence:{category}", meaning)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate, pairwise
 
-from vlscore.findings import Category, Sentence
+from vlscore.findings import Category, Sentence, Span
 from vlscore.perturb.edits import (
     Chance,
     Change,
@@ -25,7 +25,7 @@ from vlscore.perturb.edits import (
     with_capital,
 )
 from vlscore.perturb.kinds.removals import remove_sentences
-from vlscore.perturb.lexicons import Equivalents, equivalents, noninformative
+from vlscore.perturb.lexicons import Equivalents, equivalents, said
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import Kind, NeedsStandardNormal
 
@@ -43,11 +43,11 @@ class Paraphrase(Kind):
     nothing = "the report has no phrase of the table of equivalents"
 
     def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
-        said = source.text.lower()
+        words = source.text.lower()
         found = [
             (group, match)
             for group in equivalents()
-            if any(phrase in said for phrase in group.phrases)
+            if any(phrase in words for phrase in group.phrases)
             for match in _pattern(group.phrases).finditer(source.text)
         ]
         for group, match in chance.shuffled(found):
@@ -174,10 +174,10 @@ class ReplaceUninformative(Kind):
         found = [(s.has_positive, word) for s in source.sentences for word in _idle(source, s)]
         for wanted in (True, False):
             for word in chance.shuffled([w for has_positive, w in found if has_positive is wanted]):
-                yield Change((Edit(*word.span(), "[UNK]"),), f"word:{word.group().lower()}")
+                yield Change((Edit(*word, "[UNK]"),), f"word:{word.of(source.text).lower()}")
 
 
-def _idle(source: ReadReport, sentence: Sentence) -> Iterator[re.Match[str]]:
+def _idle(source: ReadReport, sentence: Sentence) -> Iterator[Span]:
     """Yield words of the list outside every finding, attribute and rule of the sentence."""
     taken: list[tuple[int, int]] = [finding.cue for finding in sentence.findings]
     taken += [a.span for finding in sentence.findings for a in finding.attributes]
@@ -185,16 +185,11 @@ def _idle(source: ReadReport, sentence: Sentence) -> Iterator[re.Match[str]]:
     taken.sort()
     # Furthest end of the spans up to each one, so that one comparison shows if a word is free.
     ends = list(accumulate((end for _, end in taken), max))
-    for word in _words().finditer(source.text, *sentence.span):
-        before = bisect_left(taken, (word.end(), -1))
-        if not before or ends[before - 1] <= word.start():
-            yield word
-
-
-@cache
-def _words() -> re.Pattern[str]:
-    words = "|".join(sorted(noninformative(), key=len, reverse=True))
-    return re.compile(rf"(?<![^\W\d_])(?:{words})(?!'s|[^\W\d_])", re.IGNORECASE)
+    for word in said(sentence.span.of(source.text)).get("uninformative", ()):
+        span = Span(word.start + sentence.span.start, word.end + sentence.span.start)
+        before = bisect_left(taken, (span.end, -1))
+        if not before or ends[before - 1] <= span.start:
+            yield span
 
 
 _FEWEST = 2
