@@ -8,7 +8,7 @@ from tests.evaluation.golden import assert_same, stored
 from vlscore.data import open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import (
-    Sampling,
+    ControlledSettings,
     compare_sentences,
     controlled,
     label_sentences,
@@ -24,7 +24,7 @@ REPORTS = [
     "There is no effusion. Cardiomegaly is present.",
     "No pneumothorax. Heart size is normal. Bilateral effusions are seen.",
 ]
-SMALL = Sampling(references=8, candidates=8, resamples=30)
+SMALL = ControlledSettings(references=8, candidates=8, resamples=30)
 
 
 def _says(text):
@@ -80,7 +80,7 @@ def test_numbers_are_those_that_were_stored(tmp_path):
         tmp_path / "out",
         Scorer(metrics="bleu-4,rouge-l,findings-f1,cider-d"),
         observations=("Pleural Effusion", "Cardiomegaly"),
-        sampling=Sampling(references=12, candidates=10, resamples=40),
+        sampling=ControlledSettings(references=12, candidates=10, resamples=40),
     )
     expected = stored("controlled")
     keys = ["metric", "observation", "reference", "candidate"]

@@ -28,8 +28,8 @@ from vlscore.evaluation import (
     AuditSettings,
     BaselineSettings,
     ComparisonSettings,
+    ControlledSettings,
     EvidenceSettings,
-    Sampling,
     SensitivitySettings,
     SheetSettings,
     TokenPrices,
@@ -322,7 +322,11 @@ def command_of(name: str, world: World) -> Command:
         ),
         "controlled": lambda: Command(
             controlled,
-            {"source": open_reports(world.further), "scorer": texts, "sampling": Sampling()},
+            {
+                "source": open_reports(world.further),
+                "scorer": texts,
+                "sampling": ControlledSettings(),
+            },
             {
                 "source": open_reports(world.others),
                 "scorer": Scorer(metrics="bleu-1"),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore.core import unit_rows
+
 Values = NDArray[np.float64]
 #: Prior deviation of a slope of likelihood ratios; chosen on the part "choose" of docs/real.md.
 DEVIATION = 0.5
@@ -41,7 +43,7 @@ class Probes:
     def __call__(self, vectors: Values) -> Values:
         """Return scores (n, k) of vectors (n, d): log odds, where a regression was fitted."""
         scores = (vectors - self.mean) / self.spread @ self.weights + self.bias
-        zero_shot = (_unit(vectors) @ self.directions - self.shift) * self.scale
+        zero_shot = (unit_rows(vectors) @ self.directions - self.shift) * self.scale
         found: Values = scores + zero_shot * self.share
         return found
 
@@ -72,7 +74,7 @@ def fit_probes(
     mean, spread = vectors.mean(0), vectors.std(0) + LEAST_SPREAD
     inputs = (vectors - mean) / spread
     ways = np.zeros((d, k)) if directions is None else directions
-    near = _unit(vectors) @ ways
+    near = unit_rows(vectors) @ ways
     shift, scale = near.mean(0), 1 / (near.std(0) + LEAST_SPREAD)
     weights, bias, share = np.zeros((d, k)), np.zeros(k), np.ones(k)
     for column in sorted(range(k), key=groups.__contains__):
@@ -91,11 +93,6 @@ def fit_probes(
         weights[:, column], bias[column] = found[:d], found[-1]
         share[column] = 0.0 if directions is None else found[d]
     return Probes(mean, spread, weights, bias, ways, shift, scale, share)
-
-
-def _unit(vectors: Values) -> Values:
-    found: Values = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return found
 
 
 def _regression(inputs: Values, targets: Values, penalty: float, centre: Values) -> Values:

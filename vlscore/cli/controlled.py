@@ -15,7 +15,7 @@ from vlscore.cli.shared import (
     options,
     renamed,
 )
-from vlscore.evaluation import Sampling
+from vlscore.evaluation import ControlledSettings
 
 if TYPE_CHECKING:
     from vlscore.data import ReportTable
@@ -30,7 +30,9 @@ def controlled(
     metrics: Names = ("bleu-4", "rouge-l", "findings-f1"),
     labelled: bool = False,
     observations: Names = (),
-    sampling: Annotated[Sampling, options(without=("references", "candidates"))] = Sampling(),
+    sampling: Annotated[
+        ControlledSettings, options(without=("references", "candidates"))
+    ] = ControlledSettings(),
     rename: Rename = (),
     limit: Limit = None,
     encoding: Annotated[

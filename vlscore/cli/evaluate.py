@@ -74,8 +74,8 @@ def evaluate(
         show_rows: Print the values of the first N rows.
     """
     from vlscore.data import open_studies
-    from vlscore.evaluation import OnRay, join_parts
     from vlscore.evaluation import evaluate as run
+    from vlscore.evaluation import join_parts
     from vlscore.metrics import Plan
 
     check_figure(figure)
@@ -99,7 +99,12 @@ def evaluate(
             raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         scorer = encoding.scorer(chosen, vectors=embeddings)
         embedder = scorer.embedder
-        recipe = partial(encoding.absolute().scorer, chosen, quiet=True)
+        ray = None
+        if engine == "ray":
+            from vlscore.evaluation import OnRay
+
+            recipe = partial(encoding.absolute().scorer, chosen, quiet=True)
+            ray = OnRay(recipe, workers=encoding.workers)
         with row_progress(
             opened.count(), quiet=output.is_silent, also=cache_hits(embedder)
         ) as on_progress:
@@ -112,7 +117,7 @@ def evaluate(
                 by=by,
                 patient=patient,
                 part=part,
-                engine=OnRay(recipe, workers=encoding.workers) if engine == "ray" else None,
+                engine=ray,
                 workers=encoding.decoders(),
                 overwrite=output.overwrite,
                 keep_going=output.keep_going,

@@ -72,3 +72,4 @@ from .threads import keep_freed_memory as keep_freed_memory
 from .threads import peak_memory as peak_memory
 from .threads import print_stopped as print_stopped
 from .threads import usable_cores as usable_cores
+from .vectors import unit_rows as unit_rows

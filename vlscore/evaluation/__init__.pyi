@@ -13,7 +13,6 @@ from .audit.altered_films import open_audited as open_audited
 from .audit.audit_reading import audit_read as audit_read
 from .audit.audit_settings import ALTERATIONS as ALTERATIONS
 from .audit.audit_settings import AuditSettings as AuditSettings
-from .baselines.baseline_base import BASELINE as BASELINE
 from .baselines.baseline_base import BASELINES as BASELINES
 from .baselines.baseline_base import Baseline as Baseline
 from .baselines.baseline_base import BaselineSettings as BaselineSettings
@@ -30,8 +29,8 @@ from .claim_evidence import cases_of as cases_of
 from .claim_table import claims as claims
 from .command_settings import AlignmentSettings as AlignmentSettings
 from .command_settings import ComparisonSettings as ComparisonSettings
+from .command_settings import ControlledSettings as ControlledSettings
 from .command_settings import EvidenceSettings as EvidenceSettings
-from .command_settings import Sampling as Sampling
 from .command_settings import SensitivitySettings as SensitivitySettings
 from .command_settings import SheetSettings as SheetSettings
 from .command_settings import TableSettings as TableSettings
@@ -69,6 +68,7 @@ from .report_labels import FORMATS as FORMATS
 from .report_labels import findings as findings
 from .retrieval_table import retrieval as retrieval
 from .score_table import score_table as score_table
+from .scored import BASELINE as BASELINE
 from .scoring.engines import OnRay as OnRay
 from .scoring.run import evaluate as evaluate
 from .scoring.run import join_parts as join_parts

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vlscore.claims import CHANGES, Cases, ImageEvidence, fit_evidence, labels_of
+from vlscore.core import unit_rows
 from vlscore.data import StudyTable, as_table
 from vlscore.embedding import WITH_PRIOR, EmbeddedTable, StudyEmbedder
 from vlscore.errors import Failure, InvalidTable
@@ -164,6 +165,5 @@ def directions_of(embedder: StudyEmbedder, findings: Sequence[str]) -> dict[str,
         for sentence in ("There is {}.", "There is no {}.")
     ]
     vectors = embedder.embed_texts(texts).vectors.double().numpy()
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = np.nan_to_num(vectors / np.maximum(lengths, 1e-12))
+    unit = np.nan_to_num(unit_rows(vectors))
     return dict(zip(findings, unit[::2] - unit[1::2], strict=True))

@@ -113,7 +113,25 @@ class TableSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignmentSettings:
+class _WithValues:
+    """What settings share that may name a table of values, whose content counts."""
+
+    values: str | Path | None = None
+    lower_is_better: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_settings(self, resamples=_LEAST_RESAMPLES)
+
+    def key(self) -> dict[str, Any]:
+        """Return what the numbers depend on."""
+        return asdict(self) | {
+            "values": self.values and file_digest(self.values),
+            "lower_is_better": sorted(self.lower_is_better),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentSettings(_WithValues):
     """Settings of an alignment of metrics with raters.
 
     Attributes:
@@ -130,27 +148,15 @@ class AlignmentSettings:
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    values: str | Path | None = None
-    lower_is_better: tuple[str, ...] = ()
     fit: str | None = None
     resamples: int = 1000
     seed: int = 0
     level: float = 0.95
     columns: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        check_settings(self, resamples=_LEAST_RESAMPLES)
-
-    def key(self) -> dict[str, Any]:
-        """Return what the numbers depend on."""
-        return asdict(self) | {
-            "values": self.values and file_digest(self.values),
-            "lower_is_better": sorted(self.lower_is_better),
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class SensitivitySettings:
+class SensitivitySettings(_WithValues):
     """Settings of a test of metrics with changed reports.
 
     Attributes:
@@ -164,21 +170,9 @@ class SensitivitySettings:
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    values: str | Path | None = None
-    lower_is_better: tuple[str, ...] = ()
     swap_images: bool = False
     resamples: int = 2000
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_settings(self, resamples=_LEAST_RESAMPLES)
-
-    def key(self) -> dict[str, Any]:
-        """Return what the numbers depend on."""
-        return asdict(self) | {
-            "values": self.values and file_digest(self.values),
-            "lower_is_better": sorted(self.lower_is_better),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +222,7 @@ class SheetSettings:
 
 
 @dataclass(frozen=True)
-class Sampling:
+class ControlledSettings:
     """Sizes of the samples from which every number of controlled corpora is computed.
 
     Attributes:

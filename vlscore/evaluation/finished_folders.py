@@ -11,8 +11,8 @@ from pathlib import Path
 from vlscore.core import RECORD, Signature, counted, finished_run, printable, reading_result
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.tables import draw_alignment
-from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
+from vlscore.evaluation.scored import BASELINE
 from vlscore.evaluation.sensitivities.kinds_noticed import draw_sensitivity
 from vlscore.metrics import metric_from_file
 from vlscore.stats import (

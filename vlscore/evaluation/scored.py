@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pandas
 
 ROW, ID, ERROR = "row", "id", "error"
+# What names of baselines begin with, in comparisons and signatures.
+BASELINE = "baseline:"
 _SCORES = ("scores.parquet", "scores.csv")
 _SUMS = "sums.parquet"
 

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from vlscore.embedding import StudyViews
 
 #: Returns the images of a study, a new object each time; None where it has none.
-Shown = Callable[[str], "StudyViews | None"]
+ImagesOf = Callable[[str], "StudyViews | None"]
 
 
 def no_images(study: str) -> None:
     """Return the images of a study where there are none."""
 
 
-def shown_of(rows: Mapping[str, Study]) -> Shown:
+def images_of(rows: Mapping[str, Study]) -> ImagesOf:
     """Return the images of studies by id."""
 
     def shown(study: str) -> "StudyViews | None":
@@ -31,7 +31,7 @@ def shown_of(rows: Mapping[str, Study]) -> Shown:
 
 def images_by_study(
     studies: StudyTable | None, wanted: Collection[str], what: str
-) -> tuple[Shown, list[str]]:
+) -> tuple[ImagesOf, list[str]]:
     """Return the images of some studies, and notes about their table.
 
     Args:
@@ -52,4 +52,4 @@ def images_by_study(
     if not rows:
         raise InvalidSetting(f"{studies.path}: none of its studies has the id of a {what}")
 
-    return shown_of(rows), notes
+    return images_of(rows), notes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import RECORD, counted
+from vlscore.core import RECORD, counted, unit_rows
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, Failure, VLScoreError
 from vlscore.pages.audit_view import audit_view
@@ -257,10 +257,7 @@ def _pairs(run: Result) -> "tuple[Pairs, bool]":
 
 
 def _cosines(images: np.ndarray, reports: np.ndarray) -> np.ndarray:
-    units = [
-        x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (images, reports)
-    ]
-    found: np.ndarray = np.round(units[0] @ units[1].T, 12)
+    found: np.ndarray = np.round(unit_rows(images) @ unit_rows(reports).T, 12)
     return found
 
 

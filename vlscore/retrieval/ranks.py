@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vlscore.core import unit_rows
 from vlscore.errors import InvalidSetting
 from vlscore.retrieval.corpus import Array
 from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
@@ -60,7 +61,8 @@ def evaluate_retrieval(
     distinct = sorted(first.values())
     column = {texts[row]: position for position, row in enumerate(distinct)}
     owner = np.array([column[text] for text in texts])
-    pictures, reports = _unit(images), _unit(reports[distinct])
+    pictures = unit_rows(np.asarray(images, np.float64))
+    reports = unit_rows(np.asarray(reports[distinct], np.float64))
     to_text = _ranked(pictures, owner, reports, np.arange(len(distinct)))
     to_image = _ranked(reports, np.arange(len(distinct)), pictures, owner)
     return _summary(to_text, len(distinct), seed), _summary(to_image, len(texts), seed)
@@ -101,9 +103,3 @@ def _chance(k: int, above: int, wrong: int, right: int) -> float:
     for place in range(places):
         missed *= max(wrong - place, 0) / (wrong + right - place)
     return 1 - missed
-
-
-def _unit(vectors: Array) -> Array:
-    vectors = np.asarray(vectors, np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1)

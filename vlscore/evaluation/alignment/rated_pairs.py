@@ -209,7 +209,7 @@ def rated_pairs(
     meaning: Meaning = "errors",
     qualities: Iterable[str] = (),
     notes: Iterable[str] = (),
-    counted: bool = False,
+    is_count: bool = False,
     numbered: bool = False,
     bad: Iterable[Failure] = (),
 ) -> RatedPairs:
@@ -219,8 +219,8 @@ def rated_pairs(
     the errors that could be read would be too small, and nobody would notice.
 
     Args:
-        counted: whether several rows are one rating; a row without a readable rater may then belong
-            to the sum of any rater.
+        is_count: whether several rows are one rating; a row without a readable rater may then
+            belong to the sum of any rater.
         numbered: whether the rows' numbers are those of one table.
         bad: further rows that could not be used.
 
@@ -229,7 +229,7 @@ def rated_pairs(
     _check_rows(rows)
     notes = [*notes, *_check_empty_counts(rows)]
     good = [row for row in rows if row.reason is None and row.pair is not None]
-    spoilt = {(r.rater, r.pair) for r in rows if r.reason and (r.rater or counted)}
+    spoilt = {(r.rater, r.pair) for r in rows if r.reason and (r.rater or is_count)}
     notes += _check_lacking_counts(rows, good, spoilt)
     # The first row of each pair has its reports and images.
     first: dict[Pair, RatingRow] = {}

@@ -144,7 +144,7 @@ def read_rexval(folder: Path) -> RatedPairs:
         row.counts[CATEGORIES[category], significant] = number
 
     rows = rating_rows(read_rows(counts), read_record, f"{COUNTS}: ")
-    return rated_pairs(rows, [reports, counts], counted=True)
+    return rated_pairs(rows, [reports, counts], is_count=True)
 
 
 RADEVALX = {
@@ -188,7 +188,7 @@ def read_radevalx(folder: Path) -> RatedPairs:
         if row.reason is None and both[row.pair] == 1:
             row.reason = "is in only one of the two tables"
     notes = [f"{empty} empty counts of RadEvalX are read as 0"] if empty else []
-    return rated_pairs(rows, list(files), notes=notes, counted=True)
+    return rated_pairs(rows, list(files), notes=notes, is_count=True)
 
 
 # Categories of RADPEER and the ACR's work group, as ReFiSco's authors number them.

@@ -146,7 +146,7 @@ def read_ratings(
         names["rater"] = ONE_RATER
         records = _one_row_a_rater(records, by_rater)
     rows = rating_rows(records, read_record)
-    return rated_pairs(rows, [path], meaning=meaning, notes=notes, counted=counted, numbered=True)  # type: ignore[arg-type]
+    return rated_pairs(rows, [path], meaning=meaning, notes=notes, is_count=counted, numbered=True)  # type: ignore[arg-type]
 
 
 def _column_names(

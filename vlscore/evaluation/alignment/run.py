@@ -23,7 +23,7 @@ from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
 from vlscore.evaluation.precomputed import check_names, read_precomputed
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import Scored
-from vlscore.evaluation.study_images import Shown, images_by_study, shown_of
+from vlscore.evaluation.study_images import ImagesOf, images_by_study, images_of
 from vlscore.metrics import (
     CompositeMetric,
     Item,
@@ -81,7 +81,7 @@ def align(
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
         check_drawable(figure)
-    shown, notes = _shown(pairs, studies)
+    shown, notes = _images_of(pairs, studies)
     named: list[tuple[Metric, str]] = []
     if scorer is not None:
         scorer = scorer.prepared(table=studies)
@@ -165,7 +165,7 @@ def _scored(
     scorer: Scorer,
     pairs: RatedPairs,
     named: Sequence[tuple[Metric, str]],
-    shown: Shown | None,
+    shown: ImagesOf | None,
     on_progress: OnProgress,
 ) -> Scored:
     """Score the pairs; return the named numbers, and notes on them."""
@@ -196,7 +196,9 @@ def _scored(
     )
 
 
-def _item(scorer: Scorer, pairs: RatedPairs, row: int, shown: Shown | None) -> Item | VLScoreError:
+def _item(
+    scorer: Scorer, pairs: RatedPairs, row: int, shown: ImagesOf | None
+) -> Item | VLScoreError:
     reference, text = pairs.texts_at(row)
     if scorer.needs.references and not (reference or "").strip():
         return InvalidStudy("the reference report is empty")
@@ -208,14 +210,14 @@ def _item(scorer: Scorer, pairs: RatedPairs, row: int, shown: Shown | None) -> I
     return Item(text or "", reference, views)
 
 
-def _shown(pairs: RatedPairs, studies: StudyTable | None) -> tuple[Shown | None, list[str]]:
+def _images_of(pairs: RatedPairs, studies: StudyTable | None) -> tuple[ImagesOf | None, list[str]]:
     """Return the images of each study, None where nothing names any; and notes."""
     if studies is not None:
         return images_by_study(studies, set(pairs.studies), "rated pair")
     if pairs.images is None:
         return None, []
     images = zip(pairs.studies, pairs.images, strict=True)
-    return shown_of({study: found for study, found in images if found is not None}), []
+    return images_of({study: found for study, found in images if found is not None}), []
 
 
 def _check_inputs(scorer: Scorer, pairs: RatedPairs, has_images: bool) -> None:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-# What names of baselines begin with, in comparisons and signatures.
-BASELINE = "baseline:"
 REFERENCE, ZERO_SHOT, PROBE = "reference", "zero-shot", "probe"
 # What a baseline can need.
 TRAIN, TRAIN_IMAGES, IMAGES = "train", "train images", "images"

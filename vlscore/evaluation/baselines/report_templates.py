@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import file_digest
+from vlscore.core import file_digest, unit_rows
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidLexicon, InvalidStudy, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import (
@@ -151,8 +151,7 @@ def zero_shot(prompts: Mapping[str, tuple[str, str]], embedder: StudyEmbedder) -
     found = embedder.embed_texts([text for name in names for text in prompts[name]])
     for error in found.failures.values():
         raise error
-    vectors = found.vectors.double().numpy()
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+    unit = unit_rows(found.vectors.double().numpy())
     contrasts = unit[0::2] - unit[1::2]
 
     def present(case: Case) -> Collection[str]:

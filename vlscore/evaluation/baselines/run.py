@@ -21,7 +21,6 @@ from vlscore.data import (
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import (
-    BASELINE,
     IMAGES,
     REFERENCE,
     TRAIN,
@@ -33,6 +32,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     TrainingReports,
     find_baseline,
 )
+from vlscore.evaluation.scored import BASELINE
 from vlscore.stats import Content, Result, TextTable, with_mark
 
 if TYPE_CHECKING:
@@ -176,6 +176,25 @@ def _signature(
     return signature.plus(v=__version__).flagged(*flags)
 
 
+def _rows(
+    table: StudyTable | ReportTable,
+    embedder: "StudyEmbedder | None",
+    workers: int,
+    on_progress: OnProgress,
+) -> tuple[list[Study | Report], NDArray[np.float32] | None, list[Failure]]:
+    """Return the rows that can be read, vectors of their images, and the others."""
+    if embedder is None or not isinstance(table, StudyTable):
+        rows: list[Study | Report | Failure] = list(table)
+        bad = [row for row in rows if isinstance(row, Failure)]
+        return [row for row in rows if not isinstance(row, Failure)], None, bad
+    from vlscore.embedding import embed_table  # loads torch
+
+    found = embed_table(
+        table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
+    )
+    return list(found.studies), found.vectors["image"], list(found.failed)
+
+
 def _training_reports(
     table: StudyTable | ReportTable | None,
     policy: TextPolicy,
@@ -186,33 +205,24 @@ def _training_reports(
     """Read what a baseline learns from; return it, its ids, the number of rows, and notes."""
     if table is None:
         return TrainingReports([]), set(), 0, []
-    images, why = None, ""
-    if isinstance(table, StudyTable):
-        from vlscore.embedding import embed_table  # loads torch
-
-        assert embedder is not None
-        found = embed_table(
-            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
-        )
-        images = found.vectors["image"]
-        reports = [Report(s.id, s.reference or "", s.row, s.parts) for s in found.studies]
-        count = len(found.studies) + len(found.failed)
-    else:
-        rows = list(table)
-        reports, count = [row for row in rows if isinstance(row, Report)], len(rows)
-        why = next((f"; row {r.row}: {r.reason}" for r in rows if isinstance(r, Failure)), "")
-    texts, good = [], []
-    for k, report in enumerate(reports):
+    rows, images, failed = _rows(table, embedder, workers, on_progress)
+    why = f"; row {failed[0].row}: {failed[0].reason}" if failed else ""
+    texts, good, whole = [], [], []
+    for k, row in enumerate(rows):
+        if isinstance(row, Study):
+            row = Report(row.id, row.reference or "", row.row, row.parts)
         try:
-            texts.append(report.selected(policy).text)
-            good.append(k)
+            texts.append(row.selected(policy).text)
         except VLScoreError as error:
-            why = why or f"; row {report.row}: {error}"
+            why = why or f"; row {row.row}: {error}"
+        else:
+            good.append(k)
+            whole.append(row)
     if not texts:
         raise InvalidTable(f"{table.path}: no row can be learnt from{why}")
+    count = len(rows) + len(failed)
     bad = count - len(texts)
     notes = [f"{table.path}: {bad} rows cannot be used"] if bad else []
-    whole = [reports[k] for k in good]
     learnt = TrainingReports(texts, whole, None if images is None else images[good])
     return learnt, {report.id for report in whole}, count, notes
 
@@ -226,23 +236,11 @@ def _cases(
     on_progress: OnProgress,
 ) -> tuple[dict[int, Study], list[Case], list[Failure]]:
     """Return row number -> study, what the baseline sees of each, and the rows that fail."""
-    images: dict[int, NDArray[np.float32]] = {}
-    rows: list[Study | Failure] = list(table)
-    if IMAGES in needs:
-        from vlscore.embedding import embed_table  # loads torch
-
-        assert embedder is not None
-        found = embed_table(
-            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
-        )
-        rows = [*found.studies, *found.failed]
-        vectors = found.vectors["image"]
-        images = dict(zip((study.row for study in found.studies), vectors, strict=True))
-    cases, failures = [], []
-    for row in rows:
-        if isinstance(row, Failure):
-            failures.append(row)
-            continue
+    own = embedder if IMAGES in needs else None
+    rows, images, failures = _rows(table, own, workers, on_progress)
+    studies = [row for row in rows if isinstance(row, Study)]
+    cases = []
+    for k, row in enumerate(studies):
         try:
             reference = row.selected(policy).reference
         except VLScoreError as error:
@@ -250,8 +248,8 @@ def _cases(
             if REFERENCE in needs:
                 failures.append(Failure(row.row, row.id, str(error)))
                 continue
-        cases.append(Case(row.row - 1, row.id, reference, images.get(row.row)))
-    return {row.row: row for row in rows if isinstance(row, Study)}, cases, failures
+        cases.append(Case(row.row - 1, row.id, reference, None if images is None else images[k]))
+    return {row.row: row for row in studies}, cases, failures
 
 
 def _candidates(

@@ -16,7 +16,6 @@ from vlscore.data import (
     unlike_sections_note,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
-from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.systems import (
     Source,
@@ -26,7 +25,7 @@ from vlscore.evaluation.comparison.systems import (
     table_with_images,
 )
 from vlscore.evaluation.precomputed import check_names, read_precomputed
-from vlscore.evaluation.scored import Scored, signatures_in
+from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
 from vlscore.evaluation.scoring.row_facts import count_headings, count_unlike_sections
 from vlscore.metrics import Item, Metric, Scorer
 

@@ -10,7 +10,6 @@ import numpy as np
 from vlscore.core import OnProgress, frame, no_progress
 from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import VALUES
 from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
@@ -19,7 +18,7 @@ from vlscore.evaluation.comparison.paper_table import check_table, paper_table, 
 from vlscore.evaluation.comparison.reference_errors import corrected_rankings, errors_key
 from vlscore.evaluation.comparison.statistics import (
     Number,
-    compared,
+    numbers_and_tests,
     numbers_of,
     same_words,
     text_facts,
@@ -40,7 +39,7 @@ from vlscore.evaluation.comparison.tables import (
     texts_table,
 )
 from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
-from vlscore.evaluation.scored import ID, Scored
+from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result, adjusted_p_values, with_mark, write_changed
 
@@ -95,7 +94,7 @@ def compare(
     key = {**key_of(inputs, settings), **errors_key(inputs.signatures, settings)}
 
     def compute(path: Path) -> Content:
-        return _compared(inputs, settings, workers, on_progress)
+        return _results_of(inputs, settings, workers, on_progress)
 
     result = Result.make(out, key, compute, images=inputs.image_files, overwrite=overwrite)
     paper = paper_table(result, shown)
@@ -107,7 +106,7 @@ def compare(
     return result
 
 
-def _compared(
+def _results_of(
     inputs: Inputs, settings: ComparisonSettings, workers: int, on_progress: OnProgress
 ) -> Content:
     """Return the values of all systems and baselines, compared."""
@@ -120,7 +119,7 @@ def _compared(
     values = values_of(inputs, baselines, workers, on_progress)
     numbers = numbers_of(values, len(names))
     signatures = {str(metric): str(each) for metric, each in values.signatures.items()}
-    measured, tested = _compared_over(None, names, numbers, inputs, settings)
+    measured, tested = _numbers_and_tests(None, names, numbers, inputs, settings)
     by_group, tests_by_group = _by_group(names, numbers, inputs, settings)
     candidates = {
         name: [_selected(text, inputs.policy) for text in own]
@@ -167,7 +166,7 @@ def _compared(
     )
 
 
-def _compared_over(
+def _numbers_and_tests(
     rows: Sequence[int] | None,
     names: Sequence[str],
     numbers: Sequence[Number],
@@ -179,7 +178,7 @@ def _compared_over(
     if rows is not None:
         numbers = [replace(each, statistics=each.statistics[:, rows]) for each in numbers]
         patients = patients and [patients[k] for k in rows]
-    return compared(
+    return numbers_and_tests(
         names,
         numbers,
         resamples=settings.resamples,
@@ -208,7 +207,7 @@ def _by_group(
         tests: list[dict[str, Any]] = []
         for value in sorted(set(groups)):
             rows = [k for k, group in enumerate(groups) if group == value]
-            found, own = _compared_over(rows, names, primary, inputs, settings)
+            found, own = _numbers_and_tests(rows, names, primary, inputs, settings)
             group = {"column": column, "value": value}
             measured += [
                 group | {("number" if k == "value" else k): v for k, v in each.items()}

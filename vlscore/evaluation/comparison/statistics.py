@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.scored import Scored
+from vlscore.evaluation.scored import BASELINE, Scored
 from vlscore.metrics import (
     Metric,
     corpus_name,
@@ -113,7 +112,7 @@ def _numbers_of(metric: Metric | str, scored: Scored, systems: int) -> Iterator[
             yield Number(own, sums, (metric, output.name))
 
 
-def compared(
+def numbers_and_tests(
     systems: Sequence[str],
     numbers: Sequence[Number],
     *,
@@ -137,7 +136,7 @@ def compared(
     """
     measured: list[Record] = []
     tested: list[Record] = []
-    drawn = _StudyDraws(resamples, permutations, seed, patients)
+    drawn = _Resamples(resamples, permutations, seed, patients)
     for number in numbers:
         found, tests = _of_number(number, systems, drawn, against)
         measured += found
@@ -151,7 +150,7 @@ def compared(
 
 
 @dataclass
-class _StudyDraws:
+class _Resamples:
     """How studies or patients are drawn; numbers of the same statistics share their draws."""
 
     resamples: int
@@ -178,7 +177,7 @@ class _StudyDraws:
 
 
 def _of_number(
-    number: Number, systems: Sequence[str], drawn: _StudyDraws, against: str | None
+    number: Number, systems: Sequence[str], drawn: _Resamples, against: str | None
 ) -> tuple[list[Record], list[Record]]:
     statistics, names = number.statistics, list(systems)
     if not number.all_systems:

@@ -8,7 +8,6 @@ from vlscore.core import FinishedRun, OnProgress, difference
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting, InvalidStudy
 from vlscore.evaluation.baselines.baseline_base import (
-    BASELINE,
     Baseline,
     BaselineSettings,
     Case,
@@ -17,7 +16,7 @@ from vlscore.evaluation.baselines.baseline_base import (
 from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.inputs import Inputs
 from vlscore.evaluation.score_table import score_table
-from vlscore.evaluation.scored import ID, Scored
+from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Item, Scorer
 
 SYSTEM, TRUNCATED = "system", "candidate_truncated"

@@ -21,8 +21,7 @@ from vlscore.data import (
     read_rows,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.scored import signatures_in
+from vlscore.evaluation.scored import BASELINE, signatures_in
 from vlscore.metrics import Metric
 
 _TEXTS = {"reference", "candidate"}

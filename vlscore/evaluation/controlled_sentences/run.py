@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from vlscore.core import OnPhase, frame, no_phase, plain
 from vlscore.data import ReportTable, TextPolicy
 from vlscore.errors import Failure, InvalidSetting
-from vlscore.evaluation.command_settings import IN_SAMPLE, Sampling
+from vlscore.evaluation.command_settings import IN_SAMPLE, ControlledSettings
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     DENIED,
     GROUPS,
@@ -75,7 +75,7 @@ def controlled(
     *,
     observations: tuple[str, ...] | None = None,
     text_policy: TextPolicy | str | None = None,
-    sampling: Sampling | None = None,
+    sampling: ControlledSettings | None = None,
     overwrite: bool = False,
     on_phase: OnPhase = no_phase,
 ) -> Result:
@@ -95,7 +95,7 @@ def controlled(
         mean) and "counts" (sentences by observation and label); sentences.csv has the labels.
     Raises: InvalidSetting, FolderInUse.
     """
-    sampling, policy = sampling or Sampling(), TextPolicy.named(text_policy)
+    sampling, policy = sampling or ControlledSettings(), TextPolicy.named(text_policy)
     key = {
         "command": "controlled",
         "sha256": source.sha256,
@@ -150,7 +150,7 @@ def _texts(table: ReportTable, policy: TextPolicy, bad: list[Failure]) -> Iterat
 def compare_sentences(
     scorer: Scorer,
     sentences: LabelledSentences,
-    sampling: Sampling | None = None,
+    sampling: ControlledSettings | None = None,
     *,
     on_phase: OnPhase = no_phase,
 ) -> "tuple[dict[str, DataFrame], list[str], dict[str, Any]]":
@@ -164,7 +164,7 @@ def compare_sentences(
     Raises: InvalidSetting for a metric that looks at images, for sentences have none, or where no
         observation has sentences to compare.
     """
-    sampling = sampling or Sampling()
+    sampling = sampling or ControlledSettings()
     if scorer.needs.images:
         named = ", ".join(str(metric) for metric in scorer.metrics if metric.uses_image)
         raise InvalidSetting(
@@ -229,7 +229,7 @@ def reading_by_own_rules(scorer: Scorer) -> set[str]:
     return {str(metric) for metric in scorer.metrics if reads(metric)}
 
 
-def _drawn_pairs(sentences: LabelledSentences, sampling: Sampling) -> "DataFrame":
+def _drawn_pairs(sentences: LabelledSentences, sampling: ControlledSettings) -> "DataFrame":
     """Draw the pairs of sentences that are compared.
 
     Returns: observation; task, "" for a cell of the matrices; of and with, the cell's groups of

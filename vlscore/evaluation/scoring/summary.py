@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.evaluation.comparison.statistics import compared, numbers_of
+from vlscore.evaluation.comparison.statistics import numbers_and_tests, numbers_of
 from vlscore.evaluation.scored import Scored
 from vlscore.metrics import OTHERS, percentile_column
 from vlscore.stats import TextTable, bootstrap_median, bounds, clustered_median, number
@@ -41,7 +41,7 @@ def summary_of(scored: Scored, patients: Sequence[str] | None = None) -> list[Re
     """
     numbers, records = numbers_of(scored), []
     # The numbers of a comparison of one system, which has nothing to test.
-    found, _ = compared([""], numbers, permutations=1, patients=patients)
+    found, _ = numbers_and_tests([""], numbers, permutations=1, patients=patients)
     for quantity, each in zip(numbers, found, strict=True):
         record = {name: each[name] for name in (*_FACTS, "n")}
         record["mean"] = each["value"] if each["n"] else None

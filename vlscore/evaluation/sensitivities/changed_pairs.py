@@ -17,7 +17,7 @@ from vlscore.evaluation.sensitivities.authors_tables import (
     is_control_folder,
     read_authors_rows,
 )
-from vlscore.evaluation.study_images import Shown, no_images
+from vlscore.evaluation.study_images import ImagesOf, no_images
 from vlscore.metrics import (
     FLAGS,
     Item,
@@ -146,7 +146,7 @@ def drop_of(scored: Scored, metric: str) -> "Series[float]":
 def score_pairs(
     pairs: "DataFrame",
     scorer: Scorer,
-    shown: Shown = no_images,
+    shown: ImagesOf = no_images,
     *,
     which: Sequence[str] = _BOTH,
     workers: int = 0,

@@ -21,7 +21,7 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE
 from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.sensitivities.changed_pairs import ENDS, drop_of, score_pairs
-from vlscore.evaluation.study_images import Shown
+from vlscore.evaluation.study_images import ImagesOf
 from vlscore.metrics import (
     Scorer,
     find_metric,
@@ -212,7 +212,7 @@ def _contrast(of: "DataFrame", control: "DataFrame", options: Mapping[str, Any])
 def image_swap(
     pairs: "DataFrame",
     scorer: Scorer,
-    shown: Shown,
+    shown: ImagesOf,
     *,
     resamples: int = 2000,
     seed: int = 0,
@@ -240,7 +240,7 @@ def image_swap(
     control = [m for m in scorer.metrics if m.name == "cosine"] or [find_metric("cosine")]
     scorer = scorer.of_some([*looking, *control])
 
-    def values(images: Shown) -> "DataFrame":
+    def values(images: ImagesOf) -> "DataFrame":
         scored = score_pairs(pairs, scorer, images, which=["perturbed"], workers=workers)
         names = {name + ENDS[1]: name for name in scored.higher_is_better}
         return scored.rows[[*names]].rename(columns=names)

@@ -29,7 +29,7 @@ from vlscore.evaluation.sensitivities.kinds_noticed import (
     image_swap,
     sensitivity_tables,
 )
-from vlscore.evaluation.study_images import images_by_study, shown_of
+from vlscore.evaluation.study_images import images_by_study, images_of
 from vlscore.metrics import (
     Metric,
     Scorer,
@@ -101,7 +101,7 @@ def sensitivity(
     files = None if studies is None else studies.image_files
     if has_own_images:
         own = images_of_pairs(pairs, image_root)
-        shown = shown_of(own)
+        shown = images_of(own)
 
         def files() -> Iterator[Path]:
             return (path for study in own.values() for path in study.files)
