@@ -83,8 +83,9 @@ def changes_of(report: ReportFindings) -> tuple[FindingChange, ...]:
                 finding = _last_finding(report, sentence)
                 if finding is None:
                     continue
-                # If that compares it, it is of another one of its kind.
-                topic, finding = finding.observation, None if finding.change else finding
+                topic = finding.observation
+                if finding.change not in (None, TemporalChange.UNCHANGED):
+                    finding = None  # What is compared already is another one of its kind.
             has_moved = finding is not None and finding.chexpert == "Support Devices"
             if not (has_moved and change in ENLARGING):
                 found.append(FindingChange(topic, change, span, sentence.index, finding))

@@ -216,10 +216,20 @@ class _Frames:
                 between = behind
         if len(between) > _LONGEST_GAP:
             return True
+        if "," in between and self._is_hedged(between[len(between) - between[::-1].index(",") :]):
+            # "The heart is exaggerated by low volumes, probably mildly enlarged."
+            return not {";", ":", "."}.isdisjoint(between)
         said = [form for form in between if not form.endswith(self._adverb_endings)]
         if len(said) > 1 and self._grammar["said_before_comma"].issuperset(said):
             return False  # "is stable, mildly enlarged"
         return not self._grammar["subject_stops"].isdisjoint(between)
+
+    def _is_hedged(self, forms: Sequence[str]) -> bool:
+        """Return whether words are no more than a hedge with a degree: "probably mildly"."""
+        hedges = self._grammar["hedges_of_state"]
+        return not hedges.isdisjoint(forms) and all(
+            form in hedges or form.endswith(self._adverb_endings) for form in forms
+        )
 
     def _normal_after(self, word: Match) -> list[Subject]:
         """Subjects that a preceding word calls normal: "normal heart size and aorta"."""

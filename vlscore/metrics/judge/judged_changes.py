@@ -19,6 +19,10 @@ from vlscore.perturb import ErrorCategory
 #: A change that a clinician acts on, as far as the finding itself is acted on; others count less.
 _GROWING = (TemporalChange.NEW, TemporalChange.WORSE)
 _MOST = {True: 3, False: 2}
+#: Topic of a change of something that the extraction does not know.
+_UNKNOWN = "other"
+#: Layers of words that may compare.
+_LOOSE = ("change", "comparative", "event", "disease")
 
 
 def change_error(stated: FindingChange | None, true: FindingChange | None) -> ErrorCategory | None:
@@ -41,17 +45,38 @@ def stated_change(change: FindingChange | None, report: ReportStatements) -> Fin
 
 
 def states_beside(
-    report: ReportStatements, statement: Statement, change: FindingChange | None
+    report: ReportStatements,
+    line: Span,
+    change: FindingChange | None,
+    tables: JudgeTables,
+    named: int = 0,
 ) -> bool:
-    """Return whether a report states a similar change of another finding in the same sentence.
+    """Return whether a sentence states a similar change, or has words that may state it.
 
     In "consolidation with a small effusion, larger", readers may give the change to either.
+
+    Args: named: where the finding is named; words of amount before it compare nothing ("increased
+        interstitial opacities").
     """
-    return change is not None and any(
-        _agree(each, change) and statement.line.covers(each.span)
-        for each in report.changes
-        if each.is_real
-    )
+    if change is None or not change.is_real:
+        return False
+    if any(c.is_real and _agree(c, change) and line.covers(c.span) for c in report.changes):
+        return True
+    words = tables.lexicon.lists
+    turns = change.topic in words["better_with_more"]
+    tokens = tables.lexicon.tokenize(line.of(report.findings.plain))
+    found = tables.lexicon.trie.find(tokens)
+    for match in (m for how in _LOOSE for m in found.get(how, ())):
+        if match.entry in (None, TemporalChange.UNCHANGED):
+            continue
+        first = tokens[match.first]
+        if first.form in words["verbs_of_amount"] and line.start + first.start < named:
+            continue
+        is_growing = TemporalChange(match.entry) in _GROWING
+        is_turned = turns and first.form in words["amounts"]
+        if (is_growing != is_turned) == (change.change in _GROWING):
+            return True
+    return False
 
 
 def change_severity(change: FindingChange, full: int, is_omitted: bool = False) -> int:
@@ -127,16 +152,36 @@ def lone_change_errors(
         severity = change_severity(change, full, lines is None)
         name = (concept or change.topic).replace("_", " ")
         if lines is not None:
+            own_concepts = _concepts_of(change, report, tables)
+            if change.change is TemporalChange.RESOLVED and any(
+                _may_be_one(own_concepts, s.concepts, tables) and _is_at(change, s)
+                for s in other.statements
+            ):
+                continue  # The omission of what the reference states is one error.
             corrected = lines.rewritten(line)
             reason, false = change_reason(change, None), ErrorCategory.FALSE_COMPARISON
             yield ErrorItem(false, severity, name, quote, None, line, corrected, reason)
-        elif any(s.concept == concept for s in report.statements) or all(
-            s.concept != concept for s in other.statements
-        ):
-            # Otherwise the finding that has resolved is an invented one already.
+        elif not _is_invented(change, concept, report, other):
             reason, omitted = change_reason(None, change), ErrorCategory.OMITTED_COMPARISON
             stated = line.of(report.text)
             yield ErrorItem(omitted, severity, name, None, quote, None, stated, reason)
+
+
+def _is_invented(
+    change: FindingChange, concept: str | None, report: ReportStatements, other: ReportStatements
+) -> bool:
+    """Return whether the other report states the finding that has resolved: one error already."""
+
+    def has(statements: Iterable[Statement]) -> bool:
+        return any(s.concept == concept and _is_at(change, s) for s in statements)
+
+    return has(other.statements) and not has(report.statements)
+
+
+def _is_at(change: FindingChange, statement: Statement) -> bool:
+    """Return whether a change may be of the side of a statement."""
+    sides = () if change.finding is None else change.finding.sides
+    return not sides or not statement.place.sides or not statement.place.sides.isdisjoint(sides)
 
 
 def _lone(changes: Iterable[FindingChange]) -> list[FindingChange]:
@@ -169,7 +214,9 @@ def _without_partner(
     for change in lone:
         concept = _concept_of(change, report, tables)
         own = _concepts_of(change, report, tables)
-        if not any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs):
+        if not any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs) and not (
+            concept is not None and _is_said(other, change, own, tables)
+        ):
             is_device = concept is not None and tables.concepts[concept].device
             left[change.span, concept if is_device else None] = change, concept
     once: dict[tuple[str, bool], tuple[FindingChange, str | None]] = {}
@@ -178,9 +225,38 @@ def _without_partner(
     return once.values()
 
 
+def _is_said(
+    report: ReportStatements, change: FindingChange, own: frozenset[str], tables: JudgeTables
+) -> bool:
+    """Return whether a sentence about the same finding has words that may state the change.
+
+    A device that is denied by name has been removed: "an LVAD has replaced the Impella".
+    """
+    if change.change is TemporalChange.RESOLVED and any(
+        tables.concepts[concept].device and concept in own
+        for s in report.findings.sentences
+        for f in s.findings
+        if f.polarity is Polarity.NEGATIVE
+        for concept in (concept_of(f.observation, f.span, s, tables),)
+    ):
+        return True
+    for sentence in report.findings.sentences:
+        named = {tables.of_observation[f.observation] for f in sentence.findings}
+        if change.finding is None:
+            tokens = tables.lexicon.tokenize(sentence.span.of(report.findings.plain))
+            found = tables.lexicon.trie.find(tokens)
+            named = {str(m.entry) for how in ("subject", "topic") for m in found.get(how, ())}
+        is_named = _may_be_one(own, frozenset(named), tables)
+        if is_named and states_beside(report, sentence.span, change, tables):
+            return True
+    return False
+
+
 def _may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables) -> bool:
     """Return whether a concept of one is a concept of the other, or its less exact name."""
     exact = tables.coarser.keys()
+    if _UNKNOWN in one | other:
+        return True
     return not one.isdisjoint(other) or any(
         pair in exact for a in one for b in other for pair in ((a, b), (b, a))
     )

@@ -45,6 +45,7 @@ from vlscore.metrics.judge.statements import (
     DEGREE,
     ReportStatements,
     Statement,
+    by_side,
 )
 from vlscore.perturb import ErrorCategory
 
@@ -62,6 +63,8 @@ class ReportComparison:
         patient: Patient,
         tables: JudgeTables,
     ) -> None:
+        candidate = by_side(candidate, reference)
+        reference = by_side(reference, candidate)
         self._candidate, self._reference = candidate, reference
         self._patient, self._tables = patient, tables
         self._lines = LineCorrector(candidate, reference, tables)
@@ -89,6 +92,7 @@ class ReportComparison:
             # What is wrong by as much as it is worth is right only in that both reports name it.
             if lost < full or (self._means_the_same(pair) and not self._is_other_elsewhere(pair)):
                 found.append(max(full - lost, 1))
+        errors = _each_once(errors)
         false, kept = self._lone.false(matching)
         errors += false
         right = [*(p.candidate for p in matching.pairs if not self._goes_beyond(p)), *kept]
@@ -223,7 +227,7 @@ class ReportComparison:
         severity = self._tables.position_severity["bad", "good"]
         category, device = ErrorCategory.WRONG_LOCATION, self._title(pair.reference)
         if stated is not None and true is not None:
-            if stated.level == true.level:
+            if stated.level == true.level or self._is_one_place(pair):
                 return
             severity = self._tables.position_severity[stated.level, true.level]
             if "bad" in (stated.level, true.level):
@@ -240,6 +244,16 @@ class ReportComparison:
             return
         yield self._paired(category, severity, pair, "line", reason)
 
+    def _is_one_place(self, pair: StatementPair) -> bool:
+        """Return whether both reports call one position wrong: "in the azygos vein, withdraw"."""
+        positions = pair.candidate.position, pair.reference.position
+        if any(p is None or p.level == "good" for p in positions):
+            return False
+        wrong = {name for name, p in self._tables.positions.items() if p.level != "good"}
+        both = pair.candidate.tips & pair.reference.tips & wrong
+        moved = self._tables.misplaced.name
+        return bool(both) or moved in pair.candidate.tips | pair.reference.tips
+
     def _extent(self, pair: StatementPair, severity: int) -> ErrorItem:
         candidate, reference = pair.candidate, pair.reference
         if candidate.size is not None and reference.size is not None:
@@ -248,21 +262,36 @@ class ReportComparison:
             reason = f"{candidate.grades[DEGREE].value} for {reference.grades[DEGREE].value}"
         else:
             reason = "another number or age than in the reference"
-        return self._paired(ErrorCategory.WRONG_SEVERITY, severity, pair, "severity", reason)
+        category = ErrorCategory.WRONG_SEVERITY
+        # What the reference only doubts, and the candidate states in a graver degree, is invented.
+        doubted = reference.doubtful and not candidate.doubtful
+        if doubted and (candidate.rank() or 0) > (reference.rank() or 0):
+            category = ErrorCategory.FALSE_FINDING
+        return self._paired(category, severity, pair, "severity", reason)
 
     def _comparison(self, pair: StatementPair) -> Iterable[ErrorItem]:
         stated = stated_change(pair.candidate.change, self._candidate)
         true = stated_change(pair.reference.change, self._reference)
         category = change_error(stated, true)
-        if category is None or self._is_counted(pair):
+        if category is None:
             return
-        if stated is not None and (0, stated.span) in self._agreed:
+        if stated is not None and true is None and (0, stated.span) in self._agreed:
             return
         if stated is None and true is not None and (1, true.span) in self._agreed:
             return
-        if stated is None and states_beside(self._candidate, pair.candidate, true):
+        if stated is None and states_beside(
+            self._candidate, pair.candidate.line, true, self._tables
+        ):
             return
-        if true is None and states_beside(self._reference, pair.reference, stated):
+        if true is None and states_beside(
+            self._reference,
+            pair.reference.line,
+            stated,
+            self._tables,
+            pair.reference.finding.span.start,
+        ):
+            return
+        if self._is_counted(pair):
             return
         wrong = stated if stated is not None and stated.is_real else true
         assert wrong is not None
@@ -294,6 +323,16 @@ class ReportComparison:
         reason = "the candidate says nothing of the chest"
         omitted = ErrorCategory.OMITTED_FINDING
         return [ErrorItem(omitted, _SILENCE, "the whole report", None, whole, None, "", reason)]
+
+
+def _each_once(errors: Iterable[ErrorItem]) -> list[ErrorItem]:
+    """Return the errors, of several of one kind in the same words the gravest."""
+    once: dict[tuple[ErrorCategory, str, Quote | None], ErrorItem] = {}
+    for error in errors:
+        key = error.category, error.finding, error.candidate
+        if key not in once or once[key].severity < error.severity:
+            once[key] = error
+    return list(once.values())
 
 
 def _speaks(report: ReportStatements) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from vlscore.findings import (
     Attribute,
     Axis,
+    Category,
     Finding,
     FindingChange,
     Mark,
@@ -37,8 +38,12 @@ from vlscore.metrics.judge.statements import (
 
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
+#: Characters between two sides that share a noun: "left and right".
+_LONGEST_JOINT = 5
 #: Scales of words.toml that do not grade a finding.
 _NO_DEGREES = ("number", "age")
+#: The scale whose levels count for those before them ("large, almost resolved").
+_REMAINDER = "remainder"
 
 
 @lru_cache(_REMEMBERED)
@@ -52,9 +57,14 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         own = [
             each
             for finding in sentence.findings
-            if _is_stated(finding, changed.get(finding), tables)
+            # What stands in the indication is no finding of the report.
+            if sentence.category is not Category.HISTORY
+            and _is_stated(finding, changed.get(finding), tables)
             for each in _by_side(
-                _statement(found, sentence, finding, changed.get(finding), tables), tables
+                found.plain,
+                sentence,
+                _statement(found, sentence, finding, changed.get(finding), tables),
+                tables,
             )
         ]
         for statement in distinct_statements(found.plain, sentence, own, tables):
@@ -66,12 +76,16 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
 def _is_stated(finding: Finding, change: FindingChange | None, tables: JudgeTables) -> bool:
     if finding.polarity is Polarity.NEGATIVE:
         return False
-    if change is not None and change.change is TemporalChange.RESOLVED:
+    if _has_resolved(change):
         return False
     if finding.status is Status.CURRENT:
         return True
     concept = tables.concepts[tables.of_observation[finding.observation]]
     return finding.status is Status.HISTORICAL and concept.after_treatment
+
+
+def _has_resolved(change: FindingChange | None) -> bool:
+    return change is not None and change.change is TemporalChange.RESOLVED
 
 
 def _statement(
@@ -106,12 +120,14 @@ def _statement(
             _sides_of(finding, by_axis[Axis.SIDE], sentence, is_device),
             _levels_of(by_axis[Axis.ZONE], tables),
         ),
-        grades=_grades_of(finding, by_axis[Axis.SEVERITY], sentence, tables),
+        grades=_grades_of(finding, by_axis[Axis.SEVERITY], sentence, tables)
+        | _remainder(sentence, change, tables),
         size=max((float(a.value) for a in by_axis[Axis.SIZE] if not is_device), default=None),
         change=change,
         doubtful=finding.status is Status.CURRENT and (not finding.is_likely or bool(considered)),
         position=min((position for position, _ in positions), default=None),
         observations=frozenset((finding.observation,)),
+        tips=frozenset(position.name for position, _ in positions),
     )
 
 
@@ -139,7 +155,10 @@ def _sides_of(
     """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
     if is_device and len(sides) > 1:
         (first, second), joined = sides[:2], {"and", "comma"}
-        if not joined & marks_in(sentence, first.span.end, second.span.start, "joint"):
+        is_near = second.span.start - first.span.end <= _LONGEST_JOINT
+        if not (
+            is_near and joined & marks_in(sentence, first.span.end, second.span.start, "joint")
+        ):
             return BOTH_SIDES if first.value == "bilateral" else frozenset((first.value,))
     return frozenset(finding.sides)
 
@@ -159,7 +178,7 @@ def _grades_of(
             is_of_today = kind in grades and any(
                 m.name == "today" and 0 <= word.span.start - m.span.end <= 1 for m in sentence.marks
             )
-            if kind not in grades or is_of_today:
+            if kind not in grades or is_of_today or level.scale == _REMAINDER:
                 grades[kind] = level
     for mark in sentence.marks:
         is_its_name = mark.layer == "number" and mark.span.end == finding.span.end
@@ -168,36 +187,74 @@ def _grades_of(
     return grades
 
 
-def _by_side(statement: Statement, tables: JudgeTables) -> list[Statement]:
-    """Return the statement; one for each side with a degree ("large left, small right")."""
+def _remainder(
+    sentence: Sentence, change: FindingChange | None, tables: JudgeTables
+) -> dict[str, SeverityLevel]:
+    """Return the degree that words of change leave: "with collapse, has almost resolved"."""
+    words = [a for f in sentence.findings for a in f.on(Axis.SEVERITY)] if change else []
+    levels = [
+        level
+        for a in words
+        if change is not None
+        and change.span.covers(a.span)
+        and (level := severity_level(a.value, tables.lexicon)) is not None
+        and level.scale == _REMAINDER
+    ]
+    return {DEGREE: levels[0]} if levels else {}
+
+
+def _by_side(
+    text: str, sentence: Sentence, statement: Statement, tables: JudgeTables
+) -> list[Statement]:
+    """Return the statement; one for each side with a degree or change of its own, but what is gone.
+
+    "Large left, small right", "the left effusion is larger, on the right it has cleared".
+    """
     own = [
         a
         for a in statement.finding.attributes
-        if a.axis in (Axis.SIDE, Axis.SEVERITY) and not a.inherited and a.value != "bilateral"
+        if a.axis in (Axis.SIDE, Axis.SEVERITY, Axis.CHANGE)
+        and not a.inherited
+        and a.value != "bilateral"
     ]
-    sides = [a.value for a in own if a.axis is Axis.SIDE]
-    degrees = [
-        level
-        for a in own
-        if a.axis is Axis.SEVERITY
-        and (level := severity_level(a.value, tables.lexicon)) is not None
-        and level.scale not in _NO_DEGREES
-    ]
-    # Each side has its degree before it, or each behind it.
-    if (
-        set(sides) != BOTH_SIDES
-        or (len(sides), len(degrees)) != (2, 2)
-        or own[0].axis != own[2].axis
-    ):
+    at = [k for k, a in enumerate(own) if a.axis is Axis.SIDE]
+    if {own[k].value for k in at} != BOTH_SIDES:
         return [statement]
-    return [
-        replace(
-            statement,
-            place=statement.place._replace(sides=frozenset((side,))),
-            grades={**statement.grades, DEGREE: level},
-        )
-        for side, level in zip(sides, degrees, strict=True)
-    ]
+    said: dict[str, list[Attribute]] = {side: [] for side in sorted(BOTH_SIDES)}
+    if all(k and _is_joined(text, sentence, own[k - 1], own[k]) for k in at[:2]):
+        starts, ends = [0, *(k + 1 for k in at[:-1])], at  # "Small on the left, large on the right"
+    else:
+        starts, ends = [k + 1 for k in at], [*at[1:], len(own)]
+    for k, start, end in zip(at, starts, ends, strict=True):
+        said[own[k].value] += own[start:end]
+    if not all(said.values()):
+        return [statement]
+    stated = [_of_side(statement, side, words, tables) for side, words in said.items()]
+    return [each for each in stated if not _has_resolved(each.change)]
+
+
+def _is_joined(text: str, sentence: Sentence, word: Attribute, side: Attribute) -> bool:
+    """Return whether a degree before a side is of that side: "large on the left"."""
+    joints = marks_in(sentence, word.span.end, side.span.start, "joint")
+    return not joints & {"and", "comma"} and ":" not in text[word.span.end : side.span.start]
+
+
+def _of_side(
+    statement: Statement, side: str, said: list[Attribute], tables: JudgeTables
+) -> Statement:
+    """Return a statement of one side with what is said of that side."""
+    levels = [severity_level(a.value, tables.lexicon) for a in said if a.axis is Axis.SEVERITY]
+    degrees = [level for level in levels if level and level.scale not in _NO_DEGREES]
+    grades = {kind: level for kind, level in statement.grades.items() if kind != DEGREE}
+    if degrees:
+        grades[DEGREE] = degrees[0]
+    changes = [a for a in said if a.axis is Axis.CHANGE]
+    change = statement.change
+    if change is not None and changes:
+        value = TemporalChange(changes[0].value)
+        change = change._replace(change=value, span=changes[0].span)
+    place = statement.place._replace(sides=frozenset((side,)))
+    return replace(statement, place=place, grades=grades, change=change)
 
 
 def _positions_of(
@@ -211,7 +268,8 @@ def _positions_of(
     """
     marks, end = list(sentence.marks), sentence.span.end
     later = [f.span.start for f in sentence.findings if f.span.start > device.span.end]
-    is_last = device is [f for f in sentence.findings if _is_device(f, tables)][-1]
+    devices = [f for f in sentence.findings if _is_device(f, tables)]
+    is_last = device is devices[-1]
     following = next(iter(found.sentences[sentence.index + 1 : sentence.index + 2]), None)
     if (
         is_last
@@ -222,9 +280,11 @@ def _positions_of(
         marks, end = [*marks, *following.marks], following.span.end
     # "Right mainstem intubation": words before the first finding are its own.
     begin = sentence.span.start if device is sentence.findings[0] else device.span.start
-    own = Span(begin, end if is_last else min(later, default=end))
     said = list(_positions_in(marks, concept, tables))
-    return [each for each in said if own.covers(each[1])] or said
+    own = Span(begin, min(later, default=end)), Span(begin, end if is_last else begin)
+    near = ([each for each in said if span.covers(each[1])] for span in own)
+    shared = [each for each in said if each[1].start >= min(begin, devices[0].span.start)]
+    return next(filter(None, near), shared)
 
 
 def _positions_in(

@@ -28,6 +28,8 @@ DEGREE = "degree"
 _LONGEST_BETWEEN = 60
 #: Families of levels that say of what a finding is, and not where.
 _OF_BONES = frozenset(("bone", "ribs"))
+#: The family of levels that say which side has more.
+_GREATER = "greater"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Statement:
         position: position of a device.
         observations: all observations by which the report names it.
         also: concepts that it may be instead ("atelectasis or pneumonia").
+        tips: names of all positions that the report states of a device.
     """
 
     concept: str
@@ -61,6 +64,7 @@ class Statement:
     position: Position | None
     observations: frozenset[str]
     also: frozenset[str] = frozenset()
+    tips: frozenset[str] = frozenset()
 
     @property
     def concepts(self) -> frozenset[str]:
@@ -176,7 +180,8 @@ def _is_of(
     pair = one.concept, other.concept
     if pair not in tables.signs or pair[::-1] in tables.signs:
         return False
-    if not one.place.may_be(other.place) and one.finding.observation not in tables.lexicon.midline:
+    names = one.finding.observation, other.finding.observation
+    if not one.place.may_be(other.place) and tables.lexicon.midline.isdisjoint(names):
         return False
     between = _between(one, other)
     words, joints = between.of(text), marks_in(sentence, *between, "joint")
@@ -273,6 +278,33 @@ def each_once(stated: Iterable[Statement], tables: JudgeTables) -> list[Statemen
     return sorted(merged, key=lambda s: s.finding.span)
 
 
+def by_side(report: ReportStatements, other: ReportStatements) -> ReportStatements:
+    """Return the statements of a report, one of both sides in two where the other report has two.
+
+    "Both effusions have increased" is right of one and wrong of the other effusion.
+    """
+    apart = {(s.concept, *s.place.sides) for s in other.statements if len(s.place.sides) == 1}
+    stated: list[Statement] = []
+    halves: list[Statement] = []
+    for s in report.statements:
+        sides = s.place.sides
+        is_parted = sides == BOTH_SIDES and all((s.concept, side) in apart for side in sides)
+        for side in sorted(sides) if is_parted else ():
+            levels = {family: own for family, own in s.place.levels.items() if family != _GREATER}
+            halves.append(replace(s, place=Place(frozenset((side,)), levels)))
+        if not is_parted:
+            stated.append(s)
+    for half in halves:
+        for position, one in enumerate(stated):
+            is_there = one.place.sides == half.place.sides and one.place.may_be(half.place)
+            if one.concept == half.concept and is_there and not _other_size(one, half):
+                stated[position] = replace(_as_one(one, half), finding=one.finding)
+                break
+        else:
+            stated.append(half)
+    return replace(report, statements=tuple(stated))
+
+
 def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
     """Add a statement, or merge it into the one that it repeats, in other words or not."""
     for position, old in enumerate(stated):
@@ -307,6 +339,7 @@ def _as_one(old: Statement, new: Statement) -> Statement:
         grades=dict(sorted(levels, key=lambda each: each[1].rank)),
         size=max(old.size or 0, new.size or 0) or None,
         position=max(old.position, new.position, key=_badness_of),
+        tips=old.tips | new.tips,
     )
 
 

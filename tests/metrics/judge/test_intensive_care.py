@@ -1,0 +1,91 @@
+"""Judge by rules: reports of intensive care, and candidates in the words of language models.
+
+The expected errors follow the protocol of the read pairs (categories of ReXVal): one sentence each,
+judged by hand.
+"""
+
+import pytest
+
+from vlscore.metrics import RuleJudge
+
+JUDGE = RuleJudge()
+
+SAME = [
+    # sides with a degree or change each
+    ("Moderate right and small left effusions.", "Effusions, right moderate, left small."),
+    (
+        "Left effusion is larger, right effusion has resolved.",
+        "The left effusion has grown, while the one on the right has cleared.",
+    ),
+    ("Bilateral effusions, moderate on the right and small on the left.", "R>L effusions."),
+    # devices that have moved or gone
+    (
+        "Swan-Ganz catheter withdrawn from a lower lobe artery to the main pulmonary artery.",
+        "The PA catheter has been pulled back and now ends in the main pulmonary artery.",
+    ),
+    ("The nasogastric tube has been removed.", "NG out."),
+    ("The Impella has been explanted and an LVAD placed.", "An LVAD has replaced the Impella."),
+    ("ETT in the trachea, 4 cm above the carina.", "The tube in the windpipe is well placed."),
+    ("Right PICC ends in the azygos vein.", "Right PICC in the azygos vein, withdraw."),
+    # words of change
+    ("Opacities are more confluent.", "More confluent opacities."),
+    ("Right effusion has increased.", "R effusion up."),
+    ("Nodules have increased.", "Nodules are larger and more numerous."),
+    ("Edema is unchanged.", "Edema not significantly different."),
+    ("Right hemidiaphragm elevated, unchanged.", "Right hemidiaphragm elevated as before."),
+    ("Left apical pneumothorax has resolved.", "There is no longer a left pneumothorax."),
+    # air, volumes, hearts
+    ("Subcutaneous emphysema in the neck.", "Gas is present in the soft tissues of the neck."),
+    ("Increasing air collection in the right chest wall.", "More right chest wall emphysema."),
+    ("Lung volumes have decreased.", "Volumes lower than before."),
+    (
+        "Low lung volumes. Probably mild cardiomegaly.",
+        "Heart is exaggerated by low lung volumes, probably mildly enlarged.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME, ids=[other for _, other in SAME])
+def test_other_words_for_the_same_are_no_error(one, other):
+    for candidate, reference in ((one, other), (other, one)):
+        assert JUDGE.judge(candidate, reference).errors == ()
+
+
+OTHER = [
+    (
+        "Both effusions have increased.",
+        "The right effusion has decreased. The left effusion is larger.",
+        ["false_comparison"],
+    ),
+    (
+        "Bilateral apical pneumothoraces, unchanged.",
+        "Left apical pneumothorax is unchanged. Right apical pneumothorax is new.",
+        ["omitted_comparison"],
+    ),
+    (
+        "Right effusion small, left effusion small.",
+        "Small right effusion, moderate left effusion.",
+        ["wrong_severity"],
+    ),
+    ("Large pneumothorax.", "A large pneumothorax has nearly resolved.", ["wrong_severity"]),
+    ("Large effusion.", "A small effusion cannot be excluded.", ["false_finding"]),
+    ("More edema.", "Edema has improved.", ["false_comparison"]),
+    ("Dobhoff in the stomach.", "Dobhoff withdrawn into the esophagus.", ["wrong_location"]),
+    ("Tracheostomy.", "Tracheostomy tube, cuff overinflated.", ["omitted_finding"]),
+    ("Left apical pneumothorax.", "Left apical pneumothorax has resolved.", ["false_finding"]),
+    ("Lobar collapse has resolved.", "Lobar collapse persists.", ["omitted_finding"]),
+]
+
+
+@pytest.mark.parametrize(("candidate", "reference", "errors"), OTHER, ids=[o[0] for o in OTHER])
+def test_a_difference_is_one_error(candidate, reference, errors):
+    found = JUDGE.judge(candidate, reference).errors
+    assert [str(e.category) for e in found if e.category != "omitted_comparison"] == [
+        e for e in errors if e != "omitted_comparison"
+    ]
+
+
+def test_history_before_the_findings_is_not_stated():
+    """What the indication names is no finding of the report: nothing of it can be omitted."""
+    reference = "INDICATION: Status post CABG, chest tube.\n\nFINDINGS: Small left effusion."
+    assert JUDGE.judge("Small left effusion.", reference).errors == ()
