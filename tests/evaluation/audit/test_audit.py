@@ -250,7 +250,10 @@ def test_harmless_and_hidden_films_differ_as_named(made):
     [
         ((20, 0.8, 0.6, 0.9), (20, 0.9, 0.7, 1.0), "reads"),
         ((20, 0.3, 0.1, 0.5), (20, 0.9, 0.7, 1.0), "reads in part"),
-        ((20, 0.1, -0.1, 0.3), (20, 0.9, 0.7, 1.0), "does not look"),
+        # It goes with another film, so that it is not written without looking.
+        ((20, 0.1, -0.1, 0.3), (20, 0.9, 0.7, 1.0), "changes with the film"),
+        ((20, 0.1, -0.1, 0.3), (20, 0.1, -0.1, 0.3), "does not look"),
+        ((20, 0.1, -0.1, 0.3), (3, 0.9, 0.7, 1.0), "does not look"),
         ((20, 0.3, -0.2, 0.7), (20, 0.9, 0.7, 1.0), "changes with the film"),
         ((3, 1.0, 0.2, 1.0), (20, 0.9, 0.7, 1.0), "changes with the film"),
         ((3, 1.0, 0.2, 1.0), (20, 0.0, -0.2, 0.2), "does not look"),

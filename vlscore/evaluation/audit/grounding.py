@@ -237,21 +237,21 @@ def verdict_of(record: Mapping[str, Any]) -> str:
     """Return one of VERDICTS for a finding.
 
     reads, reads in part: its statements depend on its region, at least half of them or fewer.
-    changes with the film: they depend on the film, and the region does not decide. does not look:
-    fewer than half depend on the region or film, by the interval, and none is compatible.
+    changes with the film: they depend on the film, but are not known to depend on the region. does
+    not look: fewer than half depend on the region or film, by the interval, and none is compatible.
     """
     region: Interval = record["grounding_region"]
     film: Interval = record["grounding_film"]
     if record["n_region"] >= LEAST_CASES:
         if region.low > 0:
             return "reads" if region.estimate >= _READS else "reads in part"
-        if region.high < _READS:
-            return "does not look"
     if record["n_film"] >= LEAST_CASES:
         if film.low > 0:
             return "changes with the film"
         if film.high < _READS:
             return "does not look"
+    elif record["n_region"] >= LEAST_CASES and region.high < _READS:
+        return "does not look"
     return "undecided"
 
 
