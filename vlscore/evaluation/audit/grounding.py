@@ -242,9 +242,8 @@ def verdict_of(record: Mapping[str, Any]) -> str:
     """
     region: Interval = record["grounding_region"]
     film: Interval = record["grounding_film"]
-    if record["n_region"] >= LEAST_CASES:
-        if region.low > 0:
-            return "reads" if region.estimate >= _READS else "reads in part"
+    if record["n_region"] >= LEAST_CASES and region.low > 0:
+        return "reads" if region.estimate >= _READS else "reads in part"
     if record["n_film"] >= LEAST_CASES:
         if film.low > 0:
             return "changes with the film"
