@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.stats import Interval, TextTable, bounds
+from vlscore.stats import Interval, TextTable, bounds, text_table
 
 EQUAL, INSIDE, OUTSIDE = "EQUAL", "agrees", "DIFFERS"
 UNKNOWN, LEFT_OUT = "no number of the paper", "left out"
@@ -111,7 +111,7 @@ def table_of(title: str, lines: Iterable[Line]) -> TextTable:
                 "verdict": line.verdict,
             }
         )
-    return TextTable.of(title, rows)
+    return text_table(title, rows)
 
 
 def left_out(lines: Iterable[Line]) -> list[str]:

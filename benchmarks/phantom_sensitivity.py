@@ -33,7 +33,7 @@ from vlscore.evaluation import (
 )
 from vlscore.metrics import Scorer
 from vlscore.perturb import Expected, perturb_report, standard_normal_of
-from vlscore.stats import markdown
+from vlscore.stats import markdown, with_demonstration_note
 
 SEED = 201
 # Of so many scenes one has no finding; chance would give fewer.
@@ -88,7 +88,8 @@ def noticed(pairs: pd.DataFrame, scorer: Scorer, images: dict[str, Study]) -> st
     if scored.reasons:
         raise SystemExit(f"pairs without a value: {scored.reasons}")
     frames = {**compare_kinds(pairs, scored), "swaps": image_swap(pairs, scorer, shown)}
-    tables = sensitivity_tables(frames, scored.signatures, reading_by_own_rules(scorer))
+    tables = sensitivity_tables(frames, reading_by_own_rules(scorer))
+    tables = with_demonstration_note(tables, scored.signatures.values())
     return markdown(tables, map(str, scored.signatures.values()))
 
 

@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> Path:
 def test_a_result_that_was_changed_is_refused(table, tmp_path):
     scorer = Scorer(metrics="bleu-1")
     result = evaluate(table, tmp_path / "out", scorer)
-    changed = json.loads((result.folder / "result.json").read_text()) | {"tables": "four"}
+    changed = json.loads((result.folder / "result.json").read_text()) | {"frames": "four"}
     (result.folder / "result.json").write_text(json.dumps(changed))
     with pytest.raises(ChecksumMismatch, match=r"result\.json has been changed"):
         evaluate(table, tmp_path / "out", scorer)
@@ -45,15 +45,16 @@ def test_a_result_that_was_changed_is_refused(table, tmp_path):
         _ = evaluate(table, tmp_path / "out", scorer).tables
 
 
-def test_a_result_with_other_tables_is_refused(table, tmp_path):
-    path = findings(table, tmp_path / "out").folder / "result.json"
+def test_a_result_with_other_frames_is_refused(table, tmp_path):
+    """Also one of an earlier version, whose frames lack a column: the message says what to do."""
+    result = findings(table, tmp_path / "out")
+    path = result.folder / "result.json"
     before = path.read_bytes()
     whole = json.loads(before)
-    cells = {"title": "T", "columns": ["a", "b"], "rows": [["1"]], "caption": ""}
-    for tables in ([7], [{"title": "T"}], [{**cells, "title": 7}], [cells], "x"):
-        path.write_text(json.dumps({**whole, "tables": tables}))
+    for frames in ({}, {"counts": "x"}, {"counts": [7]}, [7], "x"):
+        path.write_text(json.dumps({**whole, "frames": frames}))
         with pytest.raises(ChecksumMismatch, match=r"result\.json does not hold"):
-            _ = Result(path.parent, {"results": {"result.json": ""}}).tables
+            _ = Result(path.parent, result.record).tables
     path.write_bytes(before)
     assert findings(table, tmp_path / "out").unchanged
 

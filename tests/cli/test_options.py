@@ -55,10 +55,10 @@ class Stopped(InvalidSetting):
 def key_of(monkeypatch, hash_encoder):
     """Return what the results of a call depend on."""
 
-    def stop(out, key, *_):
+    def stop(key):
         raise Stopped(json.dumps(key))
 
-    monkeypatch.setattr(result_folder, "ResultFolder", stop)
+    monkeypatch.setattr(result_folder, "as_json", stop)
 
     def key_of(*arguments):
         done = run_command(*arguments)

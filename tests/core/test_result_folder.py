@@ -9,24 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.core import finished_run, output_folder
+from vlscore.core import finished_run, output_folder, write_results
 from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
 
 NEW = {"a.txt": "one", "b.txt": "two"}
 
 
 def make(out, key=None, files=NEW, **options):
-    """Return the folder of a run that wrote these files; it had nothing to do if unchanged."""
+    """Return a run that wrote these files, and whether they were there already."""
 
     def write(path: Path):
         for name, text in files.items():
             (path / name).write_text(text)
         return {"notes": []}
 
-    with output_folder(out, key or {"seed": 0}, **options) as folder:
-        if folder.record is None:
-            folder.finish(write)
-    return folder
+    key = key or {"seed": 0}
+    with output_folder(out, key, **options) as finished:
+        return finished or write_results(out, key, write), finished is not None
 
 
 def content(out):
@@ -34,10 +33,10 @@ def content(out):
 
 
 def test_a_finished_folder_is_not_changed_by_the_same_request(tmp_path):
-    assert not make(tmp_path / "run").unchanged
+    assert not make(tmp_path / "run")[1]
     before = content(tmp_path / "run")
-    again = make(tmp_path / "run", files={"a.txt": "other"})
-    assert again.unchanged
+    again, is_unchanged = make(tmp_path / "run", files={"a.txt": "other"})
+    assert is_unchanged
     assert content(tmp_path / "run") == before
     assert finished_run(tmp_path / "run").record == again.record
 
@@ -52,11 +51,11 @@ def test_overwriting_computes_again_and_removes_only_results(tmp_path):
     out = tmp_path / "run"
     make(out)
     (out / "figure.pdf").write_text("the user's")
-    made = make(out, {"seed": 1}, {"a.txt": "three"}, overwrite=True)
-    assert not made.unchanged
+    _, is_unchanged = make(out, {"seed": 1}, {"a.txt": "three"}, overwrite=True)
+    assert not is_unchanged
     names = {"a.txt": b"three", "figure.pdf": b"the user's"}
     assert {k: v for k, v in content(out).items() if k != "run.json"} == names
-    assert not make(out, {"seed": 1}, overwrite=True).unchanged
+    assert not make(out, {"seed": 1}, overwrite=True)[1]
 
 
 def test_files_of_others_are_not_touched(tmp_path):
@@ -86,9 +85,9 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path):
 
     with (
         pytest.raises(OSError, match="full"),
-        output_folder(out, {"seed": 0}, overwrite=True) as folder,
+        output_folder(out, {"seed": 0}, overwrite=True),
     ):
-        folder.finish(fail)
+        write_results(out, {"seed": 0}, fail)
     assert content(out) == before
 
 
@@ -106,16 +105,16 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on_later(tmp_path):
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         with (
-            output_folder(out, {"seed": 0}) as folder,
+            output_folder(out, {"seed": 0}),
             pytest.raises(OutputFailed, match="too large"),
         ):
-            folder.finish(fill)
+            write_results(out, {"seed": 0}, fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
     # Another file that cannot be read is no fault of the disk.
-    with output_folder(out, {"seed": 0}) as folder, pytest.raises(FileNotFoundError):
-        folder.finish(absent)
+    with output_folder(out, {"seed": 0}), pytest.raises(FileNotFoundError):
+        write_results(out, {"seed": 0}, absent)
     make(out)
     make(tmp_path / "whole")
     assert content(out) == content(tmp_path / "whole")

@@ -6,23 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.evaluation.alignment.samples import make_rexval, write_csv
+from tests.evaluation.alignment.samples import write_csv
 from tests.evaluation.sensitivities.samples import write_studies
 
 ROOT = Path(__file__).parents[2]
 PHANTOM = ROOT / "perturbations" / "phantom"
-RADPREF = ROOT.parent / "shared" / "data" / "radpref"
-REFISCO = """id,indication,impression_original,impression_edited,score,annotator,source
-p1,x,Small effusion.,[no edit],No error,0,XREM
-p1,x,Left fracture.,[delete],Urgent error,0,XREM
-p1,x,,Right edema.,Not actionable,0,XREM
-p1,x,Small effusion.,Large effusion.,Emergent error,1,XREM
-p2,x,Clear.,[no edit],No error,1,Expert
-p2,x,Clear lungs.,No edema.,Urgent error,0,XREM
-p3,x,Clear.,[no edit],No error,1,Expert
-p3,x,Mass on the left.,Mass on the right.,Emergent error,0,XREM
-p4,x,Normal heart.,Enlarged heart.,Actionable nonurgent error,0,XREM
-"""
 
 
 def phantom_pairs(count: int) -> list[dict]:
@@ -68,22 +56,6 @@ def values_table(folder: Path, table: Path) -> Path:
     return write_csv(folder / f"values-{table.stem}.csv", rows)
 
 
-def rexval(folder: Path) -> tuple[Path, Path]:
-    """A folder like ReXVal's, and a table of values for it."""
-    made, _ = make_rexval(folder / "rexval", studies=8, raters=3)
-    rng = np.random.default_rng(6)
-    rows = [{"study_id": 500 + k, "candidate_id": name, "one": round(rng.random(), 2),
-             "two": round(rng.random(), 3), "three": k}
-            for k in range(8) for name in ("radgraph", "bertscore", "s_emb", "bleu")]  # fmt: skip
-    return made, write_csv(folder / "values-rexval.csv", rows)
-
-
-def refisco(folder: Path) -> Path:
-    """A table in ReFiSco's first layout."""
-    (folder / "refisco.csv").write_text(REFISCO, encoding="utf-8")
-    return folder / "refisco.csv"
-
-
 def some_perturbations(folder: Path) -> tuple[Path, Path]:
     """A tenth of the phantom data set's changes, of eight studies with images, and their table."""
     pairs = phantom_pairs(80)
@@ -94,24 +66,6 @@ def some_perturbations(folder: Path) -> tuple[Path, Path]:
         for pair in pairs:
             stream.write(json.dumps({**pair, "study_id": names[pair["study_id"]]}) + "\n")
     return changed, write_studies(folder)
-
-
-def reports(folder: Path) -> Path:
-    """Reports whose sentences state and deny findings."""
-    texts = dict.fromkeys(pair["original"] for pair in phantom_pairs(345))
-    rows = [{"id": str(k), "report": text} for k, text in enumerate(texts)]
-    return write_csv(folder / "reports.csv", rows)
-
-
-def systems(folder: Path) -> list[Path]:
-    """Three systems for 12 studies; in study 0 two of them say the same."""
-    paths = []
-    for name in ("one", "two", "three"):
-        rows = [{"id": f"s{k:02}", "reference": f"Reference {k}.",
-                 "candidate": "Same." if k == 0 and name != "three" else f"={name}+{k}"}
-                for k in range(12)]  # fmt: skip
-        paths.append(write_csv(folder / f"{name}.csv", rows))
-    return paths
 
 
 def fill(folder: Path) -> None:

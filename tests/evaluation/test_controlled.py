@@ -3,8 +3,6 @@
 import pytest
 
 from tests.doubles import HashEncoder
-from tests.evaluation import golden_inputs
-from tests.evaluation.golden import assert_same, stored
 from vlscore.data import open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import (
@@ -72,24 +70,6 @@ def test_a_metric_that_knows_the_answer_separates_all_and_a_turned_one_as_well(s
     assert cells["agrees", "stated", "denied"] == 0
     # A single uncertain sentence is never compared with itself.
     assert ("agrees", "uncertain", "uncertain") not in cells
-
-
-def test_numbers_are_those_that_were_stored(tmp_path):
-    run = controlled(
-        open_reports(golden_inputs.reports(tmp_path)),
-        tmp_path / "out",
-        Scorer(metrics="bleu-4,rouge-l,findings-f1,cider-d"),
-        observations=("Pleural Effusion", "Cardiomegaly"),
-        sampling=ControlledSettings(references=12, candidates=10, resamples=40),
-    )
-    expected = stored("controlled")
-    keys = ["metric", "observation", "reference", "candidate"]
-    assert_same(run.frame("cells"), expected["cells"], keys)
-    assert_same(run.frame("separations"), expected["separations"], [*keys[:2], "task"])
-    counts = run.frame("counts").set_index("observation").to_dict("index")
-    assert counts == expected["counts"]
-    assert run.record["sentences"] == expected["sentences"]
-    assert run.record["in_sample"] == expected["told"]
 
 
 def test_an_observation_that_nothing_states_is_left_out_with_the_reason():

@@ -11,6 +11,7 @@ import inspect
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ from vlscore.findings import LabelPolicy
 from vlscore.metrics import RuleJudge, Scorer
 from vlscore.perturb import PerturbationSettings, perturb
 from vlscore.retrieval import OracleSettings, SourceSettings, index_build, oracle
-from vlscore.stats import Content, Result
+from vlscore.stats import Content, Presentation, Result
 
 # Results do not depend on them: where and how they are computed and shown.
 FREE = {
@@ -615,16 +616,12 @@ def nothing_computed(monkeypatch: pytest.MonkeyPatch) -> None:
         return made(cls, out, key, lambda path: Content({}), **options)
 
     monkeypatch.setattr(Result, "make", classmethod(make))
-    for module in ("comparison.run", "comparison.inputs"):
-        for name in ("paper_table", "methods", "write_changed"):
-            path = f"vlscore.evaluation.{module}.{name}"
-            monkeypatch.setattr(path, lambda *_, **__: _Text(), raising=False)
-
-
-class _Text:
-    """Stands for a table and a paragraph of results that were not computed."""
-
-    markdown = latex = bibtex = staticmethod(lambda: "")
+    monkeypatch.setattr(Result, "presentation", Presentation())
+    table = SimpleNamespace(markdown=lambda: "", latex=lambda: "")
+    text = SimpleNamespace(markdown="", bibtex="")
+    for name, stand_in in (("paper_table", table), ("paragraph", ""), ("MethodsText", text)):
+        path = f"vlscore.evaluation.comparison.run.{name}"
+        monkeypatch.setattr(path, lambda *_, found=stand_in, **__: found)
 
 
 @pytest.mark.parametrize("name", NAMES)

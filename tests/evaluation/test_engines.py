@@ -11,7 +11,7 @@ import pytest
 
 from tests.doubles import KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
-from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency
+from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.evaluation import OnRay, evaluate, join_parts
 from vlscore.evaluation.scoring import engines
 from vlscore.metrics import Scorer
@@ -85,7 +85,7 @@ def test_parts_that_do_not_belong_together_are_refused(table, tmp_path):
     evaluate(table, tmp_path / "part3", Scorer(metrics="rouge-l"), part="3/3")
     with pytest.raises(InvalidSetting, match=r"a part of another run than .*: metrics"):
         join_parts([*parts, tmp_path / "part3"], tmp_path / "joined")
-    with pytest.raises(InvalidTable, match="not the folder of a finished `vlscore evaluate --part"):
+    with pytest.raises(InvalidSetting, match=r"has no run\.json: name the folder that a finished"):
         join_parts([tmp_path / "table"], tmp_path / "joined")
     for part in ("4/3", "0/2", "1", "a/b"):
         with pytest.raises(InvalidSetting, match="a part is K/N, as in 1/4"):

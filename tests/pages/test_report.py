@@ -13,14 +13,14 @@ import pytest
 from PIL import Image
 
 from tests.pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
-from vlscore.core import file_digest, output_folder
+from vlscore.core import file_digest, frame, output_folder, write_results
 from vlscore.errors import ChecksumMismatch, InvalidSetting, InvalidTable, UnknownName
 from vlscore.evaluation import evaluate, methods
 from vlscore.metrics import RuleJudge, Scorer
 from vlscore.pages import report
-from vlscore.pages.page_parts import CaseList, Column, worst_first
+from vlscore.pages.page_parts import CaseList, worst_first
 from vlscore.pages.sentence_maps import _scorer_of
-from vlscore.stats import Content, Result, TextTable
+from vlscore.stats import Content, Result
 
 
 class _Elements(HTMLParser):
@@ -234,7 +234,6 @@ def test_the_differences_are_at_the_top_and_the_gravest_note_is_open(tmp_path):
 def test_of_equal_scores_the_larger_triangle_is_worse():
     cases = CaseList(
         "studies",
-        [Column("id", text=True), Column("vlscore", 1), Column("area")],
         {"id": list("abcd"), "vlscore": [0.0, 0.5, 0.0, 0.0], "area": [17.0, 3.0, 206.0, None]},
         "vlscore",
         ties="area",
@@ -325,10 +324,11 @@ def finished(folder: Path, command: str, content: Content, **files: str) -> Path
     def write(place: Path) -> dict:
         for name, text in files.items():
             (place / name.replace("_", ".")).write_text(text, encoding="utf-8")
-        return content.write(place)
+        return Result.written(place, key, content).record
 
-    with output_folder(folder, {"command": command}) as run:
-        run.finish(write)
+    key = {"command": command}
+    with output_folder(folder, key):
+        write_results(folder, key, write)
     return folder
 
 
@@ -339,6 +339,8 @@ def test_training_is_shown_as_curves(tmp_path):
         "pairs": 9,
         "best_step": 1,
         "settings": {"seed": 0},
+        "best_validation": None,
+        "validation_pairs": 0,
     }
     folder = finished(
         tmp_path / "t",
@@ -393,11 +395,11 @@ def test_training_has_the_best_and_the_worst_retrievals(tmp_path):
 
 
 def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
-    table = TextTable("T", ("a", "b"), (("x", "<i>1</i>"),), "c")
+    directions = frame([{"a": "x", "b": "<i>1</i>"}])
     folder = finished(
         tmp_path / "g",
-        "controlled",
-        Content({}, [table]),
+        "retrieval",
+        Content({"directions": directions}),
         few_csv="a\n1\n",
         many_csv="name,x\none,1.5\ntwo,\n",
     )
@@ -435,7 +437,7 @@ def test_without_texts_the_page_has_no_value_of_a_users_own_column(tmp_path):
         lambda record, content: record["key"].update(format="../../../etc/passwd"),
         lambda record, content: content.clear(),
         lambda record, content: content["frames"].clear(),
-        lambda record, content: content["frames"]["summary"][0].pop("metric"),
+        lambda record, content: [row.pop("metric") for row in content["frames"]["summary"]],
     ],
 )
 def test_a_folder_that_was_written_by_hand_is_named(tmp_path, change):

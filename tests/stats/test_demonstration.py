@@ -2,7 +2,7 @@
 
 import re
 
-from vlscore.stats import TextTable, with_mark
+from vlscore.stats import TextTable, with_demonstration_note
 
 TABLES = [
     TextTable("One", ("a",), (("1",),)),
@@ -13,7 +13,7 @@ SAID = "no statement about real radiographs"
 
 
 def test_every_caption_is_marked_in_what_is_printed_and_pasted():
-    for table in with_mark(TABLES, ["bleu-1|v:1", FLAGGED]):
+    for table in with_demonstration_note(TABLES, ["bleu-1|v:1", FLAGGED]):
         # A comment of LaTeX is not on the page: the mark is inside \caption{...}.
         assert re.search(rf"^\\caption{{.*{SAID}.*}}$", table.latex(), re.MULTILINE)
         assert SAID in table.markdown()
@@ -21,4 +21,4 @@ def test_every_caption_is_marked_in_what_is_printed_and_pasted():
 
 
 def test_other_encoders_leave_captions_as_they_are():
-    assert with_mark(TABLES, [REAL, None]) == TABLES
+    assert with_demonstration_note(TABLES, [REAL, None]) == TABLES

@@ -8,8 +8,16 @@ import pytest
 
 from vlscore.core import frame
 from vlscore.errors import Failure
-from vlscore.stats import Content, Interval, Result, text_table
+from vlscore.stats import (
+    PRESENTATIONS,
+    Content,
+    Interval,
+    Presentation,
+    Result,
+    text_table,
+)
 
+KEY = {"command": "tested", "seed": 0}
 RECORDS = [
     {"metric": "bleu-4", "mean": Interval(0.123456, 0.1, 0.2), "p": 0.0001, "n": 3},
     {"metric": "rouge-l", "mean": Interval(math.nan, math.nan, math.nan), "p": math.nan, "n": 0},
@@ -18,10 +26,8 @@ RECORDS = [
 
 def compute(path):
     (path / "figure.svg").write_text("<svg/>")
-    numbers = frame(RECORDS)
     return Content(
-        {"means": numbers},
-        [text_table("Means", numbers, "All.")],
+        {"means": frame(RECORDS)},
         {"values.csv": pd.DataFrame({"id": ["=1+1", "b"], "bleu-4": [0.1, math.nan]})},
         [Failure(1, "=s", "s.png: no such file"), Failure("ours", "", "too short")],
         {"bleu-4": "bleu-4|v:1"},
@@ -30,9 +36,15 @@ def compute(path):
     )
 
 
+def tables_of(result):
+    return [text_table("Means", result.frames["means"], "All.")]
+
+
 @pytest.fixture
 def result(tmp_path):
-    return Result.make(tmp_path / "run", {"seed": 0}, compute)
+    PRESENTATIONS.register(Presentation(tables_of), "tested")
+    yield Result.make(tmp_path / "run", KEY, compute)
+    PRESENTATIONS.unregister("tested")
 
 
 def test_numbers_come_back_in_full_precision(result):
@@ -67,9 +79,11 @@ def test_a_finished_result_is_read_and_not_computed(result):
     def never(path):
         raise AssertionError
 
-    again = Result.make(result.folder, {"seed": 0}, never, notes=["a note of this call"])
+    again = Result.make(result.folder, KEY, never, notes=["a note of this call"])
     assert again.unchanged
     assert again.content == result.content
+    assert "tables" not in result.content
+    assert again.tables == result.tables
     assert again.notes == ("a note of this call", "Two rows failed.")
     assert set(json.loads((result.folder / "run.json").read_text())["results"]) == {
         "failures.csv",

@@ -102,7 +102,9 @@ def compare(
         "rows or values are missing",
         "row or value is missing",
         tables=[paper_table(result, paper), *result.tables],
-        last=[f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}"],
+        closing_lines=[
+            f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}"
+        ],
         figure=figure,
         columns=paper.columns,
     )

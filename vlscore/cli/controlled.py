@@ -76,7 +76,8 @@ def controlled(
     print_encoder_warning(scorer.embedder)
     if not output.is_silent:
         echo(f"{run.record['sentences']} sentences, by {run.record['labelled_by']}\n")
-    show(run, output, tables=run.tables[: run.record["areas"]])
+    areas = run.frame("separations")["observation"].nunique()
+    show(run, output, tables=run.tables[:areas])
 
 
 def _read(

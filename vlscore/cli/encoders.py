@@ -15,7 +15,7 @@ _WIDEST = 100
 
 def cards_text(cards: "Iterable[EncoderCard]") -> str:
     """Return a table with a row for each encoder: what decides whether a study can use it."""
-    from vlscore.stats import TextTable
+    from vlscore.stats import text_table
 
     rows = [
         {
@@ -32,7 +32,7 @@ def cards_text(cards: "Iterable[EncoderCard]") -> str:
         }
         for card in cards
     ]
-    return TextTable.of("", rows).text(terminal_width())
+    return text_table("", rows).text(terminal_width())
 
 
 def facts_text(title: str, facts: Mapping[str, Any], notes: Iterable[str] = ()) -> str:

@@ -99,4 +99,11 @@ def oracle(
                 on_progress=on_progress,
             )
         print_encoder_warning(embedder)
-        show(result, output, "studies failed", "study failed", done="searched for", kept=bool(out))
+        show(
+            result,
+            output,
+            "studies failed",
+            "study failed",
+            verb="searched for",
+            folder_is_temporary=out is None,
+        )

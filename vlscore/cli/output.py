@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -83,19 +82,19 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def print_failures(
-    failed: "Sequence[Failure]", many: str, one: str | None = None, listed_in: object = None
+    failed: Sequence[Failure], plural: str, singular: str | None = None, listed_in: object = None
 ) -> None:
     """List the first failed rows on stderr, those with the same reason in one line.
 
     Args:
-        many: what they are, as in "rows lack a value".
-        one: the same of a single row; default: "row" for "rows".
+        plural: what they are, as in "rows lack a value".
+        singular: the same of a single row; default: "row" for "rows".
         listed_in: file with all of them; None where there is none.
     """
     if not failed:
         return
-    single = many.replace("rows", "row", 1) if one is None else one
-    echo(f"{len(failed)} {single if len(failed) == 1 else many}:", err=True)
+    singular = singular or plural.replace("rows", "row", 1)
+    echo(f"{len(failed)} {singular if len(failed) == 1 else plural}:", err=True)
     reasons: dict[str, dict[str, None]] = {}
     for each in failed[:GROUPED_FAILURES]:
         reasons.setdefault(each.reason, {})[_row_name(each)] = None
@@ -109,7 +108,7 @@ def print_failures(
         echo(f"all of them: {listed_in}", err=True)
 
 
-def _row_name(failure: "Failure") -> str:
+def _row_name(failure: Failure) -> str:
     """Return how a row is called; a failure of a comparison names a system instead of a row."""
     row, id, _ = failure
     if isinstance(row, str):
@@ -174,23 +173,8 @@ def show_tables(
             echo(f"{' and '.join(more)}: {rest}")
 
 
-def without_intervals(table: "TextTable", but: str = "") -> "TextTable":
-    """Return the table with the estimates alone: "0.35 [0.26, 0.44]" becomes "0.35".
-
-    Args: but: heading of a column that retains its intervals.
-    """
-    rows = tuple(
-        tuple(
-            cell if heading == but else re.sub(r" \[[^\[\]]*\]", "", cell)
-            for heading, cell in zip(table.columns, row, strict=True)
-        )
-        for row in table.rows
-    )
-    return dataclasses.replace(table, rows=rows)
-
-
-class Asked(Protocol):
-    """What `show` needs of `OutputOptions`."""
+class OutputSettings(Protocol):
+    """What `show` reads of `OutputOptions`, whose file imports this one."""
 
     @property
     def report(self) -> bool: ...
@@ -204,16 +188,16 @@ class Asked(Protocol):
 
 def show(
     result: "Result",
-    asked: Asked,
-    many: str = "rows could not be used",
-    one: str | None = None,
+    options: OutputSettings,
+    plural: str = "rows could not be used",
+    singular: str | None = None,
     *,
-    done: str = "computed",
+    verb: str = "computed",
     tables: "Iterable[TextTable] | None" = None,
-    last: Sequence[str] = (),
+    closing_lines: Sequence[str] = (),
     figure: str | None = None,
     columns: Sequence[str] = (),
-    kept: bool = True,
+    folder_is_temporary: bool = False,
     studies: Path | None = None,
 ) -> None:
     """Print a result, write its page and figures, and end the command.
@@ -221,13 +205,13 @@ def show(
     That is: notes; tables, or the content as json; failed rows.
 
     Args:
-        many, one: what failed, as of `print_failures`.
-        done: what an unchanged run did not do again, as in "embedded".
+        plural, singular: what failed, as of `print_failures`.
+        verb: what an unchanged run did not do again, as in "embedded".
         tables: as they are printed; default: those of the result.
-        last: lines behind the tables.
+        closing_lines: printed behind the tables.
         figure: format of figures to draw from the result; None for none.
         columns: of a comparison, the numbers that are drawn.
-        kept: False where the folder is a temporary one, which is not named.
+        folder_is_temporary: it is not named then.
         studies: table of the reports, for the page of a folder that does not name it.
 
     Raises: SystemExit with status 1 where rows failed, unless --keep-going was used.
@@ -238,26 +222,25 @@ def show(
         draw(result.folder, figure, columns=columns)
     print_notes(result.notes)
     if result.unchanged:
-        echo(f"{result.folder} holds these results already; nothing was {done}", err=True)
-    if asked.as_json:
+        echo(f"{result.folder} holds these results already; nothing was {verb}", err=True)
+    if options.as_json:
         print_json(result.content)
-    elif not asked.quiet:
-        shown = result.tables if tables is None else tables
-        show_tables(
-            shown, result.signatures.values(), result.folder / "tables.md" if kept else None
-        )
-        for line in last:
+    elif not options.quiet:
+        rest = None if folder_is_temporary else result.folder / "tables.md"
+        show_tables(result.tables if tables is None else tables, result.signatures.values(), rest)
+        for line in closing_lines:
             echo(line)
     failed, listed = result.failures, result.folder / "failures.csv"
-    print_failures(failed, many, one, listed if kept and listed.is_file() else None)
-    if asked.report:
+    is_listed = listed.is_file() and not folder_is_temporary
+    print_failures(failed, plural, singular, listed if is_listed else None)
+    if options.report:
         from vlscore.pages import report
 
         page = report(result.folder, table=studies)
         print_notes(page.notes)
-        if not (asked.quiet or asked.as_json):
+        if not (options.quiet or options.as_json):
             echo(f"wrote {page.path}")
-    end_with(failed, asked.keep_going)
+    end_with(failed, options.keep_going)
 
 
 def end_with(failed: object, keep_going: bool) -> None:

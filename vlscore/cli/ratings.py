@@ -112,4 +112,4 @@ def read(
         f"to compare metrics with these ratings: {line} --out aligned"
         for line in run.record["align_with"]
     ]
-    show(run, output, many, one, last=hints)
+    show(run, output, many, one, closing_lines=hints)

@@ -52,4 +52,4 @@ def retrieval(
                 on_progress=on_progress,
             )
         print_encoder_warning(embedder)
-        show(result, output, "rows could not be embedded", kept=out is not None)
+        show(result, output, "rows could not be embedded", folder_is_temporary=out is None)

@@ -1,16 +1,10 @@
 """`vlscore sensitivity`: which changes of a report metrics notice."""
 
 import dataclasses
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.output import (
-    echo,
-    print_encoder_warning,
-    show,
-    without_intervals,
-)
+from vlscore.cli.output import echo, print_encoder_warning, show
 from vlscore.cli.progress import cache_hits, phase_progress
 from vlscore.cli.shared import (
     EncoderOptions,
@@ -24,7 +18,7 @@ from vlscore.cli.shared import (
 from vlscore.evaluation import SensitivitySettings
 
 if TYPE_CHECKING:
-    from vlscore.stats import TextTable
+    from vlscore.stats import Result, TextTable
 
 
 def sensitivity(
@@ -92,18 +86,26 @@ def sensitivity(
     print_encoder_warning(embedder)
     if run.record["truncated"]:
         echo(f"{run.record['truncated']} reports are longer than the encoder reads", err=True)
-    show(run, output, "changes have no value", tables=_shown(run.tables))
+    show(run, output, "changes have no value", tables=_for_terminal(run))
 
 
-def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":
-    """Return the drops of every kind first, and whether the image counts, as far as computed."""
-    named = list(tables)
-    kinds = [table for table in named if table.columns[0] == "kind"]
-    swaps = [table for table in named if "image" in table.columns]
-    rest = [table for table in named if table not in (*kinds, *swaps)]
+def _for_terminal(run: "Result") -> "list[TextTable]":
+    """Return the drops of every kind first, and whether the image counts, without intervals."""
+    from vlscore.evaluation import sensitivity_tables
+    from vlscore.stats import with_demonstration_note
+
+    estimates = {
+        name: rows[[column for column in rows if not column.endswith((".low", ".high"))]]
+        for name, rows in run.frames.items()
+    }
+    short = sensitivity_tables(estimates, run.record["in_sample"])
+    kinds = [table for table in short if table.columns[0] == "kind"]
+    swaps = [table for table in short if "image" in table.columns]
+    titles = [table.title for table in (*kinds, *swaps)]
+    rest = [table for table in run.tables if table.title not in titles]
     caption = "Means over studies. tables.md has their 95 % bootstrap intervals."
     return [
-        *(dataclasses.replace(without_intervals(each), caption=caption) for each in kinds),
-        *map(without_intervals, swaps),
+        *(dataclasses.replace(table, caption=caption) for table in kinds),
+        *with_demonstration_note(swaps, run.signatures.values()),
         *sorted(rest, key=lambda table: "ignores" not in table.columns),
     ]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LEARNING = Group("Learning", sort_key=1)
 # Settings without an option of their own.
-RARE = (
+ONLY_IN_CONFIG = (
     "loaded_rate",
     "weight_decay",
     "warm_up",
@@ -55,7 +55,9 @@ def train(
     out: Out,
     config: Path | None = None,
     starting: Annotated[Start, options(Group("What is trained", sort_key=1))] = Start(),
-    settings: Annotated[TrainingSettings, options(LEARNING, without=RARE)] = TrainingSettings(),
+    settings: Annotated[
+        TrainingSettings, options(LEARNING, without=ONLY_IN_CONFIG)
+    ] = TrainingSettings(),
     further: Annotated[Names, Parameter(name="--set", group=LEARNING)] = (),
     micro_batch: Annotated[NonNegativeInt, Parameter(group=LEARNING)] = 0,
     validation: Annotated[Path | None, Parameter(group=LEARNING)] = None,
@@ -128,8 +130,8 @@ def train(
         if not output.is_silent:
             echo("{pairs} pairs, {steps} steps of {objective}".format(**result.record))
         use = f"use it with: --encoder {result.encoder} --weights {out}"
-        many, one = "rows gave no pair", "row gave no pair"
-        show(result, output, many, one, done="trained", last=[use], figure=figure)
+        gave = "rows gave no pair"
+        show(result, output, gave, verb="trained", closing_lines=[use], figure=figure)
 
 
 def _opened(path: Path, options: TableOptions) -> "tuple[StudyTable, str | None]":
@@ -152,10 +154,10 @@ def _opened(path: Path, options: TableOptions) -> "tuple[StudyTable, str | None]
 def _rare_settings(config: Path | None, further: Names) -> dict[str, Any]:
     """Return the settings without an option: those of the file, then those of --set."""
     values = {} if config is None else tomllib.loads(config.read_text(encoding="utf-8"))
-    found = {name: value for name, value in values.items() if name in RARE}
+    found = {name: value for name, value in values.items() if name in ONLY_IN_CONFIG}
     for name, text in named_values(further, "--set clip=0.5"):
-        if name not in RARE:
-            raise InvalidSetting(f"--set has no {name!r}; it has {', '.join(RARE)}")
+        if name not in ONLY_IN_CONFIG:
+            raise InvalidSetting(f"--set has no {name!r}; it has {', '.join(ONLY_IN_CONFIG)}")
         try:
             found[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -176,7 +178,7 @@ def from_config(arguments: Any) -> None:
     path = Path(chosen[0].tokens[0].value)
     known = {each.field_info.name: each for each in arguments if each.parse and not each.children}
     del known["config"]
-    values = read_config(path, [*known, *RARE])
+    values = read_config(path, [*known, *ONLY_IN_CONFIG])
     taken = {n: value for n, value in values.items() if n in known and not known[n].tokens}
     check_names(path, taken)
     for name, value in taken.items():

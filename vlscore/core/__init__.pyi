@@ -1,5 +1,4 @@
 from .cache import Cache as Cache
-from .cache import Content as Content
 from .cache import Namespace as Namespace
 from .cache import Value as Value
 from .cache import open_cache as open_cache
@@ -31,13 +30,13 @@ from .registry import split_names as split_names
 from .registry import unregistered as unregistered
 from .result_folder import RECORD as RECORD
 from .result_folder import FinishedRun as FinishedRun
-from .result_folder import ResultFolder as ResultFolder
 from .result_folder import as_json as as_json
 from .result_folder import differing as differing
 from .result_folder import finished_run as finished_run
 from .result_folder import key_difference as key_difference
 from .result_folder import output_folder as output_folder
 from .result_folder import sole_writer as sole_writer
+from .result_folder import write_results as write_results
 from .run_facts import LIMIT as LIMIT
 from .run_facts import OnPhase as OnPhase
 from .run_facts import OnProgress as OnProgress

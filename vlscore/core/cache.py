@@ -50,10 +50,10 @@ _LOCAL = {
 }
 
 # What a value was computed from: a text, bytes such as a file's digest, or several texts.
-Content = str | bytes | tuple[str, ...]
+CacheKey = str | bytes | tuple[str, ...]
 # An array, or anything that json can hold.
 Value = Any
-ContentT = TypeVar("ContentT", bound=Content)
+KeyT = TypeVar("KeyT", bound=CacheKey)
 Result = TypeVar("Result")
 
 
@@ -201,11 +201,11 @@ class Namespace:
         digest = hashlib.sha256(json.dumps(dict(facts), sort_keys=True).encode()).digest()
         self._key, self._mask = hashlib.sha256(digest), hashlib.shake_256(b"mask" + digest)
 
-    def get(self, contents: Iterable[ContentT]) -> dict[ContentT, Value]:
+    def get(self, contents: Iterable[KeyT]) -> dict[KeyT, Value]:
         """Return content -> value, in order, of the contents whose value is stored and whole."""
         keys = {content: self._key_of(content) for content in contents}
         stored = self._cache.read(list(keys.values()))
-        found: dict[ContentT, Value] = {}
+        found: dict[KeyT, Value] = {}
         damaged: list[bytes] = []
         for content, key in keys.items():
             try:
@@ -217,7 +217,7 @@ class Namespace:
             self._cache.delete(damaged)
         return found
 
-    def put(self, values: Mapping[ContentT, Value]) -> dict[ContentT, Value]:
+    def put(self, values: Mapping[KeyT, Value]) -> dict[KeyT, Value]:
         """Store values, all or none; the value that was stored first for a content stays.
 
         Returns: the stored value of each content, which another process may have written first.
@@ -233,8 +233,8 @@ class Namespace:
 
     def many(
         self,
-        contents: Sequence[ContentT],
-        make: Callable[[list[ContentT]], Iterable[Value]],
+        contents: Sequence[KeyT],
+        make: Callable[[list[KeyT]], Iterable[Value]],
     ) -> list[Value]:
         """Return the value of each content, in order; missing ones are computed and stored.
 
@@ -246,19 +246,19 @@ class Namespace:
             found |= self.put(dict(zip(missing, make(missing), strict=True)))
         return [found[content] for content in contents]
 
-    def _key_of(self, content: Content) -> bytes:
+    def _key_of(self, content: CacheKey) -> bytes:
         digest = self._key.copy()
         digest.update(_as_bytes(content))
         return digest.digest()
 
-    def _masked(self, content: Content, plain: bytes) -> bytes:
+    def _masked(self, content: CacheKey, plain: bytes) -> bytes:
         stream = self._mask.copy()
         stream.update(_as_bytes(content))
         mask = np.frombuffer(stream.digest(len(plain)), np.uint8)
         return (np.frombuffer(plain, np.uint8) ^ mask).tobytes()
 
 
-def _as_bytes(content: Content) -> bytes:
+def _as_bytes(content: CacheKey) -> bytes:
     if isinstance(content, bytes):
         return b"b" + content
     if isinstance(content, str):

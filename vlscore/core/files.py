@@ -211,8 +211,9 @@ def reading_result(path: Path) -> Iterator[None]:
         yield
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
         raise ChecksumMismatch(
-            f"{path} does not hold what this version of the command writes: it was changed or "
-            "damaged. Give --overwrite to make all results anew, or choose another output folder"
+            f"{path} does not hold what this version of the command writes: an earlier version "
+            "wrote it, or it was changed. Run the command again with --overwrite, or choose "
+            "another output folder"
         ) from None
 
 

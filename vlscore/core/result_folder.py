@@ -128,63 +128,48 @@ def finished_run(folder: str | Path) -> FinishedRun | None:
     )
 
 
-@dataclass(eq=False)
-class ResultFolder:
-    """One run and its output folder, as `output_folder` opens it.
+def write_results(
+    out: Path, key: Mapping[str, Any], write: Callable[[Path], Mapping[str, Any]]
+) -> FinishedRun:
+    """Write all results aside, move them to their places, and return the finished run.
 
-    Attributes:
-        out: the folder.
-        key: what the results depend on, as it looks after json.
-        record: content of `run.json` once the run has ended. If it is set at the beginning,
-            nothing is left to do.
-        unchanged: the run had ended before, with the same key.
+    Call it inside `output_folder`, which holds the lock.
+
+    Args:
+        key: what the results depend on.
+        write: function that computes and writes every result file into the empty folder that it is
+            called with, and returns the further entries of `run.json`: plain data without NaN.
+            "key" and "results" are set here.
+
+    Raises: whatever `write` raises, after which the folder holds what it held before; OutputFailed
+        if the system refuses to write.
     """
-
-    out: Path
-    key: Key
-    record: dict[str, Any] | None = None
-    unchanged: bool = False
-
-    def finish(self, write: Callable[[Path], Mapping[str, Any]]) -> dict[str, Any]:
-        """Write all results aside, move them to their places, and return `run.json`.
-
-        Args:
-            write: function that computes and writes every result file into the empty folder that
-                it is called with, and returns the further entries of `run.json`: plain data
-                without NaN, without the entries "key" and "results".
-
-        Raises: whatever `write` raises, after which the folder holds what it held before;
-            OutputFailed if the system refuses to write.
-        """
-        partial = self.out / PARTIAL
-        with writing(partial):
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-        try:
-            record = write(partial)
-            if taken := {_KEY, _RESULTS} & set(record):
-                raise ValueError(f"{RECORD} has entries {sorted(taken)} of its own")
-            digests = _digests_on_disk(partial)
-        except BaseException as error:
-            shutil.rmtree(partial, ignore_errors=True)
-            if isinstance(error, OSError) and _is_of_disk(error, partial):
-                with writing(self.out):
-                    raise
-            raise
-        whole: dict[str, Any] = as_json({**record, _KEY: self.key, _RESULTS: digests})
-        try:
-            # In ASCII, which can also hold undecodable bytes of a path.
-            with writing(self.out), atomic_write(partial / RECORD) as stream:
-                stream.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
-        # From here on the run can only be completed, by this process or by the next one.
-        with writing(self.out):
-            _sync(partial)
-            _move_results(self.out, FinishedRun(partial, whole))
-        self.record = whole
-        return whole
+    partial = out / PARTIAL
+    with writing(partial):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+    try:
+        record = write(partial)
+        digests = _digests_on_disk(partial)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError) and _is_of_disk(error, partial):
+            with writing(out):
+                raise
+        raise
+    whole: dict[str, Any] = as_json({**record, _KEY: key, _RESULTS: digests})
+    try:
+        # In ASCII, which can also hold undecodable bytes of a path.
+        with writing(out), atomic_write(partial / RECORD) as stream:
+            stream.write(json.dumps(whole, indent=2, allow_nan=False) + "\n")
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    # From here on the run can only be completed, by this process or by the next one.
+    with writing(out):
+        _sync(partial)
+        _move_results(out, FinishedRun(partial, whole))
+    return FinishedRun(out, whole)
 
 
 @contextlib.contextmanager
@@ -193,10 +178,12 @@ def output_folder(
     key: Mapping[str, Any],
     *,
     overwrite: bool = False,
-    beside: Collection[str] = (),
-    is_for_users: bool = False,
-) -> Iterator[ResultFolder]:
+    other_folders: Collection[str] = (),
+    may_be_edited: bool = False,
+) -> Iterator[FinishedRun | None]:
     """Open the output folder of a run, and hold its lock.
+
+    Yields the run with an equal key that has ended; None where `write_results` has to write it.
 
     Args:
         out: the folder; it is made where there is none.
@@ -204,8 +191,8 @@ def output_folder(
             equal key is not changed; one with another key is refused.
         overwrite: compute again, and replace what a run left. Earlier results stay until the new
             ones are complete; files of the user's stay in any case.
-        beside: names of folders that the command keeps next to its results.
-        is_for_users: users change the results, such as sheets that they fill in: these are not
+        other_folders: names of folders that the command keeps next to its results.
+        may_be_edited: users change the results, such as sheets that they fill in: these are not
             compared with their digests.
 
     Raises:
@@ -214,30 +201,27 @@ def output_folder(
         ChecksumMismatch: results were changed or removed since they were written.
         OutputFailed: the operating system refuses to write there.
     """
-    run = ResultFolder(Path(out), as_json(key))
-    with sole_writer(run.out):
-        with writing(run.out):
-            _complete(run.out)
-        if not overwrite:
-            finished = finished_run(run.out)
-            if finished is None:
-                _refuse_foreign_files(run.out, beside)
-            elif finished.key != run.key:
-                raise InvalidSetting(
-                    f"{run.out} holds the results of another run, which differs: "
-                    f"{key_difference(finished.key, run.key)}. Choose another output folder, or "
-                    "give --overwrite to compute all again"
-                )
-            else:
-                if not is_for_users:
-                    finished.check()
-                run.record, run.unchanged = finished.record, True
-        yield run
+    out, key = Path(out), as_json(key)
+    with sole_writer(out):
+        with writing(out):
+            _complete(out)
+        finished = None if overwrite else finished_run(out)
+        if finished is None and not overwrite:
+            _refuse_foreign_files(out, other_folders)
+        if finished is not None and finished.key != key:
+            raise InvalidSetting(
+                f"{out} holds the results of another run, which differs: "
+                f"{key_difference(finished.key, key)}. Choose another output folder, or give "
+                "--overwrite to compute all again"
+            )
+        if finished is not None and not may_be_edited:
+            finished.check()
+        yield finished
 
 
-def _refuse_foreign_files(out: Path, beside: Collection[str]) -> None:
+def _refuse_foreign_files(out: Path, other_folders: Collection[str]) -> None:
     for path in sorted(out.iterdir()):
-        if not path.name.startswith(".") and path.name not in beside:
+        if not path.name.startswith(".") and path.name not in other_folders:
             raise InvalidSetting(
                 f"{out} holds {path.name}, which no run of this command wrote. Choose a "
                 "new or empty folder, or give --overwrite to replace files of equal names"

@@ -49,7 +49,6 @@ from .controlled_sentences.labelled_sentences import read_labelled as read_label
 from .controlled_sentences.run import compare_sentences as compare_sentences
 from .controlled_sentences.run import controlled as controlled
 from .controlled_sentences.run import reading_by_own_rules as reading_by_own_rules
-from .finished_folders import MethodsText as MethodsText
 from .finished_folders import draw as draw
 from .finished_folders import methods as methods
 from .installation import Check as Check
@@ -58,6 +57,7 @@ from .judgements import TokenPrices as TokenPrices
 from .judgements import judge as judge
 from .label_tables import read_claim_labels as read_claim_labels
 from .label_tables import read_labels as read_labels
+from .methods_text import MethodsText as MethodsText
 from .precomputed import read_precomputed as read_precomputed
 from .ratings.rater_agreement import preferences_of as preferences_of
 from .ratings.rater_agreement import rater_agreement as rater_agreement

@@ -37,7 +37,7 @@ from vlscore.embedding import (
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.claim_evidence import Fitting, open_fit, read_labels_of
 from vlscore.evaluation.command_settings import EvidenceSettings
-from vlscore.stats import Content, Result, text_table, with_mark
+from vlscore.stats import Content, Presentation, Result, TextTable, text_table
 
 if TYPE_CHECKING:
     import pandas
@@ -152,6 +152,7 @@ def claims(
             notes=[*fitting.notes, *content.notes],
             facts={
                 "table": str(table.path.resolve()),
+                "studies": len(images.studies),
                 "encoder": embedder.card.to_dict(),
                 "evidence": evidence_digest(path / EVIDENCE),
                 "seconds_embedding": round(seconds, 3),
@@ -193,13 +194,6 @@ def _content(
     """Return the verdicts on all claims, their tables, and the rows that fail."""
     rows = claim_rows(evidence, images, rate)
     findings = [_finding_row(evidence, name, rows) for name in _in_order(evidence, rows)]
-    shown = [row for row in findings if row["claims"]]
-    frames = {"findings": frame(findings), "verdicts": frame(_totals(rows))}
-    title = f"Verdicts on the claims of {len(images.studies)} studies"
-    tables = [
-        text_table(title, frames["verdicts"], _TOTALS_CAPTION),
-        text_table("Findings that are claimed", frame(shown), _FINDINGS_CAPTION),
-    ]
     notes = [
         f"of each total of supported, and of contradicted, claims at most {rate:.0%} are expected "
         "to be wrong: on images like those that calibrated, with labels like theirs, and where the "
@@ -207,8 +201,7 @@ def _content(
         "hospital or machine (docs/claims.md)"
     ]
     return Content(
-        frames,
-        with_mark(tables, [signature]),
+        {"findings": frame(findings), "verdicts": frame(_totals(rows))},
         {CLAIMS: rows},
         images.failed,
         {"claims": signature},
@@ -258,3 +251,16 @@ def _finding_row(evidence: ImageEvidence, name: str, rows: "pandas.DataFrame") -
         "contradicted": int((mine["verdict"] == CONTRADICTED).sum()),
     }
     return found
+
+
+def _tables(run: Result) -> list[TextTable]:
+    title = f"Verdicts on the claims of {run.record['studies']} studies"
+    findings = run.frames["findings"]
+    claimed = findings[findings["claims"] > 0]
+    return [
+        text_table(title, run.frames["verdicts"], _TOTALS_CAPTION),
+        text_table("Findings that are claimed", claimed, _FINDINGS_CAPTION),
+    ]
+
+
+PRESENTATION = Presentation(_tables, page="vlscore.pages.claim_views:claims_view")

@@ -31,7 +31,15 @@ from vlscore.metrics import (
     rating_with_image,
 )
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import Content, Interval, Result, TextTable, bootstrap_mean, text_table
+from vlscore.stats import (
+    Content,
+    Interval,
+    Presentation,
+    Result,
+    TextTable,
+    bootstrap_mean,
+    text_table,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -327,19 +335,16 @@ def _content(
     prices: TokenPrices | None,
 ) -> Content:
     """Return the summary of all judged rows."""
-    frames, tables = _summary(totals, work.severities)
+    frames = _summary(totals, work.severities)
     if work.cost:
         frames["findings"] = _findings(work.by_finding, work.cost)
-        tables.append(_findings_table(frames["findings"]))
     if work.seen is not None:
         frames["image"] = _sides(work.sides)
-        tables.append(text_table("Errors: the image sides with", frames["image"]))
     if isinstance(work.judge, ModelJudge):
-        frames["answers"], shown = _answers(work.answers, prices)
-        tables.append(shown)
+        cost = {} if prices is None else {"cost": prices.cost(work.answers)}
+        frames["answers"] = frame([work.answers.to_dict() | cost])
     return Content(
         frames,
-        tables,
         {TOTALS: totals},
         work.failures,
         signatures,
@@ -350,7 +355,7 @@ def _content(
 
 def _summary(
     totals: "pandas.DataFrame", severities: Mapping[tuple[str, int], int]
-) -> tuple[dict[str, "pandas.DataFrame"], list[TextTable]]:
+) -> dict[str, "pandas.DataFrame"]:
     """Return means of the scores, and numbers of errors by category and severity."""
     names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
     scores = frame({"score": name, "mean": _mean(totals[name])} for name in names)
@@ -362,12 +367,7 @@ def _summary(
         }
         for category in ErrorCategory
     )
-    shown = errors.assign(category=errors["category"].str.replace("_", " "))
-    tables = [
-        text_table(f"Scores of {len(totals)} reports", scores, digits=4),
-        text_table("Errors by category and severity", shown),
-    ]
-    return {"scores": scores, "errors": errors}, tables
+    return {"scores": scores, "errors": errors}
 
 
 def _mean(values: "pandas.Series[float]") -> Interval:
@@ -395,13 +395,6 @@ def _findings(
     )
 
 
-def _findings_table(found: "pandas.DataFrame") -> TextTable:
-    caption = ""
-    if len(found) > _MOST_FINDINGS:
-        caption = f"The first {_MOST_FINDINGS} of {len(found)}; result.json has all."
-    return text_table("Findings that cost most", found.head(_MOST_FINDINGS), caption)
-
-
 def _sides(counts: Mapping[tuple[str, str], int]) -> "pandas.DataFrame":
     """Return the number of errors by category and by the report with which the image sides."""
     return frame(
@@ -413,13 +406,27 @@ def _sides(counts: Mapping[tuple[str, str], int]) -> "pandas.DataFrame":
     )
 
 
-def _answers(
-    counts: AnswerCounts, prices: TokenPrices | None
-) -> tuple["pandas.DataFrame", TextTable]:
-    """Return the counts of a model's answers with their cost, and their table."""
-    found: dict[str, Any] = counts.to_dict()
-    if prices is not None:
-        found["cost"] = prices.cost(counts)
-    shown = frame({"number of": n.replace("_", " "), "all": value} for n, value in found.items())
-    title = "Answers of the model, also those from the cache"
-    return frame([found]), text_table(title, shown.astype(object), digits=4)
+def _tables(run: Result) -> list[TextTable]:
+    frames = run.frames
+    errors = frames["errors"]
+    shown = errors.assign(category=errors["category"].str.replace("_", " "))
+    tables = [
+        text_table(f"Scores of {run.record['reports']} reports", frames["scores"], digits=4),
+        text_table("Errors by category and severity", shown),
+    ]
+    if "findings" in frames:
+        found, caption = frames["findings"], ""
+        if len(found) > _MOST_FINDINGS:
+            caption = f"The first {_MOST_FINDINGS} of {len(found)}; result.json has all."
+        tables.append(text_table("Findings that cost most", found.head(_MOST_FINDINGS), caption))
+    if "image" in frames:
+        tables.append(text_table("Errors: the image sides with", frames["image"]))
+    if "answers" in frames:
+        (counts,) = frames["answers"].to_dict("records")
+        rows = [{"number of": n.replace("_", " "), "all": each} for n, each in counts.items()]
+        title = "Answers of the model, also those from the cache"
+        tables.append(text_table(title, rows, digits=4))
+    return tables
+
+
+PRESENTATION = Presentation(_tables, page="vlscore.pages.command_views:judge_view")

@@ -19,7 +19,7 @@ from vlscore.findings import (
     extract,
     extraction_name,
 )
-from vlscore.stats import Content, Result, text_table
+from vlscore.stats import Content, Presentation, Result, text_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -109,9 +109,8 @@ def findings(
                 failures.append(Failure(row.row, row.id, str(error)))
             (on_progress or no_progress)(done, len(failures))
         counts, files = _counts(labels), _files(labels, mentions, format)
-        shown = text_table(f"Labels of {len(labels)} reports", counts)
         facts = {"table": str(table.path.resolve()), "reports": len(labels)}
-        return Content({"counts": counts}, [shown], files, failures, facts=facts)
+        return Content({"counts": counts}, files, failures, facts=facts)
 
     return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
 
@@ -163,3 +162,9 @@ def _described(study: str, text: str, finding: Finding, policy: LabelPolicy) -> 
         "size_mm": float(sizes[0].value) if sizes else None,
         "words": finding.span.of(text),
     }
+
+
+PRESENTATION = Presentation(
+    lambda run: [text_table(f"Labels of {run.record['reports']} reports", run.frames["counts"])],
+    page="vlscore.pages.command_views:findings_view",
+)

@@ -7,7 +7,7 @@ from vlscore.core import OnProgress, Signature, __version__, frame, no_progress
 from vlscore.data import StudyTable, TextPolicy, as_table
 from vlscore.embedding import StudyEmbedder, embed_table, training_notes
 from vlscore.retrieval import evaluate_retrieval
-from vlscore.stats import Content, Result, text_table, with_mark
+from vlscore.stats import Content, Presentation, Result, text_table
 
 _CAPTION = "In brackets: 95 % bootstrap intervals over queries."
 
@@ -69,7 +69,6 @@ def retrieval(
         )
         return Content(
             {"directions": directions},
-            with_mark([text_table("Retrieval", directions, _CAPTION)], [signature]),
             failures=found.failed,
             signatures={"retrieval": signature},
             facts={
@@ -92,3 +91,8 @@ def _signature(embedder: StudyEmbedder, policy: TextPolicy) -> Signature:
     flags = [name for name, value in facts if value is None]
     signature = Signature("retrieval").plus(txt=policy.signature()).plus(facts.without(*flags))
     return signature.plus(v=__version__).flagged(*flags)
+
+
+PRESENTATION = Presentation(
+    lambda run: [text_table("Retrieval", run.frames["directions"], _CAPTION)]
+)

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 from vlscore.core import Cache, LRUCache, __version__, file_digest, libraries, text_digest
 
 # A report, or the texts of a pair.
-Content = str | tuple[str, ...]
+Input = str | tuple[str, ...]
 Read = TypeVar("Read")
 Parameters = ParamSpec("Parameters")
 Loaded = TypeVar("Loaded")
@@ -62,7 +62,7 @@ class Memo:
     def annotate(
         self,
         facts: Mapping[str, Any],
-        contents: Sequence[Content],
+        contents: Sequence[Input],
         make: Callable[[list[Any]], Iterable[Read]],
         *,
         pack: Callable[[Read], Any] = lambda value: value,
@@ -108,7 +108,7 @@ _LOCK = RLock()
 
 
 @lru_cache(maxsize=16)
-def _memory_of(kind: Hashable) -> LRUCache[Content, Any]:
+def _memory_of(kind: Hashable) -> LRUCache[Input, Any]:
     return LRUCache(_REMEMBERED)
 
 
@@ -117,7 +117,7 @@ def forget() -> None:
     _memory_of.cache_clear()
 
 
-def _length(content: Content) -> tuple[int, Content]:
+def _length(content: Input) -> tuple[int, Input]:
     return len(content) if isinstance(content, str) else sum(map(len, content)), content
 
 

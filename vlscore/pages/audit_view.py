@@ -4,7 +4,7 @@ from pathlib import Path
 
 from vlscore.core import counted
 from vlscore.data import Study
-from vlscore.pages.page_parts import CaseList, Column, RunView
+from vlscore.pages.page_parts import CaseList, RunView
 from vlscore.pages.view_parts import PageOptions, columns_of, judged_block
 from vlscore.stats import Result
 
@@ -13,7 +13,7 @@ _ORIGINAL = "original"
 
 def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an audit: a case is an altered film, with its report beside the first."""
-    records = run.content["frames"]["generators"]
+    records = run.frames["generators"].to_dict("records")
     view.lead = (
         f"{counted(len(records), 'generator')}, {counted(run.record['films'], 'film')} of "
         f"{counted(run.record['studies'], 'study')}. "
@@ -31,24 +31,17 @@ def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
         and key in first
         and rows["report"][first[key]] is not None
     ]
-    values = {
-        "id": [rows["id"][k] for k in shown],
-        "generator": [rows["generator"][k] for k in shown],
-        "alteration": [rows["alteration"][k] for k in shown],
-        "finding": [rows["finding"][k] or "" for k in shown],
-        "findings gone": [rows["gone"][k] for k in shown],
-        "findings new": [rows["new"][k] for k in shown],
-    }
-    columns = [
-        Column("id", text=True),
-        Column("generator", text=True, main=True),
-        Column("alteration", text=True, main=True),
-        Column("finding", text=True, main=True),
-        Column("findings gone", main=True),
-        Column("findings new", main=True),
-    ]
+    names = {name: name for name in ("id", "generator", "alteration", "finding")}
+    names |= {"gone": "findings gone", "new": "findings new"}
+    values = {head: [rows[name][k] for k in shown] for name, head in names.items()}
+    values["finding"] = [finding or "" for finding in values["finding"]]
     view.cases = CaseList(
-        "films", columns, values, "findings gone", True, picks=("generator", "alteration")
+        "films",
+        values,
+        "findings gone",
+        main=list(values)[1:],
+        descending=True,
+        picks=("generator", "alteration"),
     )
     studies: list[Study | None] = []
     blocks = []

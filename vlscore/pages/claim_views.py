@@ -9,8 +9,7 @@ from vlscore.data import Study
 from vlscore.pages.page_parts import (
     Block,
     CaseList,
-    Column,
-    Mark,
+    Highlight,
     RunView,
     pieces_of,
     plain_value,
@@ -40,12 +39,12 @@ def claims_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     ids = list(dict.fromkeys(rows["id"]))
     counts = counts.reindex(index=ids, columns=list(better), fill_value=0)
     view.lead = f"{counted(len(rows), 'claim')} of {counted(len(ids), 'study')}."
-    columns = [Column("id", text=True)]
-    columns += [Column(name, sign, main=True) for name, sign in better.items()]
-    columns.insert(2, Column(_WHICH, text=True, main=True))
-    values = {"id": ids, **{name: counts[name].tolist() for name in better}}
+    values: dict[str, list[Any]] = {"id": ids, CONTRADICTED: counts[CONTRADICTED].tolist()}
     values[_WHICH] = [contradicted.get(id, "") for id in ids]
-    view.cases = CaseList("studies", columns, values, CONTRADICTED, True)
+    values |= {name: counts[name].tolist() for name in better}
+    view.cases = CaseList(
+        "studies", values, CONTRADICTED, main=list(values)[1:], better=better, descending=True
+    )
     by_id = {study.id: study for study in studies_of(run, view, options, str(role)).values()}
     found = [by_id.get(id) for id in ids]
     if any(found):
@@ -75,10 +74,10 @@ def cells_of(claims: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
 def _block(study: Study, claims: Iterable[Mapping[str, Any]]) -> Block:
     """Return the reports, with the words that the image supports or contradicts marked; and with
     the judge's errors where there are two."""
-    marks: dict[str, list[Mark]] = {"candidate": [], "reference": []}
+    marks: dict[str, list[Highlight]] = {"candidate": [], "reference": []}
     for each in claims:
         if each["verdict"] != CANNOT_TELL:
-            mark = Mark(int(each["start"]), int(each["end"]), str(each["verdict"]))
+            mark = Highlight(int(each["start"]), int(each["end"]), str(each["verdict"]))
             marks[each["report"]].append(mark)
     if study.candidate and study.reference:
         return judged_block(study.candidate, study.reference, also=marks)

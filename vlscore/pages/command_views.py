@@ -8,7 +8,7 @@ from vlscore.core import LIMIT, counted
 from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE
-from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Column, Forest, RunView
+from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
 from vlscore.pages.view_parts import (
     PageOptions,
@@ -22,7 +22,7 @@ from vlscore.pages.view_parts import (
     studies_of,
     tables_named,
 )
-from vlscore.stats import Result, TextTable, interval, interval_in, p_value
+from vlscore.stats import Result, TextTable, interval, interval_in, p_value, text_table
 
 # Columns of scores that say nothing of quality by themselves.
 _GEOMETRY = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
@@ -34,38 +34,31 @@ _FLAGS = ("candidate_truncated", "reference_truncated", "view_guessed")
 def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of an evaluation; return the study of each listed case."""
     values = columns_of(run, f"scores.{run.key['format']}")
-    frames = run.content["frames"]
-    numbers = [each for each in frames["summary"] if not each["of_corpus"]]
+    summary = run.frames["summary"].to_dict("records")
+    numbers = [each for each in summary if not each["of_corpus"]]
     better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in numbers}
     means = {each["metric"]: bounds_of(each, "mean") for each in numbers}
-    forest = [
-        (each["metric"], *bounds_of(each, "mean"))
-        for each in frames["summary"]
-        if each["of_corpus"]
-    ]
+    forest = [(each["metric"], *bounds_of(each, "mean")) for each in summary if each["of_corpus"]]
     if forest:
         view.forests.append(Forest("Values of the whole corpus", forest))
     mains = list(dict.fromkeys(each["of"] for each in numbers))
-    counts = {each["what"]: each["n"] for each in frames["counts"]}
-    rows, whole = (int(counts.pop(name)) for name in ("rows", "rows with every value"))
+    counts = {each["what"]: each["n"] for each in run.frames["counts"].to_dict("records")}
+    count, whole = (int(counts.pop(name)) for name in ("rows", "rows with every value"))
     view.lead = (
-        f"{counted(rows, 'study')} under {counted(len(mains), 'metric')}; {whole:,} "
+        f"{counted(count, 'study')} under {counted(len(mains), 'metric')}; {whole:,} "
         f"{'has' if whole == 1 else 'have'} every value."
     )
-    view.notes += [f"{name}: {count:,}." for name, count in counts.items() if count]
-    columns = [Column("id", text=True)]
-    columns += [
-        Column(name, better.get(name, 0), name not in better and name not in (*_GEOMETRY, *_FLAGS))
-        for name in values
-        if name not in ("row", "id")
-    ]
-    for column in columns:
-        column.main, column.mean = column.name in mains, means.get(column.name)
+    view.notes += [f"{name}: {n:,}." for name, n in counts.items() if n]
+    rows = values.pop("row")
+    is_number = {*better, *_GEOMETRY, *_FLAGS}
     if not any(values.get("error", [])):
-        columns = [column for column in columns if column.name != "error"]
+        values.pop("error", None)
     studies = studies_of(run, view, options, "reference", "candidate")
-    found = [studies.get(row) for row in values["row"]]
-    view.cases = CaseList("studies", columns, values, mains[0], better.get(mains[0], 1) < 0)
+    found = [studies.get(row) for row in rows]
+    descending = better.get(mains[0], 1) < 0
+    view.cases = CaseList("studies", values, mains[0], mains, better, descending=descending)
+    for column in view.cases.columns:
+        column.text, column.mean = column.name not in is_number, means.get(column.name)
     if mains[0] == "vlscore" and "area" in values:
         # Many studies have the score 0: of these, the largest triangle is the worst.
         view.cases.ties = "area"
@@ -85,7 +78,7 @@ def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
 
 def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of a comparison: its list begins with the differences of the systems."""
-    records = run.content["frames"]["systems"]
+    records = run.frames["systems"].to_dict("records")
     systems = list(dict.fromkeys(each["system"] for each in records))
     better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in records}
     mains = list(dict.fromkeys(each["of"] for each in records))
@@ -101,34 +94,26 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
         found = [each for each in records if each["metric"] == name]
         points = [(each["system"], *bounds_of(each, "value")) for each in found]
         view.forests.append(Forest(found[0]["title"], points, better[name]))
-    values = columns_of(run, "values.parquet")
-    place: dict[tuple[str, str], int] = {
-        (system, id): k
-        for k, (system, id) in enumerate(zip(values["system"], values["id"], strict=True))
-    }
-    ids = list(dict.fromkeys(values["id"]))
-    columns = [Column("id", text=True)]
+    rows = run.rows("values.parquet")
+    ids = rows["id"].drop_duplicates().tolist()
     shown: dict[str, list[Any]] = {"id": ids}
+    spreads: list[str] = []
+    # Column of a system -> its metric.
+    group: dict[str, str] = {}
     of_corpus = {each["of"] for each in records if each["primary"] and each["of_corpus"]}
-    for name in mains:
-        if name not in values:
-            continue
-        of = {
-            s: [None if (k := place.get((s, id))) is None else values[name][k] for id in ids]
-            for s in systems
-        }
+    for name in (name for name in mains if name in rows):
+        of = rows.pivot(index="id", columns="system", values=name).loc[ids, systems]
         # Names that a keyboard has, for the search.
         # The mean of studies is another number than the value of the corpus in the table above.
-        apart = f"{name} {'difference' if len(own) == 2 else 'spread'}"
-        apart += " per study" if name in of_corpus else ""
-        rows = zip(*(of[system] for system in own), strict=True)
-        shown[apart] = [_apart(row, len(own) == 2) for row in rows]
-        columns.append(Column(apart, main=True, signed=True))
-        for system in systems:
-            column = f"{name} {system}"
-            shown[column] = of[system]
-            is_main = len(systems) < 4
-            columns.append(Column(column, better.get(name, 0), False, is_main, False, group=name))
+        spreads.append(f"{name} {'difference' if len(own) == 2 else 'spread'}")
+        spreads[-1] += " per study" if name in of_corpus else ""
+        if len(own) == 2:
+            shown[spreads[-1]] = (of[own[0]] - of[own[1]]).tolist()
+        else:
+            apart = of[own].max(axis=1) - of[own].min(axis=1)
+            shown[spreads[-1]] = apart.where(of[own].notna().sum(axis=1) > 1).tolist()
+        shown |= {f"{name} {system}": of[system].tolist() for system in systems}
+        group |= {f"{name} {system}": name for system in systems}
     if len(own) == 2:
         view.lead += f" A difference is {own[0]} minus {own[1]}."
         if of_corpus:
@@ -136,10 +121,16 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
                 f" {', '.join(sorted(of_corpus))}: the table has the value of the whole corpus, "
                 "the list values of single studies. Their differences can have opposite signs."
             )
-    first = columns[1].name if len(columns) > 1 else "id"
-    view.cases = CaseList("studies", columns, shown, first, descending=first != "id")
-    if len(columns) > 3:
-        view.cases.scatter = (columns[2].name, columns[3].name)
+    main = [*spreads, *(group if len(systems) < 4 else ())]
+    of_better = {column: better.get(name, 0) for column, name in group.items()}
+    first = spreads[0] if spreads else "id"
+    view.cases = CaseList("studies", shown, first, main, of_better, descending=first != "id")
+    for column in view.cases.columns:
+        column.signed, column.group = column.name in spreads, group.get(column.name, "")
+        column.card = column.name not in group
+    if len(group) > 1:
+        first_two = list(group)[:2]
+        view.cases.scatter = (first_two[0], first_two[1])
         view.cases.diagonal = True
     return _systems(run, options, view, ids, systems)
 
@@ -149,7 +140,7 @@ def _answer(run: Result, systems: Sequence[str]) -> TextTable | None:
 
     Baselines are compared where there is one system alone. None without tests.
     """
-    if "differences" not in run.content["frames"]:
+    if "differences" not in run.frames:
         return None
     tests = run.frame("differences")
     numbers = run.frame("systems").drop_duplicates("metric").set_index("metric")
@@ -177,15 +168,7 @@ def _answer(run: Result, systems: Sequence[str]) -> TextTable | None:
     )
     if len(rows) > _MOST_ANSWERS:
         caption += f" The first {_MOST_ANSWERS} of {len(rows)}; Tables has all."
-    return TextTable.of("Differences", rows[:_MOST_ANSWERS], caption) if rows else None
-
-
-def _apart(row: Sequence[float | None], signed: bool) -> float | None:
-    """Return the difference of two systems, or the largest one among several."""
-    known = [value for value in row if value is not None]
-    if signed:
-        return known[0] - known[1] if len(known) == 2 else None
-    return max(known) - min(known) if len(known) > 1 else None
+    return text_table("Differences", rows[:_MOST_ANSWERS], caption) if rows else None
 
 
 def _systems(
@@ -214,7 +197,7 @@ def _systems(
             rows = studies_by_row(table, text_policy_of(run, view.signatures))
             return {study.id: study for study in rows.values()}
 
-        of[system] = dict(read_texts(view, options, read))
+        of[system] = read_texts(view, options, read)
     assert view.cases is not None
     if any(of.values()):
         view.cases.cases = [
@@ -232,21 +215,18 @@ def _systems(
 
 def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of judgements, with the errors as they were judged."""
-    lines = list(run.rows("judgements.jsonl").to_dict("records"))
+    lines = run.rows("judgements.jsonl")
     view.lead = f"{counted(run.record['reports'], 'report')} judged."
-    scores = {"rating": 1, "grade": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
-    values: dict[str, list[Any]] = {"study_id": [line["study_id"] for line in lines]}
-    if lines and "rating_with_image" in lines[0]:
-        scores["rating_with_image"] = 1
-    values |= {name: [line[name] for line in lines] for name in scores}
-    columns = [Column("study_id", text=True)]
-    columns += [Column(n, b, main=n in ("rating", "sum")) for n, b in scores.items()]
-    view.cases = CaseList("reports", columns, values, "rating")
-    view.cases.scatter = ("rating", "sum")
+    better = {"rating": 1, "grade": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
+    better |= {"rating_with_image": 1} if "rating_with_image" in lines else {}
+    values = {name: lines[name].tolist() if len(lines) else [] for name in ("study_id", *better)}
+    main = ("rating", "sum")
+    view.cases = CaseList("reports", values, "rating", main=main, better=better, scatter=main)
     rows = studies_of(run, view, options, "reference", "candidate")
     by_id = {study.id: study for study in rows.values()}
-    found = [by_id.get(line["study_id"]) for line in lines]
-    view.cases.cases = judged_blocks(found, options, errors=[line["errors"] for line in lines])
+    found = [by_id.get(id) for id in values["study_id"]]
+    errors = lines["errors"].tolist() if len(lines) else []
+    view.cases.cases = judged_blocks(found, options, errors=errors)
     return found
 
 
@@ -258,10 +238,15 @@ def oracle_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     names = ("score", "area", "foot", "height", "distance", "distance_rank")
     values: dict[str, list[Any]] = {"id": [hits["study_id"][k] for k in best]}
     values |= {name: [hits[name][k] for k in best] for name in names}
-    columns = [Column("id", text=True)]
-    columns += [Column(n, 1 if n == "score" else 0, main=n != "height") for n in names]
-    view.cases = CaseList("studies", columns, values, "distance_rank", True)
-    view.cases.scatter = ("score", "foot")
+    view.cases = CaseList(
+        "studies",
+        values,
+        "distance_rank",
+        main=[name for name in names if name != "height"],
+        better={"score": 1},
+        descending=True,
+        scatter=("score", "foot"),
+    )
     rows = studies_of(run, view, options, "reference")
     found = [rows.get(hits["study_row"][k]) for k in best]
     if any(found):
@@ -281,7 +266,10 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     """Fill the view of an alignment: metrics and ratings of each rated report."""
     from vlscore.evaluation import read_ratings
 
-    frames, record = run.content["frames"], run.record
+    record = run.record
+    frames = {
+        name: run.frames[name].to_dict("records") for name in ("metrics", "agreements", "ceilings")
+    }
     better = {m["name"]: 1 if m["higher_is_better"] else -1 for m in frames["metrics"]}
     view.lead = (
         f"{counted(len(better), 'metric')} against {counted(len(record['raters']), 'rater')} on "
@@ -299,30 +287,30 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     ids = [f"{s} · {c}" for s, c in zip(values["study_id"], values["candidate_id"], strict=True)]
     numbers = [name for name in values if name not in ("study_id", "candidate_id")]
     ratings = [name for name in numbers if name not in better]
-    columns = [Column("pair", text=True)]
-    columns += [Column(name, better.get(name, 0), main=True) for name in numbers]
     shown = {"pair": ids, **{name: values[name] for name in numbers}}
-    sort = ratings[0] if ratings else numbers[0]
-    view.cases = CaseList("rated reports", columns, shown, sort, record["meaning"] != "quality")
+    view.cases = CaseList(
+        "rated reports",
+        shown,
+        ratings[0] if ratings else numbers[0],
+        main=numbers,
+        better=better,
+        descending=record["meaning"] != "quality",
+    )
     if ratings and len(numbers) > len(ratings):
         view.cases.scatter = (next(n for n in numbers if n in better), ratings[0])
-    texts: dict[tuple[str, str], tuple[str, str]] = {}
 
-    def read() -> dict[Any, Study]:
+    def read() -> dict[tuple[str, str], tuple[str, str]]:
         path = options.table
         if path is None:
-            files = run.record["files"]
+            files = record["files"]
             path = files[0] if len(files) == 1 else Path(files[0]).parent
         pairs = read_ratings(path)
         if pairs.sha256 != run.key["pairs_sha256"] or not (pairs.references and pairs.texts):
             raise VLScoreError("the run used ratings that the default settings do not read")
-        for s, c, reference, text in zip(
-            pairs.studies, pairs.candidates, pairs.references, pairs.texts, strict=True
-        ):
-            texts[s, c] = (text, reference)
-        return {}
+        keys = zip(pairs.studies, pairs.candidates, strict=True)
+        return dict(zip(keys, zip(pairs.texts, pairs.references, strict=True), strict=True))
 
-    read_texts(view, options, read)
+    texts = read_texts(view, options, read)
     if texts:
         keys = zip(values["study_id"], values["candidate_id"], strict=True)
         view.cases.cases = [[judged_block(*texts[k])] if k in texts else [] for k in keys]
@@ -335,38 +323,37 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[S
 
     view.lead = f"{run.record['pairs']:,} changed reports."
     kinds: dict[str, list[Mapping[str, Any]]] = {}
-    for row in run.content["frames"]["kinds"]:
+    for row in run.frames["kinds"].to_dict("records"):
         kinds.setdefault(row["metric"], []).append(row)
     for metric, own in kinds.items():
-        own.sort(key=lambda row: -(row["drop"] or 0))
+        own.sort(key=lambda row: -row["drop"] if row["drop"] == row["drop"] else 0)
         rows = [(row["kind"], row["drop"], row["drop.low"], row["drop.high"]) for row in own]
-        harmless = frozenset(row["kind"] for row in own if not row["is_significant"])
+        harmless = [row["kind"] for row in own if not row["is_significant"]]
         note = "mean drop of the score; hollow: changes that are no error"
         view.forests.append(Forest(metric, rows, zero=True, hollow=harmless, note=note))
-    name = next(n for n in run.files if n.startswith("values."))
+    name = next(n for n in run.digests if n.startswith("values."))
     values = columns_of(run, name)
     flags = values.pop("significant")
     values["expected"] = ["an error" if flag else "no error" for flag in flags]
     drops = [n for n in values if n.endswith(".drop")]
-    columns = [Column("study_id", text=True), Column("kind", text=True)]
-    columns += [Column("expected", text=True)]
-    columns += [Column(n, main=n.endswith(".drop")) for n in values if "." in n]
-    values = {column.name: values[column.name] for column in columns}
-    view.cases = CaseList("changes", columns, values, drops[0], True, picks=("kind", "expected"))
+    names = ["study_id", "kind", "expected", *(name for name in values if "." in name)]
+    values = {name: values[name] for name in names}
+    picks = ("kind", "expected")
+    view.cases = CaseList("changes", values, drops[0], main=drops, descending=True, picks=picks)
     if len(drops) > 1:
         view.cases.scatter = (drops[0], drops[1])
-    blocks: dict[tuple[str, str], list[Block]] = {}
 
-    def read() -> dict[Any, Study]:
+    def read() -> dict[tuple[str, str], list[Block]]:
         path = run.record["perturbations"] if options.table is None else options.table
         if pairs_digest(path) != run.key["perturbations_sha256"]:
             raise VLScoreError(f"{path} holds other changes than the run read")
+        blocks: dict[tuple[str, str], list[Block]] = {}
         for pair in read_pairs(path).itertuples():
             block = changed_block(pair.original, pair.perturbed)
             blocks.setdefault((pair.study_id, pair.kind), []).append(block)
-        return {}
+        return blocks
 
-    read_texts(view, options, read)
+    blocks = read_texts(view, options, read)
     if blocks:
         # Changes of one kind to one study are in the order of the file.
         taken: dict[tuple[str, str], int] = {}
@@ -379,24 +366,23 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[S
 
 def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of labels: each report, with its findings marked."""
-    name = next(n for n in run.files if n.startswith("labels."))
+    name = next(n for n in run.digests if n.startswith("labels."))
     values = columns_of(run, name)
     first = next(iter(values))
     view.lead = f"{counted(len(values[first]), 'report')} labelled."
-    columns = [Column(n, text=n == first, main=n != first, card=False) for n in values]
-    view.cases = CaseList("reports", columns, values, first)
-    texts: dict[str, str] = {}
+    view.cases = CaseList("reports", values, first, main=[*values][1:])
+    for column in view.cases.columns:
+        column.card = False
 
-    def read() -> dict[Any, Study]:
+    def read() -> dict[str, str]:
         path = options.table or run.record["table"]
         id_column, text_column = run.key["columns"]
         table = open_reports(path, id_column=id_column, text_column=text_column)
         if table.sha256 != run.key["table_sha256"]:
             raise VLScoreError(f"{path} is not the table that the run read")
-        texts.update({row.id: row.text for row in table if not isinstance(row, Failure)})
-        return {}
+        return {row.id: row.text for row in table if not isinstance(row, Failure)}
 
-    read_texts(view, options, read)
+    texts = read_texts(view, options, read)
     if texts:
         view.cases.cases = [[findings_block(texts[i])] if i in texts else [] for i in values[first]]
     return [None] * len(values[first])

@@ -2,10 +2,11 @@
 
 import base64
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, is_dataclass
 from itertools import pairwise
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ Piece = str | list[Any]
 
 #: Columns of the numbers that draw a triangle, in the order of `Block.triangle`.
 TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
-#: Longest side of a image on a page, in pixels.
+#: Longest side of an image on a page, in pixels.
 SIDE = 320
 #: Bytes of all images of a page, so that it stays below 10 MB.
 IMAGE_BYTES = 6_000_000
@@ -29,7 +30,7 @@ _QUALITY = 60
 _DIGITS = 6
 
 
-class Mark(NamedTuple):
+class Highlight(NamedTuple):
     """Characters [start, end) of a text and what they are marked as.
 
     Attributes:
@@ -44,10 +45,10 @@ class Mark(NamedTuple):
     number: int = 0
 
 
-def pieces_of(text: str, marks: Iterable[Mark]) -> list[Piece]:
+def pieces_of(text: str, marks: Iterable[Highlight]) -> list[Piece]:
     """Cut a text at its marks; pieces of overlapping marks have all their classes.
 
-    >>> pieces_of("Small effusion.", [Mark(6, 14, "missed", 1)])
+    >>> pieces_of("Small effusion.", [Highlight(6, 14, "missed", 1)])
     ['Small ', ['effusion', 'missed', [1]], '.']
     """
     own = [m for m in marks if 0 <= m.start < m.end <= len(text)]
@@ -127,9 +128,11 @@ class CaseList:
 
     Attributes:
         what: plural of a row, as in "studies".
-        columns: in order; the first names the row.
-        values: column name -> value of every row.
+        values: column name -> value of every row; the first names the row.
         sort: name of the column that the list is sorted by at first.
+        main: columns that are shown at first.
+        better: column -> `Column.better`.
+        columns: of the values; a column has texts where one of them is a text.
         descending: whether large values come first.
         ties: column that orders rows of equal values, largest first; None: the table's order.
         cases: blocks of every row; None where the page has no texts.
@@ -140,9 +143,11 @@ class CaseList:
     """
 
     what: str
-    columns: list[Column]
     values: dict[str, list[Any]]
     sort: str
+    main: InitVar[Collection[str]] = ()
+    better: InitVar[Mapping[str, int]] = MappingProxyType({})
+    columns: list[Column] = field(init=False)
     descending: bool = False
     ties: str | None = None
     cases: list[list[Block]] | None = None
@@ -150,6 +155,12 @@ class CaseList:
     scatter: tuple[str, str] | None = None
     diagonal: bool = False
     images: dict[int, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self, main: Collection[str], better: Mapping[str, int]) -> None:
+        self.columns = [
+            Column(n, better.get(n, 0), any(isinstance(each, str) for each in own), n in main)
+            for n, own in self.values.items()
+        ]
 
     @property
     def rows(self) -> int:
@@ -164,7 +175,7 @@ class CaseList:
 def worst_first(cases: CaseList) -> list[int]:
     """Return the rows in the order in which the page lists them at first; rows without value last.
 
-    >>> worst_first(CaseList("studies", [Column("x")], {"x": [2.0, None, 1.0]}, "x"))
+    >>> worst_first(CaseList("studies", {"x": [2.0, None, 1.0]}, "x"))
     [2, 0, 1]
     """
     values = cases.values[cases.sort]
@@ -216,7 +227,7 @@ class Forest:
     rows: Sequence[tuple[str, float | None, float | None, float | None]]
     better: int = 0
     zero: bool = False
-    hollow: frozenset[str] = frozenset()
+    hollow: Sequence[str] = ()
     note: str = ""
 
 
@@ -301,7 +312,7 @@ class RunView:
 def add_images(view: RunView, studies: Sequence[Study | None], most_bytes: int) -> int:
     """Add the images of the listed studies, those at the top of the list first.
 
-    A image that cannot be read, and those for which no space is left, are counted in the notes.
+    An image that cannot be read, and those for which no space is left, are counted in the notes.
 
     Args: most_bytes: that all images may have.
     Returns: the bytes of the images.

@@ -29,7 +29,6 @@ from vlscore.pages.page_parts import (
     IMAGE_BYTES,
     TRIANGLE,
     CaseList,
-    Column,
     RunView,
     add_images,
     plain_value,
@@ -235,7 +234,7 @@ def _environment() -> Any:
 
 
 def _raw(text: str) -> Any:
-    """Mark a file of the package as safe; nothing that comes from a table may pass here."""
+    """Highlight a file of the package as safe; nothing that comes from a table may pass here."""
     from markupsafe import Markup
 
     if "</style" in text or "</script" in text:
@@ -322,7 +321,7 @@ class ExplainedStudy:
     def write(self, path: str | Path, *, images: bool = False) -> ReportPage:
         """Write a page of the study; it holds both reports, and the images if they are wanted.
 
-        Maps lie on a image, so that a page without images has none.
+        Maps lie on an image, so that a page without images has none.
         """
         study, score = self.study, self.score
         errors = [error.to_dict() for error in self.judgement.errors]
@@ -333,9 +332,7 @@ class ExplainedStudy:
         if set(TRIANGLE) <= set(score.geometry):
             block.triangle = [float(score.geometry[name]) for name in TRIANGLE]
         numbers = {name: [float(value)] for name, value in score.values.items()}
-        columns = [Column("study", text=True)]
-        columns += [Column(name, main=True) for name in numbers]
-        cases = CaseList("studies", columns, {"study": [study.id], **numbers}, "study")
+        cases = CaseList("studies", {"study": [study.id], **numbers}, "study", main=[*numbers])
         cases.cases = [[block]]
         view = RunView("One study", "explain", signatures=[str(self.explanation.signature)])
         view.cases = cases

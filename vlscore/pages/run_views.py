@@ -3,9 +3,10 @@
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,20 +14,8 @@ import numpy as np
 from vlscore.core import RECORD, counted, unit_rows
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, Failure, VLScoreError
-from vlscore.pages.audit_view import audit_view
-from vlscore.pages.claim_views import claims_view
-from vlscore.pages.command_views import (
-    align_view,
-    compare_view,
-    evaluate_view,
-    findings_view,
-    judge_view,
-    oracle_view,
-    sensitivity_view,
-)
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
 from vlscore.pages.view_parts import PageOptions, columns_of, judged_block, tables_named
-from vlscore.pages.watch_view import watch_view
 from vlscore.stats import FAILURES, Result, TextTable
 
 if TYPE_CHECKING:
@@ -43,15 +32,16 @@ _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S+|\d+(?:\.\d+)?")
 
 def view_of(run: Result, options: PageOptions) -> tuple[RunView, list[Study | None]]:
     """Return what a page shows of a folder, and the study of each listed case."""
-    view = RunView(run.folder.resolve().name, str(run.key.get("command", "results")))
+    view = RunView(run.folder.resolve().name, run.command or "results")
     view.facts = _facts(run, options)
     view.failures = _by_reason(run.failures, particular=options.texts)
     view.signatures = list(run.signatures.values())
-    view.tables = run.tables if options.texts else _with_numbered_groups(run)
+    view.tables = run.tables if options.texts else _tables_without_texts(run)
     if options.texts:
         view.run_notes += [str(note) for note in run.record.get("notes") or ()]
-    make = _VIEWS.get(view.command, _generic)
-    studies = make(run, options, view)
+    page = run.presentation.page
+    fill = resolve_name(page) if page else _generic
+    studies: list[Study | None] = fill(run, options, view)
     if not options.texts and view.cases is not None:
         _without_texts(view.cases)
     failed = sum(count for count, _ in view.failures)
@@ -74,12 +64,12 @@ def _by_reason(failures: Iterable[Failure], particular: bool) -> list[tuple[int,
     return [(n, first[k] if particular else k) for k, n in counts.most_common()]
 
 
-def _with_numbered_groups(run: Result) -> list[TextTable]:
-    """Return the tables without the values of a user's own columns, which name their groups."""
-    groups = run.content.get("frames", {}).get("subgroups", ())
-    columns = {group["column"] for group in groups}
+def _tables_without_texts(run: Result) -> list[TextTable]:
+    """Return the tables without texts, and without the values that name a user's own groups."""
+    groups = run.frames.get("subgroups")
+    columns = set() if groups is None else set(groups["column"])
     tables = []
-    for table in run.tables:
+    for table in (each for each in run.tables if not each.has_texts):
         first = table.columns[0] if table.columns else ""
         if first in columns and table.title.endswith(f" by {first}"):
             rows = [(f"group {k}", *row[1:]) for k, row in enumerate(table.rows, start=1)]
@@ -128,7 +118,8 @@ def _facts(run: Result, options: PageOptions) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in facts.items() if value not in (None, "")]
 
 
-def _train(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def train_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of a training: its curves, and the validation pairs."""
     record = run.record
     view.lead = (
         f"{record['objective']}: {record['steps']:,} steps on {record['pairs']:,} pairs; the best "
@@ -196,11 +187,10 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
         "cosine of own report": [float(scores[k, k]) for k in range(len(ids))],
         "cosine of nearest report": [float(scores[k, n]) for k, n in enumerate(nearest)],
     }
-    columns = [Column("id", text=True), Column("rank", -1, main=True)]
-    columns += [Column(name, main=True) for name in list(values)[2:]]
-    view.cases = CaseList("validation images", columns, values, "rank", True)
+    main = list(values)[1:]
+    view.cases = CaseList("validation images", values, "rank", main, {"rank": -1}, descending=True)
     view.lead += (
-        f" The list has {len(ids):,} of {len(rows):,} validation images: rank of a image's own "
+        f" The list has {len(ids):,} of {len(rows):,} validation images: rank of an image's own "
         f"report among {len(set(texts)):,} different ones, and the report nearest to the image."
     )
     if options.texts:
@@ -266,7 +256,7 @@ def _generic(run: Result, options: PageOptions, view: RunView) -> list[Study | N
     view.lead = f"Results of vlscore {view.command}."
     sizes = {
         name: (run.folder / name).stat().st_size
-        for name in run.files
+        for name in run.digests
         if name.endswith((".csv", ".parquet", ".jsonl"))
         and name != FAILURES
         and not name.startswith("details.")
@@ -285,26 +275,8 @@ def _generic(run: Result, options: PageOptions, view: RunView) -> list[Study | N
     if count > _MOST_LISTED:
         view.notes.append(f"The list has the first {_MOST_LISTED:,} of {count:,} rows of {name}.")
         values = {column: cells[:_MOST_LISTED] for column, cells in values.items()}
-    columns = [
-        Column(n, text=any(isinstance(cell, str) for cell in cells)) for n, cells in values.items()
-    ]
-    for column in [c for c in columns if not c.text][:6]:
+    view.cases = CaseList(f"rows of {name}", values, next(iter(values)))
+    for column in [c for c in view.cases.columns if not c.text][:6]:
         column.main = True
         column.card = len(set(values[column.name])) >= _LEAST_DISTINCT
-    view.cases = CaseList(f"rows of {name}", columns, values, columns[0].name)
     return [None] * min(count, _MOST_LISTED)
-
-
-_VIEWS: Mapping[str, Callable[[Result, PageOptions, RunView], list[Study | None]]] = {
-    "evaluate": evaluate_view,
-    "compare": compare_view,
-    "align": align_view,
-    "audit read": audit_view,
-    "sensitivity": sensitivity_view,
-    "judge": judge_view,
-    "claims": claims_view,
-    "findings": findings_view,
-    "oracle": oracle_view,
-    "train": _train,
-    "watch": watch_view,
-}

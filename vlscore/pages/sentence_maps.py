@@ -1,4 +1,4 @@
-"""What the sentences of a page's worst studies cost, and where on a image they look.
+"""What the sentences of a page's worst studies cost, and where on an image they look.
 
 Costs are computed with the run's encoder; maps come from its local vectors, checked by deletion.
 """

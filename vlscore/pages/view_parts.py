@@ -10,14 +10,14 @@ from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from vlscore.core import OnProgress, no_progress
 from vlscore.data import Study
 from vlscore.errors import VLScoreError
 from vlscore.findings import Polarity, extract
 from vlscore.metrics import RuleJudge, load_tables, statements_of
-from vlscore.pages.page_parts import Block, Mark, RunView, pieces_of
+from vlscore.pages.page_parts import Block, Highlight, RunView, pieces_of
 from vlscore.pages.run_studies import studies_by_row, table_of, text_policy_of
 from vlscore.stats import Result
 
@@ -35,6 +35,8 @@ _POLARITIES = {
     Polarity.NEGATIVE: "denied",
     Polarity.UNCERTAIN: "uncertain",
 }
+Id = TypeVar("Id")
+Text = TypeVar("Text")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -68,9 +70,9 @@ def tables_named(record: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def read_texts(
-    view: RunView, options: PageOptions, read: Callable[[], Mapping[Any, Study]]
-) -> Mapping[Any, Study]:
-    """Return the studies that `read` returns; none, and a note, where their table is not there."""
+    view: RunView, options: PageOptions, read: Callable[[], dict[Id, Text]]
+) -> dict[Id, Text]:
+    """Return the reports that `read` returns; none, and a note, where their table is not there."""
     if not options.texts:
         return {}
     try:
@@ -86,7 +88,7 @@ def read_texts(
 def studies_of(
     run: Result, view: RunView, options: PageOptions, *needs: str
 ) -> Mapping[int, Study]:
-    def read() -> Mapping[int, Study]:
+    def read() -> dict[int, Study]:
         table = table_of(run, needs, options.table, options.image_root)
         return studies_by_row(table, text_policy_of(run, view.signatures))
 
@@ -132,7 +134,7 @@ def judged_block(
     reference: str,
     errors: Iterable[Mapping[str, Any]] | None = None,
     title: str = "",
-    also: Mapping[str, Sequence[Mark]] = MappingProxyType({}),
+    also: Mapping[str, Sequence[Highlight]] = MappingProxyType({}),
 ) -> Block:
     """Return both texts with their errors and the findings on which they agree marked.
 
@@ -145,7 +147,7 @@ def judged_block(
     """
     if errors is None:
         errors = (each.to_dict() for each in _judge().judge(candidate, reference).errors)
-    sides: dict[str, list[Mark]] = {"candidate": [], "reference": []}
+    sides: dict[str, list[Highlight]] = {"candidate": [], "reference": []}
     listed: list[list[Any]] = []
     for number, error in enumerate(errors, start=1):
         kind, reason = KINDS[error["category"]], error["reason"]
@@ -155,7 +157,7 @@ def judged_block(
         listed.append([kind, error["severity"], error["finding"], reason, error["correction"]])
         for side, marks in sides.items():
             if (quote := error[side]) is not None:
-                marks.append(Mark(quote["start"], quote["end"], kind, number))
+                marks.append(Highlight(quote["start"], quote["end"], kind, number))
     texts = []
     for side, text in (("candidate", candidate), ("reference", reference)):
         agreed = _agreed(text, sides[side])
@@ -163,19 +165,19 @@ def judged_block(
     return Block(title, texts, listed)
 
 
-def _agreed(text: str, wrong: Sequence[Mark]) -> list[Mark]:
+def _agreed(text: str, wrong: Sequence[Highlight]) -> list[Highlight]:
     """Return marks of the statements that no error quotes."""
     found = []
     for statement in statements_of(text, load_tables()).statements:
         start, end = statement.quoted
         if not any(mark.start < end and start < mark.end for mark in wrong):
-            found.append(Mark(start, end, "agreed"))
+            found.append(Highlight(start, end, "agreed"))
     return found
 
 
 def findings_block(report: str) -> Block:
     """Return a report with its findings marked as positive, denied or uncertain."""
-    marks = [Mark(*each.span, _POLARITIES[each.polarity]) for each in extract(report)]
+    marks = [Highlight(*each.span, _POLARITIES[each.polarity]) for each in extract(report)]
     return Block("", [("report", pieces_of(report, marks))])
 
 
@@ -186,13 +188,13 @@ def changed_block(original: str, changed: str) -> Block:
     ('changed', [['Mild', 'added', []], ' edema.'])
     """
     one, other = _WORDS.findall(original), _WORDS.findall(changed)
-    removed: list[Mark] = []
-    added: list[Mark] = []
+    removed: list[Highlight] = []
+    added: list[Highlight] = []
     starts, ends = _starts(one), _starts(other)
     for tag, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if tag != "equal":
-            removed.append(Mark(starts[a], starts[b], "removed"))
-            added.append(Mark(ends[c], ends[d], "added"))
+            removed.append(Highlight(starts[a], starts[b], "removed"))
+            added.append(Highlight(ends[c], ends[d], "added"))
     return Block(
         "", [("original", pieces_of(original, removed)), ("changed", pieces_of(changed, added))]
     )

@@ -15,6 +15,7 @@ from vlscore.core import (
     no_progress,
     output_folder,
     resource_path,
+    write_results,
     writing,
 )
 from vlscore.data import Report, ReportTable, open_reports
@@ -120,9 +121,9 @@ def perturb(
             "standard_normal": normal,
         }
 
-    with output_folder(out, key, overwrite=overwrite) as results:
-        record = results.record or results.finish(write)
-    return PerturbedTable(results.out, record, results.unchanged, tuple(table.notes))
+    with output_folder(out, key, overwrite=overwrite) as finished:
+        run = finished or write_results(Path(out), key, write)
+    return PerturbedTable(run.folder, run.record, finished is not None, tuple(table.notes))
 
 
 def _write(

@@ -193,7 +193,7 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
     if run is None:
         what = "is a file" if Path(path).is_file() else "holds no index"
         raise InvalidIndex(f"{path} {what}; `vlscore index build` makes a folder with one")
-    index = Index.of(run)
+    index = Index(run.folder, run.record)
     missing = [name for name in (VECTORS, REPORTS) if name not in index.digests]
     if index.facts and missing:
         raise InvalidIndex(f"{path} has no {missing[0]}; build the index again")

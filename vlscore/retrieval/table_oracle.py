@@ -1,7 +1,7 @@
 """Oracle search for a table of studies, into a folder of results."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +28,12 @@ from vlscore.retrieval.text_search import TextSearch
 from vlscore.retrieval.vector_oracle import EXACT_UP_TO, Found, Oracle, recall
 from vlscore.stats import (
     Content,
+    Presentation,
     Result,
     TextTable,
     bootstrap_mean,
     bootstrap_median,
     text_table,
-    with_mark,
 )
 
 if TYPE_CHECKING:
@@ -370,17 +370,9 @@ class _Search:
         verbatim = best["verbatim"].dropna().tolist()
         summary |= {"compared": len(verbatim), "verbatim": sum(verbatim)}
         summary |= {f"recall@{k}": share for k, share in shares.items()}
-        frame = pandas.DataFrame([summary])
-        caption = (
-            "Scores of the best hits, with 95 % intervals over studies; verbatim: best hits that "
-            "equal the reference except for line breaks, of those that were compared."
-        )
-        if shares:
-            caption += " Recall: share of the true hits that approximate search found."
-        signature = self.signature
-        tables = [text_table("Best reports of the corpus", frame, caption, digits=4)]
+        frames = {"summary": pandas.DataFrame([summary])}
         if len(best):
-            tables.append(_first_hits(hits))
+            frames["first_hits"] = _first_hits(hits)
         embedder = self._embedder
         facts = {
             "table": str(table.path.resolve()),
@@ -388,30 +380,49 @@ class _Search:
             "encoder": embedder.card.to_dict() if embedder is not None else None,
         }
         return Content(
-            frames={"summary": frame},
-            tables=with_mark(tables, [signature]),
+            frames=frames,
             rows={HITS: hits},
             failures=failures,
-            signatures={self._settings.name: signature},
+            signatures={self._settings.name: self.signature},
             facts=facts,
         )
 
 
-def _first_hits(hits: "pandas.DataFrame") -> TextTable:
-    """Return the table of the hits of the first studies, in few words."""
+def _first_hits(hits: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Return the hits of the first studies, in few words."""
     studies = hits["study_row"].unique()[:_SHOWN]
     shown = hits.loc[
         hits["study_row"].isin(studies),
         ["study_id", "rank", "score", "foot", "distance_rank", "verbatim", "text"],
     ]
-    shown = shown.astype(object).where(shown.notna(), None)
     lines = [words(text) for text in shown["text"]]
-    shown["text"] = [x if len(x) <= _WIDTH else x[: _WIDTH - 1] + "…" for x in lines]
+    texts = [x if len(x) <= _WIDTH else x[: _WIDTH - 1] + "…" for x in lines]
+    return shown.assign(text=texts)
+
+
+def _tables(run: Result) -> list[TextTable]:
+    summary = run.frames["summary"]
     caption = (
-        "foot: projection onto the line from image (0) to reference (1); distance_rank: among all "
-        f"rows, 1 is the nearest to the reference. All hits and their numbers are in {HITS}."
+        "Scores of the best hits, with 95 % intervals over studies; verbatim: best hits that "
+        "equal the reference except for line breaks, of those that were compared."
     )
-    return text_table("Hits of the first studies", shown, caption, digits=4)
+    if any(str(name).startswith("recall@") for name in summary):
+        caption += " Recall: share of the true hits that approximate search found."
+    tables = [text_table("Best reports of the corpus", summary, caption, digits=4)]
+    if "first_hits" in run.frames:
+        hits = run.frames["first_hits"]
+        hits = hits.astype(object).where(hits.notna(), None)
+        caption = (
+            "foot: projection onto the line from image (0) to reference (1); distance_rank: among "
+            "all rows, 1 is the nearest to the reference. All hits and their numbers are in "
+            f"{HITS}."
+        )
+        table = text_table("Hits of the first studies", hits, caption, digits=4)
+        tables.append(replace(table, has_texts=True))
+    return tables
+
+
+PRESENTATION = Presentation(_tables, page="vlscore.pages.command_views:oracle_view")
 
 
 def _content_of(batch: EmbeddedTable, position: int, excluded: Sequence[int]) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
-"""Result of a command: what it computed, in which files, and how it is read again.
+"""Result of a command: what it computed, in which files, and how it is shown.
 
-Every command computes a `Content`: data frames, the tables that are printed, failed rows, and what
-a reader must know. One writer makes the files of it; `Result` reads them.
+Every command computes a `Content`: data frames, failed rows, and what a reader must know. One
+writer makes the files of it; `Result` reads them. What is shown (tables, figures, a paragraph, the
+view of a page) is a function of the result: the `Presentation` of the command, which is defined
+in its file. A new command is one file with its presentation, and one line in `_PRESENTATIONS`.
 
 | file | holds |
 |---|---|
 | run.json | what the results depend on, versions, digests of the files, facts of the run |
-| result.json | every data frame, the printed tables, signatures, notes |
+| result.json | every data frame, signatures, notes |
 | tables.md, tables.tex | the printed tables |
 | failures.csv | failed rows: row, id, reason |
 | images.parquet | a row for every image file that was read: size, time of the last change, sha256 |
@@ -17,15 +19,16 @@ import csv
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from vlscore.core import (
     IMAGES,
     RECORD,
     FinishedRun,
+    Registry,
     cells,
     finished_run,
     frame,
@@ -40,18 +43,11 @@ from vlscore.core import (
     require_same_images,
     run_record,
     write_json,
+    write_results,
 )
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.stats.intervals import Interval
-from vlscore.stats.tables import (
-    NOTHING,
-    TextTable,
-    interval,
-    number,
-    p_value,
-    tables_of,
-    write_tables,
-)
+from vlscore.stats.tables import TextTable, with_demonstration_note, write_tables
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +56,6 @@ CONTENT = "result.json"
 FAILURES = "failures.csv"
 # Columns of ids and reasons in files of single rows.
 TEXT_COLUMNS = ("id", "study_id", "candidate_id", "system", "kind", "error")
-_P_VALUES = ("p", "p_value", "adjusted_p")
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,6 @@ class Content:
 
     Attributes:
         frames: name -> numbers of the analysis, in full precision.
-        tables: the tables as they are printed.
         rows: file name (.parquet, .csv, .jsonl) -> values of single rows.
         failures: rows without a value.
         signatures: metric -> what its numbers depend on.
@@ -78,34 +72,11 @@ class Content:
     """
 
     frames: Mapping[str, "pandas.DataFrame"]
-    tables: Sequence[TextTable] = ()
     rows: Mapping[str, "pandas.DataFrame"] = field(default_factory=dict)
     failures: Sequence[Failure] = ()
     signatures: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def write(self, folder: Path) -> dict[str, Any]:
-        """Write all files, and return the entries of run.json."""
-        signatures = {name: str(each) for name, each in self.signatures.items()}
-        content = {
-            "frames": {name: each.to_dict("records") for name, each in self.frames.items()},
-            "tables": list(self.tables),
-            "signatures": signatures,
-            "notes": list(self.notes),
-        }
-        write_json(folder / CONTENT, content)
-        if self.tables:
-            write_tables(folder, list(self.tables), signatures.values())
-        for name, rows in self.rows.items():
-            write_rows(folder / name, rows)
-        if self.failures:
-            from pandas import DataFrame
-
-            failed = DataFrame(self.failures, columns=Failure._fields, dtype=object)
-            write_rows(folder / FAILURES, failed)
-        facts = {"notes": list(self.notes), "failed": len(self.failures), **self.facts}
-        return run_record(**plain(facts))
 
 
 @dataclass(frozen=True)
@@ -131,38 +102,74 @@ class Result(FinishedRun):
         compute: Callable[[Path], Content],
         *,
         images: Callable[[], Iterable[Path]] | None = None,
-        beside: Collection[str] = (),
+        figure: str | None = None,
+        other_folders: Collection[str] = (),
         overwrite: bool = False,
         notes: Iterable[str] = (),
     ) -> Self:
         """Compute what a folder lacks, and return what it holds.
 
         Args:
-            out, key, beside, overwrite: see `output_folder`.
+            out, key, other_folders, overwrite: see `output_folder`.
             compute: called with the folder in which further files can be written, such as figures.
                 It is not called where the run ended before.
             images: returns the image files that the results depend on. A later call is refused
                 where one of them was replaced.
+            figure: format of the figures that are part of the results; None for none.
             notes: `call_notes`.
 
         Raises: whatever `output_folder` and `compute` raise; InvalidSetting for a replaced image.
         """
+        computed: dict[str, Any] = {}
 
         def write(path: Path) -> dict[str, Any]:
-            content = compute(path)
-            notes = [*limit_notes(key), *content.notes]
-            record = replace(content, notes=notes).write(path)
+            made = cls.written(path, key, compute(path))
+            if figure is not None and (figures := made.presentation.figures) is not None:
+                figures(made, figure, ())
             if images is not None and len(found := images_frame(images())):
                 write_rows(path / IMAGES, found)
-            return record
+            computed.update({n: vars(made)[n] for n in ("frames", "signatures", "tables")})
+            return made.record
 
-        with output_folder(out, key, overwrite=overwrite, beside=beside) as folder:
-            record = folder.record
-            if record is None:
-                record = folder.finish(write)
-            elif folder.unchanged:
-                require_same_images(folder.out)
-        return cls(folder.out, record, folder.unchanged, tuple(notes))
+        with output_folder(out, key, overwrite=overwrite, other_folders=other_folders) as finished:
+            if finished is not None:
+                require_same_images(finished.folder)
+            run = finished or write_results(Path(out), key, write)
+        result = cls(run.folder, run.record, finished is not None, tuple(notes))
+        # What was computed is not read again from the disk.
+        vars(result).update(computed)
+        return result
+
+    @classmethod
+    def written(cls, folder: Path, key: Mapping[str, Any], content: Content) -> Self:
+        """Write all files of a content but run.json, and return its result, which has no digests.
+
+        Args: folder: an empty folder, of which `output_folder` makes the results.
+        """
+        signatures = {name: str(each) for name, each in content.signatures.items()}
+        notes = [*limit_notes(key), *content.notes]
+        failed = content.failures
+        facts = run_record(**plain({"notes": notes, "failed": len(failed), **content.facts}))
+        result = cls(
+            folder, {**facts, "key": plain(key), "results": dict.fromkeys(content.rows, "")}
+        )
+        records = {n: plain(each.to_dict("records")) for n, each in content.frames.items()}
+        # The same frames as those that are read from the file.
+        frames = {name: _signed(frame(each), signatures) for name, each in records.items()}
+        vars(result).update(frames=frames, signatures=signatures)
+        written = {"frames": records, "signatures": signatures, "notes": notes}
+        write_json(folder / CONTENT, written)
+        vars(result)["tables"] = tables = result._printed_tables()
+        if tables:
+            write_tables(folder, tables, signatures.values())
+        for name, rows in content.rows.items():
+            write_rows(folder / name, rows)
+        if failed:
+            from pandas import DataFrame
+
+            rows = DataFrame(failed, columns=Failure._fields, dtype=object)
+            write_rows(folder / FAILURES, rows)
+        return result
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
@@ -177,31 +184,52 @@ class Result(FinishedRun):
                 "(its --out)"
             )
         run.check()
-        return cls.of(run)
-
-    @classmethod
-    def of(cls, run: FinishedRun) -> Self:
-        """Return the result of a finished run; its files are not compared with run.json."""
         return cls(run.folder, run.record)
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """Names of the result files."""
-        return tuple(self.digests)
-
-    @cached_property
-    def content(self) -> dict[str, Any]:
-        """Content of result.json, or of run.json where a command has no other: plain data."""
-        path = self.folder / (CONTENT if CONTENT in self.files else RECORD)
-        with reading_result(path):
-            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            tables_of(content)
-        return content
+    def command(self) -> str:
+        """Name of the command, as in "audit read"; "" where run.json has none."""
+        return str(self.key.get("command", ""))
 
     @property
+    def presentation(self) -> "Presentation":
+        """How the command's results are shown; without tables for an unknown command."""
+        # A folder of somebody else's chooses a registered command, never code.
+        known = self.command in PRESENTATIONS
+        return PRESENTATIONS.find(self.command) if known else Presentation()
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Content of result.json, or of run.json where a command has no other: plain data."""
+        path = self.folder / (CONTENT if CONTENT in self.digests else RECORD)
+        with reading_result(path):
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return found
+
+    @cached_property
+    def frames(self) -> dict[str, "pandas.DataFrame"]:
+        """Name -> numbers of one part of the analysis, as they were computed."""
+        with reading_result(self.folder / CONTENT):
+            found = self.content.get("frames", {})
+            return {name: _signed(frame(each), self.signatures) for name, each in found.items()}
+
+    @cached_property
+    def signatures(self) -> dict[str, str]:
+        """What the numbers of each metric depend on."""
+        with reading_result(self.folder / CONTENT):
+            return dict(self.content.get("signatures", {}))
+
+    @cached_property
     def tables(self) -> list[TextTable]:
-        """The tables as they are printed."""
-        return tables_of(self.content)
+        """The tables as they are printed.
+
+        Raises: ChecksumMismatch where the frames are not those of this version of the command.
+        """
+        with reading_result(self.folder / CONTENT):
+            return self._printed_tables()
+
+    def _printed_tables(self) -> list[TextTable]:
+        return with_demonstration_note(self.presentation.tables(self), self.signatures.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -209,15 +237,10 @@ class Result(FinishedRun):
         return (*self.call_notes, *self.record.get("notes", ()))
 
     @property
-    def signatures(self) -> dict[str, str]:
-        """What the numbers of each metric depend on."""
-        return dict(self.content.get("signatures", {}))
-
-    @property
     def failures(self) -> list[Failure]:
         """The rows without a value."""
         path = self.folder / FAILURES
-        if FAILURES not in self.files:
+        if FAILURES not in self.digests:
             return []
         with reading_result(path), path.open(encoding="utf-8", newline="") as stream:
             return [
@@ -228,11 +251,10 @@ class Result(FinishedRun):
     def frame(self, name: str) -> "pandas.DataFrame":
         """Return the numbers of one part of the analysis; signatures in `attrs`."""
         with reading_result(self.folder / CONTENT):
-            found = frame(self.content["frames"][name], self.signatures)
+            found = self.frames[name]
         # A column without any value holds numbers, as of intervals over one study.
-        for column in found.columns[found.isna().all()]:
-            found[column] = found[column].astype(float)
-        return found
+        empty = found.columns[found.isna().all()] if len(found) else ()
+        return found.astype(dict.fromkeys(empty, float))
 
     def rows(self, name: str, texts: Iterable[str] = TEXT_COLUMNS) -> "pandas.DataFrame":
         """Return the values of single rows, as in "scores.parquet"; signatures in `attrs`.
@@ -266,46 +288,49 @@ def interval_in(row: Mapping[Any, Any], name: str) -> Interval:
     return Interval(*(math.nan if each is None else float(each) for each in found))
 
 
-def text_table(
-    title: str,
-    rows: "pandas.DataFrame",
-    caption: str = "",
-    *,
-    columns: Mapping[str, str] | None = None,
-    digits: int = 3,
-) -> TextTable:
-    """Return a frame as it is printed: intervals in one cell, rounded numbers.
+def _signed(found: "pandas.DataFrame", signatures: Mapping[str, str]) -> "pandas.DataFrame":
+    """Return a frame with the signatures that its numbers depend on."""
+    found.attrs = {"signatures": dict(signatures)}
+    return found
 
-    The columns x, x.low and x.high become one cell; columns called p are p values.
 
-    Args: columns: columns that are printed -> their headings; default: all, by their names.
+class Presentation(NamedTuple):
+    """How the results of a command are shown; every part is a function of the `Result`.
+
+    Attributes:
+        tables: returns the tables that are printed.
+        figures: called with the result, the format ("png", "svg" or "pdf") and the columns that
+            are drawn; draws into the result's folder, and returns the paths. None: no figures.
+        paragraph: returns the paragraph of a methods section; None: there is none.
+        page: "package.module:function" that fills the view of a page, which is imported when a
+            page is made; "": the page lists the largest file.
     """
-    if columns is not None:
-        bounded = {
-            f"{name}{bound}": f"{shown}{bound}"
-            for name, shown in columns.items()
-            for bound in ("", ".low", ".high")
-        }
-        rows = rows[[name for name in bounded if name in rows]].rename(columns=bounded)
-    bounds = {f"{name}.{bound}" for name in rows.columns for bound in ("low", "high")}
-    names = [name for name in rows.columns if name not in bounds]
-    printed = [
-        tuple(_cell(name, record, digits) for name in names) for record in rows.to_dict("records")
-    ]
-    return TextTable(title, tuple(map(str, names)), tuple(printed), caption)
+
+    tables: Callable[[Result], list[TextTable]] = lambda result: []
+    figures: Callable[[Result, str, Sequence[str]], list[Path]] | None = None
+    paragraph: Callable[[Result], str] | None = None
+    page: str = ""
 
 
-def _cell(name: Any, record: Mapping[Any, Any], digits: int) -> str:
-    value = record[name]
-    if value is None:
-        return NOTHING
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, float):
-        return str(value)
-    if str(name).split(".")[-1] in _P_VALUES and value == value:
-        return p_value(value)
-    low, high = (record.get(f"{name}.{bound}") for bound in ("low", "high"))
-    if low is None or high is None:
-        return number(value, digits)
-    return interval(Interval(value, low, high), digits)
+# Command -> its presentation, imported when a result is shown.
+_PRESENTATIONS = {
+    "align": "vlscore.evaluation.alignment.tables",
+    "audit read": "vlscore.evaluation.audit.audit_reading",
+    "baseline": "vlscore.evaluation.baselines.run",
+    "claims": "vlscore.evaluation.claim_table",
+    "compare": "vlscore.evaluation.comparison.tables",
+    "controlled": "vlscore.evaluation.controlled_sentences.run",
+    "evaluate": "vlscore.evaluation.scoring.summary",
+    "failure-modes": "vlscore.evaluation.alignment.failures",
+    "findings": "vlscore.evaluation.report_labels",
+    "judge": "vlscore.evaluation.judgements",
+    "oracle": "vlscore.retrieval.table_oracle",
+    "ratings read": "vlscore.evaluation.ratings.run",
+    "retrieval": "vlscore.evaluation.retrieval_table",
+    "sensitivity": "vlscore.evaluation.sensitivities.kinds_noticed",
+    "train": "vlscore.training.result",
+    "watch": "vlscore.evaluation.watches.run",
+}
+PRESENTATIONS = Registry[Presentation]("command")
+for _command, _module in _PRESENTATIONS.items():
+    PRESENTATIONS.register(f"{_module}:PRESENTATION", _command)

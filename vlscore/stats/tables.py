@@ -3,16 +3,18 @@
 import csv
 import io
 import math
-import os
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
-from vlscore.core import cells, from_plain, printable, without_html, writing
+from vlscore.core import cells, printable, without_html
 from vlscore.stats.intervals import LEAST_SUPPORT, Interval
 from vlscore.stats.latex import float_of
+
+if TYPE_CHECKING:
+    import pandas
 
 NOTHING = "-"
 NO_INTERVAL = "[-]"
@@ -56,6 +58,7 @@ def p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else number(value)
 
 
+_P_VALUES = ("p", "p_value")
 _GAP = "  "
 
 
@@ -69,10 +72,12 @@ class TextTable:
         rows: rows, each with a cell for every column.
         caption: explanation below the table.
         best: (row, column) of the best cells: in bold face, on a terminal with a star.
-        signs: signs behind the cells, raised where the format has that, such as letters of equal
-            systems; in the shape of `rows`, or empty.
+        signs: signs behind the cells, raised where the format has that, such as †; in
+            the shape of `rows`, or empty.
         notes: long texts below the table, such as signatures.
         label: for \\ref in LaTeX; empty: none.
+        has_texts: whether it holds words of reports, or ids of studies, which a page without
+            texts leaves out.
 
     >>> print(TextTable("T", ("metric", "mean"), (("bleu-4", "0.11"),)).text())
     T
@@ -88,17 +93,7 @@ class TextTable:
     signs: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
     label: str = ""
-
-    @classmethod
-    def of(cls, title: str, records: Iterable[Mapping[str, str]], caption: str = "") -> Self:
-        """Return a table of records, heading -> cell; without a record it has no columns.
-
-        >>> TextTable.of("T", [{"metric": "bleu-4", "mean": "0.11"}]).columns
-        ('metric', 'mean')
-        """
-        rows = list(records)
-        columns = tuple(rows[0]) if rows else ()
-        return cls(title, columns, tuple(tuple(row.values()) for row in rows), caption)
+    has_texts: bool = False
 
     def text(self, width: int = 80) -> str:
         """Return aligned text; columns that do not fit follow below, after the names of rows."""
@@ -181,22 +176,77 @@ class TextTable:
         ]
 
 
-def tables_of(content: Mapping[str, Any]) -> list[TextTable]:
-    """Return the tables that a result file holds under "tables", as json has them.
+def text_table(
+    title: str,
+    rows: "Iterable[Mapping[Any, Any]] | pandas.DataFrame",
+    caption: str = "",
+    *,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    digits: int = 3,
+) -> TextTable:
+    """Return a frame, or records, as they are printed: intervals in one cell, rounded numbers.
 
-    Raises: ValueError, TypeError for something else.
+    The columns x, x.low and x.high become one cell; columns called p, p_value or adjusted_p are p
+    values.
 
-    >>> content = {"tables": [{"title": "T", "columns": ["a"], "rows": [["1"]], "caption": ""}]}
-    >>> tables_of(content)[0].rows
-    (('1',),)
+    Args:
+        columns: columns that are printed, with their headings where these differ from their
+            names; default: all. A column that the rows lack is not printed.
+        digits: of numbers that are no integers.
+
+    >>> text_table("T", [{"metric": "bleu-4", "mean": 0.1234, "n": 3}], digits=2).rows
+    (('bleu-4', '0.12', '3'),)
     """
-    tables: list[TextTable] = from_plain(list[TextTable], content.get("tables", []))
-    for table in tables:
-        if any(len(row) != len(table.columns) for row in table.rows):
-            raise ValueError(
-                f"a row of the table {table.title!r} does not have one cell for each column"
-            )
-    return tables
+    records = list(rows.to_dict("records") if hasattr(rows, "to_dict") else rows)
+    known = rows.columns if hasattr(rows, "columns") else records[0] if records else ()
+    if columns is None:
+        bounds = {f"{name}.{bound}" for name in known for bound in ("low", "high")}
+        columns = [name for name in known if name not in bounds]
+    headings = columns if isinstance(columns, Mapping) else {name: str(name) for name in columns}
+    shown = {name: heading for name, heading in headings.items() if name in known}
+    printed = [tuple(_cell(record, name, digits) for name in shown) for record in records]
+    return TextTable(title, tuple(shown.values()), tuple(printed), caption)
+
+
+def _cell(record: Mapping[Any, Any], name: Any, digits: int) -> str:
+    value = record[name]
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, float):
+        return str(value)
+    is_p = str(name).split(".")[-1] in _P_VALUES or str(name).startswith("adjusted_p")
+    if is_p and value == value:
+        return p_value(value)
+    low, high = (record.get(f"{name}.{bound}") for bound in ("low", "high"))
+    if low is None or high is None:
+        return number(value, digits)
+    return interval(Interval(value, low, high), digits)
+
+
+def interval_cells(rows: "pandas.DataFrame", name: str, digits: int = 3) -> list[str]:
+    """Return the estimates in the columns x, x.low and x.high with their intervals, as text.
+
+    Without the columns of bounds, they are numbers alone.
+    """
+    if f"{name}.low" not in rows:
+        return [number(value, digits) for value in rows[name].astype(float)]
+    columns = (rows[f"{name}{bound}"].astype(float) for bound in ("", ".low", ".high"))
+    return [interval(Interval(*each), digits) for each in zip(*columns, strict=True)]
+
+
+def crossed(
+    rows: "pandas.DataFrame", index: str | list[str], columns: str, cell: str
+) -> "pandas.DataFrame":
+    """Return cells of text as a table of two ways, in the order of the rows.
+
+    Args: index: column, or columns, that name the rows; columns: column that names the columns;
+        cell: column of texts; what is absent is "-".
+    """
+    wide = rows.pivot(index=index, columns=columns, values=cell)
+    wide = wide.loc[rows.set_index(index).index.unique(), rows[columns].unique()]
+    return wide.astype(object).where(wide.notna(), NOTHING).reset_index()
 
 
 def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
@@ -211,19 +261,6 @@ def write_tables(folder: Path, tables: Sequence[TextTable], notes: Iterable[str]
     (folder / "tables.md").write_text(markdown(tables, notes), encoding="utf-8")
     latex = "\n".join(table.latex() for table in tables)
     (folder / "tables.tex").write_text(latex, encoding="utf-8")
-
-
-def write_changed(path: Path, text: str) -> None:
-    """Write a text whole or not at all; a file that holds it already is not touched.
-
-    What a killed process leaves is replaced by the next one.
-    """
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return
-    aside = path.with_name(f".{path.name}.new")
-    with writing(path):
-        aside.write_text(text, encoding="utf-8")
-        os.replace(aside, path)
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:
@@ -276,7 +313,9 @@ def is_demonstration(signatures: Iterable[object]) -> bool:
     return any("DEMONSTRATION" in str(signature) for signature in signatures)
 
 
-def with_mark(tables: Iterable[TextTable], signatures: Iterable[object]) -> list[TextTable]:
+def with_demonstration_note(
+    tables: Iterable[TextTable], signatures: Iterable[object]
+) -> list[TextTable]:
     """Return the tables, with a caption if a signature names the demonstration encoder.
 
     In LaTeX a signature is in a comment, which a printed page does not show.
@@ -289,6 +328,6 @@ def with_mark(tables: Iterable[TextTable], signatures: Iterable[object]) -> list
     ]
 
 
-def note_with_mark(note: str, signatures: Iterable[object]) -> str:
+def with_demonstration(note: str, signatures: Iterable[object]) -> str:
     """Return the note of a figure, with a mark if a signature names the demonstration encoder."""
     return f"{note} {DEMONSTRATION}" if is_demonstration(signatures) else note

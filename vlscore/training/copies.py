@@ -26,7 +26,7 @@ from vlscore.perturb import (
     remove_sentences,
 )
 from vlscore.training.equal_sentences import (
-    Content,
+    SentenceFacts,
     SentencePlace,
     SentenceTable,
     differences,
@@ -315,7 +315,7 @@ def _overlap(one: Edit, other: Edit) -> bool:
     return one.start < other.end and other.start < one.end
 
 
-def _topic(content: Content) -> tuple[str, ...]:
+def _topic(content: SentenceFacts) -> tuple[str, ...]:
     """Return the values that two sentences about the same finding share."""
     observation, polarity, status, *_, device = content[0][0]
     return observation, polarity, status, str(device)

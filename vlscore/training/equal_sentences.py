@@ -31,7 +31,7 @@ _MOST_ALIKE = 200
 # Facts of one finding: observation, polarity, status, side, heights, grade, change, device.
 Fact = tuple[str, str, str, str, tuple[str, ...], str, str, str]
 # Content of a sentence: the facts of its findings, and the regions that it describes as normal.
-Content = tuple[tuple[Fact, ...], tuple[str, ...]]
+SentenceFacts = tuple[tuple[Fact, ...], tuple[str, ...]]
 _OPTIONAL = (3, 4, 5, 6)
 
 
@@ -47,7 +47,7 @@ class SentencePlace(NamedTuple):
     content: int
 
 
-def content_of(sentence: Sentence, text: str) -> Content | None:
+def content_of(sentence: Sentence, text: str) -> SentenceFacts | None:
     """Return the content of a sentence as extracted; None if it states nothing clinical.
 
     Severities count as below, at or above moderate, and zones by their height, because readers use
@@ -68,7 +68,7 @@ def content_of(sentence: Sentence, text: str) -> Content | None:
     return tuple(sorted(kept)), tuple(sorted({denial.scope for denial in sentence.denials}))
 
 
-def states_one_finding(content: Content, with_change: bool = False) -> bool:
+def states_one_finding(content: SentenceFacts, with_change: bool = False) -> bool:
     """Return whether a sentence states exactly one finding that the patient has now.
 
     Args: with_change: whether it may compare the finding with an earlier image.
@@ -81,7 +81,7 @@ def states_one_finding(content: Content, with_change: bool = False) -> bool:
     return stated and (with_change or not change)
 
 
-def differences(one: Content, other: Content) -> tuple[str, ...]:
+def differences(one: SentenceFacts, other: SentenceFacts) -> tuple[str, ...]:
     """Return in what two statements of one finding differ: location, severity, comparison."""
     (mine, *_), (theirs, *_) = one[0], other[0]
     found = {"location": mine[3:5] != theirs[3:5], "severity": mine[5] != theirs[5]}
@@ -103,10 +103,10 @@ class SentenceTable:
     """
 
     def __init__(self) -> None:
-        self.contents: list[Content] = []
+        self.contents: list[SentenceFacts] = []
         self.texts: list[list[str]] = []
-        self._numbers: dict[Content, int] = {}
-        self._known: dict[str, Content | None] = {}
+        self._numbers: dict[SentenceFacts, int] = {}
+        self._known: dict[str, SentenceFacts | None] = {}
 
     def add(self, report: ReadReport) -> list[SentencePlace]:
         """Add the sentences of a report; return the place of each."""
@@ -123,14 +123,14 @@ class SentenceTable:
             places.append(SentencePlace(sentence.span, number))
         return places
 
-    def _number(self, content: Content) -> int:
+    def _number(self, content: SentenceFacts) -> int:
         number = self._numbers.setdefault(content, len(self.contents))
         if number == len(self.contents):
             self.contents.append(content)
             self.texts.append([])
         return number
 
-    def _alone(self, text: str) -> Content | None:
+    def _alone(self, text: str) -> SentenceFacts | None:
         """Return a sentence's content without its report; "It is unchanged." then has none."""
         if text not in self._known:
             found = extract(text).sentences

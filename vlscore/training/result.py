@@ -1,16 +1,23 @@
 """Result of a training run: the encoder, its card, its logs and its settings."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.encoders import JointEncoder
 from vlscore.evaluation import Calibration
-from vlscore.stats import Content, Result, text_table
+from vlscore.stats import (
+    Content,
+    Presentation,
+    Result,
+    TextTable,
+    curves,
+    text_table,
+)
 from vlscore.training.loop import Training, measure_constant
 from vlscore.training.settings import Start, TrainingSettings, write_config
-from vlscore.training.state import LOGS, VALIDATIONS, Progress
+from vlscore.training.state import LOG, LOGS, VALIDATIONS, Progress
 from vlscore.training.step import Towers
 from vlscore.training.training_pairs import Preparation
 
@@ -46,6 +53,7 @@ def write_result(
     config: Mapping[str, Any],
     facts: Mapping[str, Any],
     call: Mapping[str, Any],
+    key: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Write all files of a result, and return the entries of run.json.
 
@@ -54,6 +62,7 @@ def write_result(
         config: content of training.toml.
         facts: entries of the encoder's card and of run.json.
         call: entries of run.json that differ from call to call.
+        key: what the result depends on.
     """
     import pandas
 
@@ -65,18 +74,13 @@ def write_result(
     write_config(folder / CONFIG, config)
     encoder.save(folder, _card(encoder, facts, calibration))  # type: ignore[operator]
     logs = {name: pandas.DataFrame(training.rows[name]) for name in LOGS}
-    tables = []
-    if progress.best is not None:
-        best = pandas.DataFrame([progress.best])
-        tables = [text_table(f"best of {facts['validation_pairs']} validation pairs", best)]
     content = Content(
         frames={VALIDATIONS: logs[VALIDATIONS]},
-        tables=tables,
         rows={f"{name}.csv": rows for name, rows in logs.items() if len(rows)},
         failures=training.source.pairs.failed,
         facts={**facts, **call},
     )
-    return content.write(folder)
+    return Result.written(folder, key, content).record
 
 
 def _card(
@@ -130,3 +134,26 @@ def config_of(
         "pixels": start.pixels,
         **asdict(settings),
     }
+
+
+def _tables(run: Result) -> list[TextTable]:
+    best = run.record["best_validation"]
+    title = f"best of {run.record['validation_pairs']} validation pairs"
+    return [] if best is None else [text_table(title, [best])]
+
+
+def draw_training(run: Result, format: str, columns: Sequence[str] = ()) -> list[Path]:
+    """Draw loss and retrieval by step."""
+    log, checked = run.rows(f"{LOG}.csv"), run.frames[VALIDATIONS]
+    panels = {"Loss": {"training": (log["step"].tolist(), log["loss"].tolist())}}
+    if len(checked):
+        series = {n: (checked["step"].tolist(), checked[n].tolist()) for n in checked}
+        recalls = [name for name in series if "R@" in name][:3]
+        panels["Loss"]["validation"] = series["loss"]
+        panels["Validation: recall"] = {n: series[n] for n in ("mean recall", *recalls)}
+    path = run.folder / f"curves.{format}"
+    curves(panels, path, title="Training", label="step")
+    return [path]
+
+
+PRESENTATION = Presentation(_tables, draw_training, page="vlscore.pages.run_views:train_view")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.core import ResultFolder, output_folder, peak_memory
+from vlscore.core import output_folder, peak_memory, write_results
 from vlscore.embedding import view_notes
 from vlscore.encoders import (
     STYLES,
@@ -221,19 +221,18 @@ class _TrainingTask:
         self.loaded = loaded_encoder(self.start)
         preparation = self.validation or self.preparation
         notes = () if self.loaded is None else view_notes(self.loaded, self.preparation.views)
-        beside = (PAIRS_FOLDER, f"{PAIRS_FOLDER}-validation")
+        other_folders = (PAIRS_FOLDER, f"{PAIRS_FOLDER}-validation")
         with ExitStack() as stack:
             stack.enter_context(connected(self.processes, self.device))
-            folder = ResultFolder(self.out, self.key())
+            finished = None
             if self.processes.leads:
                 opened = output_folder(
-                    self.out, self.key(), overwrite=self.overwrite, beside=beside
+                    self.out, self.key(), overwrite=self.overwrite, other_folders=other_folders
                 )
-                folder = stack.enter_context(opened)
-                if folder.record is not None:
+                finished = stack.enter_context(opened)
+                if finished is not None:
                     States(self.out, self.key()).remove_left_over()
-            record = folder.record
-            has_ended = torch.tensor(record is not None).to(self.device, torch.uint8)
+            has_ended = torch.tensor(finished is not None).to(self.device, torch.uint8)
             self.processes.copy_from_first([has_ended])
             if not bool(has_ended):
                 training, observations = self._training()
@@ -250,13 +249,15 @@ class _TrainingTask:
                         "seconds": round(time.monotonic() - self.began, 3),
                         "peak_memory_gb": peak_memory(),
                     }
-                    record = folder.finish(
-                        lambda path: write_result(
-                            path, training, progress, preparation, config, facts, call
-                        )
+                    texts = config, facts, call, self.key()
+                    finished = write_results(
+                        self.out,
+                        self.key(),
+                        lambda path: write_result(path, training, progress, preparation, *texts),
                     )
                     training.states.remove()
-            return TrainingRun(self.out, record or {}, bool(has_ended), notes)
+            record = {} if finished is None else finished.record
+            return TrainingRun(self.out, record, bool(has_ended), notes)
 
     def _training(self) -> tuple[Training, list[str]]:
         """Return the training, and the observations that `findings_weight` adds to the loss."""

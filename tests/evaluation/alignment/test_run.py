@@ -47,7 +47,7 @@ def test_files_hold_what_was_computed(pairs, tmp_path):
     means = [float(row["mean total errors"]) for row in rows]
     np.testing.assert_array_equal(means, pairs.means["total errors"])
 
-    assert {name: len(rows) for name, rows in run.content["frames"].items()} == {
+    assert {name: len(rows) for name, rows in run.frames.items()} == {
         "agreements": 2 * 9,
         "differences": 2,
         "raters": 2 * 2 * 2,

@@ -8,9 +8,9 @@ import pytest
 
 from tests.evaluation.samples import compare
 from vlscore.encoders import ENCODERS
-from vlscore.errors import ChecksumMismatch, InvalidTable
+from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.evaluation import draw, evaluate, methods
-from vlscore.evaluation.finished_folders import _entries
+from vlscore.evaluation.methods_text import _entries
 from vlscore.metrics import METRICS, Scorer
 
 ROWS = [
@@ -83,7 +83,7 @@ def test_the_paragraph_of_an_evaluation(folders):
     found = methods(folders / "scored").markdown
     assert "scored 6 studies" in found
     assert "(2,000 resamples)" in found
-    with pytest.raises(InvalidTable, match=r"no run\.json"):
+    with pytest.raises(InvalidSetting, match=r"no run\.json"):
         methods(folders)
 
 
@@ -105,7 +105,7 @@ def test_figures_of_a_finished_folder(folders):
     assert all(b"<svg" in path.read_bytes() for path in drawn)
     assert before == {name: (folders / "compared" / name).read_bytes() for name in before}
     assert [path.name for path in draw(folders / "scored", "svg")] == ["distributions.svg"]
-    with pytest.raises(InvalidTable, match="not the folder of a finished command"):
+    with pytest.raises(InvalidSetting, match=r"has no run\.json: name the folder"):
         draw(folders, "svg")
 
 

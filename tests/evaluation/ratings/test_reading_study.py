@@ -1,6 +1,5 @@
 """Reading studies of systems: balance, forms of sheets, checked answers, and what follows."""
 
-import hashlib
 import itertools
 import json
 from collections import Counter
@@ -8,9 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.evaluation import golden_inputs
 from tests.evaluation.alignment.samples import write_csv
-from tests.evaluation.golden import assert_same, stored
 from tests.evaluation.ratings.samples import make_sheets, read_rows
 from vlscore.errors import InvalidLexicon, InvalidSetting, InvalidTable
 from vlscore.evaluation import (
@@ -275,37 +272,3 @@ def test_a_comparison_that_two_systems_share_counts_once_between_raters(systems,
     assert units == 3 * 11 + 1
     both = [row for row in read_rows(run.folder / "comparisons.csv") if row["study_id"] == "s00"]
     assert len(both) == 2 * len(RATERS)
-
-
-@pytest.mark.parametrize("ask", [["errors", "dimensions"], ["preferences"]])
-def test_sheets_and_numbers_are_those_that_were_stored(tmp_path, ask):
-    expected = stored("ratings")[ask[0]]
-    per_study = 2 if ask == ["preferences"] else None
-    make_sheets(
-        golden_inputs.systems(tmp_path),
-        tmp_path / "sheets",
-        ask=ask,
-        raters=["ann", "bob", "carl"],
-        raters_per_study=per_study,
-        sample=10,
-        seed=3,
-    )
-    assert _digests(tmp_path / "sheets") == expected["sheets"]
-    golden_inputs.fill(tmp_path / "sheets")
-    groups = {"pair": ["ann", "bob"]}
-    run = ratings_read(
-        tmp_path / "sheets", tmp_path / "out", groups=groups, resamples=40, seed=1
-    )  # fmt: skip
-    assert _digests(run.folder) == expected["written"]
-    kept = ("group", "rating", "level", "raters", "units", "alpha", "alpha.low", "alpha.high")
-    agreement = [{name: row[name] for name in kept} for row in expected["agreement"]]
-    assert_same(run.frame("agreement"), agreement, ["group", "rating"])
-    # Strengths are the end of an iteration: their last digits depend on the processor.
-    assert_same(run.frame("systems"), expected["systems"], ["rating", "group", "system"], rel=1e-7)
-
-
-def _digests(folder):
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.glob("*.csv"))
-    }

@@ -109,25 +109,27 @@ def fit_composite(
         composite = replace(
             composite, tau_b=validated.estimate, low=validated.low, high=validated.high
         )
+    counts = {"n": len(y), "studies": composite.studies}
     rows: list[dict[str, Any]] = [
-        {"metric": each.metric, "weight": each.weight, "tau_b": tau(x[:, k]), "n": len(y)}
+        {"metric": each.metric, "weight": each.weight, "tau_b": tau(x[:, k]), **counts}
         for k, each in enumerate(composite.inputs)
     ]
     rows.sort(key=lambda row: -row["weight"])
     for name, found in (("cross-validated", validated), (None, tau(z @ weights))):
         shown = f"composite, {name}" if name else f"composite ({IN_SAMPLE})"
-        rows.append({"metric": shown, "weight": None, "tau_b": found, "n": len(y)})
+        rows.append({"metric": shown, "weight": None, "tau_b": found, **counts})
     return composite, frame(rows), notes
 
 
-def composite_table(composite: Composite, fitted: "DataFrame") -> TextTable:
+def composite_table(fitted: "DataFrame", rating: str) -> TextTable:
     """Return the inputs of a composite, and its agreement with the raters."""
     caption = (
-        f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
+        f"tau_b with the raters' mean on the {fitted['n'][0]} pairs of {fitted['studies'][0]} "
         "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
         "studies left out, by composites that were fitted to the others."
     )
-    return text_table(f"A composite fitted to {composite.rating}", fitted, caption)
+    columns = ("metric", "weight", "tau_b", "n")
+    return text_table(f"A composite fitted to {rating}", fitted, caption, columns=columns)
 
 
 def _rated(

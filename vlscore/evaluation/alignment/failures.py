@@ -24,12 +24,13 @@ from vlscore.evaluation.alignment.rated_pairs import (
 )
 from vlscore.stats import (
     Content,
+    Presentation,
     Result,
     TextTable,
     adjusted_p_values,
+    crossed,
     grouped_mean,
-    interval,
-    interval_in,
+    interval_cells,
     one_sided_p_value,
     text_table,
 )
@@ -90,7 +91,6 @@ def failure_modes(
             read_as = [f"{', '.join(pairs.ratings)}: read as numbers of errors"]
         return Content(
             frames,
-            _tables(frames, rate),
             failures=pairs.bad,
             notes=[*pairs.notes, *read_as],
             facts={"pairs": len(pairs), "raters": list(pairs.raters)},
@@ -183,24 +183,25 @@ def _errors(pairs: RatedPairs) -> dict[str, dict[str, Array]]:
     return {"all": means if len(means) > 1 else {ANY: next(iter(means.values()))}}
 
 
-def _tables(frames: "dict[str, DataFrame]", rate: float) -> list[TextTable]:
+def _tables(run: Result) -> list[TextTable]:
     """Return a table of means for each significance, and one of the oracles that are worse."""
     tables = []
-    for which, means in frames["means"].groupby("which", sort=False):
-        rows = []
-        for name, own in means.groupby("candidate", sort=False):
-            cells = dict.fromkeys(means["category"], "-")
-            for row in own.to_dict("records"):
-                cells[row["category"]] = interval(interval_in(row, "mean"))
-            counts = "-".join(map(str, sorted(set(own["n"]))))
-            rows.append({"candidate": str(name), "n": counts, **cells})
-        tables.append(TextTable.of(f"Errors of the chosen reports: {which} errors", rows, _MEANS))
-        tests = frames["tests"]
+    for which, means in run.frames["means"].groupby("which", sort=False):
+        rows = crossed(
+            means.assign(cell=interval_cells(means, "mean")), "candidate", "category", "cell"
+        )
+        counts = means.groupby("candidate", sort=False)["n"].unique()
+        rows.insert(1, "n", ["-".join(map(str, sorted(each))) for each in counts])
+        tables.append(text_table(f"Errors of the chosen reports: {which} errors", rows, _MEANS))
+        tests = run.frames["tests"]
         tests = tests[tests["which"] == which] if len(tests) else tests
         if len(tests) and len(worse := tests[tests["is_worse"]]):
-            caption = _TESTS.format(rate=rate, count=len(tests))
+            caption = _TESTS.format(rate=run.key["rate"], count=len(tests))
             shown = {"candidate": "candidate", "other": "other", "category": "category", "n": "n"}
             shown |= {"difference": "more errors", "adjusted_p": "p"}
             title = f"More errors: {which} errors"
             tables.append(text_table(title, worse, caption, columns=shown))
     return tables
+
+
+PRESENTATION = Presentation(_tables)

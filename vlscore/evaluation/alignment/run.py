@@ -16,9 +16,9 @@ from vlscore.errors import (
     VLScoreError,
 )
 from vlscore.evaluation.alignment.agreement import compare_with_raters
-from vlscore.evaluation.alignment.composite_fit import composite_table, fit_composite
+from vlscore.evaluation.alignment.composite_fit import fit_composite
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
-from vlscore.evaluation.alignment.tables import alignment_tables, draw_alignment
+from vlscore.evaluation.alignment.tables import VALUES
 from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
 from vlscore.evaluation.precomputed import check_names, read_precomputed
 from vlscore.evaluation.score_table import score_table
@@ -32,10 +32,9 @@ from vlscore.metrics import (
     Scorer,
     find_metric,
     find_metrics,
-    named_as_in_papers,
     write_composite,
 )
-from vlscore.stats import Content, Result, TextTable, check_drawable, with_mark
+from vlscore.stats import Content, Result, check_drawable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -111,20 +110,14 @@ def align(
         )  # fmt: skip
         frames["metrics"] = scored.counts()
         about += _reversed_notes(frames, pairs, read)
-        tables = alignment_tables(frames, pairs.primary)
         if settings.fit is not None:
-            # The answer to the command comes first.
-            tables.insert(0, _fit(settings, pairs, scorer, scored, frames, about, folder))
+            _fit(settings, pairs, scorer, scored, frames, about, folder)
         means = {f"mean {name}": each for name, each in pairs.means.items()}
-        rows, signatures = scored.rows.assign(**means), scored.signatures
-        if figure is not None:
-            draw_alignment(frames, rows, signatures, folder, figure)
         return Content(
             frames,
-            with_mark(map(named_as_in_papers, tables), signatures.values()),
-            {"values.csv": rows},
+            {VALUES: scored.rows.assign(**means)},
             _failures(pairs, scored),
-            signatures,
+            scored.signatures,
             about,
             {
                 "files": [str(file.resolve()) for file in pairs.files],
@@ -133,6 +126,7 @@ def align(
                 "studies": len(set(pairs.studies)),
                 "raters": list(pairs.raters),
                 "meaning": pairs.meaning,
+                "ratings": list(pairs.primary),
             },
         )
 
@@ -141,6 +135,7 @@ def align(
         key,
         compute,
         images=None if studies is None else studies.image_files,
+        figure=figure,
         overwrite=overwrite,
     )
 
@@ -337,8 +332,8 @@ def _fit(
     frames: "dict[str, DataFrame]",
     notes: list[str],
     folder: Path,
-) -> TextTable:
-    """Fit a composite and write it; add its frame and notes, and return its table."""
+) -> None:
+    """Fit a composite and write it; add its frame and notes."""
     metrics = scorer.metrics if scorer is not None else ()
     names = [str(metric) for metric in metrics if not isinstance(metric, CompositeMetric)]
     if others := [name for name in scored.values if name not in names]:
@@ -353,7 +348,6 @@ def _fit(
     )  # fmt: skip
     notes += left_out
     write_composite(folder / COMPOSITE, composite)
-    return composite_table(composite, frames["composite"])
 
 
 def _failures(pairs: RatedPairs, scored: Scored) -> list[Failure]:

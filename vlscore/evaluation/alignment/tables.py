@@ -3,23 +3,31 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from vlscore.core import counted
+from vlscore.evaluation.alignment.composite_fit import composite_table
+from vlscore.evaluation.methods_text import cite, data, joined, on_intervals, on_metrics
+from vlscore.metrics import named_as_in_papers
 from vlscore.stats import (
     CORRELATIONS,
     Interval,
+    Presentation,
     TextTable,
+    crossed,
     dot_plots,
     interval,
+    interval_cells,
     interval_in,
-    note_with_mark,
-    number,
     scatter,
     text_table,
+    with_demonstration,
 )
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from vlscore.stats import Result
 
 Frames = Mapping[str, "DataFrame"]
 _AGREEMENT = (
@@ -32,6 +40,7 @@ _DIFFERENCES = (
     "bootstrap interval over studies. One of the two is the metric that agrees best. p: two-sided, "
     "adjusted over all pairs of metrics (Benjamini-Hochberg). result.json has every pair."
 )
+_FURTHER = "95 % bootstrap intervals over studies; n in parentheses."
 _RATERS = (
     "tau_b with each rater alone, 95 % bootstrap interval over studies, n pairs behind it. "
     "Compare it with the raters' tau_b with each other."
@@ -61,6 +70,14 @@ _RANKING_COLUMNS = {"metric": "metric", "comparisons": "n", "studies": "studies"
     "metric_ties": "metric ties"}  # fmt: skip
 
 
+def _tables(run: "Result") -> list[TextTable]:
+    tables = alignment_tables(run.frames, run.record["ratings"])
+    if "composite" in run.frames:
+        # The answer to the command comes first.
+        tables.insert(0, composite_table(run.frames["composite"], run.key["fit"]))
+    return [named_as_in_papers(table) for table in tables]
+
+
 def alignment_tables(frames: Frames, main: Sequence[str]) -> list[TextTable]:
     """Return every table that has rows.
 
@@ -71,10 +88,9 @@ def alignment_tables(frames: Frames, main: Sequence[str]) -> list[TextTable]:
     agreements = frames["agreements"]
     further = agreements[~agreements["rating"].isin(main)] if len(agreements) else agreements
     title = "tau_b with the raters' mean of further ratings"
-    rows = [{"metric": name, **cells} for name, cells in _cells(further, "rating").items()]
     tables = [
         *(agreement_table(frames, rating) for rating in main),
-        TextTable.of(title, rows, "95 % bootstrap intervals over studies; n in parentheses."),
+        text_table(title, _taus(further, "rating"), _FURTHER),
         *(difference_table(frames, rating) for rating in main),
         *(_rater_table(frames, rating) for rating in main),
         ceiling_table(frames["ceilings"]),
@@ -97,13 +113,13 @@ def _of(frames: Frames, name: str, rating: str) -> "DataFrame":
     return rows
 
 
-def _cells(rows: "DataFrame", column: str) -> dict[str, dict[str, str]]:
-    """Return metric -> value of a column -> tau_b with its interval and n, as text."""
-    found: dict[str, dict[str, str]] = {}
-    for row in rows.to_dict("records"):
-        cell = f"{interval(interval_in(row, 'tau_b'))} ({row['n']})"
-        found.setdefault(row["metric"], {})[row[column]] = cell
-    return found
+def _taus(rows: "DataFrame", column: str) -> "DataFrame":
+    """Return a row a metric: tau_b with its interval and n under each value of a column."""
+    if not len(rows):
+        return rows
+    n = rows["n"].astype(str)
+    cells = [f"{tau} ({n})" for tau, n in zip(interval_cells(rows, "tau_b"), n, strict=True)]
+    return crossed(rows.assign(cell=cells), "metric", column, "cell")
 
 
 def agreement_table(frames: Frames, rating: str) -> TextTable:
@@ -128,13 +144,12 @@ def difference_table(frames: Frames, rating: str) -> TextTable:
 def _rater_table(frames: Frames, rating: str) -> TextTable:
     """Return tau_b of every metric with every rater, and the mean of these."""
     own = _of(frames, "raters", rating)
-    means = own.groupby("metric")["tau_b"].mean() if len(own) else {}
-    rows = [
-        {"metric": name, "mean of raters": number(means[name])}
-        | {f"rater {rater} (n)": cell for rater, cell in cells.items()}
-        for name, cells in _cells(own, "rater").items()
-    ]
-    return TextTable.of(f"Agreement with single raters: {rating}", rows, _RATERS)
+    rows = _taus(own, "rater")
+    if len(own):
+        rows.columns = ["metric", *(f"rater {rater} (n)" for rater in rows.columns[1:])]
+        means = own.groupby("metric")["tau_b"].mean()
+        rows.insert(1, "mean of raters", rows["metric"].map(means))
+    return text_table(f"Agreement with single raters: {rating}", rows, _RATERS)
 
 
 def ceiling_table(ceilings: "DataFrame") -> TextTable:
@@ -143,26 +158,25 @@ def ceiling_table(ceilings: "DataFrame") -> TextTable:
     return text_table(title, ceilings, _CEILINGS, columns=_CEILING_COLUMNS)
 
 
+VALUES = "values.csv"
 #: Names of the figures, without suffix.
 FIGURES = ("agreement", "pairs")
 
 
-def draw_alignment(
-    frames: Frames, values: "DataFrame", signatures: Mapping[str, Any], folder: Path, format: str
-) -> list[Path]:
+def draw_alignment(run: "Result", format: str, columns: Sequence[str] = ()) -> list[Path]:
     """Draw tau_b of every metric, and the best metric against the raters; return the paths.
 
     A panel a rating; dashed lines are what raters reach themselves, and what values without ties
     can reach. Nothing is drawn of ranks.
 
-    Args: values: content of values.csv.
     Raises: MissingDependency where matplotlib is not installed.
     """
+    frames, values, signatures = run.frames, run.rows(VALUES), run.signatures
     agreements = frames["agreements"]
     if agreements.empty:
         return []
     ceilings = frames["ceilings"].set_index("rating").to_dict("index")
-    agreement, pairs = (folder / f"{name}.{format}" for name in FIGURES)
+    agreement, pairs = (run.folder / f"{name}.{format}" for name in FIGURES)
     panels: dict[str, dict[str, Interval]] = {}
     lines: dict[str, dict[str, float]] = {}
     for rating, rows in agreements.groupby("rating", sort=False):
@@ -175,13 +189,36 @@ def draw_alignment(
             "ceiling by ties": math.nan if own["ties"] is None else own["ties"],
         }
     note = "tau_b with the raters' mean; bars: 95 % bootstrap intervals over studies."
-    note = note_with_mark(note, signatures.values())
+    note = with_demonstration(note, signatures.values())
     dot_plots(panels, agreement, title="Agreement with raters", lines=lines, note=note)
     first = next(iter(agreements["rating"]))
     metric, tau = next(iter(next(iter(panels.values())).items()))
     note = f"One dot a pair of candidate and reference; tau_b {interval(tau)}."
-    note = note_with_mark(note, signatures.values())
+    note = with_demonstration(note, signatures.values())
     labels = (metric, f"raters' mean: {first}")
     x, y = (values[name].astype(float).tolist() for name in (metric, f"mean {first}"))
     scatter(x, y, pairs, title="Metric and raters", labels=labels, note=note)
     return [agreement, pairs]
+
+
+def paragraph(result: "Result") -> str:
+    """Return the paragraph of a methods section on an alignment."""
+    record = result.record
+    parts = [
+        f"We compared metrics with {counted(len(record['raters']), 'rater')} on "
+        f"{counted(record['pairs'], 'pair')} of candidate and reference from "
+        f"{counted(record['studies'], 'study')} with vlscore "
+        f"{data(record['vlscore'])}.",
+        *on_metrics(result),
+        "Agreement is Kendall's tau_b with the raters' mean.",
+        on_intervals(result.key["resamples"], None),
+        "p values of differences between metrics were adjusted "
+        f"{cite('false-discovery-rate')} over all pairs of metrics.",
+        f"The seed was {data(result.key['seed'])}.",
+    ]
+    return joined(parts)
+
+
+PRESENTATION = Presentation(
+    _tables, draw_alignment, paragraph, "vlscore.pages.command_views:align_view"
+)

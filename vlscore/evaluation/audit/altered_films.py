@@ -168,7 +168,7 @@ def audit_make(
         )
 
     return Result.make(
-        out, key, compute, images=table.image_files, beside=(FILMS,), overwrite=overwrite
+        out, key, compute, images=table.image_files, other_folders=(FILMS,), overwrite=overwrite
     )
 
 

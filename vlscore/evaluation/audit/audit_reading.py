@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import FinishedRun, file_digest, finished_run, frame, reading_result
+from vlscore.core import file_digest, frame, reading_result
 from vlscore.data import ColumnNames, Study, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
@@ -28,16 +28,18 @@ from vlscore.metrics import compute as compute_metrics
 from vlscore.stats import (
     Content,
     Interval,
+    Presentation,
     Result,
     TextTable,
     bootstrap_mean,
     check_drawable,
     dot_plots,
+    interval_in,
     text_table,
 )
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 _CAPTION = (
     "grounding: share of the findings in the first report that go when their region is covered, "
@@ -132,11 +134,8 @@ def audit_read(
             )
             rows += _rows_of(name, films, texts, read)
         frames = {"findings": frame(by_finding), "generators": frame(generators)}
-        if figure is not None:
-            draw_audit(by_finding, place, figure)
         return Content(
             frames,
-            _tables(by_finding, frames["generators"]),
             {"reports.parquet": frame(rows)},
             failures,
             notes=[*(each["verdict"] for each in generators), *notes],
@@ -147,7 +146,7 @@ def audit_read(
             },
         )
 
-    return Result.make(out, key, compute, overwrite=overwrite)
+    return Result.make(out, key, compute, figure=figure, overwrite=overwrite)
 
 
 def _rows_of(
@@ -170,15 +169,14 @@ def _rows_of(
     return rows
 
 
-def _films_of(folder: str | Path) -> FinishedRun:
-    run = finished_run(folder)
-    if run is None or run.key.get("command") != "audit make":
+def _films_of(folder: str | Path) -> Result:
+    run = Result.open(folder)
+    if run.command != "audit make":
         raise InvalidSetting(f"{folder}: name the folder that `vlscore audit make --out` wrote")
-    run.check()
     return run
 
 
-def _read_key(run: FinishedRun) -> dict[str, dict[str, Any]]:
+def _read_key(run: Result) -> dict[str, dict[str, Any]]:
     path = run.file(KEY)
     with reading_result(path):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -250,36 +248,40 @@ _LEAST_DRAWN = 5
 _MOST_FINDINGS = 12
 
 
-def _tables(
-    by_finding: Sequence[dict[str, Any]], generators: "pandas.DataFrame"
-) -> list[TextTable]:
-    shown = []
-    for name in dict.fromkeys(each["generator"] for each in by_finding):
-        own = [each for each in by_finding if each["generator"] == name]
-        rest = sorted(own[1:], key=lambda each: -max(each["n_region"], each["n_film"]))
-        shown += [own[0], *rest[:_MOST_FINDINGS]]
-    findings = frame({**each, "finding": each["finding"].replace("_", " ")} for each in shown)
+def _tables(run: Result) -> list[TextTable]:
+    import pandas
+
+    findings, parts = run.frames["findings"], []
+    for _, own in findings.groupby("generator", sort=False):
+        most = own[["n_region", "n_film"]].max(axis=1)[1:]
+        rest = most.sort_values(ascending=False, kind="stable").index[:_MOST_FINDINGS]
+        parts.append(own.loc[[own.index[0], *rest]])
+    shown = pandas.concat(parts) if parts else findings
+    shown = shown.assign(finding=shown["finding"].str.replace("_", " "))
     names = {
         "generator": "generator", "side": "side", "n_side": "n",
         "findings_on_blank": "findings on blank",
         "steadiness": "steadiness", "echo": "echo", "same_text": "same text",
     }  # fmt: skip
     return [
-        text_table("Generators", generators, _WHOLE, columns=names, digits=2),
-        text_table("Findings", findings, _CAPTION, columns=_COLUMNS, digits=2),
+        text_table("Generators", run.frames["generators"], _WHOLE, columns=names, digits=2),
+        text_table("Findings", shown, _CAPTION, columns=_COLUMNS, digits=2),
     ]
 
 
-def draw_audit(by_finding: Sequence[Mapping[str, Any]], folder: Path, format: str) -> Path:
+def draw_audit(run: Result, format: str, columns: Sequence[str] = ()) -> list[Path]:
     """Draw the grounding of each finding that has enough cases, one panel for a generator."""
     panels: dict[str, dict[str, Interval]] = {}
-    for each in by_finding:
+    for each in run.frames["findings"].to_dict("records"):
         own = panels.setdefault(each["generator"], {})
         way = "region" if each["n_region"] >= _LEAST_DRAWN else "film"
         if each[f"n_{way}"] >= _LEAST_DRAWN:
-            own[each["finding"].replace("_", " ")] = each[f"grounding_{way}"]
-    path = folder / f"grounding.{format}"
+            own[each["finding"].replace("_", " ")] = interval_in(each, f"grounding_{way}")
+    path = run.folder / f"grounding.{format}"
     note = "By the hidden region, else by another film. 1: every statement depends on the film."
     lines = {name: {"": 0.0} for name in panels}
     dot_plots(panels, path, title="Grounding of findings", lines=lines, note=note)
-    return path
+    return [path]
+
+
+PRESENTATION = Presentation(_tables, draw_audit, page="vlscore.pages.audit_view:audit_view")

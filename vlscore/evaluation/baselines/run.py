@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     find_baseline,
 )
 from vlscore.evaluation.scored import BASELINE
-from vlscore.stats import Content, Result, TextTable, with_mark
+from vlscore.stats import Content, Presentation, Result, TextTable, text_table
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
@@ -287,7 +288,6 @@ def _content(
     facts = _facts(Counter(candidates))
     return Content(
         {"facts": frame([facts])},
-        with_mark([_facts_table(facts)], [signature]),
         failures=failures,
         signatures={chosen.name: signature},
         notes=notes,
@@ -339,17 +339,19 @@ def _facts(counts: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _facts_table(facts: Mapping[str, Any]) -> TextTable:
+def _tables(run: Result) -> list[TextTable]:
+    (facts,) = run.frames["facts"].to_dict("records")
     words = facts["most_frequent"].split()
     shown = " ".join(words[:_SHOWN_WORDS]) + (" ..." if len(words) > _SHOWN_WORDS else "")
-    return TextTable(
-        "Candidates",
-        ("fact", "value"),
-        (
-            ("studies", str(facts["candidates"])),
-            ("different candidates", str(facts["distinct"])),
-            ("mean words", f"{facts['mean_words']:.1f}"),
-            ("share of the most frequent", f"{facts['most_frequent_share']:.3f}"),
-        ),
-        f"The most frequent: {shown}",
-    )
+    values = {
+        "studies": str(facts["candidates"]),
+        "different candidates": str(facts["distinct"]),
+        "mean words": f"{facts['mean_words']:.1f}",
+        "share of the most frequent": f"{facts['most_frequent_share']:.3f}",
+    }
+    records = [{"fact": name, "value": value} for name, value in values.items()]
+    table = text_table("Candidates", records, f"The most frequent: {shown}")
+    return [replace(table, has_texts=True)]
+
+
+PRESENTATION = Presentation(_tables)

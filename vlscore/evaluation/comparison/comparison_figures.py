@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.evaluation.comparison.paper_table import chosen_numbers, is_different, numbers_in
+from vlscore.evaluation.comparison.paper_table import (
+    chosen_numbers,
+    heading_of,
+    is_different,
+    numbers_in,
+    values_in,
+)
 from vlscore.stats import DEMONSTRATION, dot_plots, interval_in, is_demonstration, scatter
 
 if TYPE_CHECKING:
@@ -25,21 +31,26 @@ def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) 
 
     Raises: MissingDependency where matplotlib is not installed; InvalidSetting for unknown columns.
     """
-    shown = chosen_numbers(numbers_in(result), columns)
+    shown = {heading_of(each): each for each in chosen_numbers(numbers_in(result), columns)}
+    values = values_in(result)
     more = f" {DEMONSTRATION}" if is_demonstration(result.signatures.values()) else ""
     paths = [result.folder / f"systems.{format}"]
-    counts = sorted({int(each.record["n"]) for each in shown})
+    counts = sorted({int(each["n"]) for each in shown.values()})
     n = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    panels: dict[str, Any] = {each.heading: dict(each.values) for each in shown}
+    panels: dict[str, Any] = {
+        heading: dict(values[own["metric"]]) for heading, own in shown.items()
+    }
+    systems = [*next(iter(panels.values()))]
     dot_plots(panels, paths[0], title="Systems", note=f"n = {n} studies; {_BARS}.{more}")
-    if result.content["frames"].get("differences"):
+    if "differences" in result.frames:
         paths.append(result.folder / f"differences.{format}")
         tests = result.frame("differences").to_dict("records")
         hollow: dict[str, list[str]] = {}
-        for each in shown:
-            own = {f"{t['first']} − {t['second']}": t for t in tests if t["metric"] == each.name}
-            panels[each.heading] = {pair: interval_in(t, "difference") for pair, t in own.items()}
-            hollow[each.heading] = [
+        for heading, each in shown.items():
+            of = [test for test in tests if test["metric"] == each["metric"]]
+            own = {f"{t['first']} − {t['second']}": t for t in of}
+            panels[heading] = {pair: interval_in(t, "difference") for pair, t in own.items()}
+            hollow[heading] = [
                 pair
                 for pair, t in own.items()
                 if not is_different(t, t["p"] if t["adjusted_p"] != t["adjusted_p"] else None)
@@ -52,19 +63,18 @@ def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) 
         lines = {title: {"": 0.0} for title in panels}
         title = "Paired differences"
         dot_plots(panels, paths[-1], title=title, lines=lines, note=note, hollow=hollow)
-    if len(shown[0].values) == 2:
+    if len(systems) == 2:
         paths.append(result.folder / f"studies.{format}")
-        values, first = result.rows(VALUES), shown[0]
+        rows, (title, first) = result.rows(VALUES), next(iter(shown.items()))
         # Values of the whole corpus have none of single studies: those of the metric are drawn.
-        column = first.record["of" if first.record["of_corpus"] else "metric"]
-        names = list(first.values)
-        x, y = (values.loc[values["system"] == name, column].tolist() for name in names)
+        column = first["of" if first["of_corpus"] else "metric"]
+        x, y = (rows.loc[rows["system"] == name, column].tolist() for name in systems)
         scatter(
             x,
             y,
             paths[-1],
-            title=first.heading,
-            labels=(names[0], names[1]),
+            title=title,
+            labels=(systems[0], systems[1]),
             is_same_scale=True,
             note=f"One dot a study; on the dashed line both systems have the same value.{more}",
         )

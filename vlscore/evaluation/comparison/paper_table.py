@@ -3,7 +3,7 @@
 import difflib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import counted
@@ -11,17 +11,22 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, Scorer, corpus_name, number_signature
 from vlscore.stats import (
+    Interval,
     TextTable,
     benjamini_hochberg,
-    bounds,
+    interval,
     interval_in,
     number,
-    with_mark,
+    with_demonstration_note,
     without_rounding,
 )
 
 if TYPE_CHECKING:
-    from vlscore.stats import Interval, Result
+    from vlscore.stats import Result
+
+Record = Mapping[str, Any]
+# Name of a number -> system -> its value.
+Values = Mapping[str, Mapping[str, Interval]]
 
 _ALL = "all"
 _LEVEL = 0.05
@@ -29,51 +34,23 @@ _WIDTH = 80
 _TIE, _UNTESTED = "†", "‡"
 
 
-@dataclass(frozen=True)
-class SystemsNumber:
-    """One number of all systems, as the table shows it.
-
-    Attributes:
-        record: metric (name of the number), of (name of the metric) and the further facts of the
-            frame "systems".
-        values: system -> value.
-    """
-
-    record: Mapping[str, Any]
-    values: dict[str, "Interval"]
-
-    @property
-    def name(self) -> str:
-        """Return the name of the number, as in "bleu-4 corpus"."""
-        return str(self.record["metric"])
-
-    @property
-    def heading(self) -> str:
-        """Return its name as papers print it, with the direction."""
-        return f"{self.record['title']} {'↑' if self.record['higher_is_better'] else '↓'}"
-
-    def ranked(self) -> list[str]:
-        """Return the systems that have a value, the best first."""
-        sign = -1 if self.record["higher_is_better"] else 1
-        values = {name: value.estimate for name, value in self.values.items()}
-        found = [name for name in values if not math.isnan(values[name])]
-        return sorted(found, key=lambda name: sign * values[name])
-
-    def best(self) -> list[str]:
-        """Return the systems with the best value, of two or more that have one."""
-        ranked = self.ranked()
-        values = without_rounding([self.values[name].estimate for name in ranked])
-        found = [name for name, value in zip(ranked, values, strict=True) if value == values[0]]
-        return found if len(ranked) > 1 else []
+def numbers_in(result: "Result") -> list[Record]:
+    """Return the facts of each number of a comparison: those of the frame "systems"."""
+    found: list[Record] = result.frame("systems").drop_duplicates("metric").to_dict("records")
+    return found
 
 
-def numbers_in(result: "Result") -> list[SystemsNumber]:
-    """Return the numbers of a finished comparison."""
-    found: dict[str, SystemsNumber] = {}
-    for record in result.frame("systems").to_dict("records"):
-        number = found.setdefault(record["metric"], SystemsNumber(record, {}))
-        number.values[record["system"]] = interval_in(record, "value")
-    return list(found.values())
+def values_in(result: "Result") -> Values:
+    """Return name of a number -> system -> value of a comparison."""
+    found: dict[str, dict[str, Interval]] = {}
+    for each in result.frame("systems").to_dict("records"):
+        found.setdefault(each["metric"], {})[each["system"]] = interval_in(each, "value")
+    return found
+
+
+def heading_of(number: Record) -> str:
+    """Return the name of a number as papers print it, with the direction."""
+    return f"{number['title']} {'↑' if number['higher_is_better'] else '↓'}"
 
 
 def with_preset_columns(settings: TableSettings, scorer: Scorer | None) -> TableSettings:
@@ -90,27 +67,27 @@ def check_table(
 
     Raises: InvalidSetting for an unknown column.
     """
-    expected = [{"metric": name, "of": name, "primary": True} for name in precomputed]
+    expected: list[Record] = [{"metric": n, "of": n, "primary": True} for n in precomputed]
     for metric in metrics:
         named = {name: k == 0 and not metric.primary for k, name in enumerate(metric.columns)}
         named |= {corpus_name(metric, c.name): c.name == metric.primary for c in metric.corpus}
         expected += [
             {"metric": name, "of": str(metric), "primary": is_it} for name, is_it in named.items()
         ]
-    chosen_numbers([SystemsNumber(record, {}) for record in expected], settings.columns)
+    chosen_numbers(expected, settings.columns)
 
 
-def chosen_numbers(numbers: Sequence[SystemsNumber], columns: Sequence[str]) -> list[SystemsNumber]:
+def chosen_numbers(numbers: Sequence[Record], columns: Sequence[str]) -> list[Record]:
     """Return the named numbers; default: the primary ones. Raises InvalidSetting."""
-    primary = [each for each in numbers if each.record["primary"]]
+    primary = [each for each in numbers if each["primary"]]
     if not columns:
         return primary
-    by_name = {each.name: each for each in numbers}
+    by_name = {each["metric"]: each for each in numbers}
     # A metric's name is that of its primary number, also where its first number has the same name.
-    by_name |= {each.record["of"]: each for each in primary}
+    by_name |= {each["of"]: each for each in primary}
     # The mean of the first number, of a metric whose primary number is of the whole corpus.
-    by_name |= {f"{each.name}.mean": each for each in numbers if each.name == each.record["of"]}
-    found: list[SystemsNumber] = []
+    by_name |= {f"{each['metric']}.mean": each for each in numbers if each["metric"] == each["of"]}
+    found: list[Record] = []
     for column in columns:
         if column == _ALL:
             found += numbers
@@ -121,7 +98,7 @@ def chosen_numbers(numbers: Sequence[SystemsNumber], columns: Sequence[str]) -> 
             raise InvalidSetting(
                 f"the comparison has no number {column!r}; it has {', '.join(near)}, ..."
             )
-    return list({each.name: each for each in found}.values())
+    return list({each["metric"]: each for each in found}.values())
 
 
 def paper_table(result: "Result", settings: TableSettings | None = None) -> TextTable:
@@ -131,19 +108,21 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     """
     settings = settings or TableSettings()
     shown = chosen_numbers(numbers_in(result), settings.columns)
-    signs, count = _signs(result, shown)
+    values = values_in(result)
+    signs, count = _signs(result, shown, values)
     caption = " ".join(_caption(result, shown, settings, count, set(signs.values())))
-    ways = [_table(shown, signs, caption, settings, by_system=way) for way in (True, False)]
-    table = next((way for way in ways if _width(way) <= _WIDTH), min(ways, key=_width))
+    table = _table(shown, values, signs, settings)
+    if _width(table) > _WIDTH:
+        table = min(table, _turned(table), key=_width)
     signatures = result.signatures
-    notes = tuple(
-        dict.fromkeys(
-            number_signature(signatures[of], of, each.name)
-            for each in shown
-            if signatures.get(of := each.record["of"])
-        )
+    notes = dict.fromkeys(
+        number_signature(signatures[of], of, each["metric"])
+        for each in shown
+        if signatures.get(of := each["of"])
     )
-    (marked,) = with_mark([replace(table, notes=notes)], signatures.values())
+    (marked,) = with_demonstration_note(
+        [replace(table, caption=caption, notes=tuple(notes))], signatures.values()
+    )
     return marked
 
 
@@ -155,97 +134,107 @@ def is_different(test: Mapping[Any, Any], p: float | None = None) -> bool:
 
 
 def _signs(
-    result: "Result", shown: Collection[SystemsNumber]
+    result: "Result", shown: Sequence[Record], values: Values
 ) -> tuple[dict[tuple[str, str], str], int]:
     """Return (number, system) -> sign where no test tells the system from the best; count of tests.
 
     The best is the system of `against`, where the comparison has one. Two baselines are not tested
     against each other, and without a test nothing is known of a difference.
     """
-    names = {each.name for each in shown}
-    frames = result.content["frames"]
-    tests = result.frame("differences").to_dict("records") if frames.get("differences") else []
+    names = {each["metric"] for each in shown}
+    tests = []
+    if "differences" in result.frames:
+        tests = result.frame("differences").to_dict("records")
     tests = [t for t in tests if t["metric"] in names and not math.isnan(t["p"])]
     adjusted = benjamini_hochberg([test["p"] for test in tests]).tolist()
     against = result.key.get("against")
     found: dict[tuple[str, str], str] = {}
     for each in shown:
-        ranked, best = each.ranked(), each.best()
+        name = each["metric"]
+        ranked, best = _ranked(each, values[name]), _best(each, values[name])
         to = against if against in ranked else ranked[0] if ranked else None
         # Equal values need no test.
         same = [to, *(best if to in best else ())]
-        found |= {(each.name, name): _UNTESTED for name in ranked if tests and name not in same}
+        found |= {(name, system): _UNTESTED for system in ranked if tests and system not in same}
         for test, p in zip(tests, adjusted, strict=True):
-            if test["metric"] == each.name and to in (test["first"], test["second"]):
-                cell = each.name, test["second" if test["first"] == to else "first"]
+            if test["metric"] == name and to in (test["first"], test["second"]):
+                cell = name, test["second" if test["first"] == to else "first"]
                 if cell in found:
                     found[cell] = "" if is_different(test, p) else _TIE
     return {cell: sign for cell, sign in found.items() if sign}, len(tests)
 
 
+def _ranked(number: Record, values: Mapping[str, Interval]) -> list[str]:
+    """Return the systems that have a value of a number, the best first."""
+    sign = -1 if number["higher_is_better"] else 1
+    known = [system for system, each in values.items() if not math.isnan(each.estimate)]
+    return sorted(known, key=lambda system: sign * values[system].estimate)
+
+
+def _best(number: Record, values: Mapping[str, Interval]) -> list[str]:
+    """Return the systems with the best value, of two or more that have one."""
+    ranked = _ranked(number, values)
+    own = without_rounding([values[system].estimate for system in ranked])
+    found = [system for system, value in zip(ranked, own, strict=True) if value == own[0]]
+    return found if len(ranked) > 1 else []
+
+
 def _table(
-    shown: Sequence[SystemsNumber],
-    marked: Mapping[tuple[str, str], str],
-    caption: str,
+    shown: Sequence[Record],
+    values: Values,
+    signs: Mapping[tuple[str, str], str],
     settings: TableSettings,
-    *,
-    by_system: bool,
 ) -> TextTable:
-    """Return the table with one row a system, or one row a number."""
-    systems = list(shown[0].values) if shown else []
-    has_counts = len({int(each.record["n"]) for each in shown}) > 1
-    keys = [[(each, name) for each in shown] for name in systems]
-    heads, names = ["system", *(each.heading for each in shown)], list(systems)
-    if not by_system:
-        keys = [[(each, name) for name in systems] for each in shown]
-        names, heads = [each.heading for each in shown], ["metric", *systems]
-    rows = [
-        [name, *(_cell(each.values[s], settings) for each, s in row)]
-        for name, row in zip(names, keys, strict=True)
-    ]
-    signs = [["", *(marked.get((each.name, s), "") for each, s in row)] for row in keys]
-    if has_counts and by_system:
-        rows.append(["n", *(str(int(each.record["n"])) for each in shown)])
-        signs.append([""] * len(heads))
-    elif has_counts:
-        heads.append("n")
-        for row, sign, each in zip(rows, signs, shown, strict=True):
-            row.append(str(int(each.record["n"])))
-            sign.append("")
-    bold = [
-        (r, c)
-        for r, row in enumerate(keys)
-        for c, (each, name) in enumerate(row, start=1)
-        if name in each.best()
-    ]
+    """Return the table with one row a system."""
+    names = [each["metric"] for each in shown]
+    systems = [*values[names[0]]] if names else []
+    rows = [(s, *(_cell(values[name][s], settings) for name in names)) for s in systems]
+    marks = [("", *(signs.get((name, s), "") for name in names)) for s in systems]
+    counts = [str(int(each["n"])) for each in shown]
+    if len(set(counts)) > 1:
+        rows.append(("n", *counts))
+        marks.append(("",) * (len(names) + 1))
+    best = [_best(each, values[each["metric"]]) for each in shown]
+    bold = [(r, c) for r, s in enumerate(systems) for c, own in enumerate(best, 1) if s in own]
     return TextTable(
         "Systems",
-        tuple(heads),
-        tuple(map(tuple, rows)),
-        caption,
+        ("system", *map(heading_of, shown)),
+        tuple(rows),
         best=tuple(bold),
-        signs=tuple(map(tuple, signs)) if marked else (),
+        signs=tuple(marks) if signs else (),
         label="tab:systems",
     )
 
 
-def _cell(value: "Interval", settings: TableSettings) -> str:
-    text = number(value.estimate, settings.digits)
-    if not settings.intervals or math.isnan(value.estimate):
-        return text
-    return f"{text} {bounds(value.low, value.high, settings.digits)}"
+def _turned(table: TextTable) -> TextTable:
+    """Return the table with one row a number."""
+    (_, *heads), *rows = zip(table.columns, *table.rows, strict=True)
+    signs = list(zip(*table.signs, strict=True))[1:]
+    return replace(
+        table,
+        columns=("metric", *heads),
+        rows=tuple(rows),
+        best=tuple(sorted((column - 1, row + 1) for row, column in table.best)),
+        signs=tuple(("", *each) for each in signs),
+    )
+
+
+def _cell(value: Interval, settings: TableSettings) -> str:
+    if settings.intervals:
+        return interval(value, settings.digits)
+    return number(value.estimate, settings.digits)
 
 
 def _caption(
     result: "Result",
-    shown: Sequence[SystemsNumber],
+    shown: Sequence[Record],
     settings: TableSettings,
     tests: int,
     signs: Collection[str],
 ) -> list[str]:
-    counts = {int(each.record["n"]) for each in shown}
+    counts = {int(each["n"]) for each in shown}
     n = f"n = {counted(next(iter(counts)), 'study')}" if len(counts) == 1 else "n studies"
-    corpus = [each.record["title"] for each in shown if each.record["of_corpus"]]
+    corpus = [each["title"] for each in shown if each["of_corpus"]]
     found = [f"Means over {n}; {', '.join(corpus)}: values of the whole corpus."]
     if not corpus:
         found = [f"Means over {n}."]
@@ -266,5 +255,5 @@ def _caption(
 
 def _width(table: TextTable) -> int:
     """Return the columns of a terminal that the table takes."""
-    body = replace(table, caption="", best=()).text(10**6)
+    body = replace(table, best=()).text(10**6)
     return max(map(len, body.splitlines()))

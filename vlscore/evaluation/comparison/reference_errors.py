@@ -28,11 +28,9 @@ from vlscore.evaluation.comparison.statistics import Number, is_tested
 from vlscore.evaluation.comparison.systems import column_of
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
-    NOTHING,
     Array,
     Content,
     Interval,
-    TextTable,
     false_discovery_of,
     first_crossing,
     invented_of,
@@ -40,7 +38,6 @@ from vlscore.stats import (
     rank_shares,
     resampled_sums,
     sums_by_group,
-    text_table,
     true_counts,
 )
 
@@ -48,7 +45,6 @@ from vlscore.stats import (
 _CONTRADICTS = 0.975
 # Number of scales of the rates at which places are compared; the largest rate then is 0.9.
 _SCALES, _LARGEST = 41, 0.9
-_NONE = "none"
 Record = dict[str, Any]
 
 
@@ -76,7 +72,7 @@ def errors_key(metrics: Iterable[Metric], settings: ComparisonSettings) -> dict[
 def corrected_rankings(
     inputs: Inputs, names: Sequence[str], numbers: Sequence[Number], settings: ComparisonSettings
 ) -> Content:
-    """Return frames, tables and notes of every F1 of labels, corrected.
+    """Return frames and notes of every F1 of labels, corrected.
 
     Args:
         names: of k systems.
@@ -95,7 +91,7 @@ def corrected_rankings(
         f"({', '.join(map(str, metrics))}), but not out of means over studies"
         + (f", nor of {', '.join(others)}, which count no labels" if others else "")
     ]
-    rates_of, of_systems, pairs, tables = [], [], [], []
+    rates_of, of_systems, pairs = [], [], []
     for metric in metrics:
         sums, labels = of_corpus[metric], metric.counted_labels()
         there = np.isfinite(sums).all((0, 2))
@@ -115,11 +111,10 @@ def corrected_rankings(
         rates_of += one.error_rates()
         of_systems += one.numbers
         pairs += one.pairs
-        tables += one.tables()
         notes += one.notes()
     named = {"": of_systems, "_pairs": pairs, "_rates": rates_of}
     frames = {f"reference_errors{name}": frame(each) for name, each in named.items()}
-    return Content(frames, tables, notes=notes)
+    return Content(frames, notes=notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,6 +295,10 @@ class Correction:
                 "metric": str(self.metric),
                 "finding": name,
                 "rates": self.rates.origin[k],
+                "title": self.metric.printed(self.metric.primary, of_corpus=True),
+                "primary": corpus_name(self.metric, self.metric.primary),
+                "source": self.rates.source,
+                "sources": "; ".join((self.rates.source, *self.rates.notes)),
                 "stated": float(stated[0, 0, k] / films[0, 0, 0]),
                 "missed": self._interval(self.missed[:, 0, k]),
                 "false_discovery": self._interval(false[:, 0, k]),
@@ -349,58 +348,6 @@ class Correction:
                 "searched_to": float(shares[np.isfinite(values[:, 0]).all(1), 0].max()),
             }
 
-    def tables(self) -> list[TextTable]:
-        """Return the tables of the primary number, where it can be corrected, and of the rates."""
-        name, source = corpus_name(self.metric, self.metric.primary), self.rates.source
-        pairs = [
-            {**row, "pair": f"{row['first']} - {row['second']}", "at": _place(row)}
-            for row in self.pairs
-            if row["metric"] == name
-        ]
-        of_pair = {frozenset((row["first"], row["second"])): row for row in pairs}
-        numbers = [row for row in self.numbers if row["metric"] == name]
-        numbers.sort(key=lambda row: -row["scored"])
-        after = [*(row["system"] for row in numbers), ""][1:]
-        numbers = [
-            {**row, "next": _place(of_pair.get(frozenset((row["system"], other))))}
-            for row, other in zip(numbers, after, strict=True)
-        ]
-        title = f"{self.metric.printed(self.metric.primary, of_corpus=True)} without errors of"
-        reached = max((row["searched_to"] for row in pairs), default=0.0)
-        place = (
-            "share of wrong references (with at least one wrong observation) at which the order is "
-            "no more the one as scored, where all rates grow together; none: not up to "
-            f"{reached:.2f}, the most that the systems' agreement with the references allows."
-        )
-        corrected = {"scored": "as scored", "corrected": "corrected"}
-        tables = [
-            text_table(
-                f"{title} the references",
-                frame(numbers),
-                f"Rates of {source}. Corrected: 95 % intervals over studies and over what is not "
-                "known of the rates. P(first): share of draws in which the system is the best. "
-                f"Overtaken at, by the next system: {place}",
-                columns={"system": "system"} | corrected | {"rank_1": "P(first)"}
-                | {"next": "overtaken at"},
-            ),
-            text_table(
-                f"{title} the references: two systems",
-                frame(pairs),
-                f"Change places at: {place}",
-                columns={"pair": "systems"} | corrected
-                | {"first_better": "P(first is better)", "at": "change places at"},
-            ),
-        ]  # fmt: skip
-        rates = text_table(
-            f"{self.metric}: errors of the references",
-            frame(self.error_rates()).drop(columns="metric"),
-            "Stated, present: shares of films in which the references state a finding, in which it "
-            "is. Missed: share of present findings that the references do not state. False "
-            f"discovery: share of their statements that are false. Source: "
-            f"{'; '.join((source, *self.rates.notes))}.",
-        )
-        return [*(table for table in tables if table.rows), rates]
-
     def notes(self) -> list[str]:
         """Return what the numbers rest on, and which are left out."""
         told = self.settings.shared_errors
@@ -420,15 +367,6 @@ class Correction:
                 for why, names in left_out.items()
             ),
         ]
-
-
-def _place(row: Record | None) -> str:
-    if row is None or not row["scored"]:
-        return NOTHING
-    value = row["place"]
-    ends = (value.estimate, value.low, value.high)
-    shown = [_NONE if np.isnan(each) else f"{each:.2f}" for each in ends]
-    return _NONE if set(shown) == {_NONE} else f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
 def _labels_behind(metric: Metric, labels: int) -> dict[str, list[int]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import OnProgress, frame, no_progress
+from vlscore.core import OnProgress, atomic_write, frame, no_progress
 from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
@@ -15,6 +15,7 @@ from vlscore.evaluation.comparison.comparison_figures import VALUES
 from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
 from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
+from vlscore.evaluation.comparison.paragraph import paragraph
 from vlscore.evaluation.comparison.reference_errors import corrected_rankings, errors_key
 from vlscore.evaluation.comparison.statistics import (
     Number,
@@ -30,21 +31,13 @@ from vlscore.evaluation.comparison.system_values import (
     values_of,
 )
 from vlscore.evaluation.comparison.systems import Source, open_sources
-from vlscore.evaluation.comparison.tables import (
-    baseline_notes,
-    differences_tables,
-    language_table,
-    subgroup_tables,
-    systems_table,
-    texts_table,
-)
-from vlscore.evaluation.finished_folders import METHODS, REFERENCES, methods
+from vlscore.evaluation.comparison.tables import baseline_notes
+from vlscore.evaluation.methods_text import REFERENCES, MethodsText
 from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Scorer
-from vlscore.stats import Content, Result, adjusted_p_values, with_mark, write_changed
+from vlscore.stats import Content, Result, adjusted_p_values
 
-PAPER = "table"
-PAPER_FORMATS = ("md", "tex")
+PAPER, METHODS = "table", "methods.md"
 
 
 def compare(
@@ -98,11 +91,12 @@ def compare(
 
     result = Result.make(out, key, compute, images=inputs.image_files, overwrite=overwrite)
     paper = paper_table(result, shown)
-    for suffix, text in zip(PAPER_FORMATS, (paper.markdown(), paper.latex()), strict=True):
-        write_changed(result.folder / f"{PAPER}.{suffix}", text)
-    described = methods(result.folder)
-    write_changed(result.folder / METHODS, described.markdown)
-    write_changed(result.folder / REFERENCES, described.bibtex)
+    described = MethodsText(paragraph(result))
+    texts = {f"{PAPER}.md": paper.markdown(), f"{PAPER}.tex": paper.latex()}
+    texts |= {METHODS: described.markdown, REFERENCES: described.bibtex}
+    for name, text in texts.items():
+        with atomic_write(result.folder / name) as stream:
+            stream.write(text)
     return result
 
 
@@ -137,9 +131,6 @@ def _results_of(
         *inputs.notes,
         *notes,
     ]
-    tables = subgroup_tables(by_group, tests_by_group)
-    tables += [texts_table(facts), systems_table(measured, names), language_table(language)]
-    tables += differences_tables(measured, tested)
     frames = {"systems": frame(measured), "texts": frame(facts), "language": frame(language)}
     further = {
         "differences": tested,
@@ -150,11 +141,9 @@ def _results_of(
     if settings.reference_errors is not None:
         corrected = corrected_rankings(inputs, names, numbers, settings)
         frames |= corrected.frames
-        tables = [*corrected.tables, *tables]
         notes += corrected.notes
     return Content(
         frames,
-        with_mark(tables, signatures.values()),
         {VALUES: values.with_errors().drop(columns=TRUNCATED, errors="ignore")},
         [*inputs.systems.failures, *values.failed(SYSTEM, ID)],
         signatures,

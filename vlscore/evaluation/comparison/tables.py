@@ -1,13 +1,32 @@
 """Tables of a comparison: all numbers of the systems, their differences, candidates as texts."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import counted
-from vlscore.stats import NOTHING, TextTable, interval, number, p_value
+from vlscore.evaluation.comparison.comparison_figures import draw_comparison
+from vlscore.evaluation.comparison.paragraph import paragraph
+from vlscore.stats import (
+    NOTHING,
+    Presentation,
+    TextTable,
+    crossed,
+    interval_cells,
+    interval_in,
+    number,
+    p_value,
+    text_table,
+)
+
+if TYPE_CHECKING:
+    import pandas
+
+    from vlscore.stats import Result
 
 _DIGITS = 4
+# Cell of systems that never change places.
+_NONE = "none"
 # A difference is significant below this adjusted p, with an interval without 0.
 _LEVEL = 0.05
 _SUPPORT = (
@@ -15,61 +34,84 @@ _SUPPORT = (
     "macro its rarest observation; one that neither candidates nor references mention has no F1 "
     "(-)."
 )
-
+_GROUPS = (
+    "Over the n studies of the group: 95 % bootstrap intervals; p of the paired permutation test, "
+    "adjusted (Benjamini-Hochberg) over all groups and primary numbers. Groups differ in n: that a "
+    "difference is significant in one and not in another does not show that the groups differ."
+)
 Record = Mapping[str, Any]
 
 
-def systems_table(measured: Sequence[Record], systems: Sequence[str]) -> TextTable:
+def comparison_tables(run: "Result") -> list[TextTable]:
+    """Return all tables of a comparison but the one for a paper."""
+    frames = run.frames
+    systems = frames["systems"]
+    return [
+        *_corrected_tables(frames),
+        *_subgroup_tables(frames),
+        _texts_table(frames["texts"]),
+        _systems_table(systems),
+        _language_table(frames["language"]),
+        *(_differences_tables(systems, frames["differences"]) if "differences" in frames else ()),
+    ]
+
+
+def _systems_table(systems: "pandas.DataFrame") -> TextTable:
     """Return one row a system, one column a number, with intervals; the last row is n."""
-    rows = {name: {"system": name} for name in (*systems, "n", "support")}
-    for each in measured:
-        heading = each["metric"] + ("" if each["higher_is_better"] else " (lower is better)")
-        rows[each["system"]][heading] = interval(each["value"], _DIGITS)
-        rows["n"][heading] = str(each["n"])
-        rows["support"][heading] = support_of(measured, each["metric"])
-    has_support = any(list(rows["support"].values())[1:])
-    if not has_support:
-        del rows["support"]
-    return TextTable.of(
+    lower = systems["higher_is_better"].map({True: "", False: " (lower is better)"})
+    rows = systems.assign(
+        heading=systems["metric"] + lower, cell=interval_cells(systems, "value", _DIGITS)
+    )
+    numbers = rows.drop_duplicates("metric").set_index("heading")
+    supports = numbers["metric"].map(_supports(systems))
+    has_supports = bool(supports.any())
+    records = crossed(rows, "system", "heading", "cell").to_dict("records")
+    records.append({"system": "n", **numbers["n"]})
+    if has_supports:
+        records.append({"system": "support", **supports})
+    return text_table(
         "All numbers of the systems",
-        rows.values(),
+        records,
         "Means over the n studies for which every system has a value, and values of the whole "
         "corpus where the column says so, with 95 % bootstrap intervals over studies."
         + _SUPPORT
-        * has_support,
+        * has_supports,
     )
 
 
-def support_of(measured: Sequence[Record], name: str) -> str:
-    """Return the support, equal for all systems; a range where the text policy drops pairs."""
-    counts = {each["support"] for each in measured if each["metric"] == name} - {None}
-    return " to ".join(str(count) for count in sorted({min(counts), max(counts)} if counts else ()))
+def _supports(systems: "pandas.DataFrame") -> dict[str, str]:
+    """Return number -> its support; a range where the text policy drops pairs of a system."""
+    found = {}
+    for name, counts in systems.groupby("metric", sort=False)["support"]:
+        ends = {int(n) for n in (counts.min(), counts.max()) if not math.isnan(n)}
+        found[str(name)] = " to ".join(map(str, sorted(ends)))
+    return found
 
 
-def differences_tables(measured: Sequence[Record], tested: Sequence[Record]) -> list[TextTable]:
-    """Return a table of differences for each number, one row for every two systems."""
-    primary = sum(not math.isnan(test["adjusted_p"]) for test in tested)
+def _differences_tables(
+    systems: "pandas.DataFrame", tests: "pandas.DataFrame"
+) -> Iterator[TextTable]:
+    """Yield a table of differences for each number, one row for every two systems."""
+    primary = counted(int(tests["adjusted_p"].notna().sum()), "test")
     caption = (
         "Means and corpus values of the first system minus those of the second, over the same n "
         "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "
-        f"test. Adjusted by Benjamini and Hochberg over {counted(primary, 'test')} of the metrics' "
-        f"primary numbers, and over all tests, {len(tested)}."
+        f"test. Adjusted by Benjamini and Hochberg over {primary} of the metrics' "
+        f"primary numbers, and over all tests, {len(tests)}."
     )
-    tables: dict[str, list[dict[str, str]]] = {}
-    for test in tested:
-        support = support_of(measured, test["metric"])
-        tables.setdefault(test["metric"], []).append(
-            {
-                "systems": _pair(test),
-                "difference": interval(test["difference"], _DIGITS),
-                "p": p_value(test["p"]),
-                "adjusted p": p_value(test["adjusted_p"]),
-                "adjusted over all": p_value(test["adjusted_p_all"]),
-                "n": str(test["n"]),
-                **({"support": support} if support else {}),
-            }
-        )
-    return [TextTable.of(f"Differences in {n}", rows, caption) for n, rows in tables.items()]
+    supports = _supports(systems)
+    columns = {name: name for name in ("systems", "difference", "p")}
+    columns |= {"adjusted_p": "adjusted p", "adjusted_p_all": "adjusted over all"}
+    columns |= {name: name for name in ("n", "support")}
+    for name, rows in tests.assign(systems=_pairs(tests)).groupby("metric", sort=False):
+        if support := supports[str(name)]:
+            rows = rows.assign(support=support)
+        yield text_table(f"Differences in {name}", rows, caption, columns=columns, digits=_DIGITS)
+
+
+def _pairs(tests: "pandas.DataFrame") -> "pandas.Series[str]":
+    found: pandas.Series[str] = tests["first"] + " - " + tests["second"]
+    return found
 
 
 def baseline_notes(
@@ -98,74 +140,129 @@ def baseline_notes(
     ]
 
 
-def subgroup_tables(measured: Sequence[Record], tested: Sequence[Record]) -> list[TextTable]:
-    """Return a table of each column and primary number: one row a group of studies."""
-    caption = (
-        "Over the n studies of the group: 95 % bootstrap intervals; p of the paired "
-        "permutation test, adjusted (Benjamini-Hochberg) over all groups and primary numbers. "
-        "Groups differ in n: that a difference is significant in one and not in another does "
-        "not show that the groups differ."
-    )
-    tables: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
-    for each in measured:
-        rows = tables.setdefault((each["metric"], each["column"]), {})
-        row = rows.setdefault(each["value"], {each["column"]: each["value"], "n": str(each["n"])})
-        row[each["system"]] = interval(each["number"])
-    for test in tested:
-        row, pair = tables[test["metric"], test["column"]][test["value"]], _pair(test)
-        row |= {pair: interval(test["difference"]), f"p of {pair}": p_value(test["adjusted_p"])}
-    found = []
-    for (name, column), groups in tables.items():
-        heads = dict.fromkeys(head for row in groups.values() for head in row)
-        records = [{head: row.get(head, NOTHING) for head in heads} for row in groups.values()]
-        found.append(TextTable.of(f"{name} by {column}", records, caption))
+def _subgroup_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[TextTable]:
+    """Yield a table of each column and primary number: one row a group of studies."""
+    groups = ["metric", "column"]
+    tests = {}
+    if "subgroup_differences" in frames:
+        tested = frames["subgroup_differences"]
+        pair = _pairs(tested)
+        tested = tested.assign(
+            pair=pair,
+            difference=interval_cells(tested, "difference"),
+            p=[p_value(p) for p in tested["adjusted_p"]],
+        )
+        tests = dict(iter(tested.groupby(groups, sort=False)))
+    for key, rows in (
+        frames["subgroups"].groupby(groups, sort=False) if "subgroups" in frames else ()
+    ):
+        name, column = key
+        wide = crossed(rows.assign(cell=interval_cells(rows, "number")), "value", "system", "cell")
+        wide.insert(1, "n", rows.drop_duplicates("value")["n"].tolist())
+        if key in tests:
+            for pair, own in tests[key].groupby("pair", sort=False):
+                for heading, cell in ((pair, "difference"), (f"p of {pair}", "p")):
+                    cells = own.set_index("value")[cell]
+                    wide[heading] = wide["value"].map(cells).fillna(NOTHING)
+        columns = {"value": column} | {name: name for name in wide.columns[1:]}
+        yield text_table(f"{name} by {column}", wide, _GROUPS, columns=columns)
+
+
+def _corrected_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[TextTable]:
+    """Yield the numbers without errors of the references, pairs of systems, and the rates."""
+    if "reference_errors_rates" not in frames:
+        return
+    for metric, rates in frames["reference_errors_rates"].groupby("metric", sort=False):
+        own = rates.iloc[0]
+        title, source = own["title"], own["source"]
+        parts = (frames[f"reference_errors{part}"] for part in ("", "_pairs"))
+        numbers, pairs = (
+            rows[rows["metric"] == own["primary"]] if len(rows) else rows for rows in parts
+        )
+        of_pair = {frozenset((r["first"], r["second"])): _place(r) for r in _records(pairs)}
+        place = (
+            "share of wrong references (with at least one wrong observation) at which the order is "
+            "no more the one as scored, where all rates grow together; none: not up to "
+            f"{pairs['searched_to'].max() if len(pairs) else 0:.2f}, the most that the systems' "
+            "agreement with the references allows."
+        )
+        if len(numbers):
+            numbers = numbers.sort_values("scored", ascending=False, kind="stable")
+            after = [*numbers["system"], ""][1:]
+            both = map(frozenset, zip(numbers["system"], after, strict=True))
+            yield text_table(
+                f"{title} without errors of the references",
+                numbers.assign(next=[of_pair.get(each, NOTHING) for each in both]),
+                f"Rates of {source}. Corrected: 95 % intervals over studies and over what is not "
+                "known of the rates. P(first): share of draws in which the system is the best. "
+                f"Overtaken at, by the next system: {place}",
+                columns={"system": "system", "scored": "as scored", "corrected": "corrected",
+                         "rank_1": "P(first)", "next": "overtaken at"},
+            )  # fmt: skip
+        if len(pairs):
+            yield text_table(
+                f"{title} without errors of the references: two systems",
+                pairs.assign(pair=_pairs(pairs), at=list(map(_place, _records(pairs)))),
+                f"Change places at: {place}",
+                columns={"pair": "systems", "scored": "as scored", "corrected": "corrected",
+                         "first_better": "P(first is better)", "at": "change places at"},
+            )  # fmt: skip
+        yield text_table(
+            f"{metric}: errors of the references",
+            rates.drop(columns=["metric", "title", "primary", "source", "sources"]),
+            "Stated, present: shares of films in which the references state a finding, in which it "
+            "is. Missed: share of present findings that the references do not state. False "
+            f"discovery: share of their statements that are false. Source: {own['sources']}.",
+        )
+
+
+def _records(rows: "pandas.DataFrame") -> list[dict[Any, Any]]:
+    found: list[dict[Any, Any]] = rows.to_dict("records")
     return found
 
 
-def _pair(test: Record) -> str:
-    return f"{test['first']} - {test['second']}"
+def _place(pair: Record) -> str:
+    """Return the share of wrong references at which two systems change places, as text."""
+    if not pair["scored"]:
+        return NOTHING
+    value = interval_in(pair, "place")
+    ends = (value.estimate, value.low, value.high)
+    shown = [_NONE if math.isnan(each) else f"{each:.2f}" for each in ends]
+    return _NONE if set(shown) == {_NONE} else f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
-def texts_table(texts: Sequence[Record]) -> TextTable:
+def _texts_table(texts: "pandas.DataFrame") -> TextTable:
     """Return the table of facts about candidates as texts."""
-    has_encoder = any(each["truncated"] is not None for each in texts)
-    lacking = any(each["without_value"] for each in texts)
-    shares = ["distinct", "verbatim", "unfinished", *["truncated"] * has_encoder]
-    return TextTable.of(
+    has_encoder = bool(texts["truncated"].notna().any())
+    columns = ["system", "words", "distinct", "verbatim", "unfinished"]
+    columns += [*["truncated"] * has_encoder, "empty"]
+    rows = texts.assign(words=[number(mean, 1) for mean in texts["mean_words"]])
+    if texts["without_value"].any():
+        columns.append("without a value")
+        rows["without a value"] = texts["without_value"].replace("", "0")
+    return text_table(
         "Candidates as texts",
-        [
-            {
-                "system": each["system"],
-                "words": number(each["mean_words"], 1),
-                **{share: number(each[share]) for share in shares},
-                "empty": str(each["empty"]),
-                **({"without a value": each["without_value"] or "0"} if lacking else {}),
-            }
-            for each in texts
-        ],
-        f"Mean words of the {texts[0]['n']} candidates, and the shares that are different; equal "
+        rows,
+        f"Mean words of the {texts['n'][0]} candidates, and the shares that are different; equal "
         "to some reference of the table or report of the training table; not ending a sentence"
         + ("; cut by the encoder." if has_encoder else "."),
+        columns=columns,
     )
 
 
-def language_table(facts: Sequence[Record]) -> TextTable:
+def _language_table(facts: "pandas.DataFrame") -> TextTable:
     """Return the table of the language of the systems and of the references."""
-    return TextTable.of(
+    return text_table(
         "Language of the candidates",
-        [
-            {
-                "system": each["system"],
-                "repeated": number(each["repeated"]),
-                "vocabulary": str(each["vocabulary"]),
-                "sentences": str(each["sentences"]),
-                "most frequent": number(each["most_frequent"]),
-                "earlier image": number(each["earlier_image"]),
-            }
-            for each in facts
-        ],
+        facts.rename(columns=lambda name: name.replace("_", " ")),
         "Share of reports that repeat a word three times, or a phrase twice, in a row; numbers of "
         "different words and sentences; share of the most frequent report; share of reports that "
-        f"speak of an earlier image, of {facts[0]['n_without_earlier']} studies whose reference "
+        f"speak of an earlier image, of {facts['n_without_earlier'][0]} studies whose reference "
         "speaks of none and whose row has none.",
+        columns=["system", "repeated", "vocabulary", "sentences", "most frequent", "earlier image"],
     )
+
+
+PRESENTATION = Presentation(
+    comparison_tables, draw_comparison, paragraph, "vlscore.pages.command_views:compare_view"
+)

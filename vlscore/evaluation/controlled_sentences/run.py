@@ -12,7 +12,7 @@ and needs fewer pairs; a cell is the mean of its pairs' values, where he has the
 BLEU.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,15 +36,17 @@ from vlscore.evaluation.controlled_sentences.labelled_sentences import (
 from vlscore.evaluation.score_table import score_table
 from vlscore.metrics import Item, Metric, Scorer, find_metric
 from vlscore.stats import (
+    NOTHING,
     Content,
+    Presentation,
     Result,
     TextTable,
+    crossed,
     grouped_auc,
     grouped_mean,
-    interval,
-    interval_in,
+    interval_cells,
     number,
-    with_mark,
+    text_table,
 )
 
 if TYPE_CHECKING:
@@ -119,10 +121,8 @@ def controlled(
             scorer, sentences, sampling, on_phase=on_phase
         )
         known = reading_by_own_rules(scorer) if sentences.labelled_by == OWN_RULES else set()
-        areas, matrices = _tables(frames, scorer.metrics, known)
         return Content(
             frames,
-            with_mark([*areas, *matrices], signatures.values()),
             {"sentences.csv": sentences.table()},
             bad,
             signatures,
@@ -131,7 +131,6 @@ def controlled(
                 "sentences": len(sentences),
                 "labelled_by": sentences.labelled_by,
                 "in_sample": sorted(known),
-                "areas": len(areas),
             },
         )
 
@@ -201,7 +200,9 @@ def compare_sentences(
             counts = {"n": len(group), "references": len(set(references))}
             if not task:
                 mean = grouped_mean(group["value"], references, **options)
-                cells.append({**found, "reference": of, "candidate": with_, **counts, "mean": mean})
+                better = {"higher_is_better": metric.higher_is_better}
+                pair = {"reference": of, "candidate": with_}
+                cells.append({**found, **better, **pair, **counts, "mean": mean})
             elif group["agrees"].nunique() == 2:
                 signed = metric.sign * group["value"]
                 area = grouped_auc(signed, group["agrees"].astype(bool), references, **options)
@@ -277,42 +278,38 @@ def _some(rng: np.random.Generator, places: NDArray[np.intp], most: int) -> list
     return chosen
 
 
-def _tables(
-    frames: "Mapping[str, DataFrame]", metrics: Sequence[Metric], known: set[str]
-) -> tuple[list[TextTable], list[TextTable]]:
-    """Return the table of areas of each observation, and the matrices of every metric.
-
-    Args: known: metrics that read the sentences by the rules which labelled them.
-    """
-    areas, matrices = [], []
-    separations, cells = frames["separations"], frames["cells"]
-    for name, rows in separations.groupby("observation", sort=False) if len(separations) else ():
+def _tables(run: Result) -> list[TextTable]:
+    """Return the tables of areas, and the matrices of every metric."""
+    tables: list[TextTable] = []
+    rows, cells = run.frames["separations"], run.frames["cells"]
+    for name, own in rows.groupby("observation", sort=False) if len(rows) else ():
         records: dict[str, dict[str, str]] = {}
-        for each in rows.to_dict("records"):
-            named = _named(each["metric"], known)
-            empty = {h: c for task in TASKS for h, c in ((task, "-"), (f"n ({task})", "0"))}
-            record = records.setdefault(named, {"metric": named, **empty})
-            record[each["task"]] = interval(interval_in(each, "auc"))
-            record[f"n ({each['task']})"] = str(each["n"])
-        areas.append(TextTable.of(f"Do sentences agree? {name}", records.values(), _AREAS))
-    for metric in metrics:
-        way = "Higher is better." if metric.higher_is_better else "Lower is better."
-        own = cells[cells["metric"] == str(metric)]
-        for name, rows in own.groupby("observation", sort=False):
-            for groups, more in ((list(SIDES), f"{_SIDES} {way}"), (list(GROUPS.values()), way)):
-                shown = {
-                    (each["reference"], each["candidate"]): f"{number(each['mean'])} ({each['n']})"
-                    for each in rows.to_dict("records")
-                }
-                title, caption = f"{_named(str(metric), known)}: {name}", _MATRIX.format(way=more)
-                records_of = [
-                    {"reference": of, **{to: shown.get((of, to), "-") for to in groups}}
-                    for of in groups
-                    if any((of, to) in shown for to in groups)
-                ]
-                matrices.append(TextTable.of(title, records_of, caption))
-    return areas, [table for table in matrices if table.rows]
+        shown = zip(own["metric"], own["task"], interval_cells(own, "auc"), own["n"], strict=True)
+        for metric, task, area, n in shown:
+            empty = {h: c for each in TASKS for h, c in ((each, NOTHING), (f"n ({each})", "0"))}
+            record = records.setdefault(metric, {"metric": _named(metric, run), **empty})
+            record |= {task: area, f"n ({task})": str(n)}
+        tables.append(text_table(f"Do sentences agree? {name}", records.values(), _AREAS))
+    if not len(cells):
+        return tables
+    texts = [f"{number(m)} ({n})" for m, n in zip(cells["mean"], cells["n"], strict=True)]
+    cells = cells.assign(cell=texts)
+    for (metric, name), own in cells.groupby(["metric", "observation"], sort=False):
+        title = f"{_named(str(metric), run)}: {name}"
+        way = "Higher is better." if own["higher_is_better"].iloc[0] else "Lower is better."
+        for groups, more in ((list(SIDES), f"{_SIDES} {way}"), (list(GROUPS.values()), way)):
+            part = own[own["reference"].isin(groups) & own["candidate"].isin(groups)]
+            if len(part):
+                wide = crossed(part, "reference", "candidate", "cell").set_index("reference")
+                order = [group for group in groups if group in wide.index]
+                wide = wide.reindex(index=order, columns=groups, fill_value=NOTHING).reset_index()
+                tables.append(text_table(title, wide, _MATRIX.format(way=more)))
+    return tables
 
 
-def _named(metric: str, known: set[str]) -> str:
-    return f"{metric} ({IN_SAMPLE})" if metric in known else metric
+def _named(metric: str, run: Result) -> str:
+    """Return the name of a metric, with a mark if it reads by the rules which labelled."""
+    return f"{metric} ({IN_SAMPLE})" if metric in run.record["in_sample"] else metric
+
+
+PRESENTATION = Presentation(_tables)

@@ -19,6 +19,7 @@ from vlscore.evaluation.ratings.rater_agreement import (
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets
 from vlscore.stats import (
     Content,
+    Presentation,
     Result,
     TextTable,
     places_by_group,
@@ -102,12 +103,19 @@ def ratings_read(
                 for rating, each in preferred.items()
                 for row in strengths(each[each["rater"].isin(members)], **options)
             ]
-        frames = {"agreement": frame(agreement), "systems": frame(systems)}
+        answered = [
+            {"sheet": name, "answered": done, "asked": asked}
+            for name, (done, asked) in filled.sheets.items()
+        ]
+        frames = {
+            "sheets": frame(answered),
+            "agreement": frame(agreement),
+            "systems": frame(systems),
+        }
         rows, align_with = _tables_to_align(filled)
         commands = [f"vlscore align {Path(out) / name} {how}".strip() for name, how in align_with]
         return Content(
             frames,
-            _tables(filled, frames),
             rows,
             pairs.bad,
             notes=pairs.notes,
@@ -216,19 +224,17 @@ def _tables_to_align(
     return tables, align_with
 
 
-def _tables(filled: FilledSheets, frames: "Mapping[str, DataFrame]") -> list[TextTable]:
-    sheets = tuple((n, str(done), str(asked)) for n, (done, asked) in filled.sheets.items())
-    tables = [TextTable("Sheets", ("sheet", "answered", "asked"), sheets)]
-    agreement, systems = frames["agreement"], frames["systems"]
+def _tables(run: Result) -> list[TextTable]:
+    tables = [text_table("Sheets", run.frames["sheets"])]
+    agreement, systems = run.frames["agreement"], run.frames["systems"]
     if len(agreement):
         named = [
             rating if group == ALL else f"{rating}, {group}"
             for rating, group in zip(agreement["rating"], agreement["group"], strict=True)
         ]
-        columns = {name: name for name in ("rating", "raters", "units", "alpha", "kappa")}
         rows = agreement.assign(rating=named)
-        title = "Agreement of raters"
-        tables.append(text_table(title, rows, _AGREEMENT, columns=columns, digits=2))
+        shown = ("rating", "raters", "units", "alpha", "kappa")
+        tables.append(text_table("Agreement of raters", rows, _AGREEMENT, columns=shown, digits=2))
     columns = {"system": "system", "comparisons": "comparisons", "share": "preferred"}
     columns["strength"] = "strength"
     for (rating, group), rows in (
@@ -237,3 +243,6 @@ def _tables(filled: FilledSheets, frames: "Mapping[str, DataFrame]") -> list[Tex
         title = f"Systems by {rating}: {'all raters' if group == ALL else group}"
         tables.append(text_table(title, rows, _SYSTEMS, columns=columns))
     return tables
+
+
+PRESENTATION = Presentation(_tables)

@@ -19,6 +19,7 @@ from vlscore.core import (
     plain,
     run_record,
     write_json,
+    write_results,
     writing,
 )
 from vlscore.errors import InvalidSetting, InvalidTable
@@ -144,9 +145,9 @@ def ratings_make(
         studies_of = {item.study for item in items}
         return run_record(items=len(judged), studies=len(studies_of), notes=notes)
 
-    with output_folder(out, key, is_for_users=True) as folder:
-        record = folder.record or folder.finish(write)
-    return Result(Path(out), record, folder.unchanged)
+    with output_folder(out, key, may_be_edited=True) as finished:
+        run = finished or write_results(Path(out), key, write)
+    return Result(run.folder, run.record, finished is not None)
 
 
 def _instructions(questions: Sequence[Question], formats: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 from vlscore.core import (
     IMAGES,
     OnProgress,
-    finished_run,
     frame,
     key_difference,
     no_progress,
@@ -35,10 +34,9 @@ from vlscore.evaluation.scoring.summary import (
     common_means,
     subgroups_of,
     summary_of,
-    summary_tables,
 )
 from vlscore.metrics import Scorer
-from vlscore.stats import Content, Result, with_mark
+from vlscore.stats import Content, Result
 
 FORMATS = ("parquet", "csv")
 # Studies that a note names.
@@ -334,7 +332,6 @@ def _content(
             **({"common": frame(common)} if common else {}),
             **({"subgroups": frame(subgroups)} if subgroups else {}),
         },
-        with_mark(summary_tables(summary, counts, common, subgroups), signatures.values()),
         files,
         scored.failed(ROW, ID),
         signatures,
@@ -359,8 +356,7 @@ def _guessed_note(scored: Scored) -> tuple[str, ...]:
 
 
 def _part_run(folder: str | Path) -> Result:
-    run = finished_run(folder)
-    if run is None or not run.key.get("part"):
+    run = Result.open(folder)
+    if not run.key.get("part"):
         raise InvalidTable(f"{folder} is not the folder of a finished `vlscore evaluate --part`")
-    run.check()
-    return Result.of(run)
+    return run

@@ -1,18 +1,37 @@
 """Summary of scored rows: means, medians and corpus values with intervals, also of subgroups."""
 
+import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore.core import counted
+from vlscore.errors import VLScoreError
 from vlscore.evaluation.comparison.statistics import numbers_and_tests, numbers_of
+from vlscore.evaluation.methods_text import data, joined, on_intervals, on_metrics
 from vlscore.evaluation.scored import Scored
-from vlscore.metrics import OTHERS, percentile_column
-from vlscore.stats import TextTable, bootstrap_median, bounds, clustered_median, number
+from vlscore.metrics import OTHERS, metric_from_file, percentile_column
+from vlscore.stats import (
+    Interval,
+    Presentation,
+    TextTable,
+    bootstrap_median,
+    bounds,
+    clustered_median,
+    histograms,
+    interval_in,
+    number,
+    text_table,
+    with_demonstration,
+)
 
 if TYPE_CHECKING:
-    from vlscore.stats import Interval
+    import pandas
+
+    from vlscore.stats import Result
 
 _FACTS = ("metric", "of", "primary", "of_corpus", "higher_is_better")
 _DIGITS = 4
@@ -27,6 +46,9 @@ _SUPPORT = (
     "observation. An observation that neither candidates nor references mention has no F1 (-)."
 )
 
+# Columns of a mean -> their headings.
+_MEAN = {"mean": "mean", "bounds": "95 % interval"}
+
 Record = dict[str, Any]
 
 
@@ -36,7 +58,7 @@ def summary_of(scored: Scored, patients: Sequence[str] | None = None) -> list[Re
     Args: patients: whose each row is; intervals then resample patients. None: rows.
 
     Returns: records with metric (name of the number), of (name of the metric), primary,
-        of_corpus, higher_is_better, n, mean and median (None where no row has a value), support
+        of_corpus, higher_is_better, n, mean and median (nan where no row has a value), support
         (positive mentions in the references) and left_out (share of resamples without a value).
     """
     numbers, records = numbers_of(scored), []
@@ -44,7 +66,7 @@ def summary_of(scored: Scored, patients: Sequence[str] | None = None) -> list[Re
     found, _ = numbers_and_tests([""], numbers, permutations=1, patients=patients)
     for quantity, each in zip(numbers, found, strict=True):
         record = {name: each[name] for name in (*_FACTS, "n")}
-        record["mean"] = each["value"] if each["n"] else None
+        record["mean"] = each["value"]
         if quantity.corpus is None:
             # The first number is among the first table's, whatever papers print.
             record["primary"] = each["metric"] == each["of"]
@@ -55,10 +77,10 @@ def summary_of(scored: Scored, patients: Sequence[str] | None = None) -> list[Re
     return records
 
 
-def _median(values: NDArray[np.float64], patients: Sequence[str] | None) -> "Interval | None":
+def _median(values: NDArray[np.float64], patients: Sequence[str] | None) -> Interval:
     there = np.isfinite(values)
     if not there.any():
-        return None
+        return Interval(math.nan, math.nan, math.nan)
     if patients is None:
         return bootstrap_median(values[there])
     return clustered_median(values[there], [patients[int(k)] for k in np.flatnonzero(there)])
@@ -90,56 +112,98 @@ def common_means(scored: Scored) -> dict[str, float]:
     return dict(zip(metrics, values[rows].mean(0).tolist(), strict=True))
 
 
-def summary_tables(
-    summary: Sequence[Record],
-    counts: Sequence[Record],
-    common: Sequence[Record],
-    subgroups: Sequence[Record],
-) -> list[TextTable]:
-    """Return the tables that are printed: the first numbers of each metric, then the others.
-
-    Args: summary, counts, common, subgroups: records of the frames of these names.
-    """
-    first = [each for each in summary if each["primary"]]
-    others = [each for each in summary if not each["primary"]]
-    tables = [_table("Means", first)]
-    if others:
-        tables.append(_table("Further numbers", others))
-    shown = [(each["what"], str(int(each["n"]))) for each in counts]
-    tables.append(TextTable("Rows", ("", "n"), tuple(shown)))
-    if common:
-        means = [(each["metric"], number(each["mean"], _DIGITS)) for each in common]
+def evaluation_tables(run: "Result") -> list[TextTable]:
+    """Return the tables that are printed: the first numbers of each metric, then the others."""
+    frames = run.frames
+    summary = frames["summary"]
+    tables = [_table("Means", summary[summary["primary"]])]
+    if not summary["primary"].all():
+        tables.append(_table("Further numbers", summary[~summary["primary"]]))
+    tables.append(text_table("Rows", frames["counts"], columns={"what": "", "n": "n"}))
+    if "common" in frames:
         title = "Means over the rows that every metric has"
-        tables.append(TextTable(title, ("metric", "mean"), tuple(means)))
-    parts: dict[tuple[str, str], list[Record]] = {}
-    for each in subgroups:
-        parts.setdefault((each["column"], each["metric"]), []).append(each)
-    for (column, metric), records in parts.items():
-        rows = [(r["value"], *_cells(r["mean"]), str(r["n"])) for r in records]
-        heads = (column, "mean", "95 % interval", "n")
-        tables.append(TextTable(f"{metric} by {column}", heads, tuple(rows)))
+        tables.append(text_table(title, frames["common"], digits=_DIGITS))
+    groups = ["column", "metric"]
+    for (column, metric), rows in (
+        frames["subgroups"].groupby(groups, sort=False) if "subgroups" in frames else ()
+    ):
+        columns = {"value": column, **_MEAN, "n": "n"}
+        tables.append(text_table(f"{metric} by {column}", _cells(rows), columns=columns))
     return tables
 
 
-def _table(title: str, records: Sequence[Record]) -> TextTable:
-    more = ["support"] if any(each.get("support") is not None for each in records) else []
-    rows = []
-    for each in records:
-        better = "" if each["higher_is_better"] else " (lower is better)"
-        median = each.get("median")
-        shown = "" if each["of_corpus"] else _cells(median)[0]
-        support = each.get("support")
-        further = ["" if support is None else str(support) for _ in more]
-        rows.append(
-            (each["metric"] + better, *_cells(each["mean"]), shown, str(each["n"]), *further)
-        )
-    heads = ("metric", "mean", "95 % interval", "median", "n", *more)
-    ranked = any(str(each["metric"]).endswith(percentile_column("")) for each in records)
-    caption = " ".join([*([_PERCENTILE] if ranked else []), *([_SUPPORT] if more else [])])
-    return TextTable(title, heads, tuple(rows), caption)
+def _table(title: str, summary: "pandas.DataFrame") -> TextTable:
+    columns = {"metric": "metric", **_MEAN, "median": "median", "n": "n"}
+    rows, caption = _cells(summary), []
+    lower = {True: "", False: " (lower is better)"}
+    rows["metric"] += summary["higher_is_better"].map(lower)
+    if summary["metric"].str.endswith(percentile_column("")).any():
+        caption.append(_PERCENTILE)
+    if "support" in summary and summary["support"].notna().any():
+        columns["support"] = "support"
+        caption.append(_SUPPORT)
+    return text_table(title, rows, " ".join(caption), columns=columns)
 
 
-def _cells(value: "Interval | None") -> tuple[str, str]:
-    if value is None:
-        return "-", ""
-    return number(value.estimate, _DIGITS), bounds(value.low, value.high, _DIGITS)
+def _cells(summary: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Return rows of the frames "summary" or "subgroups" as text; no interval without a row."""
+    numbers = ["mean", "mean.low", "mean.high", "median"]
+    means, lows, highs, medians = (summary[name].astype(float) for name in numbers)
+    rows = summary.drop(columns=["mean.low", "mean.high", "median.low", "median.high"])
+    rows["bounds"] = [
+        bounds(low, high, _DIGITS) if n else ""
+        for n, low, high in zip(rows["n"], lows, highs, strict=True)
+    ]
+    rows["mean"] = [number(value, _DIGITS) for value in means]
+    rows["median"] = [number(value, _DIGITS) for value in medians]
+    rows.loc[rows["of_corpus"], "median"] = ""
+    if "support" in rows:
+        supports = rows["support"].astype(float)
+        rows["support"] = ["" if math.isnan(n) else str(int(n)) for n in supports]
+    return rows
+
+
+def draw_scores(result: "Result", format: str, columns: Sequence[str] = ()) -> list[Path]:
+    """Draw how the first number of every metric is distributed over the studies."""
+    scores = result.rows(f"scores.{result.key['format']}")
+    values, means = {}, {}
+    for each in result.frame("summary").to_dict("records"):
+        if each["metric"] != each["of"]:
+            continue
+        title = f"{_printed(each['of'], result.folder)} {'↑' if each['higher_is_better'] else '↓'}"
+        values[title] = scores[each["of"]].tolist()
+        if each["n"]:
+            means[title] = interval_in(each, "mean")
+    note = "Values of single studies; line and band: mean and its 95 % bootstrap interval."
+    note = with_demonstration(note, result.signatures.values())
+    path = result.folder / f"distributions.{format}"
+    histograms(values, path, title="Scores", means=means, note=note)
+    return [path]
+
+
+def _printed(name: str, source: Path) -> str:
+    """Return the name of a metric's first number as papers print it."""
+    try:
+        return metric_from_file(name, source).printed()
+    except VLScoreError:
+        # A user's own metric that is not registered here.
+        return name
+
+
+def paragraph(run: "Result") -> str:
+    """Return the paragraph of a methods section on an evaluation."""
+    counts = dict(run.frame("counts").itertuples(index=False))
+    patient = (run.key.get("own_columns") or {}).get("patient")
+    return joined(
+        [
+            f"We scored {counted(int(counts['rows']), 'study')} with vlscore "
+            f"{data(run.record['vlscore'])}.",
+            *on_metrics(run),
+            on_intervals(2000, patient),
+        ]
+    )
+
+
+PRESENTATION = Presentation(
+    evaluation_tables, draw_scores, paragraph, "vlscore.pages.command_views:evaluate_view"
+)

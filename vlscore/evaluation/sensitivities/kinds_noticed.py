@@ -32,10 +32,12 @@ from vlscore.perturb import KINDS
 from vlscore.stats import (
     COLOURS,
     Interval,
+    Presentation,
     TextTable,
     auc,
     benjamini_hochberg,
     correlation_interval,
+    crossed,
     difference_of,
     dot_plots,
     figure_style,
@@ -44,19 +46,21 @@ from vlscore.stats import (
     grouped_difference,
     grouped_mean,
     grouped_ratio,
+    interval_cells,
     interval_in,
     new_figure,
-    note_with_mark,
     paired_p_value,
     places_by_group,
     text_table,
     two_sample_p_value,
-    with_mark,
+    with_demonstration,
     without_rounding,
 )
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from vlscore.stats import Result
 
 Array = NDArray[np.float64]
 NORMAL_KIND = "standard-normal"
@@ -341,6 +345,14 @@ _IN_SAMPLE = (
     f"{IN_SAMPLE}: the metric reads reports by the rules that found what to change, so it notices "
     "what these rules read, and its numbers are no evidence of quality."
 )
+_CONTRAST_COLUMNS = {"metric": "metric", "significant": "change", "value": "mean",
+    "control_value": "control's mean", "drop": "drop", "other": "control's drop", "delta": "Δ",
+    "ratio": "ratio", "auc": "AUC", "adjusted_p": "p", "n": "n"}  # fmt: skip
+_SWAP_COLUMNS = {"metric": "metric", "image": "image", "pairs": "pairs", "right": "right",
+    "wrong": "wrong", "relative_shift": "shift / sd", "preference": "prefers right",
+    "rank_agreement": "rank agreement", "rank_agreement_within": "within study",
+    "detection_right": "detection", "detection_wrong": "wrong image's detection",
+    "adjusted_p": "p"}  # fmt: skip
 _SWAP = (
     "shift: mean absolute change, in units of the metric's spread. prefers right: share of "
     "candidates that do better with the right image. rank agreement: tau_b of all candidates; "
@@ -350,7 +362,7 @@ _SWAP = (
 
 
 def sensitivity_tables(
-    frames: "Mapping[str, DataFrame]", signatures: Mapping[str, Any], in_sample: Collection[str]
+    frames: "Mapping[str, DataFrame]", in_sample: Collection[str]
 ) -> list[TextTable]:
     """Return the tables of the paper, of all kinds, and of swapped images; those that have rows.
 
@@ -365,16 +377,10 @@ def sensitivity_tables(
     ]
     if "swaps" in frames:
         # Right image against another study's and a black one.
-        columns = {name: name for name in ("metric", "image", "pairs", "right", "wrong")}
-        columns |= {"relative_shift": "shift / sd", "preference": "prefers right"}
-        columns |= {"rank_agreement": "rank agreement", "rank_agreement_within": "within study"}
-        columns |= {"detection_right": "detection", "detection_wrong": "wrong image's detection"}
         title = "Does the image count? Right image against a wrong one"
-        columns |= {"adjusted_p": "p"}
-        tables.append(text_table(title, frames["swaps"], _SWAP, columns=columns))
+        tables.append(text_table(title, frames["swaps"], _SWAP, columns=_SWAP_COLUMNS))
     names = {paper_name(name) for name in in_sample}
-    shown = (_marked(named_as_in_papers(table), names) for table in tables if table.rows)
-    return with_mark(shown, signatures.values())
+    return [_marked(named_as_in_papers(table), names) for table in tables if table.rows]
 
 
 def _marked(table: TextTable, names: Collection[str]) -> TextTable:
@@ -393,9 +399,6 @@ def _marked(table: TextTable, names: Collection[str]) -> TextTable:
 
 def _contrast_tables(contrasts: "DataFrame") -> Iterator[TextTable]:
     """Yield Tables 2 and 3 of the paper."""
-    columns = {"metric": "metric", "significant": "change", "value": "mean"}
-    columns |= {"control_value": "control's mean", "drop": "drop", "other": "control's drop"}
-    columns |= {"delta": "Δ", "ratio": "ratio", "auc": "AUC", "adjusted_p": "p", "n": "n"}
     for name, rows in contrasts.groupby("table") if len(contrasts) else ():
         shown = rows.assign(
             drop=rows["significant_drop"],
@@ -403,7 +406,7 @@ def _contrast_tables(contrasts: "DataFrame") -> Iterator[TextTable]:
             n=rows["pairs"].astype(str) + " / " + rows["control_pairs"].astype(str),
         )
         title = f"{name}. {_COMPARED[str(name)]}"
-        yield text_table(title, shown, _CONTRAST, columns=columns)
+        yield text_table(title, shown, _CONTRAST, columns=_CONTRAST_COLUMNS)
 
 
 def _normal_table(kinds: "DataFrame", normal: "DataFrame") -> Iterator[TextTable]:
@@ -413,8 +416,8 @@ def _normal_table(kinds: "DataFrame", normal: "DataFrame") -> Iterator[TextTable
         quantiles.columns = ["5 %", "median", "95 %"]
         rows = kinds[kinds["kind"] == NORMAL_KIND]
         rows = rows.merge(quantiles, left_on="metric", right_index=True)
-        columns = {"metric": "metric", "pairs": "pairs", "value": "mean"}
-        columns |= {name: name for name in quantiles}
+        columns = ("metric", "pairs", "mean", *quantiles)
+        rows = rows.rename(columns=lambda name: name.replace("value", "mean"))
         yield text_table("Standard normal report for a normal one", rows, columns=columns)
 
 
@@ -422,24 +425,19 @@ def _kinds_table(kinds: "DataFrame") -> Iterator[TextTable]:
     """Yield mean drop of every kind there is, one column a metric; significant kinds first."""
     if len(kinds):
         meaning = kinds["is_significant"].map({True: "significant", False: "insignificant"})
-        names, bounds = dict.fromkeys(kinds["metric"]), ["drop", "drop.low", "drop.high"]
-        index = ["kind", "meaning", "pairs", "studies"]
-        wide = kinds.assign(meaning=meaning).pivot(index=index, columns="metric", values=bounds)
-        wide.columns = [f"{name}{bound.removeprefix('drop')}" for bound, name in wide.columns]
-        wide = wide.loc[kinds.assign(meaning=meaning).set_index(index).index.unique()]
-        wide = wide[[f"{name}{b}" for name in names for b in ("", ".low", ".high")]].reset_index()
+        rows = kinds.assign(meaning=meaning, cell=interval_cells(kinds, "drop"))
+        wide = crossed(rows, ["kind", "meaning", "pairs", "studies"], "metric", "cell")
         wide = wide.sort_values("meaning", ascending=False, kind="stable")
         yield text_table("Mean drop by kind (above 0 is worse)", wide)
 
 
-def draw_sensitivity(
-    frames: "Mapping[str, DataFrame]", signatures: Mapping[str, Any], folder: Path, format: str
-) -> list[Path]:
-    """Draw drops by kind, and Figure 2 of the paper, into a folder; return their paths.
+def draw_sensitivity(run: "Result", format: str, columns: Sequence[str] = ()) -> list[Path]:
+    """Draw drops by kind, and Figure 2 of the paper, into a result's folder; return their paths.
 
     Raises: MissingDependency where matplotlib is not installed.
     """
-    drops, normal = (folder / f"{name}.{format}" for name in ("drops", "normal_reports"))
+    frames, signatures = run.frames, run.signatures
+    drops, normal = (run.folder / f"{name}.{format}" for name in ("drops", "normal_reports"))
     kinds = frames["kinds"].sort_values("is_significant", ascending=False, kind="stable")
     panels = {
         str(name): {
@@ -450,7 +448,7 @@ def draw_sensitivity(
         }
         for name, rows in kinds.groupby("metric", sort=False)
     }
-    note = note_with_mark(
+    note = with_demonstration(
         "Above 0 is worse; bars: 95 % bootstrap intervals over studies.", signatures.values()
     )
     lines = {name: {"": 0.0} for name in panels}
@@ -463,7 +461,7 @@ def draw_sensitivity(
     shown = {
         name: rows["value"].tolist() for name, rows in by_metric.items() if name in set(metrics)
     }
-    note = note_with_mark("Box: quartiles; whiskers: 5 % and 95 %.", signatures.values())
+    note = with_demonstration("Box: quartiles; whiskers: 5 % and 95 %.", signatures.values())
     with figure_style():
         figure = new_figure(len(shown) + 2)
         axes = figure.subplots()
@@ -480,3 +478,10 @@ def draw_sensitivity(
         axes.set_xlabel("value for a standard normal report")
         finish(figure, normal, "Normal reports", note)
     return [drops, normal]
+
+
+PRESENTATION = Presentation(
+    lambda run: sensitivity_tables(run.frames, run.record["in_sample"]),
+    draw_sensitivity,
+    page="vlscore.pages.command_views:sensitivity_view",
+)

@@ -24,10 +24,8 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
 )
 from vlscore.evaluation.sensitivities.kinds_noticed import (
     compare_kinds,
-    draw_sensitivity,
     has_every_value,
     image_swap,
-    sensitivity_tables,
 )
 from vlscore.evaluation.study_images import images_by_study, images_of
 from vlscore.metrics import (
@@ -120,6 +118,13 @@ def sensitivity(
         "format": format,
     }
 
+    drawn: str | None = figure or "png"
+    try:
+        check_drawable(figure or "png")
+    except MissingDependency as error:
+        drawn = None
+        notes.append(f"no figure: {error}")
+
     def compute(folder: Path) -> Content:
         scored = score_pairs(
             pairs, scorer, shown, workers=workers, on_progress=on_phase("pairs", len(pairs))
@@ -132,13 +137,8 @@ def sensitivity(
             frames["swaps"] = image_swap(
                 pairs, scorer, shown, resamples=resamples, seed=seed, workers=workers
             )
-        try:
-            draw_sensitivity(frames, scored.signatures, folder, figure or "png")
-        except MissingDependency as error:
-            notes.append(f"no figure: {error}")
         return Content(
             frames,
-            sensitivity_tables(frames, scored.signatures, in_sample),
             {f"values.{format}": _values_frame(pairs, scored)},
             [Failure(k + 1, pairs["study_id"][k], why) for k, why in scored.reasons.items()],
             scored.signatures,
@@ -161,6 +161,7 @@ def sensitivity(
         key,
         compute,
         images=files,
+        figure=drawn,
         overwrite=overwrite,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vlscore.core import OnProgress, counted, frame, key_difference, no_progress, sole_writer
 from vlscore.data import ColumnNames
@@ -17,7 +17,15 @@ from vlscore.evaluation.watches.day_scoring import Watcher, digest_of
 from vlscore.evaluation.watches.day_store import DAYS, StoredDay, day_of, read_days, write_day
 from vlscore.evaluation.watches.watch_settings import WatchSettings
 from vlscore.metrics import Scorer
-from vlscore.stats import Content, Result, TextTable, number
+from vlscore.stats import (
+    Content,
+    Presentation,
+    Result,
+    TextTable,
+    crossed,
+    number,
+    text_table,
+)
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
@@ -202,7 +210,6 @@ def _content(days: Sequence[StoredDay], inputs: Mapping[str, Path]) -> Content:
     months = last.month_rows()
     return Content(
         {"days": frame(rows), "streams": frame(streams), "months": frame(months)},
-        [_by_stream(streams, last.settings), _by_month(months)],
         failures=[
             Failure(day.day, row, reason)
             for day in days
@@ -221,32 +228,24 @@ def _content(days: Sequence[StoredDay], inputs: Mapping[str, Path]) -> Content:
     )
 
 
-def _by_stream(streams: Sequence[Mapping[str, Any]], settings: WatchSettings) -> TextTable:
-    """Return the table of streams, those with the largest evidence first."""
-    rows = [
-        (
-            row["stream"],
-            *(number(row[name].estimate) for name in ("reference", "lately")),
-            f"{row['evidence']:,.1f}" if row["evidence"] < _LARGE else f"> {_LARGE:,}",
-            row["state"],
-        )
-        for row in sorted(streams, key=lambda row: -row["evidence"])
-        if row["reference"].estimate or row["lately"].estimate > 0
-    ]
-    caption = _CAPTION.format(threshold=settings.threshold, rate=settings.rate)
+def _tables(run: Result) -> list[TextTable]:
+    """Return the streams, those with the largest evidence first, and the means by month."""
+    streams, months = run.frame("streams"), run.frame("months")
+    shown = streams[(streams["reference"] != 0) | (streams["lately"] > 0)]
+    shown = shown.sort_values("evidence", ascending=False, kind="stable")
+    large = [f"{each:,.1f}" if each < _LARGE else f"> {_LARGE:,}" for each in shown["evidence"]]
+    rows = shown[["stream", "reference", "lately", "state"]].assign(evidence=large)
+    caption = _CAPTION.format(
+        threshold=run.record["threshold"], rate=run.record["settings"]["rate"]
+    )
     heads = ("stream", "reference", "lately", "evidence", "state")
-    return TextTable("Reference period and lately", heads, tuple(rows), caption)
-
-
-def _by_month(months: Sequence[Mapping[str, Any]]) -> TextTable:
-    """Return the means of the last months, a column each."""
-    means = {(row["stream"], row["month"]): row["mean"].estimate for row in months}
-    names = sorted({month for _, month in means})[-_MONTHS:]
-    rows = [
-        (stream, *(number(means[stream, month]) for month in names))
-        for stream in dict.fromkeys(stream for stream, _ in means)
+    months = months.assign(cell=[number(mean) for mean in months["mean"]])
+    wide = crossed(months, "stream", "month", "cell")
+    names = ["stream", *sorted(months["month"].unique())[-_MONTHS:]]
+    return [
+        text_table("Reference period and lately", rows, caption, columns=heads),
+        text_table("By month", wide, columns=names),
     ]
-    return TextTable("By month", ("stream", *names), tuple(rows))
 
 
 def _missing(known: set[str]) -> list[str]:
@@ -258,3 +257,6 @@ def _missing(known: set[str]) -> list[str]:
         return []
     lately = ", ".join(missing[-_MISSING:])
     return [f"{counted(len(missing), 'day')} since {first} not in the store, lately {lately}"]
+
+
+PRESENTATION = Presentation(_tables, page="vlscore.pages.watch_view:watch_view")
