@@ -152,10 +152,10 @@ def find_comparisons(
     """Return what the changes of one statement are of; `changes` in text order."""
     if not changes:
         return ()
-    return tuple(_Comparisons(tokens, found, findings, lexicon).of(changes))
+    return tuple(_StatedChanges(tokens, found, findings, lexicon).of(changes))
 
 
-class _Comparisons:
+class _StatedChanges:
     """The findings and parts of the chest of one statement, of which its changes may be."""
 
     def __init__(
