@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from vlscore.core import entry_of, read_table
-
 
 class _Titles(NamedTuple):
     main: frozenset[str]
@@ -65,9 +63,14 @@ class _TextTables(NamedTuple):
     tags: Mapping[str, frozenset[str]]
 
 
-WORDS = entry_of(
-    _TextTables, read_table(Path(__file__).with_name("english.toml")), "vlscore/text/english.toml"
-)
+def _read_words() -> _TextTables:
+    from vlscore.core import entry_of, read_table
+
+    path = Path(__file__).with_name("english.toml")
+    return entry_of(_TextTables, read_table(path), "vlscore/text/english.toml")
+
+
+WORDS = _read_words()
 #: Title -> name of the section that it begins.
 SECTIONS = {title: name for name, titles in WORDS.sections.items() for title in titles}
 
