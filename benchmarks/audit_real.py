@@ -14,8 +14,10 @@ rough rectangles by side and zone. (2) The films with boxes of NIH ChestX-ray14,
 256 x 256 pixels; regions are these boxes. The findings whose regions are hidden are those of the
 retrieval's own first report (column `candidate`), and of the reference or the boxes. Everything is
 made and read by `audit_make` and `audit_read`; intervals are 95 %, over studies. What is expected:
-constant and random do not depend on the film in any way; retrieval changes with it. Nothing was
-chosen on these films.
+constant and random do not depend on the film in any way; retrieval changes with it. Of
+the numbers, nothing was chosen on these films. Of the verdicts, one rule was: findings that go with
+another film, and not with their region, "change with the film". A first run had called them
+"without looking".
 
 Run: python benchmarks/audit_real.py FOLDER [--out benchmarks/results/audit_real.md]
 with FOLDER/iu/studies.jsonl, FOLDER/iu/images, FOLDER/nih/films.jsonl and FOLDER/nih/images

@@ -30,7 +30,7 @@ from .types import Denial as Denial
 from .types import Finding as Finding
 from .types import LabelPolicy as LabelPolicy
 from .types import Layout as Layout
-from .types import Mark as Mark
+from .types import MarkedSpan as MarkedSpan
 from .types import Polarity as Polarity
 from .types import ReportFindings as ReportFindings
 from .types import Rule as Rule

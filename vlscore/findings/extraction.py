@@ -29,7 +29,7 @@ from vlscore.findings.types import (
     Comparison,
     Denial,
     Finding,
-    Mark,
+    MarkedSpan,
     Polarity,
     ReportFindings,
     Rule,
@@ -145,7 +145,7 @@ class _Piece(NamedTuple):
     attributes: tuple[Attribute, ...]
     comparisons: tuple[Comparison, ...]
     denials: tuple[Denial, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[MarkedSpan, ...]
 
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
@@ -178,7 +178,7 @@ def _marks(
     asked: list[Match],
     scopes: list[context.Scope],
     lexicon: Lexicon,
-) -> Iterator[Mark]:
+) -> Iterator[MarkedSpan]:
     """Find the words that a reader asked for."""
     sizes = {size.last: size for size in find_sizes(tokens, lexicon)}
     denying = [s for s in scopes if s.trigger.entry.effect in _NOT_STATED]
@@ -194,7 +194,7 @@ def _marks(
         millimetres = None if size is None else size.millimetres
         outside = [s for s in denying if s.trigger.last <= first or s.trigger.first >= last]
         is_stated = not outside or not context.assess(outside, first, last).triggers
-        yield Mark(words.layer, words.name, span, millimetres, is_stated)
+        yield MarkedSpan(words.layer, words.name, span, millimetres, is_stated)
 
 
 def _as_history(piece: _Piece) -> _Piece:

@@ -220,7 +220,7 @@ class Denial(NamedTuple):
     observations: frozenset[str]
 
 
-class Mark(NamedTuple):
+class MarkedSpan(NamedTuple):
     """Words that a reader asked for besides findings, as by `MarkedWords`.
 
     Attributes:
@@ -259,7 +259,7 @@ class Sentence:
     changes: tuple[Attribute, ...] = ()
     layout: Layout = Layout.PROSE
     denials: tuple[Denial, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[MarkedSpan, ...] = ()
     loose: tuple[Attribute, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     names_earlier: bool = False
@@ -316,7 +316,12 @@ def shifted(sentence: Sentence, index: int, offset: int) -> Sentence:
         moved(sentence.changes),
         sentence.layout,
         tuple([new(Denial, (scope, at(s), *rest)) for scope, s, *rest in sentence.denials]),
-        tuple([new(Mark, (layer, name, at(s), *rest)) for layer, name, s, *rest in sentence.marks]),
+        tuple(
+            [
+                new(MarkedSpan, (layer, name, at(s), *rest))
+                for layer, name, s, *rest in sentence.marks
+            ]
+        ),
         moved(sentence.loose),
         tuple([new(Comparison, (t, c, at(s), number)) for t, c, s, number in sentence.comparisons]),
         sentence.names_earlier,

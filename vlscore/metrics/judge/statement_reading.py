@@ -10,7 +10,7 @@ from vlscore.findings import (
     Category,
     Finding,
     FindingChange,
-    Mark,
+    MarkedSpan,
     Polarity,
     ReportFindings,
     Sentence,
@@ -288,7 +288,7 @@ def _positions_of(
 
 
 def _positions_in(
-    marks: Iterable[Mark], device: str, tables: JudgeTables
+    marks: Iterable[MarkedSpan], device: str, tables: JudgeTables
 ) -> Iterator[tuple[Position, Span]]:
     right = tables.concepts[device].distance
     for mark in marks:
