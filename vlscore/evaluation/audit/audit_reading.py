@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import file_digest, frame, reading_result
+from vlscore.core import file_digest, finished_run, frame, reading_result
 from vlscore.data import ColumnNames, Study, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
@@ -170,10 +170,10 @@ def _rows_of(
 
 
 def _films_of(folder: str | Path) -> Result:
-    run = Result.open(folder)
-    if run.command != "audit make":
+    found = finished_run(folder)
+    if found is None or found.key.get("command") != "audit make":
         raise InvalidSetting(f"{folder}: name the folder that `vlscore audit make --out` wrote")
-    return run
+    return Result.open(folder)
 
 
 def _read_key(run: Result) -> dict[str, dict[str, Any]]:
