@@ -178,6 +178,7 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
                 "--text-only": [None, (f"a={a}", f"b={b}")], "--train": [b], "--baselines": [None],
                 "--permutations": ["777"], "--ignore-blanks": [None], "--against": ["a"],
                 "--by": ["sex"], "--rename": ["candidate=other"],
+                "--reference-errors": ["emergency-2026", (f"a={a}", f"b={b}", "-m", "findings-f1")],
             },
         ),
         "findings": (

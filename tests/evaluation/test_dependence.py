@@ -253,6 +253,17 @@ def command_of(name: str, world: World) -> Command:
                 "settings.lower_is_better": (("one",), {"values": world.values}),
                 "settings.resamples": 999,
                 "settings.permutations": 999,
+                "settings.reference_errors": (
+                    "emergency-2026",
+                    {"scorer": Scorer(metrics="findings-f1")},
+                ),
+                "settings.shared_errors": (
+                    0.3,
+                    {
+                        "reference_errors": "emergency-2026",
+                        "scorer": Scorer(metrics="findings-f1"),
+                    },
+                ),
                 "settings.seed": 1,
                 "settings.ignore_blanks": True,
                 "settings.against": "b",

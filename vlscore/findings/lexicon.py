@@ -351,6 +351,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         }
         # Rules in Python read the lists of grammar.toml; rows name the others.
         ours = read_table(our_lexicon() / "grammar.toml")["words"].keys()
+        if folder.is_file():
+            # What was frozen reads as it did: a list that came later is empty.
+            lists = dict.fromkeys(ours, frozenset[str]()) | lists
         if missing := sorted(ours - lists.keys()):
             raise InvalidLexicon(f"grammar.toml lacks {', '.join(missing)}")
         regions = {name: o.region for name, o in observations.items() if o.region}

@@ -215,7 +215,7 @@ def said(text: str) -> Mapping[str, Sequence[Span]]:
     """Return where a text has phrases of the lists of wording.toml, by the name of the list.
 
     >>> said("Opacity as described above.")["points"]
-    [Span(start=8, end=26)]
+    [Span(start=8, end=20)]
     """
     tokens = tokenize(text)
     return {
