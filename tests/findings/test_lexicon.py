@@ -1,5 +1,6 @@
 """Lexicons: readable files, checked when loaded, extended by a line."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
-from vlscore.findings import extract, load_lexicon, severity_level
+from vlscore.findings import extract, freeze, load_lexicon, severity_level
 from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.tokens import tokenize
 
@@ -166,3 +167,18 @@ def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
     mentions = load_lexicon().trie.phrases("mention")
     doubled = {phrase for phrase, entries in mentions.items() if len(entries) > 1}
     assert doubled == means_two
+
+
+def test_a_frozen_lexicon_needs_no_list_that_came_later(tmp_path: Path, folder: Path) -> None:
+    tables = json.loads(freeze())
+    del tables["grammar"]["words"]["hedges_of_state"]
+    frozen = tmp_path / "lexicon.json"
+    frozen.write_text(json.dumps(tables), encoding="utf-8")
+    (found,) = extract("Small left effusion.", load_lexicon(frozen)).findings
+    assert found.observation == "pleural_effusion"
+    grammar = folder / "grammar.toml"
+    lines = grammar.read_text(encoding="utf-8").splitlines(keepends=True)
+    rest = [line for line in lines if not line.startswith("hedges_of_state")]
+    grammar.write_text("".join(rest), encoding="utf-8")
+    with pytest.raises(InvalidLexicon, match="lacks hedges_of_state"):
+        load_lexicon(folder)
