@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.killed_process import Killed, killed_at
 from vlscore.core import finished_run, output_folder, write_results
 from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
 
@@ -125,10 +126,6 @@ def test_two_runs_cannot_write_one_folder(tmp_path):
         make(tmp_path / "run")
 
 
-class Killed(BaseException):
-    """A kill, after which nothing of the process runs: no clean-up, either."""
-
-
 @pytest.mark.parametrize("overwrites", [False, True])
 def test_killed_at_any_operation_the_same_command_gives_the_same_bytes(
     tmp_path, monkeypatch, overwrites
@@ -140,23 +137,12 @@ def test_killed_at_any_operation_the_same_command_gives_the_same_bytes(
         out = tmp_path / f"run-{kill_at}"
         if overwrites:
             make(out, {"seed": 0}, {"a.txt": "old", "c.txt": "old"})
-        count = 0
-
-        def counted(name, *args, kill_at=kill_at, **keywords):
-            nonlocal count
-            count += 1
-            if count > kill_at:
-                raise Killed  # Every further operation fails, as of a process that is gone.
-            return real[name](*args, **keywords)
-
-        with monkeypatch.context() as patched:
-            for name in real:
-                patched.setattr(os, name, lambda *a, n=name, **k: counted(n, *a, **k))
-            try:
+        try:
+            with killed_at(monkeypatch, kill_at, real):
                 make(out, {"seed": 1}, overwrite=overwrites)
-                ended = True
-            except Killed:
-                ended = False
+            ended = True
+        except Killed:
+            ended = False
         make(out, {"seed": 1}, overwrite=overwrites)
         assert content(out) == expected, f"killed at operation {kill_at}"
         assert not (out / ".partial").exists()

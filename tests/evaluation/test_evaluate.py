@@ -18,6 +18,7 @@ from tests.evaluation.samples import (
     results_of,
     write_table,
 )
+from tests.killed_process import Killed
 from tests.metrics import own
 from vlscore.data import ColumnNames, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
@@ -380,10 +381,6 @@ def test_an_image_that_was_replaced_is_named(tmp_path, scorer):
         evaluate(table, tmp_path / "out", scorer)
     anew = evaluate(table, tmp_path / "out", scorer, overwrite=True)
     assert read_scores(anew) == read_scores(evaluate(table, tmp_path / "fresh", scorer))
-
-
-class Killed(BaseException):
-    pass
 
 
 class Mortal(KeptEncoder):

@@ -13,6 +13,7 @@ from tests.claims.test_run import SeeingEncoder
 from tests.claims.test_run import write as write_studies
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import write_table
+from tests.killed_process import Killed, killed_at
 from tests.pages.conftest import payload_of
 from vlscore.core import sole_writer
 from vlscore.embedding import StudyEmbedder
@@ -435,10 +436,6 @@ def test_two_calls_cannot_add_at_once(drifted, tmp_path):
         run(paths[:1], tmp_path / "store")
 
 
-class Killed(BaseException):
-    """A kill, after which nothing of the process runs."""
-
-
 def test_killed_at_any_operation_no_day_is_lost_and_none_counts_twice(tmp_path, monkeypatch):
     # Without references nothing is scored by `evaluate`, whose folder has tests of its own.
     paths = tables(tmp_path / "days", 2, count=2, references=False)
@@ -446,31 +443,19 @@ def test_killed_at_any_operation_no_day_is_lost_and_none_counts_twice(tmp_path, 
     run(paths, tmp_path / "whole", scorer)
     expected = bytes_of(tmp_path / "whole")
     run(paths[:1], tmp_path / "first", scorer)
-    real = {n: getattr(os, n) for n in ("replace", "fsync", "unlink", "mkdir", "rmdir")}
+    real = {n: getattr(os, n) for n in ("replace", "unlink", "mkdir", "rmdir")}
+    # To wait for the disk is slow, and changes nothing that this process can see.
+    real["fsync"] = lambda *_: None
+    monkeypatch.setattr(os, "fsync", real["fsync"])
     for kill_at in range(1000):
         store = shutil.copytree(tmp_path / "first", tmp_path / f"store-{kill_at}")
-        count = 0
-
-        def counted(name, *args, kill_at=kill_at, **keywords):
-            nonlocal count
-            count += 1
-            if count > kill_at:
-                raise Killed  # Every further operation fails, as of a process that is gone.
-            # To wait for the disk is slow, and changes nothing that this process can see.
-            return None if name == "fsync" else real[name](*args, **keywords)
-
-        with monkeypatch.context() as patched:
-            for name in real:
-                patched.setattr(os, name, lambda *a, n=name, **k: counted(n, *a, **k))
-            try:
+        try:
+            with killed_at(monkeypatch, kill_at, real):
                 run(paths, store, scorer)
-                ended = True
-            except Killed:
-                ended = False
-            patched.setattr(os, "fsync", lambda *_: None)
-            for name in set(real) - {"fsync"}:
-                patched.setattr(os, name, real[name])
-            run(paths, store, scorer)
+            ended = True
+        except Killed:
+            ended = False
+        run(paths, store, scorer)
         assert bytes_of(store) == expected, f"killed at operation {kill_at}"
         assert sorted(p.name for p in store.iterdir() if p.name.startswith(".")) == [".lock"]
         if ended:
