@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Group
 
-from vlscore.cli.output import echo, print_encoder_warning, show
+from vlscore.cli.output import echo, end_with, print_encoder_warning, show
 from vlscore.cli.progress import cache_hits, row_progress
 from vlscore.cli.shared import (
     RESULTS,
@@ -97,5 +97,4 @@ def watch(
         echo(result.record["line"])
     if result.record["alarm"]:
         raise SystemExit(ALARM)
-    if result.failures and not output.keep_going:
-        raise SystemExit(1)
+    end_with(result.failures, output.keep_going)

@@ -96,6 +96,7 @@ def watch(
             f"{out} is no store of a watch, for it holds {min(foreign)}; name another folder"
         )
     notes: list[str] = []
+    known: dict[str, StoredDay] = {}
     if inputs:
         watcher = Watcher(
             scorer if scorer is not None else Scorer(metrics="judge"),
@@ -118,9 +119,11 @@ def watch(
                         day, path, Path(work), watcher, known,
                         overwrite=overwrite, restart=restart and count == 0,
                     )  # fmt: skip
-    found = read_days(place)
-    if not found:
+    else:
+        known = {day.day: day for day in read_days(place)}
+    if not known:
         raise InvalidSetting(f"{out} holds no day yet: name today's table or folder")
+    found = sorted(known.values(), key=lambda day: day.number)
     key = {"command": "watch", "days": [[day.day, day.digest, day.period] for day in found]}
     return Result.make(place, key, lambda _: _content(found, inputs), overwrite=True, notes=notes)
 
