@@ -42,8 +42,8 @@ class ErrorRates:
     Attributes:
         draw: returns (1 + r, m) rates of missed and of invented findings, the estimates first; nan
             where a label has none.
-        origin: whence the rate of each label is: "own", "default", "all findings", "reports"; ""
-            for none.
+        origin: what the rate of each label is taken from: "own", "default", "all findings" or
+            "reports"; "" for a label without a rate.
         source: where the rates are from.
         notes: what is known, and what is assumed, one sentence each.
     """
@@ -89,8 +89,8 @@ class RateTable:
             missed, invented = (np.full(stated.shape, np.nan) for _ in range(2))
             # A rate of several findings is one rate: all of them have it in the same draw.
             common = {k: r.drawn(count, rng) for k, r in self.rates.get(DEFAULT, {}).items()}
-            for k, (name, whence) in enumerate(zip(names, origin, strict=True)):
-                if not whence:
+            for k, (name, kind) in enumerate(zip(names, origin, strict=True)):
+                if not kind:
                     continue
                 own = self.rates.get(name, {})
                 drawn = {each: rate.drawn(count, rng) for each, rate in own.items()} or common
@@ -107,7 +107,7 @@ class RateTable:
 
     def _of_reports(self, origin: Sequence[str]) -> Draw:
         wrong, (low, high) = self.wrong_reports, self.missed_share
-        chosen = [k for k, whence in enumerate(origin) if whence]
+        chosen = [k for k, kind in enumerate(origin) if kind]
 
         def draw(
             count: int, rng: np.random.Generator, stated: Array, films: Array
@@ -296,8 +296,8 @@ def rates_of_second(
     is_own = sums.sum(0) >= LEAST_SUPPORT
     origin = ["own" if own else "all findings" for own in is_own]
     origin = [
-        "" if name.lower() == NO_FINDING and whence != "own" else whence
-        for name, whence in zip(labels, origin, strict=True)
+        "" if name.lower() == NO_FINDING and kind != "own" else kind
+        for name, kind in zip(labels, origin, strict=True)
     ]
     # The films of all findings together count once for each finding.
     columns = [(pooled[:, 0], films * len(of_all))]
@@ -316,7 +316,7 @@ def rates_of_second(
         ]
         missed, false = (np.stack(each, axis=1)[:, places] for each in zip(*pairs, strict=True))
         invented = invented_of(false, missed, stated, all_films)
-        lacking = [not whence for whence in origin]
+        lacking = [not kind for kind in origin]
         missed[:, lacking] = invented[:, lacking] = np.nan
         return missed, invented
 

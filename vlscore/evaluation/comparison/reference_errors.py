@@ -83,6 +83,7 @@ def corrected_rankings(
     given = settings.reference_errors or ""
     second = second_column(given)
     texts = [] if second is None else _second_reports(inputs, second[1])
+    table = read_rates(given) if second is None else None
     of_corpus = {each.corpus[0]: each.statistics for each in numbers if each.corpus}
     metrics = [metric for metric in of_corpus if metric.counted_labels()]
     others = [str(metric) for metric in inputs.signatures if metric not in metrics]
@@ -97,9 +98,9 @@ def corrected_rankings(
         there = np.isfinite(sums).all((0, 2))
         if not there.any():
             raise InvalidSetting(f"no study has a value of {metric} of every system")
-        if second is None:
-            rates = read_rates(given).of(labels)
-        else:
+        if table is not None:
+            rates = table.of(labels)
+        elif second is not None:
             rates = second_report_rates(texts, metric, inputs.policy, *second)
         counts = LabelCounts.of(
             sums[:, there],
@@ -181,7 +182,7 @@ class Correction:
         self.metric, self.names, self.counts, self.rates = metric, names, counts, rates
         self.settings, self.labels = settings, metric.counted_labels()
         self._rng = np.random.default_rng([settings.seed, 1])
-        self._said = counts.hits + counts.extra
+        self._stated_by_system = counts.hits + counts.extra
         with np.errstate(invalid="ignore", divide="ignore"):
             drawn = rates.draw(
                 len(counts.films) - 1, self._rng, counts.stated[:, 0], counts.films[:, 0]
@@ -222,7 +223,7 @@ class Correction:
 
         Pooled counts are not limited, because the limits of rare findings add up to a bias.
         """
-        said, films = self._said, self.counts.films
+        stated, films = self._stated_by_system, self.counts.films
         outputs = [each.name for each in self.metric.corpus]
         pooled = {name for name in outputs if name.startswith("micro")}
         found: dict[str, Array] = {}
@@ -232,8 +233,8 @@ class Correction:
             tp, of = true, present
             if chosen is not pooled:
                 of = np.clip(present, 0, films)
-                tp = np.clip(true, np.maximum(said + of - films, 0), np.minimum(said, of))
-            sums = np.concatenate([tp, said - tp, of - tp], axis=2)
+                tp = np.clip(true, np.maximum(stated + of - films, 0), np.minimum(stated, of))
+            sums = np.concatenate([tp, stated - tp, of - tp], axis=2)
             # Labels without rates; no number is made of them.
             sums = np.where(np.isfinite(sums), sums, 0).reshape(-1, sums.shape[2])
             numbers = corpus_of_sums(self.metric, sums)
@@ -254,7 +255,8 @@ class Correction:
                     f"{self.invented[0, 0, k]:.3g}; give it a rate of its own, or "
                     "false_discovery, a share of what the references state"
                 )
-        too_true = (self.true[1:, :, used].sum(2) > self._said[1:, :, used].sum(2)).mean(0)
+        stated = self._stated_by_system[1:, :, used].sum(2)
+        too_true = (self.true[1:, :, used].sum(2) > stated).mean(0)
         if (too_true > _CONTRADICTS).any():
             return (
                 f"{self.names[int(too_true.argmax())]} agrees with the references more often than "
@@ -277,7 +279,7 @@ class Correction:
             errors = ((np.maximum(present, 0) * m + q * counts.stated) / counts.films)[:, 0]
             for name, all_numbers in values.items():
                 used = self._used[name]
-                possible = true[0][:, used].sum(1) <= self._said[0][:, used].sum(1)
+                possible = true[0][:, used].sum(1) <= self._stated_by_system[0][:, used].sum(1)
                 possible &= present[0, 0, used].sum() <= counts.films[0, 0, 0] * len(used)
                 shares[name].append(-np.expm1(-errors[:, used].sum(1)))
                 all_numbers.append(np.where(possible, numbers[name], np.nan))
@@ -350,8 +352,8 @@ class Correction:
 
     def notes(self) -> list[str]:
         """Return what the numbers rest on, and which are left out."""
-        told = self.settings.shared_errors
-        more = f", but that a system repeats {told:.0%} of the errors" if told else ""
+        shared = self.settings.shared_errors
+        more = f", but that a system repeats {shared:.0%} of the errors" if shared else ""
         left_out: dict[str, list[str]] = {}
         for name, why in self._refused.items():
             left_out.setdefault(why, []).append(name)
