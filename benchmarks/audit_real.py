@@ -14,10 +14,10 @@ rough rectangles by side and zone. (2) The films with boxes of NIH ChestX-ray14,
 256 x 256 pixels; regions are these boxes. The findings whose regions are hidden are those of the
 retrieval's own first report (column `candidate`), and of the reference or the boxes. Everything is
 made and read by `audit_make` and `audit_read`; intervals are 95 %, over studies. What is expected:
-constant and random do not depend on the film in any way; retrieval changes with it. Of
-the numbers, nothing was chosen on these films. Of the verdicts, one rule was: findings that go with
-another film, and not with their region, "change with the film". A first run had called them
-"without looking".
+constant and random do not depend on the film in any way; retrieval changes with it. No number
+depends on a choice that was made on these films. One rule of the verdicts does: a first run said
+"does not look" of findings that go with another film but not with their region; the rule that they
+"change with the film" was made after it.
 
 Run: python benchmarks/audit_real.py FOLDER [--out benchmarks/results/audit_real.md]
 with FOLDER/iu/studies.jsonl, FOLDER/iu/images, FOLDER/nih/films.jsonl and FOLDER/nih/images
@@ -36,6 +36,7 @@ from data import NIH_FILMS, SQUARED_IMAGES
 from machine import describe_machine, publish
 from PIL import Image
 
+from vlscore.core import unit_rows
 from vlscore.evaluation import audit_make, audit_read, baseline, open_audited
 from vlscore.findings import extract
 from vlscore.stats import markdown
@@ -53,7 +54,7 @@ def pixels(path: Path) -> np.ndarray:
 
 
 class Retrieval:
-    """The report of the most similar training film, by a linear encoder."""
+    """Generator that copies the report of the most similar training film, by a linear encoder."""
 
     def __init__(self, films: Iterable[Path], reports: list[str]) -> None:
         self.reports = reports
@@ -70,15 +71,11 @@ class Retrieval:
         inputs = inputs - self._centre
         gram = inputs.T @ inputs + PENALTY * len(inputs) / SIDE * np.eye(inputs.shape[1])
         self._weights = np.linalg.solve(gram, inputs.T @ targets)
-        self._vectors = self._unit(inputs @ self._weights)
+        self._vectors = unit_rows(inputs @ self._weights)
 
     def __call__(self, path: Path) -> str:
-        vector = self._unit((pixels(path) * SIDE - self._centre)[None] @ self._weights)
+        vector = unit_rows((pixels(path) * SIDE - self._centre)[None] @ self._weights)
         return self.reports[int((self._vectors @ vector[0]).argmax())]
-
-    @staticmethod
-    def _unit(vectors: np.ndarray) -> np.ndarray:
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
 def studies_of(folder: Path) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
