@@ -17,7 +17,6 @@ Run: python benchmarks/phantom_encoders.py FOLDER [--out benchmarks/results/phan
 
 import argparse
 import json
-import resource
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -26,7 +25,7 @@ from typing import Any
 
 from machine import describe_machine, publish
 
-from vlscore.core import write_json
+from vlscore.core import peak_memory, write_json
 from vlscore.data import open_studies
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.training import Execution, Preparation, Start, TrainingSettings, train
@@ -90,7 +89,7 @@ def train_one(folder: Path, objective: str, seed: int, epochs: int) -> None:
     took = {
         "seconds": time.monotonic() - began,
         "cpu_seconds": time.process_time() - cpu,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_mib": peak_memory() * 1e9 / 2**20,
         "is_whole": is_whole,
     }
     write_json(folder / f"{name}.json", took)

@@ -1,6 +1,7 @@
-"""How many cores a process may use is not how many the machine has."""
+"""How many cores a process may use is not how many the machine has; how much memory it took."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +32,12 @@ def test_those_of_the_process_count(quota, monkeypatch):
 def test_the_limit_of_a_container_counts(quota, limit, cores):
     quota.write_text(limit + "\n")
     assert threads.usable_cores() == cores
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="no /proc: not Linux")
+def test_the_peak_of_the_memory_is_that_of_the_system():
+    filled = bytearray(os.urandom(1 << 20)) * 200
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kib,) = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    assert threads.peak_memory() == pytest.approx(kib * 1024 / 1e9, rel=5e-3)
+    assert threads.peak_memory() > len(filled) / 1e9

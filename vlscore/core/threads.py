@@ -77,5 +77,6 @@ def peak_memory() -> float | None:
         import resource
     except ImportError:  # not on this operating system
         return None
-    unit = 1e9 if sys.platform == "darwin" else 1e6
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    # macOS counts bytes, Linux KiB.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

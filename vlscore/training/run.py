@@ -119,7 +119,7 @@ def _keep_memory() -> None:
 
 
 @contextmanager
-def _same_sums(device: torch.device) -> Iterator[None]:
+def _sums_in_fixed_order(device: torch.device) -> Iterator[None]:
     """Add up gradients of equal words in a fixed order on a processor.
 
     Otherwise its threads add them in the order in which they arrive, and the rounding, and so the
@@ -237,7 +237,7 @@ class _TrainingTask:
             if not bool(has_ended):
                 training, observations = self._training()
                 # Only from here on: a stop during decoding needs no step to be finished first.
-                with stop_requests() as training.is_stopped, _same_sums(self.device):
+                with stop_requests() as training.is_stopped, _sums_in_fixed_order(self.device):
                     progress = training.run()
                 if self.processes.leads:
                     facts = self._facts(training, progress, observations)
