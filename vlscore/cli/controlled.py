@@ -76,8 +76,10 @@ def controlled(
     print_encoder_warning(scorer.embedder)
     if not output.is_silent:
         echo(f"{run.record['sentences']} sentences, by {run.record['labelled_by']}\n")
-    areas = run.frame("separations")["observation"].nunique()
-    show(run, output, tables=run.tables[:areas])
+    # The first tables are those of areas, one for each observation.
+    areas = run.frames["separations"]
+    count = areas["observation"].nunique() if len(areas) else 0
+    show(run, output, tables=run.tables[:count])
 
 
 def _read(
