@@ -177,14 +177,13 @@ def compare_sentences(
         for name in sentences.labels
         if name not in used
     ]
-    scorer = scorer.fit(sentences.sentences) if scorer.needs_fit else scorer
     # Each pair of sentences is scored once.
     rows = pairs.groupby(["candidate", "reference"], sort=False).ngroup().to_numpy()
     texts = sentences.sentences
     distinct = pairs[["candidate", "reference"]].drop_duplicates().itertuples(index=False)
     items = [Item(texts[candidate], texts[reference]) for candidate, reference in distinct]
     on_pairs = on_phase("pairs of sentences", len(items))
-    table = score_table(items, scorer, on_progress=on_pairs)
+    table = score_table(items, scorer.prepared(sentences.sentences), on_progress=on_pairs)
     cells, separations = [], []
     options = {"resamples": sampling.resamples, "seed": sampling.seed}
     resampling = on_phase("resampling metrics", len(table.values))
