@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from vlscore.core import printable
+from vlscore.errors import Failure
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
     from vlscore.stats import Result, TextTable
-from vlscore.errors import Failure
 
 SHOWN_FAILURES = 10
 # Failed rows of which equal reasons are listed in one line.

@@ -234,7 +234,7 @@ def _environment() -> Any:
 
 
 def _raw(text: str) -> Any:
-    """Highlight a file of the package as safe; nothing that comes from a table may pass here."""
+    """Mark a file of the package as safe; nothing that comes from a table may pass here."""
     from markupsafe import Markup
 
     if "</style" in text or "</script" in text:

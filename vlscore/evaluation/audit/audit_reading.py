@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from vlscore.core import file_digest, finished_run, frame, reading_result
+from vlscore.core import FinishedRun, file_digest, finished_run, frame, reading_result
 from vlscore.data import ColumnNames, Study, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
@@ -37,9 +37,6 @@ from vlscore.stats import (
     interval_in,
     text_table,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _CAPTION = (
     "grounding: share of the findings in the first report that go when their region is covered, "
@@ -169,14 +166,15 @@ def _rows_of(
     return rows
 
 
-def _films_of(folder: str | Path) -> Result:
-    found = finished_run(folder)
-    if found is None or found.key.get("command") != "audit make":
+def _films_of(folder: str | Path) -> FinishedRun:
+    run = finished_run(folder)
+    if run is None or run.key.get("command") != "audit make":
         raise InvalidSetting(f"{folder}: name the folder that `vlscore audit make --out` wrote")
-    return Result.open(folder)
+    run.check()
+    return run
 
 
-def _read_key(run: Result) -> dict[str, dict[str, Any]]:
+def _read_key(run: FinishedRun) -> dict[str, dict[str, Any]]:
     path = run.file(KEY)
     with reading_result(path):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
