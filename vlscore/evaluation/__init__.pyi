@@ -34,6 +34,8 @@ from .command_settings import EvidenceSettings as EvidenceSettings
 from .command_settings import SensitivitySettings as SensitivitySettings
 from .command_settings import SheetSettings as SheetSettings
 from .command_settings import TableSettings as TableSettings
+from .comparison.paper_table import heading_of as heading_of
+from .comparison.paper_table import is_different as is_different
 from .comparison.paper_table import paper_table as paper_table
 from .comparison.paper_table import with_preset_columns as with_preset_columns
 from .comparison.run import compare as compare

@@ -7,7 +7,7 @@ from typing import Any
 from vlscore.core import LIMIT, counted
 from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
-from vlscore.evaluation import BASELINE
+from vlscore.evaluation import BASELINE, heading_of, is_different
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
 from vlscore.pages.view_parts import (
@@ -149,16 +149,14 @@ def _answer(run: Result, systems: Sequence[str]) -> TextTable | None:
         tests = tests[tests["first"].isin(own) & tests["second"].isin(own)]
     rows = []
     for test in tests[tests["adjusted_p"].notna()].to_dict("records"):
-        number, difference = numbers.loc[test["metric"]], interval_in(test, "difference")
-        arrow = "↑" if number["higher_is_better"] else "↓"
-        is_apart = test["adjusted_p"] < 0.05 and not difference.low <= 0 <= difference.high
+        difference = interval_in(test, "difference")
         rows.append(
             {
-                "number": f"{number['title']} {arrow}",
+                "number": heading_of(numbers.loc[test["metric"]]),
                 "systems": f"{test['first']} - {test['second']}",
                 "difference": interval(difference),
                 "adjusted p": p_value(test["adjusted_p"]),
-                "significant": "yes" if is_apart else "no",
+                "significant": is_different(difference, test["adjusted_p"]),
             }
         )
     caption = (

@@ -1,6 +1,7 @@
 """Figures of a comparison, drawn from the files of its folder."""
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,11 +50,15 @@ def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) 
         for heading, each in shown.items():
             of = [test for test in tests if test["metric"] == each["metric"]]
             own = {f"{t['first']} − {t['second']}": t for t in of}
-            panels[heading] = {pair: interval_in(t, "difference") for pair, t in own.items()}
+            differences = {pair: interval_in(t, "difference") for pair, t in own.items()}
+            panels[heading] = differences
             hollow[heading] = [
                 pair
                 for pair, t in own.items()
-                if not is_different(t, t["p"] if t["adjusted_p"] != t["adjusted_p"] else None)
+                # Only tests of primary numbers are adjusted.
+                if not is_different(
+                    differences[pair], t["p"] if isnan(t["adjusted_p"]) else t["adjusted_p"]
+                )
             ]
         note = (
             f"First minus second system; {_BARS}; hollow: not "

@@ -126,10 +126,8 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     return marked
 
 
-def is_different(test: Mapping[Any, Any], p: float | None = None) -> bool:
-    """Return whether test and interval both tell two systems apart; default p: the adjusted one."""
-    difference = interval_in(test, "difference")
-    p = test["adjusted_p"] if p is None else p
+def is_different(difference: Interval, p: float) -> bool:
+    """Return whether the test and the interval both tell two systems apart."""
     return bool(p < _LEVEL and not difference.low <= 0 <= difference.high)
 
 
@@ -160,7 +158,8 @@ def _signs(
             if test["metric"] == name and to in (test["first"], test["second"]):
                 cell = name, test["second" if test["first"] == to else "first"]
                 if cell in found:
-                    found[cell] = "" if is_different(test, p) else _TIE
+                    difference = interval_in(test, "difference")
+                    found[cell] = "" if is_different(difference, p) else _TIE
     return {cell: sign for cell, sign in found.items() if sign}, len(tests)
 
 

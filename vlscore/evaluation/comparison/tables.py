@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vlscore.core import counted
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
+from vlscore.evaluation.comparison.paper_table import is_different
 from vlscore.evaluation.comparison.paragraph import paragraph
 from vlscore.stats import (
     NOTHING,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 _DIGITS = 4
 # Cell of systems that never change places.
 _NONE = "none"
-# A difference is significant below this adjusted p, with an interval without 0.
-_LEVEL = 0.05
 _SUPPORT = (
     " support: how many times the references state what an F1 of the whole corpus is made of, for "
     "macro its rarest observation; one that neither candidates nor references mention has no F1 "
@@ -130,8 +129,7 @@ def baseline_notes(
             continue
         system, sign = (pair[0], 1) if pair[1] == baseline else (pair[1], -1)
         gain = sign * better[test["metric"]] * test["difference"].estimate
-        is_apart = not test["difference"].low <= 0 <= test["difference"].high
-        is_better = gain > 0 and is_apart and test["adjusted_p"] < _LEVEL
+        is_better = gain > 0 and is_different(test["difference"], test["adjusted_p"])
         found.setdefault(system, ([], []))[is_better].append(titles[test["metric"]])
     return [
         f"{system} is significantly better than {what} ({baseline}) in "
