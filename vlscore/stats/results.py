@@ -155,7 +155,7 @@ class Result(FinishedRun):
         )
         records = {n: plain(each.to_dict("records")) for n, each in content.frames.items()}
         # The same frames as those that are read from the file.
-        frames = {name: _signed(frame(each), signatures) for name, each in records.items()}
+        frames = {name: frame(each, signatures) for name, each in records.items()}
         vars(result).update(frames=frames, signatures=signatures)
         written = {"frames": records, "signatures": signatures, "notes": notes}
         write_json(folder / CONTENT, written)
@@ -211,7 +211,7 @@ class Result(FinishedRun):
         """Name -> numbers of one part of the analysis, as they were computed."""
         with reading_result(self.folder / CONTENT):
             found = self.content.get("frames", {})
-            return {name: _signed(frame(each), self.signatures) for name, each in found.items()}
+            return {name: frame(each, self.signatures) for name, each in found.items()}
 
     @cached_property
     def signatures(self) -> dict[str, str]:
@@ -286,12 +286,6 @@ def interval_in(row: Mapping[Any, Any], name: str) -> Interval:
     """Return the interval in the columns x, x.low and x.high of a frame's row; nan for None."""
     found = (row[f"{name}{bound}"] for bound in ("", ".low", ".high"))
     return Interval(*(math.nan if each is None else float(each) for each in found))
-
-
-def _signed(found: "pandas.DataFrame", signatures: Mapping[str, str]) -> "pandas.DataFrame":
-    """Return a frame with the signatures that its numbers depend on."""
-    found.attrs = {"signatures": dict(signatures)}
-    return found
 
 
 class Presentation(NamedTuple):
