@@ -66,7 +66,7 @@ class Content:
         frames: name -> numbers of the analysis, in full precision.
         rows: file name (.parquet, .csv, .jsonl) -> values of single rows.
         failures: rows without a value.
-        signatures: metric -> what its numbers depend on.
+        signatures: metric, or its name -> what its numbers depend on.
         notes: what a reader must know, one sentence each.
         facts: further entries of run.json.
     """
@@ -74,7 +74,7 @@ class Content:
     frames: Mapping[str, "pandas.DataFrame"]
     rows: Mapping[str, "pandas.DataFrame"] = field(default_factory=dict)
     failures: Sequence[Failure] = ()
-    signatures: Mapping[str, Any] = field(default_factory=dict)
+    signatures: Mapping[Any, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -146,7 +146,7 @@ class Result(FinishedRun):
 
         Args: folder: an empty folder, of which `output_folder` makes the results.
         """
-        signatures = {name: str(each) for name, each in content.signatures.items()}
+        signatures = {str(name): str(each) for name, each in content.signatures.items()}
         notes = [*limit_notes(key), *content.notes]
         failed = content.failures
         facts = run_record(**plain({"notes": notes, "failed": len(failed), **content.facts}))

@@ -112,7 +112,6 @@ def _results_of(
         )
     values = values_of(inputs, baselines, workers, on_progress)
     numbers = numbers_of(values, len(names))
-    signatures = {str(metric): str(each) for metric, each in values.signatures.items()}
     measured, tested = _numbers_and_tests(None, names, numbers, inputs, settings)
     by_group, tests_by_group = _by_group(names, numbers, inputs, settings)
     candidates = {
@@ -146,7 +145,7 @@ def _results_of(
         frames,
         {VALUES: values.with_errors().drop(columns=TRUNCATED, errors="ignore")},
         [*inputs.systems.failures, *values.failed(SYSTEM, ID)],
-        signatures,
+        values.signatures,
         notes,
         {
             "tables": {each.name: str(each.table.path.resolve()) for each in inputs.sources},

@@ -215,8 +215,8 @@ def compare_sentences(
         for name in sentences.labels
     ]
     frames = {"separations": separations, "cells": cells, "counts": counts_of}
-    signatures = {str(metric): values.signature for metric, values in table.values.items()}
-    return {k: frame(each) for k, each in frames.items()}, list(dict.fromkeys(notes)), signatures
+    notes = list(dict.fromkeys(notes))
+    return {k: frame(each) for k, each in frames.items()}, notes, table.signatures
 
 
 def reading_by_own_rules(scorer: Scorer) -> set[str]:

@@ -324,7 +324,6 @@ def _content(
     summary = summary_of(scored, patients)
     subgroups = subgroups_of(scored, own.get("by", ()), patients)
     common = [{"metric": m, "mean": mean} for m, mean in common_means(scored).items()]
-    signatures = {str(metric): str(each) for metric, each in scored.signatures.items()}
     return Content(
         {
             "summary": frame(summary),
@@ -334,7 +333,7 @@ def _content(
         },
         files,
         scored.failed(ROW, ID),
-        signatures,
+        scored.signatures,
         notes,
         facts,
     )

@@ -210,7 +210,7 @@ def score_pairs(
         failures.setdefault((row % count, name), why)
     return Scored(
         DataFrame(columns),
-        {str(metric): each for metric, each in whole.signatures.items()},
+        table.signatures,
         {name: whole.higher_is_better[name] for name in names},
         failures,
     )
