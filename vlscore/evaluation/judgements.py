@@ -247,21 +247,17 @@ class _JudgeWork:
     def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
         """Write each study's errors as a line; return its scores, and errors by category."""
         totals = []
-        names = [*_SCORES, *([IMAGE_RATING] if self.seen is not None else [])]
+        names = ["study_id", *_SCORES, *([IMAGE_RATING] if self.seen is not None else [])]
         with path.open("w", encoding="utf-8", newline="") as lines:
             for row, case, judged in self._judged(table, on_progress):
                 if isinstance(case, str) or isinstance(judged, str):
                     self.failures.append(Failure(row.row, row.id, str(judged)))
                     continue
                 record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
-                scores: tuple[str, ...] = _SCORES
                 if self.seen is not None:
-                    self._hear(record, case, judged, self.seen[row.row])
-                    scores = (*_SCORES, IMAGE_RATING)
+                    self._ask_image(record, case, judged, self.seen[row.row])
                 lines.write(json_line(record))
-                totals.append(
-                    {name: record[name] for name in ("study_id", *scores)} | judged.totals
-                )
+                totals.append({name: record[name] for name in names} | judged.totals)
                 self.severities.update((error.category, error.severity) for error in judged.errors)
                 for error in judged.errors:
                     self.by_finding[error.finding, error.category] += 1
@@ -271,9 +267,9 @@ class _JudgeWork:
         # Every row failed: failures.csv says why.
         import pandas
 
-        return pandas.DataFrame(columns=["study_id", *names, *map(str, ErrorCategory)], dtype=float)
+        return pandas.DataFrame(columns=[*names, *map(str, ErrorCategory)], dtype=float)
 
-    def _hear(
+    def _ask_image(
         self, record: dict[str, Any], case: JudgeCase, judged: Judgement, seen: ImageFindings | str
     ) -> None:
         """Add what the image says to the record of a study."""
