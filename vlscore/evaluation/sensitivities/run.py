@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from vlscore.core import LIMIT, OnPhase, no_phase
 from vlscore.data import StudyTable
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, MissingDependency
@@ -81,8 +79,7 @@ def sensitivity(
         raises nothing: it is in failures.csv.
     """
     settings = settings or SensitivitySettings()
-    if figure is not None:
-        check_drawable(figure)
+    drawn, without_figure = _format_of_figures(figure)
     if format not in ("csv", "parquet"):
         raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if scorer is None:
@@ -105,6 +102,7 @@ def sensitivity(
             return (path for study in own.values() for path in study.files)
 
     notes += embedder.notes if embedder and files else ()
+    notes += without_figure
     key = {
         "command": "sensitivity",
         "perturbations_sha256": pairs_digest(perturbations),
@@ -117,13 +115,6 @@ def sensitivity(
         "figure": figure,
         "format": format,
     }
-
-    drawn: str | None = figure or "png"
-    try:
-        check_drawable(figure or "png")
-    except MissingDependency as error:
-        drawn = None
-        notes.append(f"no figure: {error}")
 
     def compute(folder: Path) -> Content:
         scored = score_pairs(
@@ -145,7 +136,7 @@ def sensitivity(
             [
                 *notes,
                 *scorer.language_notes({"original reports": pairs["original"]}),
-                *(read.notes if read else ()),
+                *scored.notes,
             ],
             {
                 "perturbations": str(Path(perturbations).resolve()),
@@ -156,14 +147,21 @@ def sensitivity(
             },
         )
 
-    return Result.make(
-        out,
-        key,
-        compute,
-        images=files,
-        figure=drawn,
-        overwrite=overwrite,
-    )
+    return Result.make(out, key, compute, images=files, figure=drawn, overwrite=overwrite)
+
+
+def _format_of_figures(figure: str | None) -> tuple[str | None, list[str]]:
+    """Return the format that is drawn, None where matplotlib is not installed; and a note.
+
+    Raises: InvalidSetting for an unknown format; MissingDependency where figures were asked for.
+    """
+    try:
+        check_drawable(figure or "png")
+    except MissingDependency as error:
+        if figure is not None:
+            raise
+        return None, [f"no figure: {error}"]
+    return figure or "png", []
 
 
 def _truncated(pairs: "DataFrame", scored: Scored) -> int:
@@ -224,5 +222,5 @@ def _values_frame(pairs: "DataFrame", scored: Scored) -> "DataFrame":
     for name in scored.higher_is_better:
         own = {end: scored.rows[name + end] for end in ENDS} | {".drop": drop_of(scored, name)}
         for end, column in own.items():
-            found[name + end] = np.where(np.isfinite(column), column, np.nan)
+            found[name + end] = column.to_numpy()
     return found
