@@ -219,8 +219,8 @@ def rated_pairs(
     the errors that could be read would be too small, and nobody would notice.
 
     Args:
-        is_count: whether several rows are one rating; a row without a readable rater may then
-            belong to the sum of any rater.
+        is_count: whether a row counts errors of one kind, so that several rows make one rating; a
+            row without a readable rater may then belong to the sum of any rater.
         numbered: whether the rows' numbers are those of one table.
         bad: further rows that could not be used.
 

@@ -112,8 +112,8 @@ def read_ratings(
         if names[column] and meaning != "errors":
             notes.append(f'the column "{column}" is not read: ratings of {meaning} count no errors')
             names[column] = ""
-    counted = bool(names["category"] or names["significant"])
-    if counted and (len(ratings) > 1 or by_rater):
+    is_count = bool(names["category"] or names["significant"])
+    if is_count and (len(ratings) > 1 or by_rater):
         what = "category" if names["category"] else "significant"
         raise InvalidSetting(
             f'{path}: with the column "{names[what]}" of {what} errors there is one column of '
@@ -126,7 +126,7 @@ def read_ratings(
         for column, value in record.items():
             check_encodable([value], column)
         _fill_pair(row, record, names, root)
-        if counted:
+        if is_count:
             category = ONE_CATEGORY
             if names["category"]:
                 category = name_of(record.get(names["category"]), names["category"])
@@ -146,7 +146,7 @@ def read_ratings(
         names["rater"] = ONE_RATER
         records = _one_row_a_rater(records, by_rater)
     rows = rating_rows(records, read_record)
-    return rated_pairs(rows, [path], meaning=meaning, notes=notes, is_count=counted, numbered=True)  # type: ignore[arg-type]
+    return rated_pairs(rows, [path], meaning=meaning, notes=notes, is_count=is_count, numbered=True)  # type: ignore[arg-type]
 
 
 def _column_names(
