@@ -26,6 +26,7 @@ from vlscore.cli.shared import (
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from vlscore.evaluation import OnRay
     from vlscore.stats import Result, TextTable
 
 
@@ -99,12 +100,6 @@ def evaluate(
             raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         scorer = encoding.scorer(chosen, vectors=embeddings)
         embedder = scorer.embedder
-        ray = None
-        if engine == "ray":
-            from vlscore.evaluation import OnRay
-
-            recipe = partial(encoding.absolute().scorer, chosen, quiet=True)
-            ray = OnRay(recipe, workers=encoding.workers)
         with row_progress(
             opened.count(), quiet=output.is_silent, also=cache_hits(embedder)
         ) as on_progress:
@@ -117,7 +112,7 @@ def evaluate(
                 by=by,
                 patient=patient,
                 part=part,
-                engine=ray,
+                engine=_on_ray(encoding, chosen) if engine == "ray" else None,
                 workers=encoding.decoders(),
                 overwrite=output.overwrite,
                 keep_going=output.keep_going,
@@ -127,6 +122,14 @@ def evaluate(
     if show_rows and not output.is_silent:
         echo(_first_rows(result, show_rows).text(terminal_width()) + "\n")
     show(result, output, "rows lack a value", "row lacks a value", figure=figure)
+
+
+def _on_ray(encoding: EncoderOptions, metrics: Names) -> "OnRay":
+    """Return the engine that computes on a Ray cluster."""
+    from vlscore.evaluation import OnRay
+
+    recipe = partial(encoding.absolute().scorer, metrics, quiet=True)
+    return OnRay(recipe, workers=encoding.workers)
 
 
 def _first_rows(result: "Result", count: int) -> "TextTable":
