@@ -50,7 +50,7 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     )
     view.notes += [f"{name}: {n:,}." for name, n in counts.items() if n]
     rows = values.pop("row")
-    is_number = {*better, *_GEOMETRY, *_FLAGS}
+    numeric = {*better, *_GEOMETRY, *_FLAGS}
     if not any(values.get("error", [])):
         values.pop("error", None)
     studies = studies_of(run, view, options, "reference", "candidate")
@@ -58,7 +58,7 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     descending = better.get(mains[0], 1) < 0
     view.cases = CaseList("studies", values, mains[0], mains, better, descending=descending)
     for column in view.cases.columns:
-        column.text, column.mean = column.name not in is_number, means.get(column.name)
+        column.text, column.mean = column.name not in numeric, means.get(column.name)
     if mains[0] == "vlscore" and "area" in values:
         # Many studies have the score 0: of these, the largest triangle is the worst.
         view.cases.ties = "area"
@@ -103,15 +103,17 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
     of_corpus = {each["of"] for each in records if each["primary"] and each["of_corpus"]}
     for name in (name for name in mains if name in rows):
         of = rows.pivot(index="id", columns="system", values=name).loc[ids, systems]
-        # Names that a keyboard has, for the search.
+        # The words are typed into the search: a keyboard has no Δ.
+        spread = f"{name} {'difference' if len(own) == 2 else 'spread'}"
         # The mean of studies is another number than the value of the corpus in the table above.
-        spreads.append(f"{name} {'difference' if len(own) == 2 else 'spread'}")
-        spreads[-1] += " per study" if name in of_corpus else ""
+        spread += " per study" if name in of_corpus else ""
         if len(own) == 2:
-            shown[spreads[-1]] = (of[own[0]] - of[own[1]]).tolist()
+            apart = of[own[0]] - of[own[1]]
         else:
             apart = of[own].max(axis=1) - of[own].min(axis=1)
-            shown[spreads[-1]] = apart.where(of[own].notna().sum(axis=1) > 1).tolist()
+            apart = apart.where(of[own].notna().sum(axis=1) > 1)
+        shown[spread] = apart.tolist()
+        spreads.append(spread)
         shown |= {f"{name} {system}": of[system].tolist() for system in systems}
         group |= {f"{name} {system}": name for system in systems}
     if len(own) == 2:
