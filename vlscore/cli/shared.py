@@ -194,7 +194,7 @@ class TableOptions:
     def opened(
         self, path: Path, *roles: str, needs: Collection[str] = (), limited: bool = True
     ) -> "StudyTable":
-        """Return the table at `path`; what reads it asks for further roles.
+        """Return the table at `path`; the function that reads it asks for the roles it needs.
 
         Args:
             roles: as of `columns`.

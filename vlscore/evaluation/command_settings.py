@@ -114,7 +114,7 @@ class TableSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class _WithValues:
-    """What settings share that may name a table of values, whose content counts."""
+    """Settings that can name a table of values; results depend on its content, not on its name."""
 
     values: str | Path | None = None
     lower_is_better: tuple[str, ...] = ()

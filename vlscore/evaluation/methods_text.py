@@ -18,7 +18,7 @@ REFERENCES = "references.bib"
 _ENTRY = re.compile(r"^@\w+\{(?P<key>[^,]+),.*?^\}\n", re.MULTILINE | re.DOTALL)
 _KEYWORDS = re.compile(r"^  keywords = \{(?P<names>[^}]*)\},\n", re.MULTILINE)
 _CITED = re.compile(r" \[(?P<keys>@[^\]]+)\]")
-# A name or value of somebody's within the text, between two letters that no text has.
+# A name or value of somebody's stands within the text between two letters that no text has.
 _BEGIN, _END = "\ue000", "\ue001"
 _DATA = re.compile(f"{_BEGIN}([^{_END}]*){_END}")
 _MARKDOWN = re.compile(r"[\\`*\[\]<>@#|~^$]|(?<!\w)_|_(?!\w)")
@@ -116,7 +116,7 @@ def on_metrics(
 def _metric(
     folder: Path, name: str, facts: Mapping[str, str | None], title: str | None, of_corpus: bool
 ) -> str:
-    """Return a metric with citation, library and version; whose rules it uses, if they are ours."""
+    """Return a metric with its citation, library and version, or that it uses our rules."""
     try:
         metric = metric_from_file(name, folder / RECORD)
         library = metric.library
@@ -131,7 +131,7 @@ def _metric(
         by = f"by the language model {data(facts['model'])}"
     elif metric.uses_findings:
         by = "by rules of vlscore"
-    # The publication's idea, not its code: a reader must not take our number for the authors'.
+    # Only the idea is the publication's: a reader must not take our number for the authors'.
     if cited and (metric.uses_findings or metric.name == "composite"):
         by, cited = f"{by}, after {cited}", ""
     parts = [by, *(["of the whole corpus"] if of_corpus else [])]

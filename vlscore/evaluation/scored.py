@@ -153,7 +153,7 @@ class Scored:
 
     @property
     def reasons(self) -> dict[int, str]:
-        """Return row -> why the first number that it lacks is not there."""
+        """Return row -> the reason why its first missing number is missing."""
         found: dict[int, str] = {}
         for (row, _), why in self.failures.items():
             found.setdefault(row, why)
@@ -161,7 +161,7 @@ class Scored:
 
     @property
     def errors(self) -> list[str | None]:
-        """Return (n,) why some metric has no value, each reason once; None where all have one."""
+        """Return (n,) the reasons why metrics have no value, each once; None where all have one."""
         found: dict[int, dict[str, None]] = {}
         for (row, _), why in self.failures.items():
             found.setdefault(row, {})[why] = None

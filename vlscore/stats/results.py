@@ -142,9 +142,9 @@ class Result(FinishedRun):
 
     @classmethod
     def written(cls, folder: Path, key: Mapping[str, Any], content: Content) -> Self:
-        """Write all files of a content but run.json, and return its result, which has no digests.
+        """Write all files of a content but run.json, and return its result, still without digests.
 
-        Args: folder: an empty folder, of which `output_folder` makes the results.
+        Args: folder: the empty folder that `write_results` calls its function with.
         """
         signatures = {str(name): str(each) for name, each in content.signatures.items()}
         notes = [*limit_notes(key), *content.notes]

@@ -72,8 +72,8 @@ class TextTable:
         rows: rows, each with a cell for every column.
         caption: explanation below the table.
         best: (row, column) of the best cells: in bold face, on a terminal with a star.
-        signs: signs behind the cells, raised where the format has that, such as †; in
-            the shape of `rows`, or empty.
+        signs: signs behind the cells, such as †, raised where the format has that; in the shape
+            of `rows`, or empty.
         notes: long texts below the table, such as signatures.
         label: for \\ref in LaTeX; empty: none.
         has_texts: whether it holds words of reports, or ids of studies, which a page without
@@ -239,10 +239,12 @@ def interval_cells(rows: "pandas.DataFrame", name: str, digits: int = 3) -> list
 def crossed(
     rows: "pandas.DataFrame", index: str | list[str], columns: str, cell: str
 ) -> "pandas.DataFrame":
-    """Return cells of text as a table of two ways, in the order of the rows.
+    """Return the texts of a column as a table: rows and columns are named by other columns.
 
-    Args: index: column, or columns, that name the rows; columns: column that names the columns;
-        cell: column of texts; what is absent is "-".
+    Args:
+        index: column, or columns, whose values name the rows, in the order of `rows`.
+        columns: column whose values name the columns, in the order of `rows`.
+        cell: column of texts; an absent one is "-".
     """
     wide = rows.pivot(index=index, columns=columns, values=cell)
     wide = wide.loc[rows.set_index(index).index.unique(), rows[columns].unique()]

@@ -236,7 +236,10 @@ def _films(shown: Sequence[_Shown], settings: AuditSettings) -> Iterator[Film]:
 
 
 class _Donors:
-    """Studies by view, film and findings; many studies have equal findings."""
+    """Draws the studies whose films replace those of others.
+
+    Findings are compared once for every two sets of findings, because many studies have equal ones.
+    """
 
     def __init__(self, shown: Sequence[_Shown]) -> None:
         self._shown = shown
@@ -272,7 +275,10 @@ class _Donors:
 
 
 def _numbered(values: Iterable[Any]) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return the number of each value, from 0 by first appearance, and the values."""
+    """Number the different values from 0, in the order of their first appearance.
+
+    Returns: the number of each value; the different values.
+    """
     numbers: dict[Any, int] = {}
     found = [numbers.setdefault(value, len(numbers)) for value in values]
     return np.array(found, dtype=np.intp), list(numbers)

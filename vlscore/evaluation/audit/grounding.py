@@ -220,14 +220,15 @@ def whole(
     }
 
 
-#: A finding needs as many cases for a verdict.
+#: Least number of cases of a finding for a verdict.
 LEAST_CASES = 10
 _READS = 0.5
 #: Verdict on a finding -> what a generator does with such findings.
 VERDICTS = {
     "reads": "reads {} from the film",
     "reads in part": "reads {} in part",
-    "changes with the film": "changes {} with the film, but need not read them there",
+    "changes with the film": "changes {} with the film, but is not shown to read them in their "
+    "regions",
     "does not look": "writes {} without looking",
     "undecided": "states too few findings for a verdict",
 }
@@ -236,9 +237,9 @@ VERDICTS = {
 def verdict_of(record: Mapping[str, Any]) -> str:
     """Return one of VERDICTS for a finding.
 
-    reads, reads in part: its statements depend on its region, at least half of them or fewer.
-    changes with the film: they depend on the film, but are not known to depend on the region. does
-    not look: fewer than half depend on the region or film, by the interval, and none is compatible.
+    reads: the interval of its grounding by region is above 0, and the estimate at least .5. reads
+    in part: the estimate is lower. changes with the film: only the interval by film is above 0.
+    does not look: the interval by film, or by region where too few films are, is below .5.
     """
     region: Interval = record["grounding_region"]
     film: Interval = record["grounding_film"]

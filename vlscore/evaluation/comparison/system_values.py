@@ -117,7 +117,7 @@ def values_of(inputs: Inputs, baselines: Reports, workers: int, on_progress: OnP
     found = Scored.joined([_of_system(inputs, name, known[name]) for name in names])
     if (read := inputs.precomputed) is None:
         return found
-    # Why the table has no value is no failure of the comparison: the systems' others count.
+    # A number that the table lacks is no failure: the system's other numbers are compared.
     return found.filled(
         replace(
             read,
