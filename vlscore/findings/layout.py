@@ -158,13 +158,6 @@ class _LayoutReader:
                 least = at + 1
         return cuts
 
-    def _name_before(self, tokens: Sequence[Token], least: int, at: int) -> int:
-        """Return where the name that ends before `at` begins ("effusion: none edema: none")."""
-        least = max(least, at - _LONGEST_LABEL)
-        found = self._find(tokens[least:at])
-        named = (*found.get("mention", ()), *found.get("subject", ()))
-        return least + min((m.first for m in named if m.last == at - least), default=at - least)
-
     def _dashes(self, tokens: Sequence[Token]) -> list[_Cut]:
         """Return the one label before a dash, question mark, bracket or line of dots."""
         for at, token in enumerate(tokens[: _LONGEST_LABEL + 1]):

@@ -8,7 +8,6 @@ from .sections import ReportSections as ReportSections
 from .sections import Section as Section
 from .sections import has_headings as has_headings
 from .sections import split_sections as split_sections
-from .sentences import DOUBT as DOUBT
 from .sentences import SentenceSpan as SentenceSpan
 from .sentences import split_sentences as split_sentences
 from .sentences import with_doubts as with_doubts

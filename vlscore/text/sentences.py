@@ -47,8 +47,8 @@ _ANSWER = re.compile(
 _LONGEST_QUESTION = 60
 # A question mark before a word, which it doubts ("opacity ?pneumonia"); it ends no sentence.
 _DOUBTED = re.compile(rf"(?<![^\s(,/])\?(?=\s?(?!(?:{_ANSWERS})\b)[a-z])", re.IGNORECASE)
-#: What such a question mark is read as.
-DOUBT = "¿"
+# What such a question mark is read as; a trigger of context.toml.
+_DOUBT = "¿"
 # More dots than these lead from a label to its value ("Effusion ..... none").
 _ELLIPSIS = 3
 _ALPHANUMERIC = re.compile(r"[^\W_]")
@@ -64,7 +64,7 @@ class SentenceSpan(NamedTuple):
 
 def with_doubts(text: str) -> str:
     """Return the text with other signs for question marks that doubt the word behind them."""
-    return _DOUBTED.sub(DOUBT, text) if "?" in text else text
+    return _DOUBTED.sub(_DOUBT, text) if "?" in text else text
 
 
 def split_sentences(report: str) -> list[SentenceSpan]:
