@@ -64,9 +64,9 @@ _LONGEST_BACK, _LONGEST_AROUND = 6, 3
 def changes_of(report: ReportFindings) -> tuple[FindingChange, ...]:
     """Return the changes that a report states since an earlier examination, in text order.
 
-    A finding has one change; a device none for the better or worse, where it has only moved. A
-    denied finding has none, unless it has resolved or its denial is a statement of normality ("the
-    heart is normal and unchanged").
+    A finding has one change. A device becomes neither better nor worse: such words say that it has
+    moved, which is no change here. A denied finding has none, unless it has resolved or its denial
+    is a statement of normality ("the heart is normal and unchanged").
 
     >>> from vlscore.findings import extract
     >>> found = changes_of(extract("The effusion is larger than before. No new nodule."))
@@ -86,8 +86,8 @@ def changes_of(report: ReportFindings) -> tuple[FindingChange, ...]:
                 topic = finding.observation
                 if finding.change not in (None, TemporalChange.UNCHANGED):
                     finding = None  # What is compared already is another one of its kind.
-            has_moved = finding is not None and finding.chexpert == "Support Devices"
-            if not (has_moved and change in ENLARGING):
+            is_device = finding is not None and finding.chexpert == "Support Devices"
+            if not (is_device and change in ENLARGING):
                 found.append(FindingChange(topic, change, span, sentence.index, finding))
     return tuple(sorted(found, key=lambda c: c.span))
 

@@ -95,7 +95,7 @@ def _read(text: str, section: Category, lexicon: Lexicon, is_absent: bool) -> Se
             _as_history(piece) if own is Category.HISTORY else piece
             for piece, (own, _) in zip(pieces, categories, strict=True)
         ]
-        # A dictation may begin with the history, and go on with the findings.
+        # A line may begin with the history and go on with the findings.
         clinical = [each for each in categories if each[0] is Category.CLINICAL]
         category, rule = next(iter(clinical or categories), (Category.OTHER, None))
     elif section is Category.HISTORY:
