@@ -82,19 +82,12 @@ class ChangeLocation(Kind):
 
 def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
-    side, moves = attribute.value, location_moves()
+    moves = location_moves()
     if words not in moves.sides or finding.observation in moves.one_sided:
         return None
     options = {old: (new,) for old, new in moves.sides.items()}
-    edits: set[Edit] = set()
-    for index in source.sentences_stating(finding):
-        moved = _moved(source, index, attribute, options, 0)
-        if moved is None:
-            return None
-        edits.update(moved)
-    other = Side.RIGHT if side == Side.LEFT else Side.LEFT
-    meaning = Meaning(Effect.MOVED, (finding.observation,), side, other)
-    return change_of(edits, f"side:{words}->{moves.sides[words]} {finding.observation}", meaning)
+    other = Side.RIGHT if attribute.value == Side.LEFT else Side.LEFT
+    return _moved(source, finding, attribute, options, 0, other)
 
 
 def _other_zone(
@@ -116,15 +109,7 @@ def _other_zone(
     if words not in own and is_tied:
         return None
     choice = chance.below(len(zones[words]))
-    edits: set[Edit] = set()
-    for index in source.sentences_stating(finding):
-        moved = _moved(source, index, attribute, zones, choice)
-        if moved is None:
-            return None
-        edits.update(moved)
-    new = zones[words][choice]
-    meaning = Meaning(Effect.MOVED, (finding.observation,), attribute.value, new)
-    return change_of(edits, f"zone:{words}->{new} {finding.observation}", meaning)
+    return _moved(source, finding, attribute, zones, choice, zones[words][choice])
 
 
 def _may_be_anywhere(finding: Finding) -> bool:
@@ -135,6 +120,26 @@ def _may_be_anywhere(finding: Finding) -> bool:
 
 
 def _moved(
+    source: ReadReport,
+    finding: Finding,
+    attribute: Attribute,
+    options: Mapping[str, tuple[str, ...]],
+    choice: int,
+    new: str,
+) -> Change | None:
+    """Return the change that moves a finding to a new place wherever the report states it."""
+    edits: set[Edit] = set()
+    for index in source.sentences_stating(finding):
+        moved = _moved_in(source, index, attribute, options, choice)
+        if moved is None:
+            return None
+        edits.update(moved)
+    old, name = matching_form(attribute.span.of(source.text)), finding.observation
+    meaning = Meaning(Effect.MOVED, (name,), attribute.value, new)
+    return change_of(edits, f"{attribute.axis}:{old}->{options[old][choice]} {name}", meaning)
+
+
+def _moved_in(
     source: ReadReport,
     index: int,
     attribute: Attribute,
