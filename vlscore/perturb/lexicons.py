@@ -108,9 +108,11 @@ class Assertions(NamedTuple):
 
 
 class DroppedWords(NamedTuple):
-    """Row of patterns by which words of comparison leave a sentence.
+    """Row of patterns that removes words of comparison from a sentence.
 
-    `attributive` words stand before the finding.
+    `words` match the words of comparison, `before` and `behind` the text around them. `put`
+    replaces all three. `attributive` words stand before the finding. `example` is a sentence, and
+    what the row makes of it.
     """
 
     words: str

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.perturb.kinds.changed import changed
+from vlscore.perturb.kinds import comparisons
+from vlscore.perturb.lexicons import statements
 
 DROPPED = {
     "Stable cardiomegaly.": {"Cardiomegaly."},
@@ -110,6 +112,15 @@ NOT_COMPARED = [
 @pytest.mark.parametrize(("report", "expected"), DROPPED.items())
 def test_comparisons_that_go(report, expected):
     assert changed("drop-comparison", report) == expected
+
+
+@pytest.mark.parametrize("row", statements().compare.drop, ids=lambda row: row.example[0])
+def test_a_row_changes_its_example_as_it_says(row, monkeypatch):
+    before, after = row.example
+    assert changed("drop-comparison", before) == {after}
+    others = [each for each in comparisons._rows() if each[0] is not row]
+    monkeypatch.setattr(comparisons, "_rows", lambda: others)
+    assert changed("drop-comparison", before) != {after}
 
 
 @pytest.mark.parametrize("report", NOT_DROPPED)
