@@ -28,7 +28,7 @@ from vlscore.findings import (
 )
 from vlscore.perturb.changed_report import ChangedReport, belies
 from vlscore.perturb.edits import Change, Edit, Effect, Meaning, apply_edits, with_capital
-from vlscore.perturb.lexicons import alike, said, severity_changes, statements
+from vlscore.perturb.lexicons import alike, begins_with, phrases_in, severity_changes, statements
 from vlscore.perturb.parsed_report import ReadReport, are_kin, heights, may_be_one
 from vlscore.perturb.report_forms import harm
 
@@ -49,7 +49,7 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     behind = [s for s in check.others if s.span.start >= check.edits[-1].end]
     if behind and check.report.speaks_of_the_one_before[behind[0].index]:
         yield check.quoting(behind[0], "the next sentence would speak of the new finding")
-    is_old = "old" in said(" ".join(edit.replacement for edit in check.edits))
+    is_old = "old" in phrases_in(" ".join(edit.replacement for edit in check.edits))
     yield from check.make_room(check.added, names, lambda denial: not (is_old and denial.acute))
 
 
@@ -90,7 +90,7 @@ def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 def _without_rest(check: ChangedReport, sentence: Sentence, is_next: bool) -> Iterator[str]:
     """Remove "otherwise" from a sentence that no finding precedes any more."""
     text, start = check.report.text, sentence.span.start
-    spans = said(sentence.span.of(text)).get("otherwise", ())
+    spans = phrases_in(sentence.span.of(text)).get("otherwise", ())
     if check.report.says(sentence.index, "rest", *["leans"] * (is_next and not spans)):
         yield check.quoting(sentence, "a later sentence describes what remains")
     stated = [f.span for s, f in check.stated if s is sentence]
@@ -155,8 +155,8 @@ def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for sentence in check.touched:
         for place in report.places(sentence.index):
             behind = report.text[place.span.end : sentence.span.end].lstrip(" -")
-            named = said(behind).get("named_by_side", [Span(1, 1)])[0].start == 0
-            if place.side == Side.BILATERAL or (place.side == old and named):
+            is_name = begins_with(behind, "named_by_side")
+            if place.side == Side.BILATERAL or (place.side == old and is_name):
                 yield check.quoting(
                     sentence, "the sentence names both sides, or a part by its side"
                 )
@@ -232,7 +232,7 @@ def _graded_twice(check: ChangedReport, sentence: Sentence) -> Iterator[str]:
     """Yield reasons if another grade stands beside a changed one."""
     text, steps = check.report.text, severity_changes().steps
     edits = [Span(edit.start, edit.end) for edit in check.edits]
-    for span in said(sentence.span.of(text)).get("grades", ()):
+    for span in phrases_in(sentence.span.of(text)).get("grades", ()):
         grade = Span(span.start + sentence.span.start, span.end + sentence.span.start)
         if any(grade.overlaps(edit) for edit in edits):
             continue
@@ -261,13 +261,13 @@ def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for sentence in check.touched if meaning.observations else ():
         after = check.after(sentence)
         words = tokenize(after.text.rstrip(" .;"))
-        opens = said(after.text).get("refers", [Span(1, 1)])[0].start == 0
-        if not words or words[-1].form in statements().compare.hanging or opens:
+        refers = begins_with(after.text, "refers")
+        if not words or words[-1].form in statements().compare.hanging or refers:
             yield f"the sentence would be incomplete: {after.text!r}"
         own = [f for f in after if any(are_kin(f, one) for one in check.own)]
         others = [f for f in after if f not in own and f.on(Axis.CHANGE)]
         still = any(f.on(Axis.CHANGE) for f in own)
-        speaks = speaks_of_earlier(after) or "compares" in said(after.text)
+        speaks = speaks_of_earlier(after) or "compares" in phrases_in(after.text)
         if still or (speaks and not others):
             yield f"a part of the comparison would remain: {after.text!r}"
     for sentence, other in check.elsewhere:

@@ -16,7 +16,7 @@ from vlscore.core import entries_of, entry_of, read_table, resource_path
 from vlscore.findings import Category, Polarity, Sentence, extract
 from vlscore.perturb.consistency import consistent
 from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
-from vlscore.perturb.lexicons import said
+from vlscore.perturb.lexicons import phrases_in
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
 
@@ -94,7 +94,7 @@ def _normal_sentence(text: str, sentence: Sentence) -> str | None:
     each = words.lower().replace(",", " ").split()
     if len(each) > recipe().most_words or not recipe().without.isdisjoint(each):
         return None
-    return None if "hedges" in said(words) or _OF_ONE_STUDY.search(words) else words
+    return None if "hedges" in phrases_in(words) or _OF_ONE_STUDY.search(words) else words
 
 
 @cache

@@ -213,10 +213,10 @@ def _wording() -> PhraseTrie:
 
 
 @lru_cache(16_384)
-def said(text: str) -> Mapping[str, Sequence[Span]]:
+def phrases_in(text: str) -> Mapping[str, Sequence[Span]]:
     """Return where a text has phrases of the lists of wording.toml, by the name of the list.
 
-    >>> said("Opacity as described above.")["points"]
+    >>> phrases_in("Opacity as described above.")["points"]
     [Span(start=8, end=20)]
     """
     tokens = tokenize(text)
@@ -224,6 +224,11 @@ def said(text: str) -> Mapping[str, Sequence[Span]]:
         name: [Span(tokens[m.first].start, tokens[m.last - 1].end) for m in matches]
         for name, matches in _wording().find(tokens).items()
     }
+
+
+def begins_with(text: str, name: str) -> bool:
+    """Return whether a text begins with a phrase of a list of wording.toml."""
+    return any(span.start == 0 for span in phrases_in(text).get(name, ()))
 
 
 @cache

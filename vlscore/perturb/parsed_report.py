@@ -19,7 +19,7 @@ from vlscore.findings import (
     extract,
     load_lexicon,
 )
-from vlscore.perturb.lexicons import alike, said
+from vlscore.perturb.lexicons import alike, phrases_in
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
@@ -70,17 +70,17 @@ class ReadReport:
 
     def says(self, index: int, *names: str) -> bool:
         """Return whether a sentence has a phrase of one of these lists of wording.toml."""
-        return any(name in self._said[index] for name in names)
+        return any(name in self._phrases[index] for name in names)
 
     def opens(self, index: int, name: str) -> bool:
         """Return whether a sentence begins with a phrase of a list of wording.toml."""
-        spans = self._said[index].get(name, ())
+        spans = self._phrases[index].get(name, ())
         words = self.words_of(self.sentences[index])
         return any(not _WORDS.search(words[: span.start]) for span in spans[:1])
 
     @cached_property
-    def _said(self) -> list[Mapping[str, Sequence[Span]]]:
-        return [said(sentence.span.of(self.findings.plain)) for sentence in self.sentences]
+    def _phrases(self) -> list[Mapping[str, Sequence[Span]]]:
+        return [phrases_in(sentence.span.of(self.findings.plain)) for sentence in self.sentences]
 
     def places(self, index: int) -> list[PlaceWords]:
         """Return the words of a sentence that name places, of findings or of anything else."""
@@ -130,7 +130,7 @@ class ReadReport:
     def is_foreign(self) -> bool:
         """Return whether it is in another language, whose words may look like English ones."""
         words = {
-            name: {span.of(self.text).lower() for span in said(self.text).get(name, ())}
+            name: {span.of(self.text).lower() for span in phrases_in(self.text).get(name, ())}
             for name in ("foreign", "english")
         }
         return len(words["foreign"]) > max(1, len(words["english"]))

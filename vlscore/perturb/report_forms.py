@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from vlscore.findings import Layout, Sentence, Span, extract
 from vlscore.perturb.edits import Edit
-from vlscore.perturb.lexicons import said
+from vlscore.perturb.lexicons import phrases_in
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.text import has_marks
 
@@ -72,7 +72,7 @@ def _leaves(text: str, row: Span, edit: Edit) -> bool:
     old, new = text[edit.start : edit.end], edit.replacement
     inside = row.start <= edit.start and edit.end <= row.end
     is_replacement = bool(old.strip()) and bool(new.strip()) and "\n" not in old + new
-    return inside and is_replacement and "verdicts" not in said(new)
+    return inside and is_replacement and "verdicts" not in phrases_in(new)
 
 
 def _labels(sentences: Sequence[Sentence], text: str) -> list[str]:

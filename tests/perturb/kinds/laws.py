@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from vlscore.perturb import Perturbation, default_standard_normal
-from vlscore.perturb.lexicons import equivalents, false_findings, said
+from vlscore.perturb.lexicons import equivalents, false_findings, phrases_in
 
 Words = Counter[str]
 
@@ -137,7 +137,7 @@ def moves_grades(p: Perturbation) -> bool:
 def masks_one_word(p: Perturbation) -> bool:
     """One word of the list becomes [UNK]."""
     ((old, new),) = edited(p)
-    return new == "[unk]" and "uninformative" in said(old)
+    return new == "[unk]" and "uninformative" in phrases_in(old)
 
 
 def is_the_standard(p: Perturbation) -> bool:

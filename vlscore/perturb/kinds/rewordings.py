@@ -25,7 +25,7 @@ from vlscore.perturb.edits import (
     with_capital,
 )
 from vlscore.perturb.kinds.removals import remove_sentences
-from vlscore.perturb.lexicons import Equivalents, equivalents, said
+from vlscore.perturb.lexicons import Equivalents, equivalents, phrases_in
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import Kind, NeedsStandardNormal
 
@@ -185,7 +185,7 @@ def _idle(source: ReadReport, sentence: Sentence) -> Iterator[Span]:
     taken.sort()
     # Furthest end of the spans up to each one, so that one comparison shows if a word is free.
     ends = list(accumulate((end for _, end in taken), max))
-    for word in said(sentence.span.of(source.text)).get("uninformative", ()):
+    for word in phrases_in(sentence.span.of(source.text)).get("uninformative", ()):
         span = Span(word.start + sentence.span.start, word.end + sentence.span.start)
         before = bisect_left(taken, (span.end, -1))
         if not before or ends[before - 1] <= span.start:
