@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.modifiers import find_size_changes, find_sizes
+from vlscore.findings.modifiers import Size, find_size_changes
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import TemporalChange
 
@@ -19,14 +19,17 @@ WORDS_OF_CHANGE = _HEADS | {"change", "time"}
 
 
 def with_changes(
-    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    sizes: Sequence[Size],
+    lexicon: Lexicon,
 ) -> dict[str, list[Match]]:
     """Return the matches of one sentence by layer, with those that compare and earlier times.
 
     The changes are in text order, without overlaps; they own their words of severity ("slightly
     larger") and states.
     """
-    simple, sizes = found.get("change", []), find_sizes(tokens, lexicon)
+    simple = found.get("change", [])
     if not sizes and WORDS_OF_CHANGE.isdisjoint(found):
         return found
     earlier = earlier_times(tokens, found, lexicon)

@@ -19,7 +19,7 @@ from vlscore.findings.context import find_denials
 from vlscore.findings.layout import divide, heads_absent, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
-from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
+from vlscore.findings.modifiers import Modifier, Size, find_modifiers, find_sizes
 from vlscore.findings.sentence_categories import Sections, pattern_category
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import (
@@ -149,8 +149,9 @@ class _Piece(NamedTuple):
 
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
-    found = with_changes(tokens, lexicon.trie.find(tokens), lexicon)
-    modifiers = find_modifiers(tokens, found, lexicon)
+    sizes = find_sizes(tokens, lexicon)
+    found = with_changes(tokens, lexicon.trie.find(tokens), sizes, lexicon)
+    modifiers = find_modifiers(tokens, found, sizes, lexicon)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
     triggers: list[Match] = []
@@ -165,7 +166,7 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     comparisons = find_comparisons(tokens, found, findings, changes, lexicon)
     denials = find_denials(tokens, found, scopes, well, lexicon)
     asked = [match for layer in lexicon.marks for match in found.get(layer, ())]
-    marks = tuple(_marks(text, tokens, asked, scopes, lexicon)) if asked else ()
+    marks = tuple(_marks(text, tokens, asked, sizes, scopes)) if asked else ()
     return _Piece(tokens, found, findings, attributes, comparisons, denials, marks)
 
 
@@ -176,11 +177,11 @@ def _marks(
     text: str,
     tokens: list[Token],
     asked: list[Match],
+    sizes: list[Size],
     scopes: list[context.Scope],
-    lexicon: Lexicon,
 ) -> Iterator[MarkedSpan]:
     """Find the words that a reader asked for."""
-    sizes = {size.last: size for size in find_sizes(tokens, lexicon)}
+    before = {size.last: size for size in sizes}
     denying = [s for s in scopes if s.trigger.entry.effect in _NOT_STATED]
     for first, last, _, words in asked:
         if words.name is None or (
@@ -188,7 +189,7 @@ def _marks(
             and any(text[t.start : t.end].lower() != t.form for t in tokens[first:last])
         ):
             continue
-        size = sizes.get(first)
+        size = before.get(first)
         begin = first if size is None else size.first
         span = Span(tokens[begin].start, tokens[last - 1].end)
         millimetres = None if size is None else size.millimetres

@@ -38,13 +38,30 @@ class Modifier(NamedTuple):
         return [Attribute(axis, value, span) for axis, value in self.values]
 
 
+class Size(NamedTuple):
+    """Size at tokens [first, last): a number of units, each of so many millimetres."""
+
+    first: int
+    last: int
+    number: float
+    unit: float
+
+    @property
+    def millimetres(self) -> float:
+        """Return the size in millimetres."""
+        return self.number * self.unit
+
+
 def find_modifiers(
-    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    sizes: Sequence[Size],
+    lexicon: Lexicon,
 ) -> list[Modifier]:
     """Return all qualifying phrases of a sentence, in text order."""
     modifiers = [
         Modifier(size.first, size.last, ((Axis.SIZE, f"{size.millimetres:g}"),))
-        for size in _present(tokens, find_sizes(tokens, lexicon), found, lexicon)
+        for size in _present(tokens, sizes, found, lexicon)
     ]
     for match in found.get("place", ()):
         place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))
@@ -60,20 +77,6 @@ def find_modifiers(
             modifiers.append(Modifier(match.first, match.last, ((Axis.CHANGE, match.entry),)))
     modifiers.sort()
     return modifiers
-
-
-class Size(NamedTuple):
-    """Size at tokens [first, last): a number of units, each of so many millimetres."""
-
-    first: int
-    last: int
-    number: float
-    unit: float
-
-    @property
-    def millimetres(self) -> float:
-        """Return the size in millimetres."""
-        return self.number * self.unit
 
 
 def _present(
