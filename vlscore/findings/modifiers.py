@@ -39,17 +39,11 @@ class Modifier(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Size at tokens [first, last): a number of units, each of so many millimetres."""
+    """Size at tokens [first, last)."""
 
     first: int
     last: int
-    number: float
-    unit: float
-
-    @property
-    def millimetres(self) -> float:
-        """Return the size in millimetres."""
-        return self.number * self.unit
+    millimetres: float
 
 
 def find_modifiers(
@@ -126,12 +120,11 @@ def find_sizes(tokens: Sequence[Token], lexicon: Lexicon) -> list[Size]:
             if (other := number_at(first - 2)) is None:
                 break
             first, number = first - 2, max(number, other)
-        size = Size(first, position + 1, number, unit)
+        millimetres = number * unit
         if found and found[-1].last == first - 1 and tokens[first - 1].form in times:
             before = found.pop()
-            larger = max(before, size, key=lambda each: each.millimetres)
-            size = Size(before.first, position + 1, larger.number, larger.unit)
-        found.append(size)
+            first, millimetres = before.first, max(before.millimetres, millimetres)
+        found.append(Size(first, position + 1, millimetres))
     return found
 
 
