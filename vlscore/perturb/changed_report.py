@@ -15,7 +15,7 @@ from vlscore.findings import (
 )
 from vlscore.perturb.edits import Change, Edit, apply_edits, with_capital
 from vlscore.perturb.lexicons import statements
-from vlscore.perturb.parsed_report import ReadReport, bare
+from vlscore.perturb.parsed_report import ReadReport, bare, matches_in
 
 _reading = lru_cache(4_096)(extract)
 _LONGEST_QUOTE = 70
@@ -79,10 +79,9 @@ class ChangedReport:
 
     def calls_normal(self, sentence: Sentence) -> set[int]:
         """Return where words end by which a sentence calls something normal, before the change."""
-        lexicon, text = load_lexicon(), sentence.span.of(self.report.text)
-        tokens = lexicon.tokenize(text)
-        found = lexicon.trie.find(tokens).get("normal", ())
-        return {sentence.span.start + tokens[match.last - 1].end for match in found}
+        tokens, found = matches_in(sentence.span.of(self.report.text))
+        ends = (tokens[match.last - 1].end for match in found.get("normal", ()))
+        return {sentence.span.start + end for end in ends}
 
     @cached_property
     def added(self) -> list[Finding]:
@@ -187,13 +186,12 @@ def with_room(text: str, sentence: Sentence, denial: Denial) -> Edit | None:
     >>> [with_room(report, s, s.denials[0]) for s in extract(report).sentences]
     [Edit(start=3, end=3, replacement='other '), Edit(start=28, end=28, replacement='otherwise ')]
     """
-    lexicon, room, start = load_lexicon(), statements().room, denial.span.start
-    tokens = lexicon.tokenize(denial.span.of(text))
-    found = lexicon.trie.find(tokens)
+    room, start = statements().room, denial.span.start
+    tokens, found = matches_in(denial.span.of(text))
     state = next((m for m in found.get("normal", ()) if m.entry == "normal"), None)
     denying = next((m for m in found.get("trigger", ()) if m.first == 0), None)
     if denying is not None and (denial.acute or state is None) and denying.last < len(tokens):
-        nouns = (k for k, token in enumerate(tokens) if token.form in lexicon.coverage.nouns)
+        nouns = (k for k, token in enumerate(tokens) if token.form in load_lexicon().coverage.nouns)
         inside = range(denying.last, next(nouns, denying.last))
         # "No radiographic evidence of (other) acute disease"
         first = max((k + 1 for k in inside if tokens[k].form in room.of), default=denying.last)

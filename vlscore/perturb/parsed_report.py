@@ -3,19 +3,21 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
 from vlscore.findings import (
     Category,
     Finding,
+    Match,
     Polarity,
     ReportFindings,
     Sentence,
     Side,
     Span,
     Status,
+    Token,
     extract,
     load_lexicon,
 )
@@ -39,6 +41,14 @@ class PlaceWords(NamedTuple):
     span: Span
     side: str | None
     zone: str | None
+
+
+@lru_cache(16_384)
+def matches_in(text: str) -> tuple[Sequence[Token], Mapping[str, Sequence[Match]]]:
+    """Return the tokens of a text, and the phrases of findings' lexicons in them, by layer."""
+    lexicon = load_lexicon()
+    tokens = lexicon.tokenize(text)
+    return tokens, lexicon.trie.find(tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +94,15 @@ class ReadReport:
 
     def places(self, index: int) -> list[PlaceWords]:
         """Return the words of a sentence that name places, of findings or of anything else."""
-        lexicon, span = load_lexicon(), self.sentences[index].span
-        tokens = lexicon.tokenize(span.of(self.text))
+        span = self.sentences[index].span
+        tokens, found = matches_in(span.of(self.text))
         return [
             PlaceWords(
                 Span(span.start + tokens[m.first].start, span.start + tokens[m.last - 1].end),
                 m.entry.side,
                 m.entry.zone,
             )
-            for m in lexicon.trie.find(tokens).get("place", ())
+            for m in found.get("place", ())
         ]
 
     def is_of_bones(self, sentence: Sentence) -> set[bool]:
