@@ -20,8 +20,8 @@ line before them says which rules (version, digest of code and lexicons) and dra
 Draw:   python benchmarks/perturbation_reading.py draw --reports iu_reports.jsonl
             [--candidates vlm.jsonl ...] [--half final] [--seed 1] [--known key.jsonl] --out FOLDER
 Record: python benchmarks/perturbation_reading.py record FOLDER verdicts.jsonl ...
-Keep:   python benchmarks/perturbation_reading.py keep --reports iu_reports.jsonl [--candidates ...]
-            (what the rules of today make otherwise is left out of the record)
+Prune:  python benchmarks/perturbation_reading.py prune --reports iu_reports.jsonl
+            [--candidates ...] (removes from the record what the rules of today do not make)
 Table:  python benchmarks/perturbation_reading.py table [--out FILE]
 """
 
@@ -163,7 +163,7 @@ def draw(options: argparse.Namespace) -> None:
         "items": len(items),
     }
     if known:
-        facts["but"] = len(known)
+        facts["known"] = len(known)
     write_json(options.out / "drawing.json", facts)
     with atomic_write(options.out / "README.txt") as stream:
         stream.write(_FOR_READERS)
@@ -256,11 +256,11 @@ def still_made(
     return sorted(found, key=lambda entry: entry["item"])
 
 
-def keep(options: argparse.Namespace) -> None:
-    """Leave out of the record what the rules of today do not make."""
+def prune(options: argparse.Namespace) -> None:
+    """Remove from the record what the rules of today do not make."""
     reports = list(reports_of(options.reports, options.candidates, options.phantoms))
-    kept = [[facts, *still_made(records, reports)] for facts, *records in readings()]
-    _write(READING, [line for reading in kept for line in reading])
+    rest = [[facts, *still_made(records, reports)] for facts, *records in readings()]
+    _write(READING, [line for reading in rest for line in reading])
 
 
 def report_of() -> str:
@@ -272,11 +272,11 @@ def report_of() -> str:
             for r in sorted(records, key=lambda r: VERDICTS.index(r["verdict"]), reverse=True)
             if r["verdict"] != "right"
         ]
-        but = ", none of which earlier rules made" if "but" in facts else ""
+        new = ", none of which earlier rules made" if "known" in facts else ""
         parts += [
             f"## Drawing {facts['seed']}",
             f"{facts['items']} changes of {facts['reports']} reports (half {facts['half']!r})"
-            f"{but}; files of verdicts: {facts['readers']}; vlscore {facts['vlscore']}, rules "
+            f"{new}; files of verdicts: {facts['readers']}; vlscore {facts['vlscore']}, rules "
             f"{facts['rules']}. Of these changes the rules of today make {len(records)}:",
             table(records),
             "What was not right:",
@@ -342,9 +342,9 @@ def main() -> None:
     showing = commands.add_parser("table", help="what is recorded")
     showing.add_argument("--out", type=Path)
     showing.set_defaults(run=show)
-    keeping = commands.add_parser("keep", help="leave out what the rules of today do not make")
-    keeping.set_defaults(run=keep)
-    for command in (drawing, keeping):
+    pruning = commands.add_parser("prune", help="remove what the rules of today do not make")
+    pruning.set_defaults(run=prune)
+    for command in (drawing, pruning):
         command.add_argument("--reports", type=Path, nargs="*", default=[])
         command.add_argument("--candidates", type=Path, nargs="*", default=[])
         command.add_argument("--phantoms", type=int, default=_PHANTOMS)
