@@ -199,7 +199,7 @@ class TableOptions:
         Args:
             roles: as of `columns`.
             needs: roles that each row must have, such as "image".
-            limited: whether --limit is of this table.
+            limited: whether --limit applies to this table.
         """
         from vlscore.data import open_studies
 

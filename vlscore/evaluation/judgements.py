@@ -1,6 +1,5 @@
 """Judgements of a table of candidates and references."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -32,8 +31,8 @@ from vlscore.metrics import (
 )
 from vlscore.perturb import ErrorCategory
 from vlscore.stats import (
+    UNDEFINED,
     Content,
-    Interval,
     Presentation,
     Result,
     TextTable,
@@ -354,7 +353,10 @@ def _summary(
 ) -> dict[str, "pandas.DataFrame"]:
     """Return means of the scores, and numbers of errors by category and severity."""
     names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
-    scores = frame({"score": name, "mean": _mean(totals[name])} for name in names)
+    scores = frame(
+        {"score": name, "mean": bootstrap_mean(totals[name]) if len(totals) else UNDEFINED}
+        for name in names
+    )
     errors = frame(
         {
             "category": str(category),
@@ -364,10 +366,6 @@ def _summary(
         for category in ErrorCategory
     )
     return {"scores": scores, "errors": errors}
-
-
-def _mean(values: "pandas.Series[float]") -> Interval:
-    return bootstrap_mean(values) if len(values) else Interval(math.nan, math.nan, math.nan)
 
 
 def _findings(

@@ -40,6 +40,7 @@ from .hypothesis_tests import paired_sums as paired_sums
 from .hypothesis_tests import two_sample_p_value as two_sample_p_value
 from .intervals import LEAST_SUPPORT as LEAST_SUPPORT
 from .intervals import ROUNDING as ROUNDING
+from .intervals import UNDEFINED as UNDEFINED
 from .intervals import Interval as Interval
 from .intervals import bootstrap as bootstrap
 from .intervals import bootstrap_mean as bootstrap_mean

@@ -130,6 +130,10 @@ class Interval:
         return Interval(self.estimate, math.nan, math.nan)
 
 
+#: Interval of a number that has no value, as of a mean over no study.
+UNDEFINED = Interval(math.nan, math.nan, math.nan)
+
+
 def bootstrap_mean(
     values: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Interval:

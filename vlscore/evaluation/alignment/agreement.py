@@ -19,6 +19,7 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, mean_of_raters
 from vlscore.stats import (
     CORRELATIONS,
+    UNDEFINED,
     Interval,
     adjusted_p_values,
     bootstrap_p_value,
@@ -217,13 +218,12 @@ def _ceiling(rating: str, values: Array, draws: _Draws) -> Record:
         units = draws.units(shared)
         between = draws.interval(_mean(np.concatenate(pairs)), units)
         against = draws.interval(_mean(np.stack(alone)), units)
-    nothing = Interval(float("nan"), float("nan"), float("nan"))
     return {
         "rating": rating,
         "raters": len(rows),
         "n": int(shared.sum()),
-        "between": between or nothing,
-        "against_others": against or nothing,
+        "between": between or UNDEFINED,
+        "against_others": against or UNDEFINED,
         "ties": ties,
     }
 
@@ -279,7 +279,7 @@ def _ranked(
 
     def share(values: Array, of: NDArray[np.str_]) -> Interval:
         if not len(values):
-            return Interval(float("nan"), float("nan"), float("nan"))
+            return UNDEFINED
         return grouped_mean(values, of.tolist(), **options)
 
     right = np.where(a == 0, 0.5, (a == b).astype(np.float64))

@@ -26,6 +26,7 @@ from vlscore.evaluation.audit.grounding import (
 from vlscore.evaluation.comparison.systems import split_name
 from vlscore.metrics import compute as compute_metrics
 from vlscore.stats import (
+    UNDEFINED,
     Content,
     Interval,
     Presentation,
@@ -217,16 +218,13 @@ def _reports_of(
 def _echo(originals: Sequence[str], seed: int) -> Interval:
     """Return the mean ROUGE-L of the first reports of two different films."""
     if len(originals) < 2:
-        return Interval(np.nan, np.nan, np.nan)
+        return UNDEFINED
     order = np.random.default_rng(seed).permutation(len(originals))
     pairs = list(zip(order, np.roll(order, 1), strict=True))
     ones, others = ([originals[int(pair[k])] for pair in pairs] for k in (0, 1))
     values = np.asarray(compute_metrics("rouge-l", ones, others)["rouge-l"])
-    return (
-        bootstrap_mean(values[np.isfinite(values)])
-        if np.isfinite(values).any()
-        else Interval(np.nan, np.nan, np.nan)
-    )
+    known = values[np.isfinite(values)]
+    return bootstrap_mean(known) if len(known) else UNDEFINED
 
 
 _COLUMNS = {

@@ -32,7 +32,7 @@ from vlscore.evaluation.audit.audit_settings import (
     OTHER,
 )
 from vlscore.findings import extract
-from vlscore.stats import Interval, adjusted_p_values, paired_p_value
+from vlscore.stats import UNDEFINED, Interval, adjusted_p_values, paired_p_value
 
 #: Observation -> the sides on which a report states it.
 Stated = Mapping[str, frozenset[str]]
@@ -87,7 +87,7 @@ def share(values: Sequence[tuple[str, float]]) -> Interval:
 
 def _mean_over_studies(values: Sequence[tuple[str, float]], *, is_signed: bool) -> Interval:
     if not values:
-        return Interval(np.nan, np.nan, np.nan)
+        return UNDEFINED
     places: dict[str, int] = {}
     rows = np.array([places.setdefault(study, len(places)) for study, _ in values])
     sums = np.bincount(rows, [value for _, value in values])

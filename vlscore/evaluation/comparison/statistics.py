@@ -21,7 +21,7 @@ from vlscore.metrics import (
     support_of_sums,
 )
 from vlscore.stats import (
-    Interval,
+    UNDEFINED,
     PairedSums,
     adjusted_p_values,
     bootstrap_mean,
@@ -33,7 +33,6 @@ from vlscore.stats import (
 
 # The end of a finished sentence; quotes and brackets may close behind it.
 _ENDS = re.compile(r"[.!?][\"'\u2019\u201d)\]]*$")
-_NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 Array = NDArray[np.float64]
 Record = dict[str, Any]
@@ -218,7 +217,7 @@ def _of_number(
                     "adjusted_p": float("nan"),
                 }
             )
-    nothing = {"value": _NOTHING, "support": None, "left_out": None}
+    nothing = {"value": UNDEFINED, "support": None, "left_out": None}
     measured = [{**facts, "system": name, **values.get(name, nothing)} for name in systems]
     return measured, tests
 

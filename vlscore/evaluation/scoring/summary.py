@@ -15,6 +15,7 @@ from vlscore.evaluation.methods_text import data, joined, on_intervals, on_metri
 from vlscore.evaluation.scored import Scored
 from vlscore.metrics import OTHERS, metric_from_file, percentile_column
 from vlscore.stats import (
+    UNDEFINED,
     Interval,
     Presentation,
     TextTable,
@@ -80,7 +81,7 @@ def summary_of(scored: Scored, patients: Sequence[str] | None = None) -> list[Re
 def _median(values: NDArray[np.float64], patients: Sequence[str] | None) -> Interval:
     there = np.isfinite(values)
     if not there.any():
-        return Interval(math.nan, math.nan, math.nan)
+        return UNDEFINED
     if patients is None:
         return bootstrap_median(values[there])
     return clustered_median(values[there], [patients[int(k)] for k in np.flatnonzero(there)])
