@@ -198,7 +198,7 @@ def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
         and any(
             f.normal
             and f.observation in statement.observations
-            and "upper limit" in marks_in(sentence, *f.cue, "degree")
+            and "upper limit" in marks_in(sentence, f.cue, "degree")
             for sentence in other.findings.sentences
             for f in sentence.findings
         )

@@ -101,7 +101,7 @@ def _statement(
     for attribute in finding.attributes:
         by_axis[attribute.axis].append(attribute)
     positions = _positions_of(found, sentence, finding, concept, tables) if is_device else []
-    considered = marks_in(sentence, sentence.span.start, finding.span.start, "differential")
+    considered = marks_in(sentence, Span(sentence.span.start, finding.span.start), "differential")
     return Statement(
         concept=concept,
         finding=finding,
@@ -154,11 +154,9 @@ def _sides_of(
 ) -> frozenset[str]:
     """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
     if is_device and len(sides) > 1:
-        (first, second), joined = sides[:2], {"and", "comma"}
-        is_near = second.span.start - first.span.end <= _LONGEST_JOINT
-        if not (
-            is_near and joined & marks_in(sentence, first.span.end, second.span.start, "joint")
-        ):
+        first, second = sides[:2]
+        is_far = second.span.start - first.span.end > _LONGEST_JOINT
+        if is_far or not _is_listed(sentence, first, second):
             return BOTH_SIDES if first.value == "bilateral" else frozenset((first.value,))
     return frozenset(finding.sides)
 
@@ -235,8 +233,14 @@ def _by_side(
 
 def _is_joined(text: str, sentence: Sentence, word: Attribute, side: Attribute) -> bool:
     """Return whether a degree before a side is of that side: "large on the left"."""
-    joints = marks_in(sentence, word.span.end, side.span.start, "joint")
-    return not joints & {"and", "comma"} and ":" not in text[word.span.end : side.span.start]
+    colon = ":" in text[word.span.end : side.span.start]
+    return not colon and not _is_listed(sentence, word, side)
+
+
+def _is_listed(sentence: Sentence, one: Attribute, next_one: Attribute) -> bool:
+    """Return whether "and" or a comma stands between two words."""
+    between = Span(one.span.end, next_one.span.start)
+    return not {"and", "comma"}.isdisjoint(marks_in(sentence, between, "joint"))
 
 
 def _of_side(

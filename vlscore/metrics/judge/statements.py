@@ -109,10 +109,9 @@ def around(*spans: Span) -> Span:
     return Span(min(s.start for s in spans), max(s.end for s in spans))
 
 
-def marks_in(sentence: Sentence, start: int, end: int, layer: str) -> set[str]:
-    """Return the names of the marks of a layer among the characters [start, end)."""
-    around = Span(start, end)
-    return {m.name for m in sentence.marks if m.layer == layer and around.covers(m.span)}
+def marks_in(sentence: Sentence, span: Span, layer: str) -> set[str]:
+    """Return the names of the marks of a layer within some characters of a sentence."""
+    return {m.name for m in sentence.marks if m.layer == layer and span.covers(m.span)}
 
 
 def opens_with(sentence: Sentence, name: str) -> bool:
@@ -160,11 +159,9 @@ def _is_alternative(
     if old.concept == new.concept or tables.concepts[new.concept].device:
         return False
     between = _between(old, new)
-    if between.start >= between.end and old.finding.span.overlaps(new.finding.span):
-        between = around(
-            old.finding.span, new.finding.span
-        )  # The mentions overlap: "tortuous or calcified aorta".
-    words, joints = between.of(text), marks_in(sentence, *between, "joint")
+    if old.finding.span.overlaps(new.finding.span):  # "Tortuous or calcified aorta".
+        between = around(old.finding.span, new.finding.span)
+    words, joints = between.of(text), marks_in(sentence, between, "joint")
     is_masked = _is_mask(joints, words)
     if is_masked and (old.concept, new.concept) in tables.signs:
         return False  # "Opacity XXXX atelectasis": the masked word interprets the sign.
@@ -184,12 +181,12 @@ def _is_of(
     if not one.place.may_be(other.place) and tables.lexicon.midline.isdisjoint(names):
         return False
     between = _between(one, other)
-    words, joints = between.of(text), marks_in(sentence, *between, "joint")
+    words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
     if pair in tables.coarser or "sign" in joints or _is_mask(joints, words):
         return True
-    # Parts of one noun phrase: "sclerotic osseous metastases".
-    within = (not joints and words.strip().replace("-", "").isalnum()) or not words.strip()
-    return one.finding.span != other.finding.span and within and len(words.split()) < 2
+    # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
+    is_phrase = not words or (not joints and words.replace("-", "").isalnum())
+    return one.finding.span != other.finding.span and is_phrase
 
 
 def _is_mask(joints: set[str], words: str) -> bool:
@@ -229,11 +226,8 @@ def merge_explanation(
 
 def _one_and_the_same(one: Statement, other: Statement) -> bool:
     """Return whether two statements are about one place, which both name."""
-    return (
-        bool(one.place.sides)
-        and not _other_size(one, other)
-        and (one.place.sides == other.place.sides and one.place.may_be(other.place))
-    )
+    same_sides = bool(one.place.sides) and one.place.sides == other.place.sides
+    return same_sides and one.place.may_be(other.place) and not _other_size(one, other)
 
 
 def _other_size(one: Statement, other: Statement) -> bool:
@@ -332,11 +326,11 @@ def _as_one(old: Statement, new: Statement) -> Statement:
     It is quoted where the graver degree stands, else where the finding stands first.
     """
     first, second = sorted((old, new), key=lambda s: (-(s.rank() or 0), s.finding.span))
-    levels = (*second.grades.items(), *first.grades.items())
+    grades = (*second.grades.items(), *first.grades.items())
     return replace(
         _merged(first, second),
         place=first.place.joined(second.place),
-        grades=dict(sorted(levels, key=lambda each: each[1].rank)),
+        grades=dict(sorted(grades, key=lambda each: each[1].rank)),
         size=max(old.size or 0, new.size or 0) or None,
         position=max(old.position, new.position, key=_badness_of),
         tips=old.tips | new.tips,
