@@ -1,6 +1,6 @@
 """Reading of a report's statements for the rule judge."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -97,9 +97,6 @@ def _statement(
 ) -> Statement:
     concept = concept_of(finding.observation, finding.span, sentence, tables)
     is_device = tables.concepts[concept].device
-    by_axis: dict[Axis, list[Attribute]] = {axis: [] for axis in Axis}
-    for attribute in finding.attributes:
-        by_axis[attribute.axis].append(attribute)
     positions = _positions_of(found, sentence, finding, concept, tables) if is_device else []
     considered = marks_in(sentence, Span(sentence.span.start, finding.span.start), "differential")
     return Statement(
@@ -117,12 +114,10 @@ def _statement(
             ),
         ),
         place=Place(
-            _sides_of(finding, by_axis[Axis.SIDE], sentence, is_device),
-            _levels_of(by_axis[Axis.ZONE], tables),
+            _sides_of(finding, sentence, is_device), _levels_of(finding.on(Axis.ZONE), tables)
         ),
-        grades=_grades_of(finding, by_axis[Axis.SEVERITY], sentence, tables)
-        | _remainder(sentence, change, tables),
-        size=max((float(a.value) for a in by_axis[Axis.SIZE] if not is_device), default=None),
+        grades=_grades_of(finding, sentence, tables) | _remainder(sentence, change, tables),
+        size=max((float(a.value) for a in finding.on(Axis.SIZE) if not is_device), default=None),
         change=change,
         doubtful=finding.status is Status.CURRENT and (not finding.is_likely or bool(considered)),
         position=min((position for position, _ in positions), default=None),
@@ -149,10 +144,9 @@ def _levels_of(zones: Iterable[Attribute], tables: JudgeTables) -> dict[str, fro
     return levels
 
 
-def _sides_of(
-    finding: Finding, sides: Sequence[Attribute], sentence: Sentence, is_device: bool
-) -> frozenset[str]:
+def _sides_of(finding: Finding, sentence: Sentence, is_device: bool) -> frozenset[str]:
     """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
+    sides = finding.on(Axis.SIDE)
     if is_device and len(sides) > 1:
         first, second = sides[:2]
         is_far = second.span.start - first.span.end > _LONGEST_JOINT
@@ -162,14 +156,14 @@ def _sides_of(
 
 
 def _grades_of(
-    finding: Finding, words: Iterable[Attribute], sentence: Sentence, tables: JudgeTables
+    finding: Finding, sentence: Sentence, tables: JudgeTables
 ) -> dict[str, SeverityLevel]:
     """Return the levels of a finding by kind, of each kind the first.
 
     In "mild edema has progressed to moderate" the last degree is that of today.
     """
     grades: dict[str, SeverityLevel] = {}
-    for word in words:
+    for word in finding.on(Axis.SEVERITY):
         level = severity_level(word.value, tables.lexicon)
         if level is not None:
             kind = level.scale if level.scale in _NO_DEGREES else DEGREE
@@ -188,17 +182,17 @@ def _grades_of(
 def _remainder(
     sentence: Sentence, change: FindingChange | None, tables: JudgeTables
 ) -> dict[str, SeverityLevel]:
-    """Return the degree that words of change leave: "with collapse, has almost resolved"."""
-    words = [a for f in sentence.findings for a in f.on(Axis.SEVERITY)] if change else []
-    levels = [
-        level
-        for a in words
-        if change is not None
-        and change.span.covers(a.span)
-        and (level := severity_level(a.value, tables.lexicon)) is not None
-        and level.scale == _REMAINDER
-    ]
-    return {DEGREE: levels[0]} if levels else {}
+    """Return the degree that the words of change state, which may stand at another finding.
+
+    "Severe edema and an effusion have nearly resolved" leaves little of both.
+    """
+    if change is not None:
+        words = (a for f in sentence.findings for a in f.on(Axis.SEVERITY))
+        for word in words:
+            level = severity_level(word.value, tables.lexicon)
+            if level is not None and level.scale == _REMAINDER and change.span.covers(word.span):
+                return {DEGREE: level}
+    return {}
 
 
 def _by_side(
