@@ -1,6 +1,5 @@
 """Corrected lines of a candidate."""
 
-from collections.abc import Iterable
 from typing import Literal
 
 from vlscore.findings import Attribute, Axis, Finding, Lexicon, Polarity, Span, severity_level
@@ -119,7 +118,7 @@ def _in_class_of(own: str, other: str, lexicon: Lexicon) -> str:
     return other if other.lower() in choices or not choices else choices[0]
 
 
-def _denied_in(report: ReportStatements, line: Span) -> Iterable[Finding]:
+def _denied_in(report: ReportStatements, line: Span) -> list[Finding]:
     """Return the findings that a line denies by name."""
     return [
         finding

@@ -79,8 +79,7 @@ class LoneStatements:
                 covered.append(severity.level)
                 continue
             # A sign that the candidate names in words is stated, also where its cause is invented.
-            stated = self._candidate.statements
-            if is_implied(statement, self._candidate, stated, self._tables, Place.may_be_near):
+            if is_implied(statement, self._candidate, self._tables, Place.may_be_near):
                 continue
             if is_caused(statement, matching.omitted, self._tables):
                 continue
@@ -109,8 +108,7 @@ class LoneStatements:
             return None
         if statement.doubtful and named:
             return None
-        stated = reference.statements
-        if not gone and is_implied(statement, reference, stated, tables, Place.adds_nothing_to):
+        if not gone and is_implied(statement, reference, tables, Place.adds_nothing_to):
             return None
         if is_caused(statement, matching.false, tables):
             return None

@@ -166,19 +166,16 @@ def identity_for_pairing(statement: Statement, tables: JudgeTables) -> tuple[str
 
 def is_implied(
     statement: Statement,
-    report: ReportStatements,
-    others: Iterable[Statement],
+    other: ReportStatements,
     tables: JudgeTables,
     may_share: Callable[[Place, Place], bool],
 ) -> bool:
-    """Return whether a report says the same without naming the finding.
+    """Return whether the other report says the same without naming the finding.
 
-    Args:
-        others: those of its statements that count.
-        may_share: whether two places may be one.
+    Args: may_share: whether two places may be one.
     """
-    signs = _is_sign_of(statement, others, tables, may_share)
-    return signs or _is_borderline(statement, report)
+    signs = _is_sign_of(statement, other.statements, tables, may_share)
+    return signs or _is_borderline(statement, other)
 
 
 def is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTables) -> bool:
