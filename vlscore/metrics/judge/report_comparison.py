@@ -45,7 +45,7 @@ from vlscore.metrics.judge.statements import (
     DEGREE,
     ReportStatements,
     Statement,
-    by_side,
+    split_like,
 )
 from vlscore.perturb import ErrorCategory
 
@@ -63,8 +63,8 @@ class ReportComparison:
         patient: Patient,
         tables: JudgeTables,
     ) -> None:
-        candidate = by_side(candidate, reference)
-        reference = by_side(reference, candidate)
+        candidate = split_like(candidate, reference)
+        reference = split_like(reference, candidate)
         self._candidate, self._reference = candidate, reference
         self._patient, self._tables = patient, tables
         self._lines = LineCorrector(candidate, reference, tables)

@@ -60,7 +60,7 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
             # What stands in the indication is no finding of the report.
             if sentence.category is not Category.HISTORY
             and _is_stated(finding, changed.get(finding), tables)
-            for each in _by_side(
+            for each in _split_by_side(
                 found.plain,
                 sentence,
                 _statement(found, sentence, finding, changed.get(finding), tables),
@@ -195,12 +195,13 @@ def _remainder(
     return {}
 
 
-def _by_side(
+def _split_by_side(
     text: str, sentence: Sentence, statement: Statement, tables: JudgeTables
 ) -> list[Statement]:
-    """Return the statement; one for each side with a degree or change of its own, but what is gone.
+    """Return one statement for each side, where each has its own degree or change; else the whole.
 
-    "Large left, small right", "the left effusion is larger, on the right it has cleared".
+    "Large left, small right" are two. Of "the left effusion is larger, on the right it has
+    cleared", only that of the left is returned.
     """
     own = [
         a

@@ -272,21 +272,20 @@ def each_once(stated: Iterable[Statement], tables: JudgeTables) -> list[Statemen
     return sorted(merged, key=lambda s: s.finding.span)
 
 
-def by_side(report: ReportStatements, other: ReportStatements) -> ReportStatements:
-    """Return the statements of a report, one of both sides in two where the other report has two.
+def split_like(report: ReportStatements, other: ReportStatements) -> ReportStatements:
+    """Return a report with a statement of both sides as two, if the other report has one of each.
 
-    "Both effusions have increased" is right of one and wrong of the other effusion.
+    "Both effusions have increased" may be right of one effusion and wrong of the other.
     """
     apart = {(s.concept, *s.place.sides) for s in other.statements if len(s.place.sides) == 1}
     stated: list[Statement] = []
     halves: list[Statement] = []
     for s in report.statements:
-        sides = s.place.sides
-        is_parted = sides == BOTH_SIDES and all((s.concept, side) in apart for side in sides)
-        for side in sorted(sides) if is_parted else ():
+        if s.place.sides == BOTH_SIDES and all((s.concept, side) in apart for side in BOTH_SIDES):
             levels = {family: own for family, own in s.place.levels.items() if family != _GREATER}
-            halves.append(replace(s, place=Place(frozenset((side,)), levels)))
-        if not is_parted:
+            places = (Place(frozenset((side,)), levels) for side in sorted(BOTH_SIDES))
+            halves += [replace(s, place=place) for place in places]
+        else:
             stated.append(s)
     for half in halves:
         for position, one in enumerate(stated):
