@@ -14,7 +14,7 @@ from vlscore.metrics.judge.severities import Severity, milder, severity_of
 from vlscore.metrics.judge.statement_pairs import (
     Matching,
     Naming,
-    identity_for_pairing,
+    bones_of,
     is_caused,
     is_implied,
     may_be_meant,
@@ -49,15 +49,15 @@ class LoneStatements:
 
     def false(self, matching: Matching) -> tuple[list[ErrorItem], list[Statement]]:
         """Return the errors of invented findings, the gravest of each, and what is no error."""
-        graver = _Gravest(self._tables)
+        false: list[tuple[Statement, Severity]] = []
         kept = []
         for statement in sorted(matching.false, key=content_of):
             severity = self._severity_if_false(statement, matching)
             if severity is None:
                 kept.append(statement)
             else:
-                graver.add(statement, severity)
-        return [self._invented(*each) for each in graver.in_order()], kept
+                false.append((statement, severity))
+        return [self._invented(*each) for each in _gravest(false, self._tables)], kept
 
     def omitted(
         self, matching: Matching, right: Sequence[Statement]
@@ -67,7 +67,7 @@ class LoneStatements:
         Args: right: statements of the candidate that are no false finding.
         """
         covered: list[int] = []
-        graver = _Gravest(self._tables)
+        omitted: list[tuple[Statement, Severity]] = []
         for statement in sorted(matching.omitted, key=content_of):
             severity = severity_of(statement, self._patient, self._tables)
             denied = statement.observations & self._candidate.denied
@@ -89,8 +89,8 @@ class LoneStatements:
                 if severity.level == 1:
                     continue
                 severity = milder(severity, 1, "the reference doubts it")
-            graver.add(statement, severity)
-        return [self._missed(*each) for each in graver.in_order()], covered
+            omitted.append((statement, severity))
+        return [self._missed(*each) for each in _gravest(omitted, self._tables)], covered
 
     def _severity_if_false(self, statement: Statement, matching: Matching) -> Severity | None:
         """Return the severity of a statement without a partner; None where it is no error."""
@@ -164,22 +164,20 @@ class LoneStatements:
         )
 
 
-class _Gravest:
-    """The gravest statement of each finding: a finding in several sentences is one error."""
+def _gravest(
+    found: Iterable[tuple[Statement, Severity]], tables: JudgeTables
+) -> list[tuple[Statement, Severity]]:
+    """Return the gravest statement of each finding, in the order of the report.
 
-    def __init__(self, tables: JudgeTables) -> None:
-        self._tables = tables
-        self._of: dict[tuple[str, frozenset[str]], tuple[Statement, Severity]] = {}
-
-    def add(self, statement: Statement, severity: Severity) -> None:
-        """Keep the statement if it is graver than those before; of equals the first counts."""
-        own = identity_for_pairing(statement, self._tables)
-        if own not in self._of or self._of[own][1].level < severity.level:
-            self._of[own] = statement, severity
-
-    def in_order(self) -> list[tuple[Statement, Severity]]:
-        """Return the statements as they stand in the report."""
-        return sorted(self._of.values(), key=lambda each: each[0].finding.span)
+    A finding in several sentences is one error; a fracture is another one in other bones. Of equals
+    the first counts.
+    """
+    gravest: dict[tuple[str, frozenset[str]], tuple[Statement, Severity]] = {}
+    for statement, severity in found:
+        key = statement.concept, bones_of(statement, tables)
+        if key not in gravest or gravest[key][1].level < severity.level:
+            gravest[key] = statement, severity
+    return sorted(gravest.values(), key=lambda each: each[0].finding.span)
 
 
 def quote_of(report: ReportStatements, statement: Statement) -> Quote:

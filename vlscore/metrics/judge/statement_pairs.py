@@ -159,11 +159,6 @@ def may_be_meant(one: Statement, other: Statement, naming: Naming, denied: Colle
     return naming is Naming.SAME and not one.observations.isdisjoint(other.observations)
 
 
-def identity_for_pairing(statement: Statement, tables: JudgeTables) -> tuple[str, frozenset[str]]:
-    """Return what is one error: the finding, wherever it is; of a fracture its bones, too."""
-    return statement.concept, bones_of(statement, tables)
-
-
 def is_implied(
     statement: Statement,
     other: ReportStatements,
