@@ -44,19 +44,21 @@ def stated_change(change: FindingChange | None, report: ReportStatements) -> Fin
     return None if is_there else change
 
 
-def states_beside(
+def may_state(
     report: ReportStatements,
     line: Span,
     change: FindingChange | None,
     tables: JudgeTables,
     named: int = 0,
 ) -> bool:
-    """Return whether a sentence states a similar change, or has words that may state it.
+    """Return whether a sentence states a change in the same direction, or has words that may.
 
     In "consolidation with a small effusion, larger", readers may give the change to either.
 
-    Args: named: where the finding is named; words of amount before it compare nothing ("increased
-        interstitial opacities").
+    Args:
+        line: the characters of the sentence.
+        named: the character at which it names the finding; words of amount before it compare
+            nothing ("increased interstitial opacities").
     """
     if change is None or not change.is_real:
         return False
@@ -215,7 +217,7 @@ def _without_partner(
         concept = _concept_of(change, report, tables)
         own = _concepts_of(change, report, tables)
         if not any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs) and not (
-            concept is not None and _is_said(other, change, own, tables)
+            concept is not None and _is_said(other, change, concept, tables)
         ):
             is_device = concept is not None and tables.concepts[concept].device
             left[change.span, concept if is_device else None] = change, concept
@@ -226,28 +228,27 @@ def _without_partner(
 
 
 def _is_said(
-    report: ReportStatements, change: FindingChange, own: frozenset[str], tables: JudgeTables
+    report: ReportStatements, change: FindingChange, concept: str, tables: JudgeTables
 ) -> bool:
     """Return whether a sentence about the same finding has words that may state the change.
 
     A device that is denied by name has been removed: "an LVAD has replaced the Impella".
     """
-    if change.change is TemporalChange.RESOLVED and any(
-        tables.concepts[concept].device and concept in own
-        for s in report.findings.sentences
-        for f in s.findings
-        if f.polarity is Polarity.NEGATIVE
-        for concept in (concept_of(f.observation, f.span, s, tables),)
-    ):
-        return True
+    is_removed = change.change is TemporalChange.RESOLVED and tables.concepts[concept].device
     for sentence in report.findings.sentences:
+        if is_removed and any(
+            f.polarity is Polarity.NEGATIVE
+            and concept_of(f.observation, f.span, sentence, tables) == concept
+            for f in sentence.findings
+        ):
+            return True
         named = {tables.of_observation[f.observation] for f in sentence.findings}
         if change.finding is None:
             tokens = tables.lexicon.tokenize(sentence.span.of(report.findings.plain))
             found = tables.lexicon.trie.find(tokens)
             named = {str(m.entry) for how in ("subject", "topic") for m in found.get(how, ())}
-        is_named = _may_be_one(own, frozenset(named), tables)
-        if is_named and states_beside(report, sentence.span, change, tables):
+        is_named = _may_be_one(frozenset((concept,)), frozenset(named), tables)
+        if is_named and may_state(report, sentence.span, change, tables):
             return True
     return False
 

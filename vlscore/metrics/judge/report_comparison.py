@@ -13,8 +13,8 @@ from vlscore.metrics.judge.judged_changes import (
     compared_quote,
     contradict,
     lone_change_errors,
+    may_state,
     stated_change,
-    states_beside,
 )
 from vlscore.metrics.judge.judgement import ErrorItem, Judgement, Patient, Quote
 from vlscore.metrics.judge.lone_statements import (
@@ -279,17 +279,10 @@ class ReportComparison:
             return
         if stated is None and true is not None and (1, true.span) in self._agreed:
             return
-        if stated is None and states_beside(
-            self._candidate, pair.candidate.line, true, self._tables
-        ):
+        if stated is None and may_state(self._candidate, pair.candidate.line, true, self._tables):
             return
-        if true is None and states_beside(
-            self._reference,
-            pair.reference.line,
-            stated,
-            self._tables,
-            pair.reference.finding.span.start,
-        ):
+        line, named = pair.reference.line, pair.reference.finding.span.start
+        if true is None and may_state(self._reference, line, stated, self._tables, named):
             return
         if self._is_counted(pair):
             return
