@@ -1,10 +1,12 @@
 """What networks read in reports: names that a metric and its network share; loads no torch."""
 
-from vlscore.findings import CHEXPERT_LABELS
-
-# Observations of CheXbert, in the order of the network's heads: opacity before lesion, and No
-# Finding last.
-OBSERVATIONS = (*CHEXPERT_LABELS[1:3], *CHEXPERT_LABELS[4:2:-1], *CHEXPERT_LABELS[5:], "No Finding")
+# Observations of CheXbert, in the order of the network's heads: a fact of its weights, whatever the
+# order of CheXpert's labels elsewhere.
+OBSERVATIONS = (
+    "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema",
+    "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion",
+    "Pleural Other", "Fracture", "Support Devices", "No Finding",
+)  # fmt: skip
 # How a report states an observation.
 BLANK, POSITIVE, NEGATIVE, UNCERTAIN = range(4)
 
