@@ -119,11 +119,11 @@ def _keep_memory() -> None:
 
 
 @contextmanager
-def _sums_in_fixed_order(device: torch.device) -> Iterator[None]:
-    """Add up gradients of equal words in a fixed order on a processor.
+def _fixed_order_of_sums(device: torch.device) -> Iterator[None]:
+    """Add up the gradients of a word that occurs several times in a fixed order, on a CPU.
 
-    Otherwise its threads add them in the order in which they arrive, and the rounding, and so the
-    weights, differ from run to run.
+    Otherwise its threads add them in the order in which they finish: the rounding differs from run
+    to run, and so do the weights.
     """
     if device.type != "cpu":
         yield
@@ -219,7 +219,7 @@ class _TrainingTask:
     def result(self) -> TrainingRun:
         """Return the result in the folder, after training if it is not there yet."""
         self.loaded = loaded_encoder(self.start)
-        preparation = self.validation or self.preparation
+        key, preparation = self.key(), self.validation or self.preparation
         notes = () if self.loaded is None else view_notes(self.loaded, self.preparation.views)
         other_folders = (PAIRS_FOLDER, f"{PAIRS_FOLDER}-validation")
         with ExitStack() as stack:
@@ -227,17 +227,17 @@ class _TrainingTask:
             finished = None
             if self.processes.leads:
                 opened = output_folder(
-                    self.out, self.key(), overwrite=self.overwrite, other_folders=other_folders
+                    self.out, key, overwrite=self.overwrite, other_folders=other_folders
                 )
                 finished = stack.enter_context(opened)
                 if finished is not None:
-                    States(self.out, self.key()).remove_left_over()
+                    States(self.out, key).remove_left_over()
             has_ended = torch.tensor(finished is not None).to(self.device, torch.uint8)
             self.processes.copy_from_first([has_ended])
             if not bool(has_ended):
                 training, observations = self._training()
                 # Only from here on: a stop during decoding needs no step to be finished first.
-                with stop_requests() as training.is_stopped, _sums_in_fixed_order(self.device):
+                with stop_requests() as training.is_stopped, _fixed_order_of_sums(self.device):
                     progress = training.run()
                 if self.processes.leads:
                     facts = self._facts(training, progress, observations)
@@ -249,11 +249,12 @@ class _TrainingTask:
                         "seconds": round(time.monotonic() - self.began, 3),
                         "peak_memory_gb": peak_memory(),
                     }
-                    texts = config, facts, call, self.key()
                     finished = write_results(
                         self.out,
-                        self.key(),
-                        lambda path: write_result(path, training, progress, preparation, *texts),
+                        key,
+                        lambda path: write_result(
+                            path, training, progress, preparation, config, facts, call, key
+                        ),
                     )
                     training.states.remove()
             record = {} if finished is None else finished.record
