@@ -252,8 +252,8 @@ def index_build(
     def compute(path: Path) -> Content:
         import pandas
 
-        rows = _IndexBuilder(table, settings)
-        vectors = rows.embed(embedder, workers, on_progress or no_progress)
+        builder = _IndexBuilder(table, settings)
+        vectors = builder.embed(embedder, workers, on_progress or no_progress)
         np.save(path / VECTORS, vectors, allow_pickle=False)
         if approximate is not None:
             build_approximate(vectors, approximate, path / FAISS)
@@ -265,17 +265,17 @@ def index_build(
             signature,
             rows=len(vectors),
             dim=card.dim,
-            items=sum(map(len, rows.ids)),
+            items=sum(map(len, builder.ids)),
             approximate=approximate,
         )
         return Content(
             frames={},
             rows={
                 REPORTS: pandas.DataFrame(
-                    {"text": list(rows.number_of), "ids": list(map(list, rows.ids))}
+                    {"text": list(builder.number_of), "ids": list(map(list, builder.ids))}
                 )
             },
-            failures=rows.failures,
+            failures=builder.failures,
             signatures={"index": signature},
             facts={_FACTS: plain(facts), "table": str(table.resolve())},
         )
