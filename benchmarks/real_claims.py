@@ -477,14 +477,14 @@ class JudgedCases:
     def _preferences(self, said: Sequence[Any], score: float | str, images: Any) -> Array:
         values = [
             [
-                self._heard(case.reference, text, said[images[case.row]], score)
+                self._with_image(case.reference, text, said[images[case.row]], score)
                 for text in (case.right, case.wrong)
             ]
             for case in self.cases
         ]
         return np.array([np.sign(a - b) / 2 + 0.5 for a, b in values])
 
-    def _heard(self, reference: str, text: str, said: Any, score: float | str) -> float:
+    def _with_image(self, reference: str, text: str, said: Any, score: float | str) -> float:
         claims = self.claims[text], self.claims[reference]
         if isinstance(score, str):
             return candidate_is_right(*claims, said)

@@ -19,7 +19,7 @@ DENIED = {"pneumothorax": (-np.log(81), 1.0, 0.01)}
 UNKNOWN = {"pneumothorax": (0.0, 0.5, 0.5)}
 
 
-def heard(candidate, reference, seen):
+def answers_of(candidate, reference, seen):
     judgement = RuleJudge().judge(candidate, reference)
     found = ask_image_judge(
         judgement, claims_of(candidate), claims_of(reference), seen, trust=0.9, level=0.1
@@ -38,7 +38,7 @@ def heard(candidate, reference, seen):
     ],
 )
 def test_a_false_finding(seen, side, probability):
-    judgement, (only,) = heard("Large right pneumothorax.", "Clear lungs.", seen)
+    judgement, (only,) = answers_of("Large right pneumothorax.", "Clear lungs.", seen)
     assert [str(e.category) for e in judgement.errors] == ["false_finding"]
     assert only.sides_with == side
     assert only.reference_is_right == pytest.approx(probability)
@@ -48,7 +48,7 @@ def test_a_false_finding(seen, side, probability):
 def test_an_omission_is_weighed_the_other_way(candidate):
     reference = "Large right pneumothorax. Normal heart size."
     for seen, side in ((CERTAIN, "reference"), (DENIED, "candidate"), (UNKNOWN, "cannot tell")):
-        judgement, (only,) = heard(candidate, reference, seen)
+        judgement, (only,) = answers_of(candidate, reference, seen)
         assert [str(e.category) for e in judgement.errors] == ["omitted_finding"]
         assert only.sides_with == side
         value = rating_with_image(judgement, [only], 0.9)
@@ -64,14 +64,14 @@ def test_a_wrong_side_is_weighed_by_the_evidence_for_sides():
         "pneumothorax, left": (-2.0, 1.0, 0.02),
         "pneumothorax, right": (1.0, 0.3, 0.6),
     }
-    _, (only,) = heard("Large left pneumothorax.", "Large right pneumothorax.", seen)
+    _, (only,) = answers_of("Large left pneumothorax.", "Large right pneumothorax.", seen)
     # For the candidate's side -2, for the reference's +1: together -3 for the candidate.
     assert only.reference_is_right == pytest.approx(1 / (1 + np.exp(-np.log(9) - 3)))
     assert (only.sides_with, only.finding) == ("reference", "pneumothorax, left")
 
 
 def test_an_error_of_severity_is_not_the_images():
-    _, found = heard("Large right pneumothorax.", "Tiny right pneumothorax.", CERTAIN)
+    _, found = answers_of("Large right pneumothorax.", "Tiny right pneumothorax.", CERTAIN)
     assert found
     assert {each.sides_with for each in found} == {"cannot tell"}
 
@@ -95,7 +95,7 @@ def test_evidence_of_a_side_counts_once(candidate, reference, categories):
     """The words of a wrong side may have a wrong severity or change, which no probe was fitted to:
     by Bayes' rule their odds stay as they were."""
     seen = {"atelectasis, left": (-2.0, 1.0, 0.02), "atelectasis, right": (1.0, 0.3, 0.6)}
-    judgement, found = heard(candidate, reference, seen)
+    judgement, found = answers_of(candidate, reference, seen)
     assert sorted(str(e.category) for e in judgement.errors) == sorted(categories)
     by_category = {str(e.category): t for e, t in zip(judgement.errors, found, strict=True)}
     side = by_category.pop("wrong_location")
@@ -107,7 +107,7 @@ def test_evidence_of_a_side_counts_once(candidate, reference, categories):
 def test_an_image_sides_with_nobody_against_its_own_evidence_or_by_chance():
     """A p value may be small where the likelihood ratio is for the other report."""
     rare = {"pneumothorax": (-1.0, 0.08, 0.4)}
-    _, (only,) = heard("Large right pneumothorax.", "Clear lungs.", rare)
+    _, (only,) = answers_of("Large right pneumothorax.", "Clear lungs.", rare)
     assert only.sides_with == "cannot tell"
     assert only.reference_is_right > 0.9
     rng = np.random.default_rng(0)
@@ -168,9 +168,9 @@ def test_the_metric_prefers_what_the_image_shows(evidence):
         ["No acute disease."] * 2,
         embeddings=triples,
     )
-    plain, heard = found["judge"], found[name]
+    plain, asked = found["judge"], found[name]
     assert plain[0] == plain[1]
-    assert heard[0] > plain[0] > heard[1]
+    assert asked[0] > plain[0] > asked[1]
     image = str(find_metric(f"judge-image(evidence={evidence},score=image)"))
     alone = compute(
         [image], ["Large right pneumothorax."] * 2, ["No acute disease."] * 2, embeddings=triples
