@@ -205,7 +205,7 @@ class Scorer(Plan):
         *,
         ranked: bool = False,
     ) -> "Scorer":
-        """Return the scorer of the rows of one run, bound to their table and fitted to them.
+        """Return the scorer for one run: fitted to its rows, with the images of its table.
 
         With `ranked`, `score_items` has a column "METRIC.percentile" of each metric that embeds the
         image: the rank of each candidate among those of other studies (`vlscore.metrics.others`).

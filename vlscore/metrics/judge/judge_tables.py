@@ -24,8 +24,9 @@ Severity = Literal[1, 2, 3, 4, 5]
 class Concept(NamedTuple):
     """What the judge counts as one finding; see `concepts.toml`.
 
-    `severity` is of an error about it: mild, ungraded or moderate, severe. Its name says that it is
-    of `bone`. A refined one is `of` observations, where one of its phrases `words` stands in them.
+    `severity` is of an error about it where its grade is mild, moderate or not stated, or severe.
+    `bone` is the one that its name means. A refined concept holds the mentions of the observations
+    `of` in which one of the phrases `words` stands.
     """
 
     name: str
@@ -44,7 +45,12 @@ class Concept(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """`name` stands for, is a sign of, or follows from each finding `of`; see `relations.toml`."""
+    """`name` stands for, is a sign of, or follows from each finding `of`; see `relations.toml`.
+
+    In one report, a coarser name in another sentence adds nothing to the exact one: with
+    `same_across_sentences` where both name one place, with `same_without_place` where neither names
+    one side. With `same_if_placed`, two reports mean one finding only where both name its place.
+    """
 
     name: str
     of: tuple[str, ...]
@@ -60,7 +66,10 @@ class Relation(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A place of a device's tip, by its rank in the list; `excepted` devices belong there."""
+    """A place of a device's tip, `excepted` the devices that belong there; see `positions.toml`.
+
+    `order` is its rank in that list: of several the first counts.
+    """
 
     order: int
     name: str
@@ -128,7 +137,7 @@ class JudgeTables:
         consequences: (concept, concept that causes it).
         topics: topic of a change -> parts and concepts that change with it.
         corrected: words of corrected lines.
-        levels: zone -> its levels, each with its family ("lungs", "upper").
+        levels: zone -> its levels, each behind its family: "apex" -> ("level", "upper").
         confusable: pairs of concepts that are taken for each other, in both orders.
         positions: by name; `misplaced` is that of a tip at a wrong distance.
         position_severity: (level, level) -> severity, in both orders.

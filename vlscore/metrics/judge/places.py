@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 BOTH_SIDES = frozenset(("left", "right"))
-#: The family of levels of the lungs, and its level beside which both others are near.
+#: The family of levels of the lungs, and the level that is next to both others.
 _LUNGS, _MIDDLE = "level", "middle"
 
 

@@ -40,9 +40,9 @@ from vlscore.metrics.judge.statements import (
 _REMEMBERED = 2048
 #: Characters between two sides that share a noun: "left and right".
 _LONGEST_JOINT = 5
-#: Scales of words.toml that do not grade a finding.
+#: Scales of words.toml whose words are no degrees of a finding.
 _NO_DEGREES = ("number", "age")
-#: The scale whose levels count for those before them ("large, almost resolved").
+#: The scale whose levels replace the degree before them ("large, almost resolved").
 _REMAINDER = "remainder"
 
 
