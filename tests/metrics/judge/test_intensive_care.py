@@ -18,6 +18,20 @@ SAME = [
         "The left effusion has grown, while the one on the right has cleared.",
     ),
     ("Bilateral effusions, moderate on the right and small on the left.", "R>L effusions."),
+    # sides with an age or number each
+    (
+        "Rib fractures, old on the left, acute on the right.",
+        "Acute right rib fracture. Old left rib fracture.",
+    ),
+    (
+        "Nodules, innumerable on the left, solitary on the right.",
+        "Solitary nodule on the right. Innumerable nodules on the left.",
+    ),
+    # the degree of today, on one side
+    (
+        "Effusions, on the right small progressed to large, on the left small.",
+        "Large right effusion, larger than before. Small left effusion.",
+    ),
     # devices that have moved or gone
     (
         "Swan-Ganz catheter withdrawn from a lower lobe artery to the main pulmonary artery.",

@@ -158,12 +158,24 @@ def _sides_of(finding: Finding, sentence: Sentence, is_device: bool) -> frozense
 def _grades_of(
     finding: Finding, sentence: Sentence, tables: JudgeTables
 ) -> dict[str, SeverityLevel]:
-    """Return the levels of a finding by kind, of each kind the first.
+    """Return the levels of a finding by kind; a nodule that is named in the singular is one."""
+    grades = _levels_said(finding.on(Axis.SEVERITY), sentence, tables)
+    for mark in sentence.marks:
+        is_its_name = mark.layer == "number" and mark.span.end == finding.span.end
+        if is_its_name and (level := severity_level(mark.name, tables.lexicon)) is not None:
+            grades.setdefault("number", level)
+    return grades
+
+
+def _levels_said(
+    words: Iterable[Attribute], sentence: Sentence, tables: JudgeTables
+) -> dict[str, SeverityLevel]:
+    """Return the levels that words of severity state by kind, of each kind the first.
 
     In "mild edema has progressed to moderate" the last degree is that of today.
     """
     grades: dict[str, SeverityLevel] = {}
-    for word in finding.on(Axis.SEVERITY):
+    for word in words:
         level = severity_level(word.value, tables.lexicon)
         if level is not None:
             kind = level.scale if level.scale in _NO_DEGREES else DEGREE
@@ -172,10 +184,6 @@ def _grades_of(
             )
             if kind not in grades or is_of_today or level.scale == _REMAINDER:
                 grades[kind] = level
-    for mark in sentence.marks:
-        is_its_name = mark.layer == "number" and mark.span.end == finding.span.end
-        if is_its_name and (level := severity_level(mark.name, tables.lexicon)) is not None:
-            grades.setdefault("number", level)
     return grades
 
 
@@ -222,7 +230,7 @@ def _split_by_side(
         said[own[k].value] += own[start:end]
     if not all(said.values()):
         return [statement]
-    stated = [_of_side(statement, side, words, tables) for side, words in said.items()]
+    stated = [_of_side(statement, sentence, side, words, tables) for side, words in said.items()]
     return [each for each in stated if not _has_resolved(each.change)]
 
 
@@ -239,14 +247,11 @@ def _is_listed(sentence: Sentence, one: Attribute, next_one: Attribute) -> bool:
 
 
 def _of_side(
-    statement: Statement, side: str, said: list[Attribute], tables: JudgeTables
+    statement: Statement, sentence: Sentence, side: str, said: list[Attribute], tables: JudgeTables
 ) -> Statement:
-    """Return a statement of one side with what is said of that side."""
-    levels = [severity_level(a.value, tables.lexicon) for a in said if a.axis is Axis.SEVERITY]
-    degrees = [level for level in levels if level and level.scale not in _NO_DEGREES]
+    """Return a statement of one side, with the degree, age and number that are said of it."""
     grades = {kind: level for kind, level in statement.grades.items() if kind != DEGREE}
-    if degrees:
-        grades[DEGREE] = degrees[0]
+    grades |= _levels_said((a for a in said if a.axis is Axis.SEVERITY), sentence, tables)
     changes = [a for a in said if a.axis is Axis.CHANGE]
     change = statement.change
     if change is not None and changes:
