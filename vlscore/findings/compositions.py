@@ -1,13 +1,13 @@
 """Rules that are rows of a table: a pattern of words around a head, and what it makes of them.
 
 A pattern names runs of tokens, in their order: lists of words by their names in the tables
-(`becoming`), words themselves (`'than'`), and matches of a layer of the lexicon (`earlier`), all of
-them or those whose first or last word is, or is not, in a list (`mention:excesses`,
-`event:!verbs_of_state`).
+(`becoming`), words themselves (`'than'`, or one of several: `'resolved gone'`), and matches of a
+layer of the lexicon (`earlier`), all of them or those whose first or last word is, or is not, among
+such words (`mention:excesses`, `event:!verbs_of_state`).
 
     (have between_have_and_verb|adverb* <event> ..5 earlier?) $
 
-    <...>   the head, from which a pattern is read outwards: a layer, a list or a word
+    <...>   the head, from which a pattern is read outwards: a layer, a list or words
     start   where a statement begins
     (...)   what the row makes covers these words; without them, the head
     a|b     one of several names
@@ -20,6 +20,7 @@ The first row of a table whose pattern fits a head decides on it.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from vlscore.errors import InvalidLexicon
@@ -50,7 +51,7 @@ class Composition(NamedTuple):
         value: what the words mean; "none" where they mean nothing that the head might mean; without
             a value, they mean what the head means.
         forward, scope: of a trigger that the words are.
-        holding: a list, of which a word stands in the words covered or right behind the head.
+        holding: list, or words, of which one is among the words covered or right behind the head.
         barrier: names that do not stand between parts of the pattern.
     """
 
@@ -110,7 +111,7 @@ def pattern_rules(
         rule = _rule(row)
         steps = (*rule.before, *rule.after)
         names = [rule.head, *row.barrier, *(name for step in steps for name in step.names)]
-        for name in (*names, *([row.holding] if row.holding else ())):
+        for name in (*names, row.holding or _START):
             layer, _, of = name.partition(":")
             known = {layer, of.removeprefix("!")} - {""}
             known = {each for each in known if not each.startswith("'")}
@@ -118,6 +119,11 @@ def pattern_rules(
                 raise InvalidLexicon(f"pattern {row.pattern!r}: no list {', '.join(unknown)}")
         rules.setdefault(rule.head.partition(":")[0], []).append(rule)
     return rules
+
+
+@cache
+def _quoted(words: str) -> frozenset[str]:
+    return frozenset(words.strip("'").split())
 
 
 def _rule(row: Composition) -> PatternRule:
@@ -206,7 +212,7 @@ class PatternMatcher:
         if rule.ends_clause and not self._ends_clause(end):
             return None
         holding = rule.row.holding
-        if holding and self._lists[holding].isdisjoint(self._forms[first : head.last + 1]):
+        if holding and self._words(holding).isdisjoint(self._forms[first : head.last + 1]):
             return None
         return first, last
 
@@ -295,13 +301,11 @@ class PatternMatcher:
         return runs
 
     def _is_without(self, name: str) -> bool:
-        """Return whether a sentence has no word of a list, or not that word."""
-        if name[0] == "'":
-            return name[1:-1] not in self._forms
-        return self._lists[name].isdisjoint(self._forms)
+        """Return whether a sentence has no word of a list, or of words."""
+        return self._words(name).isdisjoint(self._forms)
 
-    def _words(self, name: str) -> Collection[str]:
-        return (name[1:-1],) if name[0] == "'" else self._lists[name]
+    def _words(self, name: str) -> frozenset[str]:
+        return _quoted(name) if name[0] == "'" else self._lists[name]
 
     def _is_of(self, match: Match, of: str) -> bool:
         """Return whether a match has its first or last word, or its finding, in a list; or not."""
