@@ -1,7 +1,6 @@
 from .changes import EXAMINATION as EXAMINATION
 from .changes import FindingChange as FindingChange
 from .changes import changes_of as changes_of
-from .changes import may_speak_of_earlier as may_speak_of_earlier
 from .changes import speaks_of_earlier as speaks_of_earlier
 from .changes import without_comparisons as without_comparisons
 from .extraction import assert_span as assert_span

@@ -9,9 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.findings.change_words import ENLARGING, WORDS_OF_CHANGE
-from vlscore.findings.lexicon import Lexicon, load_lexicon
-from vlscore.findings.modifiers import find_sizes
+from vlscore.findings.change_words import ENLARGING
+from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import (
     Attribute,
@@ -26,7 +25,6 @@ from vlscore.findings.types import (
     Status,
     TemporalChange,
 )
-from vlscore.text import plain_text
 
 
 class FindingChange(NamedTuple):
@@ -107,20 +105,6 @@ def speaks_of_earlier(report: ReportFindings) -> bool:
     """
     clinical = (s for s in report.sentences if s.category not in _SILENT)
     return any(s.names_earlier for s in clinical) or bool(changes_of(report))
-
-
-def may_speak_of_earlier(text: str) -> bool:
-    """Return False for a report without any word of a change or an earlier time.
-
-    It takes a sixth of the time of `extract`, and is True wherever `speaks_of_earlier` is.
-
-    >>> [may_speak_of_earlier(t) for t in ("Small nodule.", "Stable nodule.")]
-    [False, True]
-    """
-    lexicon = load_lexicon()
-    tokens = lexicon.tokenize(plain_text(text).text)
-    is_named = not WORDS_OF_CHANGE.isdisjoint(lexicon.trie.find(tokens))
-    return is_named or len(find_sizes(tokens, lexicon)) > 1
 
 
 def without_comparisons(report: ReportFindings) -> ReportFindings:

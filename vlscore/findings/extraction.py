@@ -13,7 +13,7 @@ from typing import NamedTuple
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
-from vlscore.findings.change_words import with_changes
+from vlscore.findings.change_words import WORDS_OF_CHANGE, with_changes
 from vlscore.findings.changes import find_comparisons
 from vlscore.findings.context import find_denials
 from vlscore.findings.layout import divide, heads_absent, is_next_item
@@ -284,10 +284,17 @@ def _finding(
 _OPENING = 40
 
 
-def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
+def extract(
+    report: str, lexicon: Lexicon | None = None, *, only_changes: bool = False
+) -> ReportFindings:
     """Sentences and findings of a report. Never fails on text, of any language or length.
 
     Time is linear in the length of the report. Raises InvalidReport if `report` is not a str.
+
+    Args:
+        only_changes: read only the sentences with a word of a change or an earlier time, and the
+            one before each; the others have no findings. `speaks_of_earlier` is then the same, as
+            are topic, change and place of `changes_of`.
 
     >>> found = extract("Small left pleural effusion. No pneumothorax.")
     >>> [(f.observation, f.polarity.value, f.severity) for f in found]
@@ -304,13 +311,17 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     is_absent = False
     end = 0
     read = with_doubts(plain)
-    for index, (_, start, stop) in enumerate(split_sentences(report)):
-        between = plain[end:start]
-        span = Span(start, stop)
+    spans = [Span(start, stop) for _, start, stop in split_sentences(report)]
+    wanted = [not only_changes or _may_change(read[slice(*span)], lexicon) for span in spans]
+    for index, span in enumerate(spans if any(wanted) else ()):
+        start, stop = span
         words = read[start:stop]
-        is_absent = is_absent and is_next_item(between)
+        is_absent = is_absent and is_next_item(plain[end:start])
         category = sections.category(end, span)
-        sentence = shifted(read_sentence(words, category, lexicon, is_absent), index, start)
+        sentence = Sentence(index, span, category)
+        # "This was not there before" is about the sentence before.
+        if any(wanted[index : index + 2]):
+            sentence = shifted(read_sentence(words, category, lexicon, is_absent), index, start)
         if ":" in words:
             is_absent = heads_absent(words, lexicon)
         if sentences and sentences[-1].findings and _refers_back(words, lexicon):
@@ -319,6 +330,14 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         sentences.append(sentence)
         end = stop
     return ReportFindings(report, tuple(sentences))
+
+
+@lru_cache(_REMEMBERED)
+def _may_change(words: str, lexicon: Lexicon) -> bool:
+    """Return False for a sentence without any word of a change or an earlier time."""
+    tokens = lexicon.trie.split_joined_words(words, lexicon.tokenize(words))
+    is_named = not WORDS_OF_CHANGE.isdisjoint(lexicon.trie.find(tokens))
+    return is_named or len(find_sizes(tokens, lexicon)) > 1
 
 
 def _refers_back(words: str, lexicon: Lexicon) -> bool:

@@ -5,10 +5,11 @@ The references are measured in the same way, because a number says little withou
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain, compress
 from typing import Any
 
 from vlscore.evaluation.comparison.statistics import same_words
-from vlscore.findings import extract, may_speak_of_earlier, speaks_of_earlier
+from vlscore.findings import extract, speaks_of_earlier
 from vlscore.text import split_sentences
 
 REFERENCES = "references"
@@ -36,11 +37,6 @@ def repeats_itself(report: str) -> bool:
     return False
 
 
-def _speaks_of_earlier(text: str) -> bool:
-    """Read the findings of a report only where a word of an earlier time occurs."""
-    return may_speak_of_earlier(text) and speaks_of_earlier(extract(text))
-
-
 def language_facts(
     candidates: Mapping[str, Sequence[str]],
     references: Sequence[str],
@@ -59,28 +55,27 @@ def language_facts(
         `n_without_earlier` studies where none is known: the reference speaks of none, and the table
         has none. None where there is no such study.
     """
-    spoken = {text: _speaks_of_earlier(text) for text in set(references)}
+    sentences = {
+        text: {same_words(sentence.text).rstrip(" .") for sentence in split_sentences(text)}
+        for text in {*references, *chain(*candidates.values())}
+    }
+    # Findings are read of reports that can count alone.
+    spoken = {text: _speaks(text) for text in set(references)}
     unknown = [
         not spoken[text] and not prior for text, prior in zip(references, has_prior, strict=True)
     ]
     found = []
     for name, texts in [*candidates.items(), (REFERENCES, references)]:
         words = [same_words(text) for text in texts]
-        vocabulary = {word.strip(".,;:()") for text in words for word in text.split()} - {""}
-        sentences = {
-            same_words(sentence.text).rstrip(" .")
-            for text in set(texts)
-            for sentence in split_sentences(text)
-        }
-        asked = [text for text, is_unknown in zip(texts, unknown, strict=True) if is_unknown]
-        spoken |= {text: _speaks_of_earlier(text) for text in {*asked} - spoken.keys()}
+        asked = list(compress(texts, unknown))
+        spoken |= {text: _speaks(text) for text in {*asked} - spoken.keys()}
         earlier = sum(spoken[text] for text in asked) / len(asked) if asked else None
         found.append(
             {
                 "system": name,
                 "repeated": sum(map(repeats_itself, texts)) / len(texts),
-                "vocabulary": len(vocabulary),
-                "sentences": len(sentences),
+                "vocabulary": len({w.strip(".,;:()") for t in words for w in t.split()} - {""}),
+                "sentences": len(set().union(*(sentences[text] for text in texts))),
                 "most_frequent": Counter(words).most_common(1)[0][1] / len(texts),
                 "earlier_image": None if name == REFERENCES else earlier,
                 "n_without_earlier": len(asked),
@@ -88,3 +83,7 @@ def language_facts(
             }
         )
     return found
+
+
+def _speaks(text: str) -> bool:
+    return speaks_of_earlier(extract(text, only_changes=True))
