@@ -39,12 +39,12 @@ from .comparison.paper_table import is_different as is_different
 from .comparison.paper_table import paper_table as paper_table
 from .comparison.paper_table import with_preset_columns as with_preset_columns
 from .comparison.run import compare as compare
+from .comparison.sources import Source as Source
+from .comparison.sources import has_images as has_images
+from .comparison.sources import open_sources as open_sources
 from .comparison.statistics import text_facts as text_facts
-from .comparison.systems import Source as Source
 from .comparison.systems import Systems as Systems
-from .comparison.systems import has_images as has_images
 from .comparison.systems import join as join
-from .comparison.systems import open_sources as open_sources
 from .controlled_sentences.labelled_sentences import LabelledSentences as LabelledSentences
 from .controlled_sentences.labelled_sentences import label_sentences as label_sentences
 from .controlled_sentences.labelled_sentences import read_labelled as read_labelled

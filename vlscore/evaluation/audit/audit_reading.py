@@ -23,7 +23,7 @@ from vlscore.evaluation.audit.grounding import (
     verdict_of,
     whole,
 )
-from vlscore.evaluation.comparison.systems import split_name
+from vlscore.evaluation.comparison.sources import split_name
 from vlscore.metrics import compute as compute_metrics
 from vlscore.stats import (
     UNDEFINED,

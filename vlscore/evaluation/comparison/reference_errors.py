@@ -23,9 +23,9 @@ from vlscore.evaluation.comparison.error_rates import (
     second_column,
     second_report_rates,
 )
-from vlscore.evaluation.comparison.inputs import Inputs
+from vlscore.evaluation.comparison.sources import column_of
 from vlscore.evaluation.comparison.statistics import Number, is_tested
-from vlscore.evaluation.comparison.systems import column_of
+from vlscore.evaluation.comparison.systems import Systems
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Array,
@@ -49,20 +49,19 @@ Record = dict[str, Any]
 
 
 def errors_key(metrics: Iterable[Metric], settings: ComparisonSettings) -> dict[str, Any]:
-    """Return what corrected numbers depend on; nothing where none are asked for.
+    """Return what corrected numbers depend on.
 
     Raises: InvalidSetting where no metric counts labels, or the rates cannot be read.
     """
-    if settings.reference_errors is None:
-        return {}
     if not (labelled := [metric for metric in metrics if metric.counted_labels()]):
         raise InvalidSetting(
             "errors of references are taken into account in F1 of labels only; add findings-f1 "
             "or chexbert-f1 to the metrics"
         )
-    rates: Any = second_column(settings.reference_errors)
+    given = settings.reference_errors or ""
+    rates: Any = second_column(given)
     if rates is None:
-        table = read_rates(settings.reference_errors)
+        table = read_rates(given)
         rates = table.sha256
         for metric in labelled:
             table.of(metric.counted_labels())
@@ -70,7 +69,7 @@ def errors_key(metrics: Iterable[Metric], settings: ComparisonSettings) -> dict[
 
 
 def corrected_rankings(
-    inputs: Inputs, names: Sequence[str], numbers: Sequence[Number], settings: ComparisonSettings
+    systems: Systems, names: Sequence[str], numbers: Sequence[Number], settings: ComparisonSettings
 ) -> Content:
     """Return frames and notes of every F1 of labels, corrected.
 
@@ -82,11 +81,11 @@ def corrected_rankings(
     """
     given = settings.reference_errors or ""
     second = second_column(given)
-    texts = [] if second is None else _second_reports(inputs, second[1])
+    texts = [] if second is None else _second_reports(systems, second[1])
     table = read_rates(given) if second is None else None
     of_corpus = {each.corpus[0]: each.statistics for each in numbers if each.corpus}
     metrics = [metric for metric in of_corpus if metric.counted_labels()]
-    others = [str(metric) for metric in inputs.signatures if metric not in metrics]
+    others = [str(metric) for metric in systems.signatures if metric not in metrics]
     notes = [
         "errors of the references are integrated out of the F1 of labels over the corpus "
         f"({', '.join(map(str, metrics))}), but not out of means over studies"
@@ -101,10 +100,10 @@ def corrected_rankings(
         if table is not None:
             rates = table.of(labels)
         elif second is not None:
-            rates = second_report_rates(texts, metric, inputs.policy, *second)
+            rates = second_report_rates(texts, metric, systems.policy, *second)
         counts = LabelCounts.of(
             sums[:, there],
-            patients=inputs.patients and [inputs.patients[int(k)] for k in np.flatnonzero(there)],
+            patients=systems.patients and [systems.patients[int(k)] for k in np.flatnonzero(there)],
             resamples=settings.resamples,
             seed=settings.seed,
         )
@@ -384,14 +383,14 @@ def _labels_behind(metric: Metric, labels: int) -> dict[str, list[int]]:
     }
 
 
-def _second_reports(inputs: Inputs, column: str) -> list[tuple[str, str]]:
+def _second_reports(systems: Systems, column: str) -> list[tuple[str, str]]:
     """Return the second report and the reference of each study that has both."""
-    texts = column_of(column, inputs.sources, [study.id for study in inputs.systems.studies])
+    texts = column_of(column, systems.sources, systems.ids)
     found = []
-    for study, reference in zip(inputs.systems.studies, inputs.references, strict=True):
+    for study, reference in zip(systems.studies, systems.references, strict=True):
         if study.id in texts and reference is not None:
             # As of candidates: all of a text that lacks the section.
             with contextlib.suppress(VLScoreError):
-                texts[study.id] = select(texts[study.id], inputs.policy, "reference")
+                texts[study.id] = select(texts[study.id], systems.policy, "reference")
             found.append((texts[study.id], reference))
     return found

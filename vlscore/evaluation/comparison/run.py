@@ -12,11 +12,10 @@ from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.comparison_figures import VALUES
-from vlscore.evaluation.comparison.inputs import Inputs, key_of, read_inputs
 from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
 from vlscore.evaluation.comparison.paragraph import paragraph
-from vlscore.evaluation.comparison.reference_errors import corrected_rankings, errors_key
+from vlscore.evaluation.comparison.sources import Source, open_sources
 from vlscore.evaluation.comparison.statistics import (
     Number,
     numbers_and_tests,
@@ -30,7 +29,7 @@ from vlscore.evaluation.comparison.system_values import (
     baseline_reports,
     values_of,
 )
-from vlscore.evaluation.comparison.systems import Source, open_sources
+from vlscore.evaluation.comparison.systems import Systems, read_systems
 from vlscore.evaluation.comparison.tables import baseline_notes
 from vlscore.evaluation.methods_text import REFERENCES, MethodsText
 from vlscore.evaluation.scored import BASELINE, ID, Scored
@@ -80,16 +79,20 @@ def compare(
         metrics are lacking; FolderInUse.
     """
     settings, sources = settings or ComparisonSettings(), open_sources(systems)
-    inputs = read_inputs(sources, scorer, settings, image_root)
+    joined = read_systems(sources, scorer, settings, image_root)
     shown = with_preset_columns(table or TableSettings(), scorer)
-    precomputed = inputs.precomputed.higher_is_better if inputs.precomputed is not None else ()
-    check_table(shown, inputs.signatures, precomputed)
-    key = {**key_of(inputs, settings), **errors_key(inputs.signatures, settings)}
+    precomputed = joined.precomputed.higher_is_better if joined.precomputed is not None else ()
+    check_table(shown, joined.signatures, precomputed)
+    key = {"command": "compare", **joined.key, **settings.key()}
+    if settings.reference_errors is not None:
+        from vlscore.evaluation.comparison.reference_errors import errors_key  # most need none
+
+        key |= errors_key(joined.signatures, settings)
 
     def compute(path: Path) -> Content:
-        return _results_of(inputs, settings, workers, on_progress)
+        return _results_of(joined, settings, workers, on_progress)
 
-    result = Result.make(out, key, compute, images=inputs.image_files, overwrite=overwrite)
+    result = Result.make(out, key, compute, images=joined.image_files, overwrite=overwrite)
     paper = paper_table(result, shown)
     described = MethodsText(paragraph(result))
     texts = {f"{PAPER}.md": paper.markdown(), f"{PAPER}.tex": paper.latex()}
@@ -101,112 +104,94 @@ def compare(
 
 
 def _results_of(
-    inputs: Inputs, settings: ComparisonSettings, workers: int, on_progress: OnProgress
+    systems: Systems, settings: ComparisonSettings, workers: int, on_progress: OnProgress
 ) -> Content:
     """Return the values of all systems and baselines, compared."""
-    baselines, notes = baseline_reports(inputs, settings, workers)
-    names = [*inputs.systems.candidates, *baselines]
+    baselines, notes = baseline_reports(systems, settings, workers)
+    names = [*systems.candidates, *baselines]
     if settings.against is not None and settings.against not in names:
         raise InvalidSetting(
             f"no system is called {settings.against}; there are {', '.join(names)}"
         )
-    values = values_of(inputs, baselines, workers, on_progress)
+    values = values_of(systems, baselines, workers, on_progress)
     numbers = numbers_of(values, len(names))
-    measured, tested = _numbers_and_tests(None, names, numbers, inputs, settings)
-    by_group, tests_by_group = _by_group(names, numbers, inputs, settings)
+    drawn = {n: getattr(settings, n) for n in ("resamples", "permutations", "seed", "against")}
+    found, tests = numbers_and_tests(names, numbers, patients=systems.patients, **drawn)
+    by_group, tests_by_group = _by_group(names, numbers, systems, drawn)
     candidates = {
-        name: [_selected(text, inputs.policy) for text in own]
-        for name, own in inputs.systems.candidates.items()
+        name: [_selected(text, systems.policy) for text in own]
+        for name, own in systems.candidates.items()
     }
     candidates |= {name: [text or "" for text in own] for name, own in baselines.items()}
-    facts = _facts_of_texts(inputs, candidates, values)
-    images = (inputs.systems.images.get(study.id) for study in inputs.systems.studies)
+    facts = _facts_of_texts(systems, candidates, values)
+    images = map(systems.images.get, systems.ids)
     has_prior = [getattr(found, "prior", None) is not None for found in images]
-    language = language_facts(candidates, [text or "" for text in inputs.references], has_prior)
+    language = language_facts(candidates, [text or "" for text in systems.references], has_prior)
     # What makes all other numbers void comes first.
     notes = [
         *_same_text_notes(facts),
-        *baseline_notes(measured, tested, f"{BASELINE}normal", "reports that are always normal"),
-        *inputs.notes,
+        *baseline_notes(found, tests, f"{BASELINE}normal", "reports that are always normal"),
+        *systems.notes,
         *notes,
     ]
-    frames = {"systems": frame(measured), "texts": frame(facts), "language": frame(language)}
+    frames = {"systems": frame(found), "texts": frame(facts), "language": frame(language)}
     further = {
-        "differences": tested,
+        "differences": tests,
         "subgroups": by_group,
         "subgroup_differences": tests_by_group,
     }
     frames |= {name: frame(records) for name, records in further.items() if records}
     if settings.reference_errors is not None:
-        corrected = corrected_rankings(inputs, names, numbers, settings)
+        from vlscore.evaluation.comparison.reference_errors import corrected_rankings
+
+        corrected = corrected_rankings(systems, names, numbers, settings)
         frames |= corrected.frames
         notes += corrected.notes
     return Content(
         frames,
         {VALUES: values.with_errors().drop(columns=TRUNCATED, errors="ignore")},
-        [*inputs.systems.failures, *values.failed(SYSTEM, ID)],
+        [*systems.failures, *values.failed(SYSTEM, ID)],
         values.signatures,
         notes,
         {
-            "tables": {each.name: str(each.table.path.resolve()) for each in inputs.sources},
-            "studies": len(inputs.systems.studies),
+            "tables": {each.name: str(each.table.path.resolve()) for each in systems.sources},
+            "studies": len(systems.studies),
         },
     )
 
 
-def _numbers_and_tests(
-    rows: Sequence[int] | None,
-    names: Sequence[str],
-    numbers: Sequence[Number],
-    inputs: Inputs,
-    settings: ComparisonSettings,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Compare the systems over some studies, or over all."""
-    patients = inputs.patients
-    if rows is not None:
-        numbers = [replace(each, statistics=each.statistics[:, rows]) for each in numbers]
-        patients = patients and [patients[k] for k in rows]
-    return numbers_and_tests(
-        names,
-        numbers,
-        resamples=settings.resamples,
-        permutations=settings.permutations,
-        seed=settings.seed,
-        patients=patients,
-        against=settings.against,
-    )
-
-
 def _by_group(
-    names: Sequence[str],
-    numbers: Sequence[Number],
-    inputs: Inputs,
-    settings: ComparisonSettings,
+    names: Sequence[str], numbers: Sequence[Number], systems: Systems, drawn: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the primary numbers and their tests in each group of studies.
 
     p values are adjusted over all tests of a column. The column "number" of a record has the value
     of the number, "value" that of the group.
+
+    Args: drawn: options of `numbers_and_tests`.
     """
     primary = [each for each in numbers if each.facts["primary"]]
-    measured: list[dict[str, Any]] = []
-    tested: list[dict[str, Any]] = []
-    for column, groups in inputs.groups.items():
-        tests: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
+    tests: list[dict[str, Any]] = []
+    for column, groups in systems.groups.items():
+        of_column: list[dict[str, Any]] = []
         for value in sorted(set(groups)):
             rows = [k for k, group in enumerate(groups) if group == value]
-            found, own = _numbers_and_tests(rows, names, primary, inputs, settings)
+            mine = [replace(each, statistics=each.statistics[:, rows]) for each in primary]
+            patients = systems.patients and [systems.patients[k] for k in rows]
+            own, own_tests = numbers_and_tests(names, mine, patients=patients, **drawn)
             group = {"column": column, "value": value}
-            measured += [
-                group | {("number" if k == "value" else k): v for k, v in each.items()}
-                for each in found
+            found += [
+                group | {("number" if name == "value" else name): v for name, v in each.items()}
+                for each in own
             ]
-            tests += [{**group, **each} for each in own]
-        for test, p in zip(tests, adjusted_p_values([t["p"] for t in tests]), strict=True):
+            of_column += [{**group, **each} for each in own_tests]
+        adjusted = adjusted_p_values([test["p"] for test in of_column])
+        for test, p in zip(of_column, adjusted, strict=True):
             test["adjusted_p"] = float(p)
             del test["adjusted_p_all"]
-        tested += tests
-    return measured, tested
+        tests += of_column
+    return found, tests
 
 
 def _selected(text: str, policy: TextPolicy) -> str:
@@ -218,14 +203,14 @@ def _selected(text: str, policy: TextPolicy) -> str:
 
 
 def _facts_of_texts(
-    inputs: Inputs, texts: Mapping[str, Sequence[str]], values: Scored
+    systems: Systems, texts: Mapping[str, Sequence[str]], values: Scored
 ) -> list[dict[str, Any]]:
     """Return facts about the candidates of every system as texts."""
-    known = {same_words(text) for text in (*inputs.references, *(inputs.train or ())) if text}
+    known = {same_words(text) for text in (*systems.references, *(systems.train or ())) if text}
     found = []
     for k, (name, candidates) in enumerate(texts.items()):
         rows = values.rows[k * len(candidates) : (k + 1) * len(candidates)]
-        lacking = {str(m): int((~np.isfinite(rows[str(m)])).sum()) for m in inputs.signatures}
+        lacking = {str(m): int((~np.isfinite(rows[str(m)])).sum()) for m in systems.signatures}
         flags = rows[TRUNCATED].dropna() if TRUNCATED in rows else ()
         found.append(
             {

@@ -7,14 +7,8 @@ from dataclasses import replace
 from vlscore.core import FinishedRun, OnProgress, difference
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting, InvalidStudy
-from vlscore.evaluation.baselines.baseline_base import (
-    Baseline,
-    BaselineSettings,
-    Case,
-    TrainingReports,
-)
 from vlscore.evaluation.command_settings import ComparisonSettings
-from vlscore.evaluation.comparison.inputs import Inputs
+from vlscore.evaluation.comparison.systems import Systems
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Item, Scorer
@@ -26,12 +20,18 @@ Reports = Mapping[str, Sequence[str | None]]
 
 
 def baseline_reports(
-    inputs: Inputs, settings: ComparisonSettings, workers: int
+    systems: Systems, settings: ComparisonSettings, workers: int
 ) -> tuple[Reports, list[str]]:
     """Return name -> reports of the baselines, whose sections are selected already; and notes."""
     if not settings.baselines:
         return {}, []
     # They load torch, which comparisons of texts do without.
+    from vlscore.evaluation.baselines.baseline_base import (
+        Baseline,
+        BaselineSettings,
+        Case,
+        TrainingReports,
+    )
     from vlscore.evaluation.baselines.training_reports import (
         Constant,
         NearestImage,
@@ -39,43 +39,43 @@ def baseline_reports(
         Random,
     )
 
-    known = [k for k, text in enumerate(inputs.references) if text is not None]
+    known = [k for k, text in enumerate(systems.references) if text is not None]
     own = TrainingReports(
-        [text for text in inputs.references if text is not None],
+        [text for text in systems.references if text is not None],
         own={k: place for place, k in enumerate(known)},
     )
-    if inputs.train is None and len(known) < 2:
+    if systems.train is None and len(known) < 2:
         raise InvalidSetting(
             "baselines take the references of other studies, and there are none; give a table of "
             "reports (--train), or leave the baselines out"
         )
-    training = own if inputs.train is None else TrainingReports(inputs.train)
+    training = own if systems.train is None else TrainingReports(systems.train)
     given = BaselineSettings(seed=settings.seed)
     constant, normal, random = Constant(given), Normal(given), Random(given)
     baselines: list[Baseline] = [constant, normal, random]
     for each in baselines:
         each.fit(training, None)
-    whose = "of the training table" if inputs.train is not None else "of the references"
+    whose = "of the training table" if systems.train is not None else "of the references"
     # Without the texts: reports are patients' data, and notes reach the logs of a cluster.
     notes = [
         f"{BASELINE}{constant.name} is the most frequent report {whose} ({constant.times} of "
         f"{len(training.reports)} have it), {BASELINE}{normal.name} their most frequent normal "
         "sentences"
     ]
-    if inputs.train is None:
+    if systems.train is None:
         notes.append(
             "baselines take the references of the compared studies, which the systems do not "
             "know; name a training table for a fair comparison"
         )
-    cases = [Case(k, study.id) for k, study in enumerate(inputs.systems.studies)]
+    cases = [Case(k, study.id) for k, study in enumerate(systems.studies)]
     nearest = NearestImage(given)
-    embedder = inputs.scorer.embedder if inputs.scorer is not None else None
-    if inputs.image_table is None or embedder is None:
+    embedder = systems.scorer.embedder if systems.scorer is not None else None
+    if systems.image_table is None or embedder is None:
         notes.append(
             f"{BASELINE}{nearest.name} is left out: no metric looks at images, so none are embedded"
         )
     else:
-        items = (_item(inputs, k, "") for k in range(len(cases)))
+        items = (_item(systems, k, "") for k in range(len(cases)))
         with embedder.decoder(workers) as decoder:
             shown = [embedder.begin(item.shown, decoder) for item in items if item.shown]
             images = embedder.embed_studies(shown).vectors.float().numpy()
@@ -90,7 +90,9 @@ def baseline_reports(
     }, notes
 
 
-def values_of(inputs: Inputs, baselines: Reports, workers: int, on_progress: OnProgress) -> Scored:
+def values_of(
+    systems: Systems, baselines: Reports, workers: int, on_progress: OnProgress
+) -> Scored:
     """Return the values of all systems, then of the baselines: read, or computed.
 
     A row is a study of a system: one system after the other. Values of the table of values are
@@ -98,24 +100,24 @@ def values_of(inputs: Inputs, baselines: Reports, workers: int, on_progress: OnP
     """
     known: dict[str, Scored] = {}
     to_score: dict[str, Sequence[str | None]] = {}
-    for source in inputs.sources:
+    for source in systems.sources:
         if source.run is None:
-            to_score[source.name] = inputs.systems.candidates[source.name]
+            to_score[source.name] = systems.candidates[source.name]
         else:
-            known[source.name] = _read(inputs, source.run)
-    if inputs.scorer is not None:
+            known[source.name] = _read(systems, source.run)
+    if systems.scorer is not None:
         # The sections of baselines are selected already.
-        policy, other = inputs.scorer.text_policy, copy(inputs.scorer)
+        policy, other = systems.scorer.text_policy, copy(systems.scorer)
         other.text_policy = replace(policy, candidate_section="all")
-        groups = [(to_score, inputs.scorer), (baselines, other)]
+        groups = [(to_score, systems.scorer), (baselines, other)]
         if policy.section_of("candidate") == "all":
-            groups = [({**to_score, **baselines}, inputs.scorer)]
+            groups = [({**to_score, **baselines}, systems.scorer)]
         for reports, scorer in groups:
             if reports:
-                known |= _score(inputs, reports, scorer, workers, on_progress)
-    names = [*inputs.systems.candidates, *baselines]
-    found = Scored.joined([_of_system(inputs, name, known[name]) for name in names])
-    if (read := inputs.precomputed) is None:
+                known |= _score(systems, reports, scorer, workers, on_progress)
+    names = [*systems.candidates, *baselines]
+    found = Scored.joined([_of_system(systems, name, known[name]) for name in names])
+    if (read := systems.precomputed) is None:
         return found
     # A number that the table lacks is no failure: the system's other numbers are compared.
     return found.filled(
@@ -128,29 +130,29 @@ def values_of(inputs: Inputs, baselines: Reports, workers: int, on_progress: OnP
     )
 
 
-def _of_system(inputs: Inputs, name: str, scored: Scored) -> Scored:
+def _of_system(systems: Systems, name: str, scored: Scored) -> Scored:
     """Return the numbers that are compared, named by system and study."""
-    wanted = [column for metric in inputs.signatures for column in metric.columns]
+    wanted = [column for metric in systems.signatures for column in metric.columns]
     rows = scored.rows[[*wanted, *([TRUNCATED] if TRUNCATED in scored.rows else [])]].copy()
-    rows.insert(0, ID, [study.id for study in inputs.systems.studies])
+    rows.insert(0, ID, systems.ids)
     rows.insert(0, SYSTEM, name)
-    sums = {str(metric): scored.sums[str(metric)] for metric in inputs.signatures if metric.corpus}
-    return replace(scored, rows=rows, signatures=inputs.signatures, sums=sums)
+    sums = {str(metric): scored.sums[str(metric)] for metric in systems.signatures if metric.corpus}
+    return replace(scored, rows=rows, signatures=systems.signatures, sums=sums)
 
 
 def _score(
-    inputs: Inputs,
+    systems: Systems,
     reports: Reports,
     scorer: Scorer,
     workers: int,
     on_progress: OnProgress,
 ) -> dict[str, Scored]:
     """Compute the values of some systems; a study's systems are scored together."""
-    count = len(inputs.systems.studies)
+    count = len(systems.studies)
     items = [
         InvalidStudy("the baseline has no report for this study")
         if (text := texts[row]) is None
-        else _item(inputs, row, text)
+        else _item(systems, row, text)
         for row in range(count)
         for texts in reports.values()
     ]
@@ -159,15 +161,15 @@ def _score(
     return {name: scored.at(range(k, len(items), len(reports))) for k, name in enumerate(reports)}
 
 
-def _item(inputs: Inputs, row: int, candidate: str) -> Item:
+def _item(systems: Systems, row: int, candidate: str) -> Item:
     """Return what is scored of a study; one without an image fails where a metric needs it."""
-    study = inputs.systems.studies[row]
+    study = systems.studies[row]
     item = Item(candidate, study.reference, None, study.parts)
-    if inputs.image_table is None:
+    if systems.image_table is None:
         return item
     from vlscore.embedding import StudyViews
 
-    found = inputs.systems.images.get(study.id)
+    found = systems.images.get(study.id)
     if isinstance(found, Study):
         item.shown = StudyViews.of(found)
     else:
@@ -176,13 +178,13 @@ def _item(inputs: Inputs, row: int, candidate: str) -> Item:
     return item
 
 
-def _read(inputs: Inputs, run: FinishedRun) -> Scored:
+def _read(systems: Systems, run: FinishedRun) -> Scored:
     """Read the values of a finished evaluation.
 
     Raises: InvalidSetting where it lacks a metric, or has it with another signature.
     """
-    found = Scored.read(run, inputs.signatures)
-    for metric, wanted in inputs.signatures.items():
+    found = Scored.read(run, systems.signatures)
+    for metric, wanted in systems.signatures.items():
         signature = found.signatures.get(metric)
         if signature is None:
             raise InvalidSetting(
@@ -196,4 +198,4 @@ def _read(inputs: Inputs, run: FinishedRun) -> Scored:
             )
     # Of rows with one id only the last can be a study; the others could not be read.
     last = {str(study): k for k, study in enumerate(found.rows[ID])}
-    return found.at([last[study.id] for study in inputs.systems.studies])
+    return found.at([last[study.id] for study in systems.studies])

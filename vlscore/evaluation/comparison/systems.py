@@ -1,157 +1,194 @@
-"""Tables and finished evaluations of several systems, joined into one set of studies.
+"""Systems that wrote reports for the same studies, joined, and what compares them.
 
 Tables whose studies or references differ are refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from vlscore.core import LIMIT, FinishedRun, counted, finished_run, require_same_images
+from vlscore.core import Signature, counted
 from vlscore.data import (
-    ColumnNames,
+    ReportTable,
     Study,
     StudyTable,
-    checked_limit,
+    TextPolicy,
+    headings_note,
     how_ids_differ,
-    is_missing,
     open_studies,
-    read_rows,
+    unlike_sections_note,
 )
-from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.scored import BASELINE, signatures_in
-from vlscore.metrics import Metric
+from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
+from vlscore.evaluation.command_settings import ComparisonSettings
+from vlscore.evaluation.comparison.sources import Source, column_of, table_with_images
+from vlscore.evaluation.precomputed import check_names, read_precomputed
+from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
+from vlscore.evaluation.scoring.row_facts import count_headings, count_unlike_sections
+from vlscore.metrics import Item, Metric, Scorer
 
-_TEXTS = {"reference", "candidate"}
+# Of studies without an entry.
+NO_GROUP = "(none)"
+_MOST_GROUPS = 50
 # Ids that a message shows.
 _SHOWN_IDS = 5
 
 
 @dataclass(frozen=True)
-class Source:
-    """Input of one system: its table, or the folder of a finished evaluation.
-
-    Attributes:
-        name: of the system in all tables.
-        table: its studies with candidates.
-        run: the finished evaluation that holds its values; None where they are to be computed.
-    """
-
-    name: str
-    table: StudyTable
-    run: FinishedRun | None = None
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics of the finished evaluation; none for a table."""
-        return () if self.run is None else tuple(signatures_in(self.run))
-
-    @property
-    def image_root(self) -> str | None:
-        """Return the folder that the finished evaluation read images from, if it was told one."""
-        return None if self.run is None else self.run.key.get("image_root")
-
-
-@dataclass(frozen=True)
 class Systems:
-    """The candidates of k systems for the same n studies.
+    """The candidates of k systems for the same n studies, and what compares them.
 
     Attributes:
+        sources: the systems' tables.
         studies: id, reference and its parts of each study, in the order of the first table.
         candidates: name of the system -> n candidates.
+        image_table: the table that images are read from; None where none are.
         images: study id -> the study with its images, or why it has none; empty if none are read.
-        notes: what a user should know, one sentence each.
         failures: rows that cannot be used, with the name of their system as `row`.
+        notes: what a user should know, one sentence each.
+        scorer: of the systems without values; fitted. None where all have them.
+        signatures: what the numbers of each metric depend on.
+        precomputed: values that were computed elsewhere, for each system and study.
+        patients: whose each study is.
+        groups: column -> the group of each study, by the columns of `by`.
+        train: selected sections of the training reports.
     """
 
+    sources: Sequence[Source]
     studies: tuple[Study, ...]
     candidates: Mapping[str, Sequence[str]]
+    image_table: StudyTable | None = None
     images: Mapping[str, Study | Failure] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+    scorer: Scorer | None = None
+    signatures: Mapping[Metric, Signature] = field(default_factory=dict)
+    precomputed: Scored | None = None
+    patients: Sequence[str] | None = None
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    train: Sequence[str] | None = None
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the n ids."""
+        return [study.id for study in self.studies]
+
+    @property
+    def policy(self) -> TextPolicy:
+        """Return which sections of the reports are scored."""
+        return TextPolicy() if self.scorer is None else self.scorer.text_policy
+
+    @cached_property
+    def references(self) -> list[str | None]:
+        """Return n selected sections; None where there is none."""
+        found: list[str | None] = []
+        for study in self.studies:
+            try:
+                found.append(replace(study, candidate=None).selected(self.policy).reference)
+            except VLScoreError:
+                found.append(None)
+        return found
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Return what the values depend on."""
+        return {
+            "systems": {
+                each.name: {**each.table.key, "evaluation": each.run and each.run.digests}
+                for each in self.sources
+            },
+            "images": self.image_table and self.image_table.key,
+            "metrics": {str(metric): str(s) for metric, s in self.signatures.items()},
+        }
+
+    def image_files(self) -> Iterator[Path]:
+        """Yield the path of every image that is read."""
+        for study in self.images.values():
+            if isinstance(study, Study):
+                yield from study.files
 
 
-def open_sources(
-    systems: Sequence[str | Path | Source],
-    columns: ColumnNames | None = None,
-    own_columns: Mapping[str, Mapping[str, str]] | None = None,
-    limit: int | None = None,
-) -> tuple[Source, ...]:
-    """Open the systems of a user: tables, or folders of `vlscore evaluate`; "name=path" names one.
-
-    Args:
-        systems: a Source is open already.
-        columns: other names of columns, in all tables.
-        own_columns: name of a system -> other names of columns in its table alone.
-        limit: compare only so many studies, the first ones of the first system.
-
-    Raises: InvalidTable, InvalidSetting.
-    """
-    if not systems:
-        raise InvalidSetting("no system to compare: name at least one")
-    own_columns, names = own_columns or {}, _names_of(systems)
-    if unknown := [name for name in own_columns if name not in names]:
-        raise InvalidSetting(
-            f"columns are named of a system {unknown[0]}, but the systems are {', '.join(names)}"
+def read_systems(
+    sources: Sequence[Source],
+    scorer: Scorer | None,
+    settings: ComparisonSettings,
+    image_root: str | Path | None,
+) -> Systems:
+    """Read and join all tables, and prepare the scorer. Raises as `compare`."""
+    names = [source.name for source in sources]
+    against, column = settings.against, settings.patient_column
+    if against is not None and against not in names and not against.startswith(BASELINE):
+        raise InvalidSetting(f"no system is called {against}; there are {', '.join(names)}")
+    images = None
+    computes = settings.baselines or any(source.run is None for source in sources)
+    if scorer is not None and computes and scorer.needs.images:
+        source = table_with_images(sources)
+        images = open_studies(
+            source.table.path,
+            needs={"image"},
+            image_root=source.image_root if image_root is None else image_root,
+            columns=source.table.columns,
         )
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidSetting(
-            f"two systems would be called {', '.join(twice)}; name them, as in "
-            f"first={split_name(str(systems[0]))[1]}"
+    systems = join(sources, images, ignores_blanks=settings.ignore_blanks)
+    ids, notes = systems.ids, list(systems.notes)
+    if scorer is not None:
+        items = [Item("", study.reference, None, study.parts) for study in systems.studies]
+        scorer = scorer.prepared(items, images)
+        signatures = {metric: scorer.signatures[str(metric)] for metric in scorer.metrics}
+    else:
+        runs = [source.run for source in sources if source.run is not None]
+        if len(runs) < len(sources) or settings.baselines:
+            raise InvalidSetting("tables and baselines need metrics: pass a Scorer")
+        signatures = signatures_in(runs[0])
+    precomputed = None
+    if settings.values is None:
+        check_names(None, settings.lower_is_better)
+    else:
+        precomputed = read_precomputed(
+            settings.values,
+            {"system": [name for name in names for _ in ids], "id": ids * len(names)},
+            lower_is_better=settings.lower_is_better,
+            computed=[column for metric in signatures for column in metric.columns],
+            row_name="system and study compared",
         )
-    if reserved := [name for name in names if name.startswith(BASELINE)]:
-        raise InvalidSetting(
-            f"{reserved[0]}: names that begin with {BASELINE!r} are reserved for baselines"
+    systems = replace(systems, scorer=scorer, signatures=signatures, precomputed=precomputed)
+    train = None
+    if settings.train is not None:
+        train, unread = _training_reports(settings.train, systems.policy)
+        notes += unread
+    patients = None
+    if column is not None:
+        found = column_of(column, sources, ids)
+        # A study without an entry is a patient of its own.
+        patients = [found.get(name, f"\0{name}") for name in ids]
+        notes.append(
+            f"intervals and tests resample and permute the {len(set(patients))} patients of "
+            f"the column {column}, not the studies"
         )
-    opened = tuple(
-        each
-        if isinstance(each, Source)
-        else _opened(
-            name,
-            split_name(each)[1],
-            replace(columns or ColumnNames(), **own_columns.get(name, {})),
-        )
-        for name, each in zip(names, systems, strict=True)
-    )
-    if limit is None:
-        return opened
-    first = opened[0]
-    own = limit if first.table.limit is None else min(limit, first.table.limit)
-    return (replace(first, table=replace(first.table, limit=checked_limit(own))), *opened[1:])
+    notes += _scoring_notes(systems)
+    notes += precomputed.notes if precomputed is not None else ()
+    groups = {column: _groups(column, sources, ids) for column in settings.by}
+    return replace(systems, train=train, patients=patients, groups=groups, notes=tuple(notes))
 
 
-def _names_of(systems: Sequence[str | Path | Source]) -> list[str]:
-    """Return the names of systems: with its folder where two files have one name."""
-    named = [(s.name, Path()) if isinstance(s, Source) else split_name(s) for s in systems]
-    stems = [path.stem if path.is_file() else path.name for _, path in named]
-    unnamed = [stem for (name, _), stem in zip(named, stems, strict=True) if name is None]
-    return [
-        name or (stem if unnamed.count(stem) == 1 else f"{path.resolve().parent.name}/{stem}")
-        for (name, path), stem in zip(named, stems, strict=True)
+def _scoring_notes(systems: Systems) -> Iterator[str]:
+    """Yield notes on presets, the language of the reports, the encoder and headings."""
+    scorer, studies = systems.scorer, systems.studies
+    if scorer is None:
+        return
+    yield from scorer.preset_notes
+    texts = {f"candidates of {name}": own for name, own in systems.candidates.items()}
+    yield from scorer.language_notes({"references": [s.reference for s in studies], **texts})
+    yield from scorer.notes if systems.image_table is not None else ()
+    yield from headings_note(count_headings(studies, scorer), len(studies))
+    pairs = [
+        replace(study, candidate=text)
+        for own in systems.candidates.values()
+        for study, text in zip(studies, own, strict=True)
     ]
-
-
-def table_with_images(sources: Sequence[Source]) -> Source:
-    """Return the first system whose table has a column of images; images are read from it alone.
-
-    Raises: InvalidTable where no table has one.
-    """
-    for source in sources:
-        if has_images(source):
-            return source
-    names = sorted({source.table.columns.image for source in sources})
-    raise InvalidTable(
-        f"no table has a column {' or '.join(names)} with the images, which the metrics look at: "
-        f"{', '.join(str(source.table.path) for source in sources)}. Name it "
-        "(--rename image=NAME), or compute metrics of texts alone (--text-only)"
-    )
-
-
-def has_images(source: Source) -> bool:
-    """Return whether its table has a column of images."""
-    return source.table.columns.image in source.table.found
+    yield from unlike_sections_note(count_unlike_sections(pairs, scorer), len(pairs))
 
 
 def join(
@@ -168,53 +205,58 @@ def join(
 
     Raises: InvalidTable where studies or references differ, saying in what.
     """
-    read = [_Read(source.table.path, *_rows_of(source)) for source in sources]
-    first = read[0]
-    if (limit := sources[0].table.limit) is not None:
-        read = [first, *(_of_same(first, other, limit) for other in read[1:])]
+    first = sources[0]
+    studies, bad = {}, {}
+    for source in sources:
+        studies[source.name], bad[source.name] = _rows_of(source)
+    if (limit := first.table.limit) is not None:
+        known = {*studies[first.name], *(row.id for row in bad[first.name] if row.id)}
+        for other in sources[1:]:
+            own = studies[other.name].items()
+            studies[other.name] = {name: study for name, study in own if name in known}
+            bad[other.name] = [
+                row
+                for row in bad[other.name]
+                if (row.id in known if row.id else int(row.row or 0) <= limit)
+            ]
     notes = [note for source in sources for note in source.table.notes]
     failures = []
-    for source, (path, _, bad) in zip(sources, read, strict=True):
-        failures += [Failure(source.name, row.id, f"row {row.row}: {row.reason}") for row in bad]
-        if bad:
-            first_one = bad[0]
-            name = f" ({first_one.id})" if first_one.id else ""
+    for source in sources:
+        failures += [
+            Failure(source.name, row.id, f"row {row.row}: {row.reason}") for row in bad[source.name]
+        ]
+        if unread := bad[source.name]:
+            name = f" ({unread[0].id})" if unread[0].id else ""
             notes.append(
-                f"{path}: {counted(len(bad), 'row')} left out that cannot be used; the first is "
-                f"row {first_one.row}{name}: {first_one.reason}"
+                f"{source.table.path}: {counted(len(unread), 'row')} left out that cannot be used; "
+                f"the first is row {unread[0].row}{name}: {unread[0].reason}"
             )
-    for other in read[1:]:
-        if unlike := _require_same(first, other, ignores_blanks):
+    for other in sources[1:]:
+        if unlike := _require_same(first, other, studies, bad, ignores_blanks):
             notes.append(
                 f"the references of {_ids(unlike)} differ in blanks alone between "
-                f"{first.path} and {other.path}; those of the first are used"
+                f"{first.table.path} and {other.table.path}; those of the first are used"
             )
-    if not first.studies:
-        row = first.bad[0]
-        raise InvalidTable(f"{first.path}: no row can be used; row {row.row}: {row.reason}")
+    if not studies[first.name]:
+        row = bad[first.name][0]
+        raise InvalidTable(f"{first.table.path}: no row can be used; row {row.row}: {row.reason}")
     found: dict[str, Study | Failure] = {}
     for image in images if images is not None else ():
         # Of rows with one id the last can be the study; an unreadable one never replaces it.
         if isinstance(image, Study) or (image.id is not None and image.id not in found):
             found[str(image.id)] = image
     return Systems(
-        tuple(first.studies.values()),
+        sources,
+        tuple(studies[first.name].values()),
         {
-            source.name: [own.studies[name].candidate or "" for name in first.studies]
-            for source, own in zip(sources, read, strict=True)
+            source: [own[name].candidate or "" for name in studies[first.name]]
+            for source, own in studies.items()
         },
+        images,
         found,
-        tuple(notes),
         tuple(failures),
+        tuple(notes),
     )
-
-
-class _Read(NamedTuple):
-    """Rows of one table: the studies by id, and those that cannot be used."""
-
-    path: Path
-    studies: dict[str, Study]
-    bad: list[Failure]
 
 
 def _rows_of(source: Source) -> tuple[dict[str, Study], list[Failure]]:
@@ -230,35 +272,33 @@ def _rows_of(source: Source) -> tuple[dict[str, Study], list[Failure]]:
     return studies, bad
 
 
-def _of_same(first: _Read, other: _Read, limit: int) -> _Read:
-    """Return the rows of another table that belong to the studies of the first."""
-    known = {*first.studies, *(row.id for row in first.bad if row.id)}
-    studies = {name: study for name, study in other.studies.items() if name in known}
-    bad = [row for row in other.bad if (row.id in known if row.id else int(row.row or 0) <= limit)]
-    return _Read(other.path, studies, bad)
-
-
-def _require_same(first: _Read, other: _Read, ignores_blanks: bool) -> list[str]:
+def _require_same(
+    first: Source,
+    other: Source,
+    studies: Mapping[str, Mapping[str, Study]],
+    bad: Mapping[str, Sequence[Failure]],
+    ignores_blanks: bool,
+) -> list[str]:
     """Return the studies whose references differ in blanks alone, where that is ignored.
 
+    Args: studies, bad: of each system, those by id, and the rows that cannot be used.
     Raises: InvalidTable where studies or references differ. It has no text of a report.
     """
+    mine, theirs = studies[first.name], studies[other.name]
     differences = []
-    for one, two in ((first, other), (other, first)):
-        if lacking := [name for name in two.studies if name not in one.studies]:
-            reasons = sorted({row.reason for row in one.bad if row.id in set(lacking)})
+    alone = [[n for n in mine if n not in theirs], [n for n in theirs if n not in mine]]
+    for one, two, lacking in ((first, other, alone[1]), (other, first, alone[0])):
+        if lacking:
+            reasons = sorted({row.reason for row in bad[one.name] if row.id in set(lacking)})
             because = f" ({'; '.join(reasons)})" if reasons else ""
-            differences.append(f"{one.path} lacks {_ids(lacking)} of {two.path}{because}")
-    alone = [
-        [name for name in one.studies if name not in two.studies]
-        for one, two in ((first, other), (other, first))
-    ]
+            paths = f"{one.table.path} lacks {_ids(lacking)} of {two.table.path}"
+            differences.append(f"{paths}{because}")
     if near := how_ids_differ(*alone):
         differences.append(near)
     texts = {
-        name: (study.reference or "", other.studies[name].reference or "")
-        for name, study in first.studies.items()
-        if name in other.studies
+        name: (study.reference or "", theirs[name].reference or "")
+        for name, study in mine.items()
+        if name in theirs
     }
     unlike = {name: both for name, both in texts.items() if both[0] != both[1]}
     blank = [name for name, (one, two) in unlike.items() if one.split() == two.split()]
@@ -266,14 +306,14 @@ def _require_same(first: _Read, other: _Read, ignores_blanks: bool) -> list[str]
     if blank and not ignores_blanks:
         differences.append(
             f"the references of {_ids(blank)} differ in blanks alone; --ignore-blanks "
-            f"(ignores_blanks=True) takes those of {first.path} for all"
+            f"(ignores_blanks=True) takes those of {first.table.path} for all"
         )
     if wrong:
         pairs = enumerate(zip_longest(*texts[wrong[0]]), start=1)
         start = next(number for number, (one, two) in pairs if one != two)
         differences.append(
-            f"the references of {_ids(wrong)} differ between {first.path} and {other.path}: of "
-            f"{wrong[0]}, from character {start} on"
+            f"the references of {_ids(wrong)} differ between {first.table.path} and "
+            f"{other.table.path}: of {wrong[0]}, from character {start} on"
         )
     if differences:
         raise InvalidTable(
@@ -288,76 +328,27 @@ def _ids(names: Sequence[str]) -> str:
     return f"{counted(len(names), 'study')} ({shown})"
 
 
-def split_name(given: str | Path) -> tuple[str | None, Path]:
-    """Return name and path of "name=path"; None and the path where it names nothing."""
-    text = str(given)
-    name, separator, path = text.partition("=")
-    if separator and name and path and not Path(text).exists():
-        return name, Path(path)
-    return None, Path(text)
+def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:
+    """Return the group of each study. Raises: InvalidTable; InvalidSetting for too many groups."""
+    found = column_of(column, sources, ids)
+    if (count := len(set(found.values()))) > _MOST_GROUPS:
+        raise InvalidSetting(
+            f"the column {column} has {count} different values: --by is for groups, of which "
+            f"there can be {_MOST_GROUPS}"
+        )
+    return [found.get(name, NO_GROUP) for name in ids]
 
 
-def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
-    if not path.is_dir():
-        return Source(name, open_studies(path, needs=_TEXTS, columns=columns))
-    run = finished_run(path)
-    if run is None:
-        raise InvalidTable(
-            f"{path} is a folder without run.json: give a table, or the folder of a finished "
-            "`vlscore evaluate`"
-        )
-    run.check()
-    if "metrics" not in run.key or "table_sha256" not in run.key:
-        raise InvalidTable(
-            f"{path / 'run.json'} is not that of `vlscore evaluate`: give the folder of a finished "
-            "evaluation, or a table"
-        )
-    require_same_images(path)
-    table = str(run.record["table"])
-    if not Path(table).is_file():
-        raise InvalidTable(
-            f"{path / 'run.json'} names the table {table}, which is not there; its candidates and "
-            "references are needed to compare. Put it there, or give the table instead of the "
-            "folder"
-        )
-    opened = open_studies(
-        table,
-        needs=_TEXTS,
-        columns=ColumnNames(**run.key["columns"]),
-        limit=run.key.get(LIMIT),
-    )
-    if opened.sha256 != run.key["table_sha256"]:
-        raise InvalidTable(
-            f"{table} was changed since {path} was computed from it: evaluate it again, or give "
-            "the table instead of the folder"
-        )
-    return Source(name, opened, run)
-
-
-def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dict[str, str]:
-    """Return study -> entry of a column of the first table that has it; without empty entries.
-
-    Raises: InvalidTable where no table has the column, or a study has two entries.
-    """
-    source = next((each for each in sources if column in each.table.found), None)
-    if source is None:
-        paths = ", ".join(str(each.table.path) for each in sources)
-        raise InvalidTable(f"no table has a column {column}: {paths}")
-    table = source.table
-    if not table.has_ids:
-        raise InvalidTable(
-            f"{table.path} has no column of ids, so its column {column} cannot be joined"
-        )
-    wanted, found = set(ids), dict[str, str]()
-    for row, record in read_rows(table.path, {table.id_column, column}):
-        if isinstance(record, str):
-            continue
-        name, entry = (
-            "" if is_missing(record.get(each)) else str(record[each])
-            for each in (table.id_column, column)
-        )
-        if name not in wanted or not entry:
-            continue
-        if found.setdefault(name, entry) != entry:
-            raise InvalidTable(f"{table.path}, row {row}: study {name} has two entries of {column}")
-    return found
+def _training_reports(table: ReportTable, policy: TextPolicy) -> tuple[list[str], list[str]]:
+    """Return the selected sections of training reports, and a note on those without."""
+    texts: list[str] = []
+    bad: list[Failure] = []
+    for row in table.selected(policy):
+        if isinstance(row, Failure):
+            bad.append(row)
+        else:
+            texts.append(row.text)
+    if not texts:
+        why = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
+        raise InvalidTable(f"{table.path}: holds no report that can be used{why}")
+    return texts, [f"{table.path}: {len(bad)} reports cannot be used"] if bad else []

@@ -9,13 +9,8 @@ import pyarrow.parquet as pq
 from vlscore.core import FinishedRun, Signature, file_digest, finished_run
 from vlscore.data import ColumnNames, Study, TextPolicy, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.comparison.systems import (
-    Source,
-    has_images,
-    join,
-    open_sources,
-    split_name,
-)
+from vlscore.evaluation.comparison.sources import Source, has_images, open_sources, split_name
+from vlscore.evaluation.comparison.systems import join
 from vlscore.evaluation.ratings.sheet_files import JudgedReport, SheetItem
 
 # Items to judge, notes, and the images of their studies.

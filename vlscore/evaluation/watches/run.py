@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from vlscore.core import OnProgress, counted, frame, key_difference, no_progress, sole_writer
 from vlscore.data import ColumnNames
 from vlscore.errors import Failure, InvalidSetting
-from vlscore.evaluation.comparison.systems import split_name
+from vlscore.evaluation.comparison.sources import split_name
 from vlscore.evaluation.watches.course import Course
 from vlscore.evaluation.watches.day_scoring import Watcher, digest_of
 from vlscore.evaluation.watches.day_store import DAYS, StoredDay, day_of, read_days, write_day

@@ -1,0 +1,201 @@
+"""Tables and finished evaluations of systems, opened."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vlscore.core import LIMIT, FinishedRun, finished_run, require_same_images
+from vlscore.data import (
+    ColumnNames,
+    StudyTable,
+    checked_limit,
+    is_missing,
+    open_studies,
+    read_rows,
+)
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation.scored import BASELINE, signatures_in
+from vlscore.metrics import Metric
+
+_TEXTS = {"reference", "candidate"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Input of one system: its table, or the folder of a finished evaluation.
+
+    Attributes:
+        name: of the system in all tables.
+        table: its studies with candidates.
+        run: the finished evaluation that holds its values; None where they are to be computed.
+    """
+
+    name: str
+    table: StudyTable
+    run: FinishedRun | None = None
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics of the finished evaluation; none for a table."""
+        return () if self.run is None else tuple(signatures_in(self.run))
+
+    @property
+    def image_root(self) -> str | None:
+        """Return the folder that the finished evaluation read images from, if it was told one."""
+        return None if self.run is None else self.run.key.get("image_root")
+
+
+def open_sources(
+    systems: Sequence[str | Path | Source],
+    columns: ColumnNames | None = None,
+    own_columns: Mapping[str, Mapping[str, str]] | None = None,
+    limit: int | None = None,
+) -> tuple[Source, ...]:
+    """Open the systems of a user: tables, or folders of `vlscore evaluate`; "name=path" names one.
+
+    Args:
+        systems: a Source is open already.
+        columns: other names of columns, in all tables.
+        own_columns: name of a system -> other names of columns in its table alone.
+        limit: compare only so many studies, the first ones of the first system.
+
+    Raises: InvalidTable, InvalidSetting.
+    """
+    if not systems:
+        raise InvalidSetting("no system to compare: name at least one")
+    own_columns, names = own_columns or {}, _names_of(systems)
+    if unknown := [name for name in own_columns if name not in names]:
+        raise InvalidSetting(
+            f"columns are named of a system {unknown[0]}, but the systems are {', '.join(names)}"
+        )
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidSetting(
+            f"two systems would be called {', '.join(twice)}; name them, as in "
+            f"first={split_name(str(systems[0]))[1]}"
+        )
+    if reserved := [name for name in names if name.startswith(BASELINE)]:
+        raise InvalidSetting(
+            f"{reserved[0]}: names that begin with {BASELINE!r} are reserved for baselines"
+        )
+    opened = tuple(
+        each
+        if isinstance(each, Source)
+        else _opened(
+            name,
+            split_name(each)[1],
+            replace(columns or ColumnNames(), **own_columns.get(name, {})),
+        )
+        for name, each in zip(names, systems, strict=True)
+    )
+    if limit is None:
+        return opened
+    first = opened[0]
+    own = limit if first.table.limit is None else min(limit, first.table.limit)
+    return (replace(first, table=replace(first.table, limit=checked_limit(own))), *opened[1:])
+
+
+def _names_of(systems: Sequence[str | Path | Source]) -> list[str]:
+    """Return the names of systems: with its folder where two files have one name."""
+    named = [(s.name, Path()) if isinstance(s, Source) else split_name(s) for s in systems]
+    stems = [path.stem if path.is_file() else path.name for _, path in named]
+    unnamed = [stem for (name, _), stem in zip(named, stems, strict=True) if name is None]
+    return [
+        name or (stem if unnamed.count(stem) == 1 else f"{path.resolve().parent.name}/{stem}")
+        for (name, path), stem in zip(named, stems, strict=True)
+    ]
+
+
+def table_with_images(sources: Sequence[Source]) -> Source:
+    """Return the first system whose table has a column of images; images are read from it alone.
+
+    Raises: InvalidTable where no table has one.
+    """
+    for source in sources:
+        if has_images(source):
+            return source
+    names = sorted({source.table.columns.image for source in sources})
+    raise InvalidTable(
+        f"no table has a column {' or '.join(names)} with the images, which the metrics look at: "
+        f"{', '.join(str(source.table.path) for source in sources)}. Name it "
+        "(--rename image=NAME), or compute metrics of texts alone (--text-only)"
+    )
+
+
+def has_images(source: Source) -> bool:
+    """Return whether its table has a column of images."""
+    return source.table.columns.image in source.table.found
+
+
+def split_name(given: str | Path) -> tuple[str | None, Path]:
+    """Return name and path of "name=path"; None and the path where it names nothing."""
+    text = str(given)
+    name, separator, path = text.partition("=")
+    if separator and name and path and not Path(text).exists():
+        return name, Path(path)
+    return None, Path(text)
+
+
+def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
+    if not path.is_dir():
+        return Source(name, open_studies(path, needs=_TEXTS, columns=columns))
+    run = finished_run(path)
+    if run is None:
+        raise InvalidTable(
+            f"{path} is a folder without run.json: give a table, or the folder of a finished "
+            "`vlscore evaluate`"
+        )
+    run.check()
+    if "metrics" not in run.key or "table_sha256" not in run.key:
+        raise InvalidTable(
+            f"{path / 'run.json'} is not that of `vlscore evaluate`: give the folder of a finished "
+            "evaluation, or a table"
+        )
+    require_same_images(path)
+    table = str(run.record["table"])
+    if not Path(table).is_file():
+        raise InvalidTable(
+            f"{path / 'run.json'} names the table {table}, which is not there; its candidates and "
+            "references are needed to compare. Put it there, or give the table instead of the "
+            "folder"
+        )
+    opened = open_studies(
+        table,
+        needs=_TEXTS,
+        columns=ColumnNames(**run.key["columns"]),
+        limit=run.key.get(LIMIT),
+    )
+    if opened.sha256 != run.key["table_sha256"]:
+        raise InvalidTable(
+            f"{table} was changed since {path} was computed from it: evaluate it again, or give "
+            "the table instead of the folder"
+        )
+    return Source(name, opened, run)
+
+
+def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dict[str, str]:
+    """Return study -> entry of a column of the first table that has it; without empty entries.
+
+    Raises: InvalidTable where no table has the column, or a study has two entries.
+    """
+    source = next((each for each in sources if column in each.table.found), None)
+    if source is None:
+        paths = ", ".join(str(each.table.path) for each in sources)
+        raise InvalidTable(f"no table has a column {column}: {paths}")
+    table = source.table
+    if not table.has_ids:
+        raise InvalidTable(
+            f"{table.path} has no column of ids, so its column {column} cannot be joined"
+        )
+    wanted, found = set(ids), dict[str, str]()
+    for row, record in read_rows(table.path, {table.id_column, column}):
+        if isinstance(record, str):
+            continue
+        name, entry = (
+            "" if is_missing(record.get(each)) else str(record[each])
+            for each in (table.id_column, column)
+        )
+        if name not in wanted or not entry:
+            continue
+        if found.setdefault(name, entry) != entry:
+            raise InvalidTable(f"{table.path}, row {row}: study {name} has two entries of {column}")
+    return found
