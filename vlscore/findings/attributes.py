@@ -50,12 +50,16 @@ def _implied_side(
     """Return both sides if a paired place is plural and has no side: "in the bases"."""
     if any(a.axis is Axis.SIDE for a in attributes):
         return []
-    paired = tuple(lexicon.lists["paired"])
+    paired, joints = tuple(lexicon.lists["paired"]), lexicon.lists["and"]
     for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
         written = [word.strip(".,;:()") for word in words.of(text).lower().split()]
         # "The middle and lower lobes" are two lobes of one lung.
-        are_parts = words is not mention and not lexicon.lists["and"].isdisjoint(written)
-        if not are_parts and any(word.endswith(paired) for word in written):
+        parts = {
+            w
+            for joint, _, w in zip(written, written[1:], written[2:], strict=False)
+            if joint in joints
+        }
+        if any(word.endswith(paired) and word not in parts for word in written):
             return [Attribute(Axis.SIDE, str(Side.BILATERAL), words, inherited=True)]
     return []
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.modifiers import Size, find_size_changes
+from vlscore.findings.modifiers import Size, find_degree_changes, find_size_changes
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import TemporalChange
 
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
 _HEADS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
-#: Layers of which a sentence has a match where it states a change, unless it is by two sizes.
+#: Layers of which a sentence has a match where it states a change, unless by two sizes or degrees.
 WORDS_OF_CHANGE = _HEADS | {"change", "time"}
 
 
@@ -30,11 +30,16 @@ def with_changes(
     larger") and states.
     """
     simple = found.get("change", [])
-    if not sizes and WORDS_OF_CHANGE.isdisjoint(found):
+    if not sizes and WORDS_OF_CHANGE.isdisjoint(found) and len(found.get("severity", ())) < 2:
         return found
     earlier = earlier_times(tokens, found, lexicon)
     found = {**found, "earlier": earlier}
     composed = [_made(*each) for each in find_size_changes(tokens, sizes, earlier, lexicon)]
+    graded = list(find_degree_changes(tokens, found, earlier, lexicon))
+    if graded:
+        composed += [_made(first, last, change) for first, last, change, _ in graded]
+        was = [degree for *_, degree in graded]
+        found["severity"] = [d for d in found["severity"] if d not in was]
     if not _HEADS.isdisjoint(found):
         composed += _composed(tokens, found, lexicon)
     if not simple and not composed:

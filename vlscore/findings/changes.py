@@ -195,22 +195,33 @@ class _StatedChanges:
         return Comparison(topic, change, attribute.span, number)
 
     def _shared_ahead(self) -> Iterator[Comparison]:
-        """Find the changes of findings before another: "effusion and edema are unchanged"."""
+        """Find the changes of findings before another: "effusion and edema are unchanged".
+
+        In a list of several, "and" stands before the last one alone.
+        """
+        lists, shared = self._lists, None
+        in_list = False
         for number, (one, other) in reversed(list(enumerate(pairwise(self._findings)))):
             stated = [a for a in other.on(Axis.CHANGE) if a.span.start > other.span.end]
-            if one.change is not None or not stated:
-                continue
-            if not (one.is_likely or _has_gone(one, stated[0])):
+            if stated:
+                change = other.change or TemporalChange(stated[0].value)
+                shared, in_list = stated[0]._replace(value=change), False
+            elif not in_list:
+                shared = None
+            is_open = shared is not None and one.change is None
+            if shared is None or not (is_open and (one.is_likely or _has_gone(one, shared))):
+                in_list = False
                 continue
             between = self._unqualified(one, other)
-            behind = self._forms(other.span.end, stated[0].span.start)[-1:]
-            conjunctions, with_ = self._lists["and"], self._lists["with"]
-            joined = not conjunctions.isdisjoint(between) or (
-                behind == [","] and not with_.isdisjoint(between)
+            behind = self._forms(other.span.end, shared.span.start)[-1:]
+            joined = not lists["and"].isdisjoint(between) or (
+                behind == [","] and not lists["with"].isdisjoint(between)
             )
-            if joined and self._lists["joints_of_changed"].issuperset(between):
-                change = other.change or TemporalChange(stated[0].value)
-                yield Comparison(one.observation, change, stated[0].span, number)
+            in_list = (joined or (in_list and "," in between)) and lists[
+                "joints_of_changed"
+            ].issuperset(between)
+            if in_list:
+                yield Comparison(one.observation, TemporalChange(shared.value), shared.span, number)
 
     def _shared_behind(self) -> Iterator[Comparison]:
         """Find the changes of findings behind another: "increase in effusion and edema".

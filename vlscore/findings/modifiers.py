@@ -1,6 +1,6 @@
 """Phrases that qualify a finding: side, zone, severity, change and size.
 
-A change may be stated by two sizes: "9 mm, previously 4 mm".
+A change may be stated by two sizes, or two degrees: "9 mm, previously 4 mm", "was large, is small".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +13,8 @@ from vlscore.findings.types import Attribute, Axis, Span, TemporalChange
 
 #: Tokens in which the earlier size begins behind them, and tokens between two sizes.
 _REACH_OF_EARLIER, _MOST_BETWEEN = 3, 4
+#: Tokens between two degrees of one finding.
+_MOST_BETWEEN_DEGREES = 7
 
 
 class Modifier(NamedTuple):
@@ -156,3 +158,53 @@ def find_size_changes(
             change = now.millimetres - before.millimetres
             grown = TemporalChange.WORSE if change > 0 else TemporalChange.IMPROVED
             yield first, other.last, grown if change else TemporalChange.UNCHANGED
+
+
+def find_degree_changes(
+    tokens: Sequence[Token],
+    found: Mapping[str, Sequence[Match]],
+    earlier: Sequence[Match],
+    lexicon: Lexicon,
+) -> Iterator[tuple[int, int, TemporalChange, Match]]:
+    """Find changes between two degrees: the first token, the last one + 1, and the change.
+
+    The last value is the earlier degree; that of today is not among the tokens. "Now small,
+    previously large", "large before, is now small" and "the large effusion is now small" say the
+    same.
+    """
+    lists = lexicon.lists
+    words, now = lists["before_earlier_size"], lists["now"]
+    mentions = found.get("mention", ())
+    degrees = [m for m in found.get("severity", ()) if m.entry and m.entry.scale in lists["graded"]]
+    for one, other in pairwise(degrees if now else ()):
+        between = [token.form for token in tokens[one.last : other.first]]
+        named = [m for m in mentions if one.last <= m.first < other.first]
+        joined = not lists["finding_joints"].isdisjoint(between)
+        if len(between) > _MOST_BETWEEN_DEGREES or len(named) > 1:
+            continue
+        was, is_earlier = (
+            tokens[each.first - 1].form in words or any(t.last == each.first for t in earlier)
+            for each in (one, other)
+        )
+        was = was or any(t.first == one.last for t in earlier)
+        was = (
+            was
+            or tokens[one.first - 1].form in lists["from"]
+            or not lists["then"].isdisjoint(between[:1])
+        )
+        is_now = not now.isdisjoint(between[-1:] if named else between)
+        is_now = is_now or (was and not lists["copulas"].isdisjoint(between[-1:]))
+        if is_now and (was or named) and not (named and joined):
+            first = other.first - 1 if named else one.first
+            yield first, other.first, _between(one, other), one
+        elif (is_earlier and not was) and not any(
+            0 <= m.first - other.last < _REACH_OF_EARLIER for m in mentions
+        ):
+            yield other.first - 1, other.last, _between(other, one), other
+
+
+def _between(before: Match, now: Match) -> TemporalChange:
+    """Return the change from an earlier degree to that of today."""
+    steps = now.entry.rank - before.entry.rank
+    grown = TemporalChange.WORSE if steps > 0 else TemporalChange.IMPROVED
+    return grown if steps else TemporalChange.UNCHANGED

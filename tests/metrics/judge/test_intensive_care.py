@@ -32,7 +32,47 @@ SAME = [
         "Effusions, on the right small progressed to large, on the left small.",
         "Large right effusion, larger than before. Small left effusion.",
     ),
+    # an earlier degree and that of today
+    ("Left effusion, large yesterday, is now small.", "Smaller left effusion, now small."),
+    ("Moderate edema (was severe).", "Edema has improved from severe to moderate."),
+    ("The large right pneumothorax is now small.", "Small right pneumothorax, smaller."),
+    ("Previously small effusion is moderate.", "Moderate effusion, larger than before."),
+    # places with a change each
+    (
+        "Right lung consolidation has grown in the upper lobe, improved in the lower lobe.",
+        "Right upper lobe consolidation is worse. Right lower lobe consolidation is better.",
+    ),
+    (
+        "Improvement in the left upper zone opacity but worsening in the right lower zone.",
+        "The left upper zone opacity is smaller. The right lower zone opacity is larger.",
+    ),
+    (
+        "Opacities have cleared on the right but have progressed on the left.",
+        "Right opacities have resolved. Left opacities are worse.",
+    ),
+    ("The left drain is gone but the right one remains.", "Left drain out. Right drain unchanged."),
+    # the side with more of it
+    ("Bilateral opacities with left-sided predominance.", "Opacities, left greater than right."),
+    ("Bibasilar atelectasis, more so on the right.", "Atelectasis, R > L."),
+    ("Edema, mainly on the left.", "Left lung edema."),
     # devices that have moved or gone
+    (
+        "Feeding tube has been withdrawn, its weighted tip is in the distal esophagus.",
+        "The feeding tube was pulled back and ends in the lower esophagus.",
+    ),
+    (
+        "ETT, nasogastric tube and Swan-Ganz catheter have all been removed.",
+        "Removal of the endotracheal tube, nasogastric tube and Swan-Ganz catheter.",
+    ),
+    (
+        "NG tube in the stomach. The side hole is above the GE junction.",
+        "Nasogastric tube with side port above the gastroesophageal junction.",
+    ),
+    ("Two tubes on the right.", "Two right chest tubes."),
+    (
+        "The patient was intubated; the tube ends 4 cm above the carina.",
+        "New ETT, 4 cm above carina.",
+    ),
     (
         "Swan-Ganz catheter withdrawn from a lower lobe artery to the main pulmonary artery.",
         "The PA catheter has been pulled back and now ends in the main pulmonary artery.",
@@ -48,7 +88,19 @@ SAME = [
     ("Edema is unchanged.", "Edema not significantly different."),
     ("Right hemidiaphragm elevated, unchanged.", "Right hemidiaphragm elevated as before."),
     ("Left apical pneumothorax has resolved.", "There is no longer a left pneumothorax."),
+    (
+        "Right effusion has improved, left effusion has not.",
+        "Improved right effusion. Left effusion unchanged.",
+    ),
     # air, volumes, hearts
+    ("Lung volumes have fallen.", "The lungs are less inflated than before."),
+    ("Heart size is borderline.", "Borderline size of the cardiac silhouette."),
+    ("Reticular opacities from ARDS.", "ARDS."),
+    (
+        "A large right effusion compresses the lower lobe.",
+        "Large right effusion with compressive atelectasis of the lower lobe.",
+    ),
+    ("Trachea shifted to the right rather than to the left.", "Rightward tracheal shift."),
     ("Subcutaneous emphysema in the neck.", "Gas is present in the soft tissues of the neck."),
     ("Increasing air collection in the right chest wall.", "More right chest wall emphysema."),
     ("Lung volumes have decreased.", "Volumes lower than before."),
@@ -96,6 +148,21 @@ OTHER = [
     ("Dobhoff in the stomach.", "Dobhoff withdrawn into the esophagus.", ["wrong_location"]),
     ("Tracheostomy.", "Tracheostomy tube, cuff overinflated.", ["omitted_finding"]),
     ("Left apical pneumothorax.", "Left apical pneumothorax has resolved.", ["false_finding"]),
+    (
+        "Edema, moderate, left greater than right.",
+        "Moderate edema, right worse than left.",
+        ["wrong_location"],
+    ),
+    (
+        "Effusion, large before, now small.",
+        "The small effusion is now large.",
+        ["wrong_severity", "false_comparison"],
+    ),
+    (
+        "Consolidation has progressed in the left upper lobe and in the right lower lobe.",
+        "Consolidation has progressed in the left upper lobe, improved in the right lower lobe.",
+        ["false_comparison"],
+    ),
     ("Lobar collapse has resolved.", "Lobar collapse persists.", ["omitted_finding"]),
 ]
 

@@ -62,6 +62,12 @@ def may_state(
     """
     if change is None or not change.is_real:
         return False
+    marks = (m for sentence in report.findings.sentences for m in sentence.marks)
+    said = {m.name for m in marks if line.covers(m.span)}
+    if ("remainder" in said and change.change not in _GROWING) or (
+        "placed" in said and change.change is TemporalChange.NEW
+    ):
+        return True
     if any(c.is_real and _agree(c, change) and line.covers(c.span) for c in report.changes):
         return True
     words = tables.lexicon.lists

@@ -6,6 +6,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 BOTH_SIDES = frozenset(("left", "right"))
+#: The family of levels that say which side has more.
+GREATER = "greater"
 #: The family of levels of the lungs, and the level that is next to both others.
 _LUNGS, _MIDDLE = "level", "middle"
 
@@ -17,6 +19,7 @@ class PlaceConflict(StrEnum):
     PART_OF_SIDES = "part of the sides"
     LEVEL = "level"
     NEXT_LEVEL = "next level"
+    GREATER = "side with more"
 
 
 class Place(NamedTuple):
@@ -34,18 +37,27 @@ class Place(NamedTuple):
         return any(
             family in other.levels and own.isdisjoint(other.levels[family])
             for family, own in self.levels.items()
+            if family != GREATER
         )
 
     def conflict(self, other: "Place") -> PlaceConflict | None:
         """Return how two places differ; None if they agree, or if one of them is not named."""
         if self.sides and other.sides and self.sides != other.sides:
+            if self.sides in (BOTH_SIDES, other.levels.get(GREATER)) and other.sides in (
+                BOTH_SIDES,
+                self.levels.get(GREATER),
+            ):
+                return None  # "Mainly on the right" for "on the right".
             apart = self.sides.isdisjoint(other.sides)
             return PlaceConflict.SIDE if apart else PlaceConflict.PART_OF_SIDES
         own, true = (place.levels.get(_LUNGS, frozenset()) for place in (self, other))
         if self.differs_in_levels(other):
             return PlaceConflict.NEXT_LEVEL if _MIDDLE in own | true else PlaceConflict.LEVEL
         # "Upper and middle lobes" for "upper and lower lobes": each report has a lobe of its own.
-        return PlaceConflict.NEXT_LEVEL if own - true and true - own else None
+        if own - true and true - own:
+            return PlaceConflict.NEXT_LEVEL
+        more, most = self.levels.get(GREATER), other.levels.get(GREATER)
+        return PlaceConflict.GREATER if more and most and more != most else None
 
     def may_be(self, other: "Place") -> bool:
         """Return whether the two may be one place of a report: neither side nor level differs."""
@@ -54,7 +66,7 @@ class Place(NamedTuple):
 
     def may_hold(self, other: "Place") -> bool:
         """Return whether one of two places may lie in the other."""
-        near = self.conflict(other) in (None, PlaceConflict.PART_OF_SIDES)
+        near = self.conflict(other) not in (PlaceConflict.SIDE, PlaceConflict.NEXT_LEVEL)
         return near and not self.differs_in_levels(other)
 
     def may_be_near(self, other: "Place") -> bool:

@@ -116,7 +116,8 @@ class ReportComparison:
         severity = self._severity(reference)
         yield from self._name(pair, severity)
         conflict = candidate.place.conflict(reference.place)
-        if conflict is not None and not self._is_on_both(pair):
+        is_on_both = conflict is not PlaceConflict.GREATER and self._is_on_both(pair)
+        if conflict is not None and not is_on_both:
             yield self._place(pair, severity, conflict)
         else:
             yield from self._position(pair)

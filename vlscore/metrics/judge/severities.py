@@ -69,6 +69,7 @@ def place_severity(severity: Severity, conflict: PlaceConflict) -> int:
         PlaceConflict.PART_OF_SIDES: 1,
         PlaceConflict.LEVEL: 1,
         PlaceConflict.NEXT_LEVEL: 2,
+        PlaceConflict.GREATER: 1,
     }
     return _bounded(severity.level - less[conflict])
 

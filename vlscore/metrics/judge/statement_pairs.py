@@ -92,6 +92,7 @@ def _is_same_if_placed(pair: tuple[str, str], tables: JudgeTables) -> bool:
 _COST = {
     None: 0.0,
     PlaceConflict.NEXT_LEVEL: 0.1,
+    PlaceConflict.GREATER: 0.1,
     PlaceConflict.LEVEL: 0.15,
     PlaceConflict.PART_OF_SIDES: 0.2,
     PlaceConflict.SIDE: 0.3,

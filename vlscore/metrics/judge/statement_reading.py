@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations, groupby, pairwise
+from typing import Any
 
 from vlscore.findings import (
     Attribute,
@@ -23,7 +25,7 @@ from vlscore.findings import (
     severity_level,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
-from vlscore.metrics.judge.places import BOTH_SIDES, Place
+from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
 from vlscore.metrics.judge.statements import (
     DEGREE,
     ReportStatements,
@@ -59,13 +61,7 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
             for finding in sentence.findings
             # What stands in the indication is no finding of the report.
             if sentence.category is not Category.HISTORY
-            and _is_stated(finding, changed.get(finding), tables)
-            for each in _split_by_side(
-                found.plain,
-                sentence,
-                _statement(found, sentence, finding, changed.get(finding), tables),
-                tables,
-            )
+            for each in _statements(found, sentence, finding, changed.get(finding), tables)
         ]
         for statement in distinct_statements(found.plain, sentence, own, tables):
             if not merge_explanation(stated, sentence, statement, tables):
@@ -73,10 +69,27 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
 
 
+def _statements(
+    found: ReportFindings,
+    sentence: Sentence,
+    finding: Finding,
+    change: FindingChange | None,
+    tables: JudgeTables,
+) -> list[Statement]:
+    """Return the statements of a finding, one for each place of which something else is said."""
+    if finding.polarity is Polarity.NEGATIVE and not finding.on(Axis.CHANGE):
+        return []
+    whole = _statement(found, sentence, finding, change, tables)
+    parts = _split_by_place(sentence, whole, tables)
+    # "Cleared on the right, larger on the left": what has gone denies the finding of one place.
+    is_split = parts != [whole] and finding.status is Status.CURRENT
+    if is_split and (finding.polarity is not Polarity.NEGATIVE or _has_resolved(change)):
+        return parts
+    return parts if _is_stated(finding, change, tables) else []
+
+
 def _is_stated(finding: Finding, change: FindingChange | None, tables: JudgeTables) -> bool:
-    if finding.polarity is Polarity.NEGATIVE:
-        return False
-    if _has_resolved(change):
+    if finding.polarity is Polarity.NEGATIVE or _has_resolved(change):
         return False
     if finding.status is Status.CURRENT:
         return True
@@ -118,7 +131,7 @@ def _statement(
         ),
         grades=_grades_of(finding, sentence, tables) | _remainder(sentence, change, tables),
         size=max((float(a.value) for a in finding.on(Axis.SIZE) if not is_device), default=None),
-        change=change,
+        change=None if tables.concepts[concept].after_treatment else change,
         doubtful=finding.status is Status.CURRENT and (not finding.is_likely or bool(considered)),
         position=min((position for position, _ in positions), default=None),
         observations=frozenset((finding.observation,)),
@@ -203,53 +216,118 @@ def _remainder(
     return {}
 
 
-def _split_by_side(
-    text: str, sentence: Sentence, statement: Statement, tables: JudgeTables
+def _split_by_place(
+    sentence: Sentence, statement: Statement, tables: JudgeTables
 ) -> list[Statement]:
-    """Return one statement for each side, where each has its own degree or change; else the whole.
+    """Return one statement for each place, where each has its own degree or change; else the whole.
 
-    "Large left, small right" are two. Of "the left effusion is larger, on the right it has
-    cleared", only that of the left is returned.
+    "Large left, small right" are two, and so is "worse in the upper lobe, better in the lower
+    lobe". Of "the left effusion is larger, on the right it has cleared", only that of the left is
+    returned.
     """
-    own = [
+    places, shared, stated = _said_of_places(sentence, statement, tables)
+    whole = Place()
+    if len(places) > 1 and not stated[0]:  # "Bilateral, larger on the right, smaller on the left"
+        whole, places, stated = places[0], places[1:], stated[1:]
+    apart = all(
+        (one.sides and other.sides and one.sides.isdisjoint(other.sides))
+        or one.differs_in_levels(other)
+        for one, other in combinations(places, 2)
+    )
+    if len(places) < 2 or not all(stated) or not apart:
+        return [statement]
+    if not places[-1].sides:  # "The right lower lobe, now also the middle lobe"
+        whole = Place(whole.sides or places[0].sides, whole.levels)
+    parts = (
+        _of_place(statement, sentence, place.with_missing(whole), [*own, *shared], tables)
+        for place, own in zip(places, stated, strict=True)
+    )
+    return [each for each in parts if not _has_resolved(each.change)]
+
+
+def _said_of_places(
+    sentence: Sentence, statement: Statement, tables: JudgeTables
+) -> tuple[list[Place], list[Attribute], list[list[Attribute]]]:
+    """Return the places that a statement names one by one, what is said of all, and of each."""
+    words = [
         a
         for a in statement.finding.attributes
-        if a.axis in (Axis.SIDE, Axis.SEVERITY, Axis.CHANGE)
-        and not a.inherited
-        and a.value != "bilateral"
+        if a.axis in (Axis.SIDE, Axis.ZONE, Axis.SEVERITY, Axis.CHANGE) and not a.inherited
     ]
-    at = [k for k, a in enumerate(own) if a.axis is Axis.SIDE]
-    if {own[k].value for k in at} != BOTH_SIDES:
-        return [statement]
-    said: dict[str, list[Attribute]] = {side: [] for side in sorted(BOTH_SIDES)}
-    if all(k and _is_joined(text, sentence, own[k - 1], own[k]) for k in at[:2]):
-        starts, ends = [0, *(k + 1 for k in at[:-1])], at  # "Small on the left, large on the right"
-    else:
-        starts, ends = [k + 1 for k in at], [*at[1:], len(own)]
-    for k, start, end in zip(at, starts, ends, strict=True):
-        said[own[k].value] += own[start:end]
-    if not all(said.values()):
-        return [statement]
-    stated = [_of_side(statement, sentence, side, words, tables) for side, words in said.items()]
-    return [each for each in stated if not _has_resolved(each.change)]
+    greater = {a.span for a in words if a.axis is Axis.ZONE and _is_greater(a, tables)}
+    runs = [
+        (is_place, list(run))
+        for is_place, run in groupby(
+            (a for a in words if a.span not in greater),
+            key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE),
+        )
+    ]
+    runs = [
+        (is_place, part)
+        for is_place, run in runs
+        for part in (_in_clauses(sentence, run) if is_place else [run])
+    ]
+    named = [run for is_place, run in runs if is_place]
+    shared: list[Attribute] = []
+    stated: list[list[Attribute]] = [[] for _ in named]
+    behind = -1
+    for is_place, run in runs if len(named) > 1 else ():
+        if is_place:
+            behind += 1
+            continue
+        for word in run:
+            before = behind >= 0 and not _is_listed(sentence, named[behind][-1], word)
+            ahead = behind + 1 < len(named) and not _is_listed(sentence, word, named[behind + 1][0])
+            if before == ahead:
+                ahead = behind + 1 < len(named) and (runs[-1][0] or behind < 0)
+            if ahead:
+                stated[behind + 1].append(word)
+            elif behind >= 0:
+                stated[behind].append(word)
+            else:
+                shared.append(word)
+    of_place: dict[tuple[Any, ...], tuple[Place, list[Attribute]]] = {}
+    for run, own in zip(named, stated, strict=True):
+        place = Place(_sides_in(run), _levels_of((a for a in run if a.axis is Axis.ZONE), tables))
+        key = place.sides, frozenset(place.levels.items())
+        of_place.setdefault(key, (place, []))[1].extend(own)
+    return [p for p, _ in of_place.values()], shared, [own for _, own in of_place.values()]
 
 
-def _is_joined(text: str, sentence: Sentence, word: Attribute, side: Attribute) -> bool:
-    """Return whether a degree before a side is of that side: "large on the left"."""
-    colon = ":" in text[word.span.end : side.span.start]
-    return not colon and not _is_listed(sentence, word, side)
+def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribute]]:
+    """Return words of place in runs without a comma: "left and right" is one of them."""
+    runs = [words[:1]]
+    for one, other in pairwise(words):
+        between = Span(one.span.end, other.span.start)
+        if "comma" in marks_in(sentence, between, "joint"):
+            runs.append([])
+        runs[-1].append(other)
+    return runs
+
+
+def _is_greater(zone: Attribute, tables: JudgeTables) -> bool:
+    return any(family == GREATER for family, _ in tables.levels.get(zone.value, ()))
+
+
+def _sides_in(words: Iterable[Attribute]) -> frozenset[str]:
+    sides = {a.value for a in words if a.axis is Axis.SIDE}
+    return BOTH_SIDES if "bilateral" in sides else frozenset(sides)
 
 
 def _is_listed(sentence: Sentence, one: Attribute, next_one: Attribute) -> bool:
-    """Return whether "and" or a comma stands between two words."""
+    """Return whether "and" or a comma stands between two words, in the order of the text."""
     between = Span(one.span.end, next_one.span.start)
     return not {"and", "comma"}.isdisjoint(marks_in(sentence, between, "joint"))
 
 
-def _of_side(
-    statement: Statement, sentence: Sentence, side: str, said: list[Attribute], tables: JudgeTables
+def _of_place(
+    statement: Statement,
+    sentence: Sentence,
+    place: Place,
+    said: list[Attribute],
+    tables: JudgeTables,
 ) -> Statement:
-    """Return a statement of one side, with the degree, age and number that are said of it."""
+    """Return a statement of one place, with the degree, age and number that are said of it."""
     grades = {kind: level for kind, level in statement.grades.items() if kind != DEGREE}
     grades |= _levels_said((a for a in said if a.axis is Axis.SEVERITY), sentence, tables)
     changes = [a for a in said if a.axis is Axis.CHANGE]
@@ -257,7 +335,8 @@ def _of_side(
     if change is not None and changes:
         value = TemporalChange(changes[0].value)
         change = change._replace(change=value, span=changes[0].span)
-    place = statement.place._replace(sides=frozenset((side,)))
+    elif any(a.axis is Axis.CHANGE and not a.inherited for a in statement.finding.attributes):
+        change = None  # It is of another place.
     return replace(statement, place=place, grades=grades, change=change)
 
 

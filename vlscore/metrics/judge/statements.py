@@ -21,15 +21,13 @@ from vlscore.findings import (
     TemporalChange,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
-from vlscore.metrics.judge.places import BOTH_SIDES, Place
+from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
 
 #: The kind of levels that say how much of a finding there is; the others are "number" and "age".
 DEGREE = "degree"
 _LONGEST_BETWEEN = 60
 #: Families of levels that say of what a finding is, and not where.
 _OF_BONES = frozenset(("bone", "ribs"))
-#: The family of levels that say which side has more.
-_GREATER = "greater"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +280,7 @@ def split_like(report: ReportStatements, other: ReportStatements) -> ReportState
     halves: list[Statement] = []
     for s in report.statements:
         if s.place.sides == BOTH_SIDES and all((s.concept, side) in apart for side in BOTH_SIDES):
-            levels = {family: own for family, own in s.place.levels.items() if family != _GREATER}
+            levels = {family: own for family, own in s.place.levels.items() if family != GREATER}
             places = (Place(frozenset((side,)), levels) for side in sorted(BOTH_SIDES))
             halves += [replace(s, place=place) for place in places]
         else:
