@@ -33,6 +33,9 @@ def test_a_row_makes_a_difference_in_its_example(table, head, rule):
     if table == "context":
         return
     stated = {a.value for sentence in sentences for a in sentence.changes}
+    if table == "amount":
+        assert stated or rule.row.value == "none"
+        return
     if rule.row.value == "none":
         before = {
             a.value for sentence in reading(rule.row.example, ablated)[0] for a in sentence.changes

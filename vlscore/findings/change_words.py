@@ -7,15 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.modifiers import Size, find_degree_changes, find_size_changes
+from vlscore.findings.modifiers import Size
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import TemporalChange
 
 #: Changes of amount.
 ENLARGING = frozenset((TemporalChange.WORSE, TemporalChange.IMPROVED))
-_HEADS = frozenset(("comparative", "event", "disease", "earlier", "unseen"))
-#: Layers of which a sentence has a match where it states a change, unless by two sizes or degrees.
+_OF_CHANGE = ("change", "comparative", "event", "disease")
+_HEADS = frozenset((*_OF_CHANGE[1:], "earlier", "unseen"))
+#: Layers of which a sentence has a match where it states a change, unless it is by two sizes.
 WORDS_OF_CHANGE = _HEADS | {"change", "time"}
+_GRADED = WORDS_OF_CHANGE | {"severity"}
 
 
 def with_changes(
@@ -27,19 +29,14 @@ def with_changes(
     """Return the matches of one sentence by layer, with those that compare and earlier times.
 
     The changes are in text order, without overlaps; they own their words of severity ("slightly
-    larger") and states.
+    larger") and states. Layer "size" has the sizes of today; degrees of another time are left out.
     """
     simple = found.get("change", [])
-    if not sizes and WORDS_OF_CHANGE.isdisjoint(found) and len(found.get("severity", ())) < 2:
+    if not sizes and _GRADED.isdisjoint(found):
         return found
-    earlier = earlier_times(tokens, found, lexicon)
-    found = {**found, "earlier": earlier}
-    composed = [_made(*each) for each in find_size_changes(tokens, sizes, earlier, lexicon)]
-    graded = list(find_degree_changes(tokens, found, earlier, lexicon))
-    if graded:
-        composed += [_made(first, last, change) for first, last, change, _ in graded]
-        was = [degree for *_, degree in graded]
-        found["severity"] = [d for d in found["severity"] if d not in was]
+    found = {**found, "earlier": earlier_times(tokens, found, lexicon)}
+    compared = list(_between_amounts(tokens, found, sizes, lexicon))
+    composed = [change for change, _ in compared]
     if not _HEADS.isdisjoint(found):
         composed += _composed(tokens, found, lexicon)
     if not simple and not composed:
@@ -64,8 +61,49 @@ def with_changes(
         free = [m for m in states if not any(_is_within(m, c) for c in composed)]
         found["state"] = free or states
     if degrees := found.get("severity"):
-        found["severity"] = [d for d in degrees if not _moves(tokens, d, kept, lexicon)]
+        of_today = {degree for _, degree in compared}
+        found["severity"] = [
+            d for d in degrees if d in of_today or not _moves(tokens, d, kept, lexicon)
+        ]
     return found
+
+
+def _between_amounts(
+    tokens: Sequence[Token], found: dict[str, list[Match]], sizes: Sequence[Size], lexicon: Lexicon
+) -> Iterator[tuple[Match, Match]]:
+    """Find the changes between an amount of another time and that of today, each with the latter.
+
+    Leaves in `found` the sizes and degrees of today: "9 mm, *previously 4 mm*", "not *large*".
+    """
+    scales = lexicon.lists["graded"]
+    changes = [m for layer in _OF_CHANGE for m in found.get(layer, ())]
+    degrees = [
+        m
+        for m in found.get("severity", ())
+        if m.entry and m.entry.scale in scales and not _moves(tokens, m, changes, lexicon)
+    ]
+    amounts = {
+        "size": {Match(s.first, s.last, "amount", s.millimetres): s.millimetres for s in sizes},
+        "severity": {m: m.entry.rank for m in degrees},
+    }
+    for layer, amount_of in amounts.items():
+        of_today = list(amount_of)
+        patterns = PatternMatcher(tokens, {**found, "amount": of_today}, lexicon.lists)
+        for first, last, head, rule in list(patterns.fitting(lexicon.rules["amount"])):
+            of_today.remove(head)
+            behind = [m for m in amount_of if m.first > head.first]
+            before = [m for m in amount_of if m.first < head.first]
+            now = {"behind": behind[:1], "before": before[-1:]}.get(rule.row.value or "", [])
+            # The words of change are none that name a finding.
+            within = [m.last for m in found.get("mention", ()) if first < m.last < last]
+            for other in now:
+                more = amount_of[other] - amount_of[head]
+                worse = TemporalChange.WORSE if more > 0 else TemporalChange.IMPROVED
+                change = worse if more else TemporalChange.UNCHANGED
+                yield _made(max((first, *within)), last, change), other
+        if len(of_today) < len(amount_of) or layer == "size":
+            rest = [m for m in found.get(layer, ()) if m not in amount_of]
+            found[layer] = sorted([*of_today, *rest], key=lambda m: m.first)
 
 
 def earlier_times(

@@ -31,6 +31,7 @@ LAYERS = frozenset(
     (
         *("mention", "subject", "topic", "place", "severity", "normal", "change", "comparative"),
         *("event", "disease", "unseen", "earlier", "time", "trigger", "boundary", "either"),
+        "amount",
     )
 )
 #: Words with one of the list's endings; no list could have all of them.
@@ -49,7 +50,8 @@ class Composition(NamedTuple):
         pattern: the pattern.
         example: a sentence for which the row decides, and in which it makes a difference.
         value: what the words mean; "none" where they mean nothing that the head might mean; without
-            a value, they mean what the head means.
+            a value, they mean what the head means. Of an amount: where today's stands, "before" or
+            "behind" it.
         forward, scope: of a trigger that the words are.
         holding: list, or words, of which one is among the words covered or right behind the head.
         barrier: names that do not stand between parts of the pattern.

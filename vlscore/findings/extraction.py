@@ -151,7 +151,7 @@ class _Piece(NamedTuple):
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     sizes = find_sizes(tokens, lexicon)
     found = with_changes(tokens, lexicon.trie.find(tokens), sizes, lexicon)
-    modifiers = find_modifiers(tokens, found, sizes, lexicon)
+    modifiers = find_modifiers(found)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
     triggers: list[Match] = []
@@ -336,8 +336,9 @@ def extract(
 def _may_change(words: str, lexicon: Lexicon) -> bool:
     """Return False for a sentence without any word of a change or an earlier time."""
     tokens = lexicon.trie.split_joined_words(words, lexicon.tokenize(words))
-    is_named = not WORDS_OF_CHANGE.isdisjoint(lexicon.trie.find(tokens))
-    return is_named or len(find_sizes(tokens, lexicon)) > 1
+    found = lexicon.trie.find(tokens)
+    amounts = max(len(found.get("severity", ())), len(find_sizes(tokens, lexicon)))
+    return amounts > 1 or not WORDS_OF_CHANGE.isdisjoint(found)
 
 
 def _refers_back(words: str, lexicon: Lexicon) -> bool:

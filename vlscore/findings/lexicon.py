@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from vlscore.core import entries_of, entry_of, read_table
+from vlscore.core import TomlTable, entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
 from vlscore.findings.compositions import Composition, PatternRule, pattern_rules
 from vlscore.findings.coverage import Coverage, load_coverage, require_known
@@ -312,7 +312,7 @@ def _rules(
     """Return the rules of each array of rows in a table."""
     return {
         name: pattern_rules(entries_of(Composition, table.get(name, ()), file), lists, values)
-        for name in ("compose", "compose_time", "revise")
+        for name in ("compose", "compose_time", "revise", "amount")
     }
 
 
@@ -354,6 +354,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         if folder.is_file():
             # What was frozen reads as it did: a list that came later is empty.
             lists = dict.fromkeys(ours, frozenset[str]()) | lists
+            # Its sizes were compared before there were rows for it.
+            ours_of_change = read_table(our_lexicon() / "change.toml")
+            changes = TomlTable({"amount": ours_of_change["amount"], **changes}, "change.toml")
         if missing := sorted(ours - lists.keys()):
             raise InvalidLexicon(f"grammar.toml lacks {', '.join(missing)}")
         regions = {name: o.region for name, o in observations.items() if o.region}
@@ -380,7 +383,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             coverage=coverage,
             stands_for=tables["grammar"]["stands_for"],
             rules={
-                **_rules(changes, lists, "change.toml", (*TemporalChange, "none")),
+                **_rules(
+                    changes, lists, "change.toml", (*TemporalChange, "none", "before", "behind")
+                ),
                 "context": _rules(context, lists, "context.toml", get_args(Effect))["compose"],
             },
             trie=trie,

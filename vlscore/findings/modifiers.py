@@ -1,20 +1,11 @@
-"""Phrases that qualify a finding: side, zone, severity, change and size.
+"""Phrases that qualify a finding: side, zone, severity, change and size."""
 
-A change may be stated by two sizes, or two degrees: "9 mm, previously 4 mm", "was large, is small".
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
-from vlscore.findings.types import Attribute, Axis, Span, TemporalChange
-
-#: Tokens in which the earlier size begins behind them, and tokens between two sizes.
-_REACH_OF_EARLIER, _MOST_BETWEEN = 3, 4
-#: Tokens between two degrees of one finding.
-_MOST_BETWEEN_DEGREES = 7
+from vlscore.findings.types import Attribute, Axis, Span
 
 
 class Modifier(NamedTuple):
@@ -48,16 +39,11 @@ class Size(NamedTuple):
     millimetres: float
 
 
-def find_modifiers(
-    tokens: Sequence[Token],
-    found: dict[str, list[Match]],
-    sizes: Sequence[Size],
-    lexicon: Lexicon,
-) -> list[Modifier]:
+def find_modifiers(found: dict[str, list[Match]]) -> list[Modifier]:
     """Return all qualifying phrases of a sentence, in text order."""
     modifiers = [
-        Modifier(size.first, size.last, ((Axis.SIZE, f"{size.millimetres:g}"),))
-        for size in _present(tokens, sizes, found, lexicon)
+        Modifier(size.first, size.last, ((Axis.SIZE, f"{size.entry:g}"),))
+        for size in found.get("size", ())
     ]
     for match in found.get("place", ()):
         place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))
@@ -73,25 +59,6 @@ def find_modifiers(
             modifiers.append(Modifier(match.first, match.last, ((Axis.CHANGE, match.entry),)))
     modifiers.sort()
     return modifiers
-
-
-def _present(
-    tokens: Sequence[Token],
-    sizes: Sequence[Size],
-    found: Mapping[str, Sequence[Match]],
-    lexicon: Lexicon,
-) -> Iterator[Size]:
-    """Find the sizes that are not of an earlier image: "12 mm, *previously 20 mm*"."""
-    times = {m.last for m in found.get("earlier", ())}
-    of_change: set[Match] = set()
-    for size in sizes:
-        own = [c for c in found.get("change", ()) if c.first <= size.first and size.last <= c.last]
-        if own and own[0] not in of_change:
-            of_change.add(own[0])  # Of two sizes of a change, the second is the present one.
-        elif size.first not in times and not (
-            size.first and tokens[size.first - 1].form in lexicon.lists["from"]
-        ):
-            yield size
 
 
 def find_sizes(tokens: Sequence[Token], lexicon: Lexicon) -> list[Size]:
@@ -128,83 +95,3 @@ def find_sizes(tokens: Sequence[Token], lexicon: Lexicon) -> list[Size]:
             first, millimetres = before.first, max(before.millimetres, millimetres)
         found.append(Size(first, position + 1, millimetres))
     return found
-
-
-def find_size_changes(
-    tokens: Sequence[Token],
-    sizes: Sequence[Size],
-    earlier: Sequence[Match],
-    lexicon: Lexicon,
-) -> Iterator[tuple[int, int, TemporalChange]]:
-    """Find changes between two sizes: the first token, the last one + 1, and the change.
-
-    "9 mm, previously 4 mm", "4 mm then, 9 mm now" and "from 4 mm to 9 mm" say the same.
-    """
-    lists = lexicon.lists
-    for one, other in pairwise(sizes):
-        between = tokens[one.last : other.first]
-        follows = between[0].form if between else ""
-        is_from = one.first > 0 and tokens[one.first - 1].form in lists["from"]
-        times = [
-            time.first
-            for time in earlier
-            if one.last <= time.first
-            and 0 <= other.first - time.last < _REACH_OF_EARLIER
-            and tokens[time.first].form in lists["before_earlier_size"]
-        ]
-        is_then = follows in lists["then"] or (is_from and follows in lists["to"])
-        first, before, now = (times[0], other, one) if times else (one.first, one, other)
-        if times or (is_then and len(between) <= _MOST_BETWEEN):
-            change = now.millimetres - before.millimetres
-            grown = TemporalChange.WORSE if change > 0 else TemporalChange.IMPROVED
-            yield first, other.last, grown if change else TemporalChange.UNCHANGED
-
-
-def find_degree_changes(
-    tokens: Sequence[Token],
-    found: Mapping[str, Sequence[Match]],
-    earlier: Sequence[Match],
-    lexicon: Lexicon,
-) -> Iterator[tuple[int, int, TemporalChange, Match]]:
-    """Find changes between two degrees: the first token, the last one + 1, and the change.
-
-    The last value is the earlier degree; that of today is not among the tokens. "Now small,
-    previously large", "large before, is now small" and "the large effusion is now small" say the
-    same.
-    """
-    lists = lexicon.lists
-    words, now = lists["before_earlier_size"], lists["now"]
-    mentions = found.get("mention", ())
-    degrees = [m for m in found.get("severity", ()) if m.entry and m.entry.scale in lists["graded"]]
-    for one, other in pairwise(degrees if now else ()):
-        between = [token.form for token in tokens[one.last : other.first]]
-        named = [m for m in mentions if one.last <= m.first < other.first]
-        joined = not lists["finding_joints"].isdisjoint(between)
-        if len(between) > _MOST_BETWEEN_DEGREES or len(named) > 1:
-            continue
-        was, is_earlier = (
-            tokens[each.first - 1].form in words or any(t.last == each.first for t in earlier)
-            for each in (one, other)
-        )
-        was = was or any(t.first == one.last for t in earlier)
-        was = (
-            was
-            or tokens[one.first - 1].form in lists["from"]
-            or not lists["then"].isdisjoint(between[:1])
-        )
-        is_now = not now.isdisjoint(between[-1:] if named else between)
-        is_now = is_now or (was and not lists["copulas"].isdisjoint(between[-1:]))
-        if is_now and (was or named) and not (named and joined):
-            first = other.first - 1 if named else one.first
-            yield first, other.first, _between(one, other), one
-        elif (is_earlier and not was) and not any(
-            0 <= m.first - other.last < _REACH_OF_EARLIER for m in mentions
-        ):
-            yield other.first - 1, other.last, _between(other, one), other
-
-
-def _between(before: Match, now: Match) -> TemporalChange:
-    """Return the change from an earlier degree to that of today."""
-    steps = now.entry.rank - before.entry.rank
-    grown = TemporalChange.WORSE if steps > 0 else TemporalChange.IMPROVED
-    return grown if steps else TemporalChange.UNCHANGED
