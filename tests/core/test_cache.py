@@ -302,7 +302,7 @@ def test_no_log_is_shared_on_a_disk_of_several_machines(monkeypatch, tmp_path):
     for folder, mode in (("with space/home", "delete"), ("own", "wal")):
         kept = Cache(tmp_path / folder, GIB)
         assert kept.namespace(FACTS).put({"a": [1]}) == {"a": [1]}
-        assert kept._open().execute("PRAGMA journal_mode").fetchone() == (mode,)
+        assert kept._connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
 
 
 # -- where it is ----------------------------------------------------------------------------------

@@ -134,8 +134,7 @@ class Cache:
         """
         if not self.path.is_file():
             return 0, 0
-        with self._lock:
-            db = self._open()
+        with contextlib.closing(_connect(self.path)) as db:
             (count,) = db.execute("SELECT count(*) FROM entries").fetchone()
             return int(count), _used_bytes(db)
 
@@ -154,18 +153,15 @@ class Cache:
                 self._connection.close()
             self._connection = None
 
-    def _open(self) -> sqlite3.Connection:
-        # A forked process must not use its parent's connection.
-        if self._connection is None or self._process != os.getpid():
-            self._connection, self._process = _connect(self.path), os.getpid()
-        return self._connection
-
     def _guarded(self, work: Callable[[sqlite3.Connection], Result], without: Result) -> Result:
         with self._lock:
             if self._is_off:
                 return without
             try:
-                return work(self._open())
+                # A forked process must not use its parent's connection.
+                if self._connection is None or self._process != os.getpid():
+                    self._connection, self._process = _connect(self.path), os.getpid()
+                return work(self._connection)
             except Exception as error:  # a damaged file raises many types, and never ends a run
                 if "locked" in str(error):
                     # Another process is busy with the file: this call finds or stores nothing.
@@ -203,14 +199,14 @@ class Namespace:
 
     def get(self, contents: Iterable[KeyT]) -> dict[KeyT, Value]:
         """Return content -> value, in order, of the contents whose value is stored and whole."""
-        keys = {content: self._key_of(content) for content in contents}
-        stored = self._cache.read(list(keys.values()))
+        hashes = {content: self._hashes_of(content) for content in contents}
+        stored = self._cache.read([key for key, _ in hashes.values()])
         found: dict[KeyT, Value] = {}
         damaged: list[bytes] = []
-        for content, key in keys.items():
+        for content, (key, mask) in hashes.items():
             try:
                 if key in stored:
-                    found[content] = _unpacked(key, self._masked(content, stored[key]))
+                    found[content] = _unpacked(key, _masked(mask, stored[key]))
             except (ValueError, TypeError):
                 damaged.append(key)
         if damaged:
@@ -224,8 +220,8 @@ class Namespace:
         """
         rows = {}
         for content, value in values.items():
-            key = self._key_of(content)
-            rows[key] = self._masked(content, _packed(key, value))
+            key, mask = self._hashes_of(content)
+            rows[key] = _masked(mask, _packed(key, value))
         kept = dict(values)
         if rows and self._cache.write(rows):
             kept |= self.get(values)
@@ -246,24 +242,23 @@ class Namespace:
             found |= self.put(dict(zip(missing, make(missing), strict=True)))
         return [found[content] for content in contents]
 
-    def _key_of(self, content: CacheKey) -> bytes:
-        digest = self._key.copy()
-        digest.update(_as_bytes(content))
-        return digest.digest()
+    def _hashes_of(self, content: CacheKey) -> tuple[bytes, Any]:
+        """Return the key of a content, and the hash that its value is masked by."""
+        if isinstance(content, bytes):
+            as_bytes = b"b" + content
+        elif isinstance(content, str):
+            as_bytes = b"s" + content.encode("utf-8", "surrogatepass")
+        else:
+            as_bytes = b"t" + json.dumps(content).encode()
+        key, mask = self._key.copy(), self._mask.copy()
+        key.update(as_bytes)
+        mask.update(as_bytes)
+        return key.digest(), mask
 
-    def _masked(self, content: CacheKey, plain: bytes) -> bytes:
-        stream = self._mask.copy()
-        stream.update(_as_bytes(content))
-        mask = np.frombuffer(stream.digest(len(plain)), np.uint8)
-        return (np.frombuffer(plain, np.uint8) ^ mask).tobytes()
 
-
-def _as_bytes(content: CacheKey) -> bytes:
-    if isinstance(content, bytes):
-        return b"b" + content
-    if isinstance(content, str):
-        return b"s" + content.encode("utf-8", "surrogatepass")
-    return b"t" + json.dumps(content).encode()
+def _masked(mask: Any, plain: bytes) -> bytes:
+    stream = np.frombuffer(mask.digest(len(plain)), np.uint8)
+    return (np.frombuffer(plain, np.uint8) ^ stream).tobytes()
 
 
 def _packed(key: bytes, value: Value) -> bytes:

@@ -214,10 +214,11 @@ class ImageDecoder:
             )
 
 
+@dataclass(eq=False)
 class PendingPixels:
     """Future pixels of one image, or its embedding if that is known already.
 
-    Args:
+    Attributes:
         image: path, array, ...
         collect: waits for the pixels; None if the embedding is known.
         digest: sha256 of the file; None if the image is no file.
@@ -225,32 +226,25 @@ class PendingPixels:
         embedding: (d,) float32; None if pixels will be computed.
     """
 
-    def __init__(
-        self,
-        image: Any,
-        collect: Callable[[], Stored] | None = None,
-        *,
-        digest: str | None = None,
-        from_stored: Callable[[Tensor], Tensor] = lambda stored: stored,
-        embedding: Tensor | None = None,
-    ) -> None:
-        self.image, self.digest, self.embedding = image, digest, embedding
-        self._collect = collect
-        self._from_stored = from_stored
+    image: Any
+    collect: Callable[[], Stored] | None = None
+    digest: str | None = field(default=None, kw_only=True)
+    from_stored: Callable[[Tensor], Tensor] = field(default=lambda stored: stored, kw_only=True)
+    embedding: Tensor | None = field(default=None, kw_only=True)
 
     def result(self) -> Tensor:
         """Wait for pixels, float32 (channels, height, width). Raises: VLScoreError."""
-        return self._from_stored(self.stored()[None])[0]
+        return self.from_stored(self.stored()[None])[0]
 
     def stored(self) -> Tensor:
         """Wait for the result: float32 pixels, or uint8 levels that become pixels in a batch.
 
         Raises: VLScoreError that names the image.
         """
-        if self._collect is None:
+        if self.collect is None:
             raise InvalidSetting("the pixels of an image whose embedding is known are not decoded")
         try:
-            return torch.from_numpy(self._collect())
+            return torch.from_numpy(self.collect())
         except VLScoreError:
             raise
         except Exception as error:  # decoders of untrusted bytes may raise any error

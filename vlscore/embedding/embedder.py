@@ -97,6 +97,9 @@ class StudyEmbedder(EmbeddingEngine):
         cache: True: embeddings are stored in the user's cache (docs/caching.md), unless
             VLSCORE_CACHE=off; False: nothing is stored; or another folder.
 
+    Attributes:
+        C: the encoder's published constant of VLScore; None if none was published.
+
     Raises:
         UnknownName, InvalidSetting: a name or value that cannot be used.
         BrokenContract: a loaded encoder is in training mode.
@@ -133,13 +136,9 @@ class StudyEmbedder(EmbeddingEngine):
             cache=kept,
         )
         self.views = check_view_policy(views, source.known)
+        self.C = self.card.C
         if self.card.demonstration:
             _warn_of_demonstration(self.card.name)
-
-    @property
-    def C(self) -> float | None:
-        """The encoder's published constant of VLScore; None if none was published."""
-        return self._source.known.card.C
 
     @property
     def notes(self) -> tuple[str, ...]:

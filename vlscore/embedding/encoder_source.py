@@ -56,11 +56,6 @@ class EncoderSource:
         return vars(self)
 
     @property
-    def is_read(self) -> bool:
-        """Whether the network is in memory."""
-        return self._read is None
-
-    @property
     def card(self) -> EncoderCard:
         return self.known.card
 

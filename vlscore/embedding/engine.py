@@ -17,7 +17,7 @@ from vlscore.embedding.batches import Forward, Work, default_batch_size, in_batc
 from vlscore.embedding.cache_facts import embedding_facts
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.encoder_source import EncoderSource
-from vlscore.encoders import EncoderCard, JointEncoder, Precision, Tokens, check_ready
+from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready
 from vlscore.errors import VLScoreError
 
 # Rows with two reports each: then 95 % of the tokens that a processor computes are no padding.
@@ -62,6 +62,7 @@ class EmbeddingEngine:
     Attributes:
         encoder: the model; it is read from its checkpoint when it is first asked for.
         card: facts about the encoder.
+        dim: dimensions of an embedding.
         device: where the encoder computes.
         image_policy: how image files are read.
         precision: "fp32", "bf16" or "fp16".
@@ -81,6 +82,7 @@ class EmbeddingEngine:
         if isinstance(encoder, JointEncoder):
             encoder = EncoderSource(encoder)
         self._source = encoder
+        self.card, self.dim = encoder.known.card, encoder.known.card.dim
         self.image_policy = image_policy or encoder.known.image_policy
         self.precision = precision
         self.cache = cache
@@ -95,7 +97,7 @@ class EmbeddingEngine:
         self._namespaces: dict[tuple[str, str], Namespace | None] = {}
         self._in_flight: WeakValueDictionary[tuple[str, str], PendingPixels]
         self._in_flight = WeakValueDictionary()
-        self._weights: list[Tensor] | None = None
+        self._weights: list[Tensor] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the encoder and the settings, without what belongs to this process."""
@@ -111,10 +113,6 @@ class EmbeddingEngine:
         return self._source.encoder()
 
     @property
-    def card(self) -> EncoderCard:
-        return self._source.known.card
-
-    @property
     def device(self) -> torch.device:
         return self._source.device
 
@@ -122,11 +120,6 @@ class EmbeddingEngine:
     def checksum(self) -> str:
         """Checksum of the encoder, as `JointEncoder.checksum`."""
         return self._source.known.checksum
-
-    @property
-    def dim(self) -> int:
-        """Dimensions of an embedding."""
-        return self._source.known.card.dim
 
     @property
     def batch_size(self) -> int:
@@ -165,7 +158,13 @@ class EmbeddingEngine:
         # Memory holds the tokens of one window. Windows are cut before any look-up, so that they
         # do not depend on the items that are known already.
         for start in range(0, len(distinct), _REPORTS_AT_ONCE):
-            found |= self._embed_window(distinct[start : start + _REPORTS_AT_ONCE], failed)
+            window = distinct[start : start + _REPORTS_AT_ONCE]
+            names = self._namespace("reports")
+            known: dict[str, _ReportRow] = names.get(window) if names is not None else {}
+            self.work.add(reports_from_cache=len(known))
+            found |= known
+            if missing := [text for text in window if text not in known]:
+                found |= self._computed(missing, failed)
         nothing = np.full(self.dim + 1, np.nan, np.float32)
         rows = torch.from_numpy(np.stack([found.get(text, nothing) for text in texts] or [nothing]))
         rows = rows[: len(texts)]
@@ -260,15 +259,10 @@ class EmbeddingEngine:
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels
 
-    def _embed_window(
-        self, texts: list[str], failed: dict[str, VLScoreError]
-    ) -> dict[str, _ReportRow]:
-        """Return the rows of distinct texts: from the cache, else computed."""
-        names = self._namespace("reports")
-        found: dict[str, _ReportRow] = names.get(texts) if names is not None else {}
-        self.work.add(reports_from_cache=len(found))
-        missing = [text for text in texts if text not in found]
-        missing, tokens = self._tokenized(missing, failed) if missing else ([], None)
+    def _computed(self, texts: list[str], failed: dict[str, VLScoreError]) -> dict[str, _ReportRow]:
+        """Return the rows of distinct texts, and store them in the cache."""
+        found: dict[str, _ReportRow] = {}
+        texts, tokens = self._tokenized(texts, failed)
         if tokens is not None:
             check_ready(self.encoder)
             for rows in self._forward.report_batches(tokens.lengths.tolist()):
@@ -276,7 +270,7 @@ class EmbeddingEngine:
                 self.work.add(reports_embedded=len(rows))
                 full = torch.cat([vectors, tokens.truncated[rows, None].float()], dim=1).numpy()
                 # Rows are copied, because a row would hold the memory of its whole batch.
-                new = {missing[row]: full[k].copy() for k, row in enumerate(rows)}
+                new = {texts[row]: full[k].copy() for k, row in enumerate(rows)}
                 found |= self._stored("reports", new)
         return found
 
@@ -300,28 +294,25 @@ class EmbeddingEngine:
         return usable, self._source.known.tokenize(usable) if usable else None
 
     def _namespace(self, holds: str) -> Namespace | None:
-        """Return where embeddings are cached; None if there is no cache, or they may not be."""
+        """Return where embeddings are cached; None if there is no cache, or they may not be.
+
+        They may not where a weight is trained, and therefore changes. Code that changes frozen
+        weights sets `is_as_loaded` to False, or works without the cache.
+        """
         known = self._source.known
-        if self.cache is None or not known.is_as_loaded or self._is_trained():
+        if self.cache is None or not known.is_as_loaded:
+            return None
+        # The list is remembered, because a walk through all modules takes longer than a look-up.
+        if not self._weights:
+            self._weights = list(known.parameters())
+        if any(weight.requires_grad for weight in self._weights):
             return None
         # The device may have changed, too.
-        name = (holds, self.device.type)
+        name = (holds, self._source.device.type)
         if name not in self._namespaces:
             facts = embedding_facts(known, self.image_policy, self.precision, *name)
             self._namespaces[name] = None if facts is None else self.cache.namespace(facts)
         return self._namespaces[name]
-
-    def _is_trained(self) -> bool:
-        """Return True if a weight is trained, and therefore changes.
-
-        Code that changes frozen weights sets `is_as_loaded` to False, or works without the cache.
-        """
-        if not self._source.is_read:
-            return False
-        # The list is remembered, because a walk through all modules takes longer than a look-up.
-        if self._weights is None:
-            self._weights = list(self.encoder.parameters())
-        return any(weight.requires_grad for weight in self._weights)
 
     def _known(self, digests: list[str], tower: Tower) -> dict[str, Tensor]:
         """Return digest -> embedding (d,) of the images whose embedding is in the cache."""

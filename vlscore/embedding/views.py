@@ -65,11 +65,14 @@ def choose_views(
         raise InvalidStudy(f"the study has {len(images)} images and {len(views)} views")
     if policy == "mean":
         return ChosenViews(list(images), [])
-    stated_views = list(views) if views is not None else [None] * len(images)
-    pairs = [(i, view or view_of(i)) for i, view in zip(images, stated_views, strict=True)]
+    stated = views or [None] * len(images)
+    pairs = [
+        (image, projection(view or view_of(image)))
+        for image, view in zip(images, stated, strict=True)
+    ]
     # An unknown view counts as frontal.
-    frontal = [(image, view) for image, view in pairs if projection(view) != "lateral"]
-    lateral = [image for image, view in pairs if projection(view) == "lateral"]
+    frontal = [image for image, side in pairs if side != "lateral"]
+    lateral = [image for image, side in pairs if side == "lateral"]
     if not frontal:
         one = len(images) == 1
         raise InvalidStudy(
@@ -77,12 +80,11 @@ def choose_views(
             'give a frontal one, or choose views="mean" (--views mean)'
         )
     # A frontal image with a known view comes before one with an unknown view.
-    stated = [image for image, view in frontal if projection(view) != "unknown"]
-    chosen = stated[0] if stated else frontal[0][0]
+    known = [image for image, side in pairs if side == "frontal"]
     return ChosenViews(
-        [chosen],
+        (known or frontal)[:1],
         lateral[:1] if policy == "frontal+lateral" else [],
-        guessed=len(frontal) > 1 and not stated,
+        guessed=len(frontal) > 1 and not known,
     )
 
 

@@ -6,7 +6,7 @@ The geometry (area, distances, foot) of image, candidate and reference helps to 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,17 +59,9 @@ _ROWS_SHOWN = 20
 _SHORT = {"image_candidate": "|i-g|", "image_reference": "|i-r|", "candidate_reference": "|g-r|"}
 
 
-class _OfTriangle:
-    """Attribute of a score that its `geometry` holds; nan, or `absent`, where it does not."""
-
-    def __init__(self, description: str, absent: float = math.nan) -> None:
-        self.__doc__, self._absent = description, absent
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, score: "Score | None", owner: type) -> Any:
-        return self if score is None else score.geometry.get(self._name, self._absent)
+def _of_triangle(name: str, description: str, absent: float = math.nan) -> Any:
+    """Return an attribute that a score's `geometry` holds; nan, or `absent`, where it does not."""
+    return property(lambda score: score.geometry.get(name, absent), doc=description)
 
 
 @dataclass(frozen=True)
@@ -99,21 +91,22 @@ class Score:
         """Return what the first metric's value depends on."""
         return next(iter(self.signatures.values()))
 
-    area: ClassVar[Any] = _OfTriangle("T of Eq. 1, in squared units of the embeddings.")
-    image_candidate: ClassVar[Any] = _OfTriangle("Euclidean distance of image and candidate.")
-    image_reference: ClassVar[Any] = _OfTriangle("Euclidean distance of image and reference.")
-    candidate_reference: ClassVar[Any] = _OfTriangle(
-        "Euclidean distance of candidate and reference."
+    area = _of_triangle("area", "T of Eq. 1, in squared units of the embeddings.")
+    image_candidate = _of_triangle("image_candidate", "Euclidean distance of image and candidate.")
+    image_reference = _of_triangle("image_reference", "Euclidean distance of image and reference.")
+    candidate_reference = _of_triangle(
+        "candidate_reference", "Euclidean distance of candidate and reference."
     )
-    foot: ClassVar[Any] = _OfTriangle(
+    foot = _of_triangle(
+        "foot",
         "Where the candidate projects onto the line from image (0) to reference (1). Far outside "
-        "[0, 1], a high score means little; nan where image and reference coincide."
+        "[0, 1], a high score means little; nan where image and reference coincide.",
     )
-    candidate_truncated: ClassVar[Any] = _OfTriangle(
-        "Whether the encoder did not see the candidate's tail.", False
+    candidate_truncated = _of_triangle(
+        "candidate_truncated", "Whether the encoder did not see the candidate's tail.", False
     )
-    reference_truncated: ClassVar[Any] = _OfTriangle(
-        "Whether the encoder did not see the reference's tail.", False
+    reference_truncated = _of_triangle(
+        "reference_truncated", "Whether the encoder did not see the reference's tail.", False
     )
 
     def __float__(self) -> float:

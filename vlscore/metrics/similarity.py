@@ -57,8 +57,21 @@ def triangle_area(
     # One workspace for all chunks: fresh memory for each would cost more than the arithmetic.
     workspace = torch.empty(min(len(i), _CHUNK), 2, i.shape[1], dtype=dtype, device=i.device)
     for start in range(0, len(i), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        area[rows] = _area_of_chunk(i[rows], g[rows], r[rows], workspace)
+        points = [x[start : start + _CHUNK] for x in (i, g, r)]
+        edges = workspace[: len(points[0])]
+        edges[:, 0] = points[1]
+        edges[:, 1] = points[2]
+        edges -= points[0][:, None]
+        gram = torch.bmm(edges, edges.transpose(1, 2))
+        product = gram[:, 0, 0] * gram[:, 1, 1]
+        determinant = product - gram[:, 0, 1] ** 2
+        found = 0.5 * determinant.clamp(min=0).sqrt()
+        # Written so that nan and products that overflowed or vanished count as ill-conditioned.
+        trusted = (determinant > _WELL_CONDITIONED * product) & product.isfinite()
+        doubtful = (~trusted).nonzero()[:, 0]
+        if len(doubtful):
+            found[doubtful] = _area_by_residual(*(x[doubtful].double() for x in points))
+        area[start : start + _CHUNK] = found
     return area
 
 
@@ -123,23 +136,6 @@ def sides(
     i, g, r = (x.to(dtype) for x in triples(i, g, r))
     norm = torch.linalg.vector_norm
     return norm(i - g, dim=-1), norm(i - r, dim=-1), norm(g - r, dim=-1)
-
-
-def _area_of_chunk(i: Tensor, g: Tensor, r: Tensor, workspace: Tensor) -> Tensor:
-    edges = workspace[: len(i)]
-    edges[:, 0] = g
-    edges[:, 1] = r
-    edges -= i[:, None]
-    gram = torch.bmm(edges, edges.transpose(1, 2))
-    product = gram[:, 0, 0] * gram[:, 1, 1]
-    determinant = product - gram[:, 0, 1] ** 2
-    area = 0.5 * determinant.clamp(min=0).sqrt()
-    # Written so that nan and products that overflowed or vanished count as ill-conditioned.
-    trusted = (determinant > _WELL_CONDITIONED * product) & product.isfinite()
-    doubtful = (~trusted).nonzero()[:, 0]
-    if len(doubtful):
-        area[doubtful] = _area_by_residual(*(x[doubtful].double() for x in (i, g, r)))
-    return area
 
 
 def _area_by_residual(i: Tensor, g: Tensor, r: Tensor) -> Tensor:
