@@ -1,8 +1,9 @@
 """Commands that are really killed at random moments: run again, they give the same bytes.
 
 That a folder of results appears complete or not at all is proven at each operation of the system in
-`tests/core/test_result_folder.py`. Here whole processes are killed, with what they store in the
-cache: `evaluate` with the bundled encoder, `watch`, and `judge` with a service.
+`tests/core/test_result_folder.py`, and that an evaluation goes on after each pass of its encoder in
+`tests/evaluation/test_evaluate.py`. Here whole processes are killed: `watch`, and `judge` with a
+service.
 """
 
 import json
@@ -17,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.evaluation.samples import make_table
 from tests.evaluation.watches.test_watch import tables
 from tests.metrics.judge.endpoint_server import Answer, running
 
@@ -56,32 +56,6 @@ def files_of(folder: Path) -> dict[str, object]:
     return {**found, "run.json": (record["key"], record["results"])}
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The table, the folder of an evaluation that nothing disturbed, and its seconds."""
-    place = tmp_path_factory.mktemp("whole")
-    table, _ = make_table(place / "images", 6)
-    began = time.monotonic()
-    run = started("evaluate", table, "-o", place / "out", "--workers", "1", cache=place / "cache")
-    assert run.wait(300) == 0
-    return table, files_of(place / "out"), time.monotonic() - began
-
-
-@pytest.mark.parametrize("number", MOMENTS)
-def test_an_evaluation(number, whole, tmp_path):
-    """Killed once, in the long version twice."""
-    table, expected, seconds = whole
-    chance = chance_of(number)
-    command = ("evaluate", table, "-o", tmp_path / "out", "--workers", "1")
-    for least in (0.3, 0.6) if number else (0.3,):
-        run = started(*command, cache=tmp_path / "cache")
-        time.sleep(seconds * chance.uniform(least, 1.0))
-        run.kill()
-        assert run.wait() in (-signal.SIGKILL, 0)
-    assert started(*command, cache=tmp_path / "cache").wait(300) == 0
-    assert files_of(tmp_path / "out") == expected
-
-
 @pytest.mark.parametrize("number", MOMENTS)
 def test_a_watch(number, tmp_path):
     """Killed between or within days; the page and all tables are then those of one call."""
@@ -94,7 +68,7 @@ def test_a_watch(number, tmp_path):
     assert started(*command("whole"), cache=tmp_path / "cache").wait(300) == 0
     seconds = time.monotonic() - began
     run = started(*command("store"), cache=tmp_path / "cache")
-    time.sleep(seconds * random.Random(number).uniform(0.3, 1.0))
+    time.sleep(seconds * chance_of(number).uniform(0.3, 1.0))
     run.kill()
     assert run.wait() in (-signal.SIGKILL, 0)
     assert started(*command("store"), cache=tmp_path / "cache").wait(300) == 0

@@ -3,12 +3,14 @@
 import re
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from vlscore.cli import progress
 from vlscore.cli.output import print_failures
 from vlscore.cli.progress import phase_progress, row_progress, training_progress
+from vlscore.embedding.batches import Work
 from vlscore.errors import Failure
 
 
@@ -93,7 +95,8 @@ def test_where_a_terminal_is_narrow_what_is_beside_is_cut_and_nothing_else(
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(progress, "_PAUSE", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with row_progress(227_000, also=lambda: "cache: 98% of images, 26% of reports") as on_progress:
+    work = Work(images_from_cache=49, images_embedded=1, reports_from_cache=1, reports_embedded=3)
+    with row_progress(227_000, embedder=SimpleNamespace(work=work)) as on_progress:
         for done in (0, 113_500, 226_000, 227_000):
             time.sleep(0.01)
             on_progress(done, 12)

@@ -148,7 +148,7 @@ def labels_of(report: str | ReportFindings) -> dict[str, int | None]:
     for name, mentions in by_name.items():
         present = [each for each in mentions if each.is_present]
         labels[name] = 1 if present else None
-        labels |= _unknown_parts(name)
+        labels |= dict.fromkeys(f"{name}, {part}" for part in PARTS)
         sides = {side for each in present for side in each.sides}
         if sides:
             labels |= {f"{name}, {side}": int(side in sides) for side in ("left", "right")}
@@ -156,10 +156,6 @@ def labels_of(report: str | ReportFindings) -> dict[str, int | None]:
         if changes:
             labels |= {f"{name}, {change}": int(change in changes) for change in CHANGES}
     return {finding: value for finding, value in labels.items() if value != 0}
-
-
-def _unknown_parts(name: str) -> dict[str, int | None]:
-    return dict.fromkeys(f"{name}, {part}" for part in PARTS)
 
 
 #: Labels of tables -> findings, where the words differ; NIH's are of Wang et al. 2017.

@@ -318,7 +318,8 @@ def fit_evidence(
     names = []
     for name, values in calibrating.labels.items():
         present, absent = np.sum(values == 1), np.sum(values == 0)
-        is_fitted = _least(fitting.labels.get(name, unknown)) >= LEAST_FITTED
+        known = fitting.labels.get(name, unknown)
+        is_fitted = min(np.sum(known == 1), np.sum(known == 0)) >= LEAST_FITTED
         if absent >= LEAST_CALIBRATED and present >= (1 if is_fitted else LEAST_CALIBRATED):
             names.append(name)
     names = [name for name in names if whole_of(name) is None or whole_of(name) in names]
@@ -343,8 +344,3 @@ def fit_evidence(
         signature,
         np.nansum(labels == 1, axis=0).astype(float),
     )
-
-
-def _least(values: Values) -> int:
-    """Return the number of cases with a finding, or without it, whichever is smaller."""
-    return int(min(np.sum(values == 1), np.sum(values == 0)))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from vlscore.cli.output import check_figure, print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, phase_progress
+from vlscore.cli.progress import phase_progress
 from vlscore.cli.shared import (
     TABLE,
     EncoderOptions,
@@ -118,7 +118,7 @@ def align(
     elif settings.values is None:
         scorer = encoding.scorer(None)
     embedder = scorer.embedder if scorer is not None else None
-    with phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase:
+    with phase_progress(quiet=output.is_silent, embedder=embedder) as on_phase:
         run = compute_alignment(
             pairs,
             out,

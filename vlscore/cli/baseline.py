@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import EncoderOptions, Out, OutputOptions, Table, TableOptions, options
 from vlscore.evaluation import BaselineSettings
 
@@ -58,8 +58,7 @@ def baseline(
     if "train images" in needs and others is not None and total is not None:
         further = others.count()
         total = None if further is None else total + further
-    also = cache_hits(embedder)
-    with row_progress(total, "writing", quiet=output.is_silent, also=also) as on_progress:
+    with row_progress(total, "writing", quiet=output.is_silent, embedder=embedder) as on_progress:
         result = write_baseline(
             name,
             opened,

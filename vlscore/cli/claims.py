@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Group
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Names,
@@ -69,8 +69,7 @@ def claims(
     counts = [each.count() for each in read if each is not None]
     total = None if None in counts else sum(filter(None, counts))
     embedder = encoding.embedder()
-    quiet, also = output.is_silent, cache_hits(embedder)
-    with row_progress(total, "embedding", quiet=quiet, also=also) as on_progress:
+    with row_progress(total, "embedding", quiet=output.is_silent, embedder=embedder) as on_progress:
         result = judge_claims(
             opened,
             out,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from vlscore.cli.output import check_figure, print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     RESULTS,
     STUDY,
@@ -82,7 +82,7 @@ def compare(
     scorer = _scorer_of(sources, metrics, settings, encoding, text_only, output.quiet)
     embedder = scorer.embedder if scorer is not None else None
     paper = with_preset_columns(paper, scorer)
-    with row_progress(None, quiet=output.is_silent, also=cache_hits(embedder)) as on_progress:
+    with row_progress(None, quiet=output.is_silent, embedder=embedder) as on_progress:
         result = run(
             sources,
             out,

@@ -60,7 +60,7 @@ def controlled(
     """
     from vlscore.evaluation import controlled as compute_controlled
 
-    scorer = encoding.scorer_of_sentences(metrics)
+    scorer = encoding.scorer(metrics, of_sentences=True)
     found = _read(reports, rename, observations or None, limit, labelled=labelled)
     with phase_progress(quiet=output.is_silent) as on_phase:
         run = compute_controlled(

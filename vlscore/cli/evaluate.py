@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from vlscore.cli.output import check_figure, echo, print_encoder_warning, show, terminal_width
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     RESULTS,
     STUDY,
@@ -100,9 +100,7 @@ def evaluate(
             raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         scorer = encoding.scorer(chosen, vectors=embeddings)
         embedder = scorer.embedder
-        with row_progress(
-            opened.count(), quiet=output.is_silent, also=cache_hits(embedder)
-        ) as on_progress:
+        with row_progress(opened.count(), quiet=output.is_silent, embedder=embedder) as on_progress:
             result = run(
                 opened,
                 out,

@@ -12,7 +12,7 @@ from vlscore.cli.output import (
     print_failures,
     print_notes,
 )
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Out,
@@ -74,9 +74,8 @@ def build(
         limit=source.limit,
     )
     embedder = encoding.embedder()
-    also = cache_hits(embedder)
     with row_progress(
-        count_rows(corpus, source.limit), "embedding", quiet=output.quiet, also=also
+        count_rows(corpus, source.limit), "embedding", quiet=output.quiet, embedder=embedder
     ) as on_progress:
         result = index_build(
             corpus,

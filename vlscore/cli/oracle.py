@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from cyclopts import Group
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     OptionalOut,
@@ -83,10 +83,11 @@ def oracle(
     embedder: StudyEmbedder | None = None
     if search.uses_embeddings:
         embedder = encoding.of_index(corpus).embedder()
-    quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with row_progress(opened.count(), "searching", quiet=quiet, also=also) as on_progress:
+        with row_progress(
+            opened.count(), "searching", quiet=output.is_silent, embedder=embedder
+        ) as on_progress:
             result = run(
                 opened,
                 folder,

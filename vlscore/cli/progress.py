@@ -23,14 +23,12 @@ _WIDE, _BAR, _SHORT_BAR = 110, 40, 8
 _LOG_PAUSE = 30.0
 
 
-def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
-    """Return the function that says, in a line of progress, how much came from the cache."""
-    return str if embedder is None else embedder.work.cache_shares
-
-
 @contextlib.contextmanager
 def row_progress(
-    total: int | None, what: str = "scoring", quiet: bool = False, also: Callable[[], str] = str
+    total: int | None,
+    what: str = "scoring",
+    quiet: bool = False,
+    embedder: "StudyEmbedder | None" = None,
 ) -> "Iterator[OnProgress]":
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
@@ -38,22 +36,22 @@ def row_progress(
         total: rows, where known.
         what: is being done, as in "embedding".
         quiet: show nothing.
-        also: returns a further text, as in "cache: 80% of images"; called for every line.
+        embedder: whose share from the cache every line says, as in "cache: 80% of images".
     """
-    with phase_progress(quiet, also, unit=" rows") as begin:
+    with phase_progress(quiet, embedder, unit=" rows") as begin:
         yield begin(what, total)
 
 
 @contextlib.contextmanager
 def phase_progress(
-    quiet: bool = False, also: Callable[[], str] = str, unit: str = ""
+    quiet: bool = False, embedder: "StudyEmbedder | None" = None, unit: str = ""
 ) -> "Iterator[Callable[[str, int | None], OnProgress]]":
     """Show the progress of work in several phases, a bar below the other.
 
     Yields what begins a phase: (what is done, how many in all) -> what to call with (done, failed).
 
     Args:
-        quiet, also: as of `row_progress`.
+        quiet, embedder: as of `row_progress`.
         unit: what a log counts, as in " rows".
     """
 
@@ -61,11 +59,12 @@ def phase_progress(
         update = add(what, total, unit)
 
         def on_progress(done: int, failed: int) -> None:
-            update(done, _joined(f"{failed} failed" if failed else "", also()))
+            shares = "" if embedder is None else embedder.work.cache_shares()
+            update(done, "  ".join(filter(None, (f"{failed} failed" if failed else "", shares))))
 
         return on_progress
 
-    with _stopping(), _bars_or_lines(quiet) as add:
+    with _shown(quiet) as add:
         yield begin
 
 
@@ -90,15 +89,11 @@ def training_progress(
         steps = steps or add("training", shown.steps, " steps")
         held = shown.validated
         recall = "" if held is None else f"mean recall {held.mean_recall:.3f}"
-        steps(shown.step, _joined(f"loss {shown.loss:.3f}", recall))
+        steps(shown.step, "  ".join(filter(None, (f"loss {shown.loss:.3f}", recall))))
 
-    with _stopping(out), _bars_or_lines(quiet) as add:
+    with _shown(quiet, out) as add:
         decoding = add("decoding", rows, " rows")
         yield on_progress, on_step
-
-
-def _joined(*remarks: str) -> str:
-    return "  ".join(remark for remark in remarks if remark)
 
 
 # What is called with how many are done, and a remark.
@@ -108,14 +103,28 @@ _Add = Callable[[str, int | None, str], _Update]
 
 
 @contextlib.contextmanager
-def _bars_or_lines(quiet: bool) -> Iterator[_Add]:
-    if quiet:
-        yield lambda what, total, unit: lambda done, remark: None
-    elif sys.stderr.isatty():
-        with _bars() as add:
-            yield add
-    else:
-        yield _lines
+def _shown(quiet: bool, out: Path | None = None) -> Iterator[_Add]:
+    """Show bars or lines; end the command after Ctrl-C with one line that says what it stored.
+
+    Args: out: folder in which a stopped run has what it finished; None where results appear
+        complete or not at all.
+    """
+    try:
+        if quiet:
+            yield lambda what, total, unit: lambda done, remark: None
+        elif sys.stderr.isatty():
+            with _bars() as add:
+                yield add
+        else:
+            yield _lines
+    except KeyboardInterrupt:
+        names = [each.name for each in out.iterdir()] if out is not None and out.is_dir() else []
+        text = "nothing was stored"
+        # One file locks the folder.
+        if any(not name.startswith(".lock") for name in names):
+            text = f"finished steps are stored in {out}. The same command resumes"
+        echo(f"\nstopped; {text}.", err=True)
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _lines(what: str, total: int | None, unit: str) -> _Update:
@@ -136,14 +145,11 @@ def _lines(what: str, total: int | None, unit: str) -> _Update:
         parts += [each for each in remark.split("  ") if each]
         parts.append(f"{rate:.1f}/s")
         if total is not None and rate > 0:
-            parts.append(f"{_time((total - done) / rate)} left")
+            left = (total - done) / rate
+            parts.append(f"{left:.0f} s left" if left < 100 else f"{left / 60:.0f} min left")
         echo(", ".join(parts), err=True)
 
     return update
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 @contextlib.contextmanager
@@ -204,22 +210,3 @@ def _bars() -> Iterator[_Add]:
             return update
 
         yield add
-
-
-@contextlib.contextmanager
-def _stopping(out: Path | None = None) -> Iterator[None]:
-    """End the command after Ctrl-C with one line that says what it stored.
-
-    Args: out: folder in which a stopped run has what it finished; None where results appear
-        complete or not at all.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        names = [each.name for each in out.iterdir()] if out is not None and out.is_dir() else []
-        text = "nothing was stored"
-        # One file locks the folder.
-        if any(not name.startswith(".lock") for name in names):
-            text = f"finished steps are stored in {out}. The same command resumes"
-        echo(f"\nstopped; {text}.", err=True)
-        raise SystemExit(INTERRUPTED) from None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vlscore.cli.output import print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     OptionalOut,
@@ -38,10 +38,11 @@ def retrieval(
 
     opened = table.opened(studies, "id", "image", "reference", "view")
     embedder = encoding.embedder()
-    quiet, also = output.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with row_progress(opened.count(), "embedding", quiet=quiet, also=also) as on_progress:
+        with row_progress(
+            opened.count(), "embedding", quiet=output.is_silent, embedder=embedder
+        ) as on_progress:
             result = compute_retrieval(
                 opened,
                 folder,

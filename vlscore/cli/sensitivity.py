@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from vlscore.cli.output import echo, print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, phase_progress
+from vlscore.cli.progress import phase_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Format,
@@ -67,7 +67,7 @@ def sensitivity(
         has_images = opened is not None or bool(authors_tables(perturbations))
         scorer = encoding.every_metric(embedder, images=has_images)
     embedder = scorer.embedder
-    with phase_progress(quiet=output.is_silent, also=cache_hits(embedder)) as on_phase:
+    with phase_progress(quiet=output.is_silent, embedder=embedder) as on_phase:
         run = compute_sensitivity(
             perturbations,
             out,

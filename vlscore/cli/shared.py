@@ -252,34 +252,39 @@ class EncoderOptions:
         print_precision_note(embedder)
         return embedder
 
-    def scorer(self, metrics: Any, *, quiet: bool = False, vectors: Path | None = None) -> "Scorer":
+    def scorer(
+        self,
+        metrics: Any,
+        *,
+        quiet: bool = False,
+        vectors: Path | None = None,
+        of_sentences: bool = False,
+    ) -> "Scorer":
         """Return the scorer of these options.
 
         Args:
             metrics: names of metrics, as `Scorer` takes them.
             quiet: print no note on a precision that is no gain.
             vectors: folder with vectors that were computed elsewhere, instead of an encoder.
+            of_sentences: sentences are scored, which have no sections and no images.
         """
-        if vectors is not None:
-            return self._scorer_of_vectors(metrics, vectors)
-        return self._scorer(metrics, quiet, **self._reading(), text_policy=self.section)
-
-    def _scorer_of_vectors(self, metrics: Any, folder: Path) -> "Scorer":
         from vlscore.metrics import Scorer, open_embeddings
 
-        given = self._settings() | {"cache": True}
-        return Scorer(
-            open_embeddings(folder, encoder=self.encoder),
-            metrics=metrics,
-            C=self.C,
-            comparisons=self.comparisons,
-            text_policy=self.section,
-            **given,
-        )
-
-    def scorer_of_sentences(self, metrics: Any) -> "Scorer":
-        """Return the scorer of sentences, which have no sections and no images."""
-        return self._scorer(metrics, False)
+        source: Any = self.encoder
+        settings = self._settings()
+        if vectors is not None:
+            source, settings["cache"] = open_embeddings(vectors, encoder=self.encoder), True
+        elif not of_sentences:
+            settings |= self._reading()
+        if not of_sentences:
+            settings["text_policy"] = self.section
+        with without_warnings():
+            scorer = Scorer(
+                source, metrics=metrics, C=self.C, comparisons=self.comparisons, **settings
+            )
+        if not quiet:
+            print_precision_note(scorer.embedder)
+        return scorer
 
     def every_metric(
         self, embedder: "StudyEmbedder | None", *, images: bool = True, quiet: bool = False
@@ -336,16 +341,6 @@ class EncoderOptions:
 
     def _reading(self) -> dict[str, Any]:
         return {"image_policy": self.image_policy, "views": self.views}
-
-    def _scorer(self, metrics: Any, quiet: bool, **read: Any) -> "Scorer":
-        from vlscore.metrics import Scorer
-
-        settings = {"metrics": metrics, "C": self.C, "comparisons": self.comparisons}
-        with without_warnings():
-            scorer = Scorer(self.encoder, **settings, **self._settings(), **read)
-        if not quiet:
-            print_precision_note(scorer.embedder)
-        return scorer
 
 
 @options(TABLE)

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Group
 
 from vlscore.cli.output import echo, end_with, print_encoder_warning, show
-from vlscore.cli.progress import cache_hits, row_progress
+from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     RESULTS,
     EncoderOptions,
@@ -75,7 +75,7 @@ def watch(
     embedder = None if scorer is None else scorer.embedder
     if evidence is not None and today and embedder is None:
         embedder = encoding.embedder()
-    with row_progress(None, quiet=output.is_silent, also=cache_hits(embedder)) as on_progress:
+    with row_progress(None, quiet=output.is_silent, embedder=embedder) as on_progress:
         result = run(
             today,
             out,

@@ -69,9 +69,25 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     Raises: OutputFailed where the operating system refuses to write.
     """
     path = Path(path)
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
     try:
-        with _temporary_file(path, mode) as stream:
-            yield stream
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path)
+        handle, temporary = _locked_temporary(path)
+        try:
+            with os.fdopen(handle, mode, encoding=encoding, newline=newline) as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            # The user's umask counts: mkstemp makes a file private, results should not be.
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
     except OSError as error:
         # The block may read other files, too; an error that names one of those is not about `path`.
         if error.filename is not None and not _belongs_to(path, Path(os.fsdecode(error.filename))):
@@ -92,26 +108,6 @@ def _failed(path: Path, error: OSError) -> OutputFailed:
         file = next((parent for parent in path.parents if parent.is_file()), None)
         reason = reason if file is None else f"{file} is a file, not a folder"
     return OutputFailed(f"{path} cannot be written: {reason}")
-
-
-@contextlib.contextmanager
-def _temporary_file(path: Path, mode: str) -> Iterator[IO[Any]]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path)
-    handle, temporary = _locked_temporary(path)
-    encoding = None if "b" in mode else "utf-8"
-    newline = None if "b" in mode else ""
-    try:
-        with os.fdopen(handle, mode, encoding=encoding, newline=newline) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        _give_ordinary_permissions(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def _locked_temporary(path: Path) -> tuple[int, str]:
@@ -277,10 +273,3 @@ def _digest(path: str, size: int, changed: int, inode: int) -> str:
 def text_digest(text: str) -> bytes:
     """Compute the sha256 of a text, which may hold half of a surrogate pair."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def _give_ordinary_permissions(path: str) -> None:
-    """Apply the user's umask to a file: mkstemp makes it private, results should not be."""
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(path, 0o666 & ~umask)

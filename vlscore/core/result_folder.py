@@ -116,11 +116,13 @@ def finished_run(folder: str | Path) -> FinishedRun | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         key, results = record[_KEY], record[_RESULTS]
-        if isinstance(key, dict) and _are_digests(results):
+        if isinstance(key, dict) and all(
+            is_plain_name(name) and isinstance(sha256, str) for name, sha256 in results.items()
+        ):
             return FinishedRun(Path(folder), record)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     raise ChecksumMismatch(
         f"{path} is damaged, or was not written by this version of vlscore; choose another output "
@@ -150,7 +152,12 @@ def write_results(
         partial.mkdir()
     try:
         record = write(partial)
-        digests = _digests_on_disk(partial)
+        digests = {}
+        for path in sorted(partial.iterdir()):
+            if not is_plain_name(path.name) or path.name == RECORD or not path.is_file():
+                raise ValueError(f"no result can have the name {path.name!r}")
+            _sync(path)
+            digests[path.name] = file_digest(path)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
         if isinstance(error, OSError) and _is_of_disk(error, partial):
@@ -291,17 +298,6 @@ def _move_results(out: Path, new: FinishedRun) -> None:
     shutil.rmtree(new.folder, ignore_errors=True)
 
 
-def _digests_on_disk(folder: Path) -> dict[str, str]:
-    """Flush all files of a folder to the disk; return name -> sha256."""
-    digests = {}
-    for path in sorted(folder.iterdir()):
-        if not is_plain_name(path.name) or path.name == RECORD or not path.is_file():
-            raise ValueError(f"no result can have the name {path.name!r}")
-        _sync(path)
-        digests[path.name] = file_digest(path)
-    return digests
-
-
 def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """Return the differences between two keys, in words.
 
@@ -366,9 +362,3 @@ def _sync(path: Path) -> None:
 def is_plain_name(name: object) -> bool:
     """Return True if a result may have this name: that of a file directly in the folder."""
     return isinstance(name, str) and Path(name).name == name != "" and not name.startswith(".")
-
-
-def _are_digests(results: object) -> bool:
-    return isinstance(results, dict) and all(
-        is_plain_name(name) and isinstance(sha256, str) for name, sha256 in results.items()
-    )

@@ -1,5 +1,6 @@
 """What a result folder says of its run, and how a run reports its progress."""
 
+import contextlib
 import datetime
 import os
 import platform
@@ -54,11 +55,15 @@ def limit_notes(key: Mapping[str, Any]) -> list[str]:
 
 def run_record(**facts: Any) -> dict[str, Any]:
     """Return the facts with versions, command and time added: what is needed to repeat a run."""
+    # The folder that relative paths of the command start from; None where it is gone.
+    directory: str | None = None
+    with contextlib.suppress(OSError):
+        directory = os.getcwd()
     return {
         **facts,
         "vlscore": __version__,
         "command": sys.argv,
-        "directory": _directory(),
+        "directory": directory,
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -66,22 +71,11 @@ def run_record(**facts: Any) -> dict[str, Any]:
     }
 
 
-def _directory() -> str | None:
-    """Return the folder that relative paths of the command start from; None where it is gone."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return None
-
-
 @cache
 def libraries() -> dict[str, str | None]:
     """Return the versions of the libraries that numbers may depend on; None for an absent one."""
-    return {name: _installed(name) for name in _LIBRARIES}
-
-
-def _installed(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None
+    found: dict[str, str | None] = dict.fromkeys(_LIBRARIES)
+    for name in _LIBRARIES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

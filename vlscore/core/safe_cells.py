@@ -44,11 +44,12 @@ def printable(text: str, *, one_line: bool = False) -> str:
     allowed = "" if one_line else "\n\t"
     if text.isprintable():
         return text
-    return "".join(c if _is_safe(c, allowed) else json.dumps(c)[1:-1] for c in text)
-
-
-def _is_safe(letter: str, allowed: str) -> bool:
-    return letter in allowed or letter in _JOINERS or unicodedata.category(letter) not in _ACTING
+    return "".join(
+        c
+        if c in allowed or c in _JOINERS or unicodedata.category(c) not in _ACTING
+        else json.dumps(c)[1:-1]
+        for c in text
+    )
 
 
 def cell(value: Any) -> Any:

@@ -100,16 +100,15 @@ def difference(one: Signature, other: Signature) -> str:
     >>> difference(Signature("a").plus(C=1), Signature("a").plus(C=2, v="3"))
     'C: 1 against 2; v: nothing against 3'
     """
-    mine, theirs = ({"": s.subject, **_flags_as_yes(s)} for s in (one, other))
+    mine, theirs = (
+        {"": s.subject, **{name: "yes" if value is None else value for name, value in s.facts}}
+        for s in (one, other)
+    )
     names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
     return "; ".join(
         f"{name or 'of'}: {mine.get(name, 'nothing')} against {theirs.get(name, 'nothing')}"
         for name in names
     )
-
-
-def _flags_as_yes(signature: Signature) -> dict[str, str]:
-    return {name: "yes" if value is None else value for name, value in signature.facts}
 
 
 def written(value: Any) -> str:

@@ -59,16 +59,11 @@ def usable_cores() -> int:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on this operating system
         cores = os.cpu_count() or 1
-    return max(min(cores, _quota()), 1)
-
-
-def _quota() -> int:
-    """Return the limit of this container in cores, rounded up; a huge number without a limit."""
-    try:
+    # A container without a limit has no numbers there.
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
         used, period = map(int, _QUOTA.read_text(encoding="ascii").split())
-        return math.ceil(used / period)
-    except (OSError, ValueError, ZeroDivisionError):
-        return sys.maxsize
+        cores = min(cores, math.ceil(used / period))
+    return max(cores, 1)
 
 
 def peak_memory() -> float | None:

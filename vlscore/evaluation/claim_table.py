@@ -193,7 +193,9 @@ def _content(
 ) -> Content:
     """Return the verdicts on all claims, their tables, and the rows that fail."""
     rows = claim_rows(evidence, images, rate)
-    findings = [_finding_row(evidence, name, rows) for name in _in_order(evidence, rows)]
+    claimed = [name for name, _ in Counter(rows["finding"]).most_common()]
+    names = dict.fromkeys((*claimed, *evidence.findings))
+    findings = [_finding_row(evidence, name, rows) for name in names]
     notes = [
         f"of each total of supported, and of contradicted, claims at most {rate:.0%} are expected "
         "to be wrong: on images like those that calibrated, with labels like theirs, and where the "
@@ -228,11 +230,6 @@ def _totals(rows: "pandas.DataFrame") -> list[dict[str, Any]]:
         }
         for (role, kind), own in rows.groupby(["report", "claim"], sort=False)
     ]
-
-
-def _in_order(evidence: ImageEvidence, rows: "pandas.DataFrame") -> list[str]:
-    claimed = [name for name, _ in Counter(rows["finding"]).most_common()]
-    return list(dict.fromkeys((*claimed, *evidence.findings)))
 
 
 def _finding_row(evidence: ImageEvidence, name: str, rows: "pandas.DataFrame") -> dict[str, Any]:

@@ -129,14 +129,10 @@ def score_batches(
                 if item.shown is not None:
                     embedder.begin(item.shown, decoder)
             if ahead is not None:
-                yield _with_guesses(scorer.score_items(ahead), ahead)
+                table = scorer.score_items(ahead)
+                guessed = [item.shown is not None and item.shown.guessed for item in ahead]
+                yield ScoreTable(table.values, {**table.geometry, GUESSED: np.array(guessed)})
             ahead = batch
-
-
-def _with_guesses(table: ScoreTable, batch: Sequence[Item]) -> ScoreTable:
-    """Return the values with a column of the studies of which it was guessed what is frontal."""
-    guessed = np.array([item.shown is not None and item.shown.guessed for item in batch])
-    return ScoreTable(table.values, {**table.geometry, GUESSED: guessed})
 
 
 def rows_of_part(
@@ -150,9 +146,14 @@ def rows_of_part(
     size = _TEXTS_AT_ONCE
     if scorer.embedder is not None:
         size = scorer.embedder.rows_at_once
-    groups: dict[Any, list[int]] = {}
+    is_path, groups = (str, os.PathLike), dict[Any, list[int]]()
     for row, item in enumerate(items):
-        groups.setdefault(_images_of(item, row), []).append(row)
+        # What rows of the same images share.
+        shared: Any = row
+        if isinstance(item, Item) and item.shown is not None and item.shown.images:
+            images = item.shown.images
+            shared = tuple(os.fspath(i) if isinstance(i, is_path) else id(i) for i in images)
+        groups.setdefault(shared, []).append(row)
     batches: list[list[int]] = [[]]
     for group in groups.values():
         if len(batches[-1]) + len(group) > size:
@@ -161,14 +162,6 @@ def rows_of_part(
         while len(batches[-1]) > size:
             batches[-1:] = [batches[-1][:size], batches[-1][size:]]
     return [batch for batch in batches if batch][number - 1 :: count]
-
-
-def _images_of(item: Row, row: int) -> Any:
-    """Return what rows of the same images share."""
-    if not isinstance(item, Item) or item.shown is None or not item.shown.images:
-        return row
-    is_path = (str, os.PathLike)
-    return tuple(os.fspath(i) if isinstance(i, is_path) else id(i) for i in item.shown.images)
 
 
 def _joined(

@@ -15,6 +15,7 @@ A metric is one class. Class attributes are facts about it; fields are its param
 ('length-ratio(power=2)', 0.5)
 """
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -270,8 +271,12 @@ class Metric:
 
         This must not import the library.
         """
-        name = self.module or self.library.replace("-", "_")
-        return None if self._is_ours or _is_importable(name) else self._how_to_install()
+        if self._is_ours:
+            return None
+        with contextlib.suppress(ImportError, ValueError):
+            if find_spec(self.module or self.library.replace("-", "_")) is not None:
+                return None
+        return self._how_to_install()
 
     def is_blind_to(self, text: str) -> bool:
         """Return whether a text has words and the metric reads none, as in another script."""
@@ -397,10 +402,3 @@ def text_metric(
         return made()
 
     return make
-
-
-def _is_importable(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False

@@ -112,7 +112,11 @@ class Scorer(Plan):
         self.text_policy = TextPolicy.named(text_policy)
         self.preset_notes, self.preset_columns = preset_notes(metrics), preset_columns(metrics)
         self.vectors = encoder if isinstance(encoder, EmbeddingTriples) else None
-        embedder = _as_embedder(None if self.vectors else encoder)
+        embedder: Any = None
+        if not (encoder is None or self.vectors or isinstance(encoder, str)):
+            from vlscore.embedding import StudyEmbedder
+
+            embedder = encoder if isinstance(encoder, StudyEmbedder) else None
         own = open_cache(options.get("cache", True)) if embedder is None else None
         cache = own if embedder is None else embedder.cache
         super().__init__(
@@ -129,7 +133,9 @@ class Scorer(Plan):
             _refuse_options(options, "the StudyEmbedder has its own value")
             self.embedder = embedder if self.needs.embeddings else None
         elif self.needs.embeddings:
-            self.embedder = _embedder_of(encoder, options)
+            from vlscore.embedding import StudyEmbedder  # loads torch
+
+            self.embedder = StudyEmbedder(encoder, **options)  # type: ignore[arg-type]
         else:
             files = {name: options.get(name) for name in ("weights", "tokenizer")}
             _refuse_options(files, "no metric needs an encoder")
@@ -447,21 +453,6 @@ class Scorer(Plan):
         if compared is not None:
             truncated["reference_truncated"] = flags[count:]
         return triples, truncated
-
-
-def _as_embedder(encoder: Any) -> "StudyEmbedder | None":
-    """Return the encoder if it is a StudyEmbedder, else None."""
-    if encoder is None or isinstance(encoder, str):
-        return None
-    from vlscore.embedding import StudyEmbedder
-
-    return encoder if isinstance(encoder, StudyEmbedder) else None
-
-
-def _embedder_of(encoder: Any, options: Mapping[str, Any]) -> "StudyEmbedder":
-    from vlscore.embedding import StudyEmbedder  # loads torch
-
-    return StudyEmbedder(encoder, **options)
 
 
 def _chosen(metrics: Any, C: float | None, comparisons: str | None) -> tuple[Metric, ...]:

@@ -193,12 +193,16 @@ def _is_of_phantoms(view: RunView) -> bool:
 
 def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
     """Return the HTML of a page."""
+    import jinja2
+
     place = files("vlscore.pages") / "templates"
     style, script, source = (
         (place / name).read_text(encoding="utf-8")
         for name in ("report.css", "report.js", "report.html.j2")
     )
-    environment = _environment()
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     shown = [
         {
             **vars(view),
@@ -223,14 +227,6 @@ def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
     )
     encoded: bytes = page.encode("utf-8")
     return encoded
-
-
-def _environment() -> Any:
-    from jinja2 import Environment, StrictUndefined
-
-    return Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
 
 
 def _raw(text: str) -> Any:

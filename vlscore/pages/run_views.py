@@ -179,7 +179,7 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
         view.notes.append(f"The best and the worst retrievals are not shown: {error}.")
         return []
     ids = [pairs.ids[row] for row in rows[:MOST_PAIRS]]
-    scores = _cosines(images.numpy(), reports.numpy())
+    scores = np.round(unit_rows(images.numpy()) @ unit_rows(reports.numpy()).T, 12)
     ranks, nearest = ranks_of(scores, texts)
     values = {
         "id": ids,
@@ -244,11 +244,6 @@ def _pairs(run: Result) -> "tuple[Pairs, bool]":
     if pairs.sha256 != run.record.get("validation_sha256" if is_own else "data_sha256"):
         raise VLScoreError(f"the pairs in {place.name} are not those of the run")
     return pairs, is_own
-
-
-def _cosines(images: np.ndarray, reports: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.round(unit_rows(images) @ unit_rows(reports).T, 12)
-    return found
 
 
 def _generic(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:

@@ -175,7 +175,7 @@ class OpenClipEncoder(JointEncoder):
             )
         if cls.default_config is not None:
             return cls._find_local(variant, find_weights(cls.card.name, None, CHECKPOINT_NAMES))
-        if "/" in variant and not _is_architecture(variant):
+        if "/" in variant and _name_and_tag(variant)[0] not in open_clip.list_models():
             return _find_on_hub(variant.removeprefix(_HUB))
         return _find_pretrained(variant)
 
@@ -236,10 +236,6 @@ def _name_and_tag(variant: str) -> tuple[str, str]:
         if before.replace("/", "-") in known:
             name, tag = before, last
     return name.replace("/", "-"), tag
-
-
-def _is_architecture(variant: str) -> bool:
-    return _name_and_tag(variant)[0] in open_clip.list_models()
 
 
 def _architecture(name: str) -> dict[str, Any]:

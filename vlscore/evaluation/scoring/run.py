@@ -111,7 +111,15 @@ def evaluate(
     scorer = scorer.prepared(items, studies, ranked=True)
     batches = rows_of_part(items, scorer, share)
     mine = sorted(position for batch in batches for position in batch)
-    key = _key(studies, scorer, format, own_columns if names else None, part)
+    key = {
+        "command": "evaluate",
+        **studies.key,
+        "format": format,
+        "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
+        "own_columns": own_columns if names else None,
+        "part": part,
+        **({"others": len(scorer.others)} if scorer.others else {}),
+    }
 
     def image_files() -> Iterator[Path]:
         for row in (rows[k] for k in mine):
@@ -140,14 +148,13 @@ def evaluate(
         counts = counts_of([rows[k] for k in mine], scored, scorer)
         return _content(scored, counts, own_columns, files, facts)
 
-    notes = _notes(studies, scorer)
     return Result.make(
         out,
         key,
         compute,
         images=image_files if scorer.needs.images else None,
         overwrite=overwrite,
-        notes=notes,
+        notes=_notes(studies, scorer),
     )
 
 
@@ -233,25 +240,6 @@ def join_parts(
         return _content(scored, counts.to_dict("records"), own, files, facts)
 
     return Result.make(out, key, compute, overwrite=overwrite)
-
-
-def _key(
-    studies: StudyTable,
-    scorer: Scorer,
-    format: str,
-    own_columns: Mapping[str, Any] | None,
-    part: str | None,
-) -> dict[str, Any]:
-    """Return what the results depend on."""
-    return {
-        "command": "evaluate",
-        **studies.key,
-        "format": format,
-        "metrics": {name: str(signature) for name, signature in scorer.signatures.items()},
-        "own_columns": own_columns,
-        "part": part,
-        **({"others": len(scorer.others)} if scorer.others else {}),
-    }
 
 
 def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | Failure]) -> dict[str, Any]:

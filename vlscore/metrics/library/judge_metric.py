@@ -116,7 +116,7 @@ class JudgeScore(Metric):
         if not judge.model.is_here:
             warn_caller(f"the metric judge sends both reports of each study to {judge.model}")
         outcomes = judge.judge_all([JudgeCase(*pair) for pair in batch.pairs()])
-        found = [outcome.judgement or _error_of(outcome.error) for outcome in outcomes]
+        found: list[Any] = [outcome.judgement or outcome.error for outcome in outcomes]
         if self.comparisons is None:
             return found
         return [each if isinstance(each, VLScoreError) else each.uncompared for each in found]
@@ -160,8 +160,3 @@ def _statements(texts: Sequence[str]) -> list[Any]:
 
     tables = load_tables()
     return [statements_of(text, tables) for text in texts]
-
-
-def _error_of(error: VLScoreError | None) -> VLScoreError:
-    assert error is not None
-    return error
