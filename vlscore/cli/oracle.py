@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group
 
@@ -22,7 +22,6 @@ from vlscore.retrieval import OracleSettings
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.retrieval import Index
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,10 +33,6 @@ class IndexEncoderOptions(EncoderOptions):
     """
 
     encoder: str | None = None
-
-    def of_index(self, index: "Index") -> Self:
-        """Return the same options with the encoder that the index names, unless one was chosen."""
-        return dataclasses.replace(self, encoder=self.encoder or index.encoder_name())
 
 
 def oracle(
@@ -82,7 +77,8 @@ def oracle(
     corpus = load_index(index, check=not no_check)
     embedder: StudyEmbedder | None = None
     if search.uses_embeddings:
-        embedder = encoding.of_index(corpus).embedder()
+        chosen = encoding.encoder or corpus.encoder_name()
+        embedder = dataclasses.replace(encoding, encoder=chosen).embedder()
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with row_progress(

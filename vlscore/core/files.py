@@ -155,9 +155,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-@cache
-def _types_of(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+_types_of = cache(get_type_hints)
 
 
 def from_plain(kind: Any, data: Any) -> Any:

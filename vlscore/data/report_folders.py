@@ -60,6 +60,11 @@ class ReportFolder:
     images: dict[str, list[Path]] = field(default_factory=dict)
     unread: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def other_files(self) -> str:
+        """The most frequent of the other kinds, in words, as in "3 .pdf, 1 .zip"."""
+        return ", ".join(f"{n} {suffix}" for suffix, n in self.unread.most_common(5))
+
     def rows(self, role: str) -> Iterator[tuple[int, Mapping[str, Any] | str]]:
         """Yield number and content (id and report) of each text of a role, or why it has none.
 
@@ -123,11 +128,10 @@ def read_report_folder(folder: Path, needs_texts: bool = True) -> ReportFolder:
         others = set(names) - set(texts) - {path.name for path in images}
         found.unread.update(Path(name).suffix.lower() or "no suffix" for name in others)
     if needs_texts and not found.texts:
-        kinds = ", ".join(f"{n} {suffix}" for suffix, n in found.unread.most_common(5))
+        more = f", and other files ({found.other_files})" if found.unread else ""
         raise InvalidTable(
             f"{folder}: is a folder without reports as text files ({', '.join(_TEXTS)}); "
-            f"found: {sum(map(len, found.images.values()))} images"
-            + (f", and other files ({kinds})" if kinds else "")
+            f"found: {sum(map(len, found.images.values()))} images{more}"
         )
     return found
 
@@ -210,10 +214,9 @@ def add_images(
                 found.setdefault(id, {})[path] = name
         every |= {Path(os.path.abspath(p)) for paths in folder.images.values() for p in paths}
         if folder.unread:
-            kinds = ", ".join(f"{n} {suffix}" for suffix, n in folder.unread.most_common(5))
             notes.append(
-                f"{folder.folder}: files of other kinds are left out ({kinds}); reports are read "
-                "from text files"
+                f"{folder.folder}: files of other kinds are left out ({folder.other_files}); "
+                "reports are read from text files"
             )
     if not every:
         return notes

@@ -211,15 +211,12 @@ def _paired(
     near = how_ids_differ(*alone)
     pairs = []
     for row in ours:
-        if theirs is None:
-            found: dict[str, Any] | None = {} if row["reason"] is None else None
-        else:
-            other = partners.get(row[key])
-            found = None if other is None else {"id": other["id"], "candidate": other["text"]}
-        if found is None or row["reason"] is not None:
+        other: dict[str, Any] | None = {} if theirs is None else partners.get(row[key])
+        if other is None or row["reason"] is not None:
             continue
-        id = row["id"] or row["key"] or found.pop("id", None) or str(row["number"])
-        pairs.append({"id": id, **row["columns"], **{n: v for n, v in found.items() if n != "id"}})
+        id = row["id"] or row["key"] or other.get("id") or str(row["number"])
+        candidate = {"candidate": other["text"]} if other else {}
+        pairs.append({"id": id, **row["columns"], **candidate})
     if not pairs:
         raise InvalidTable(_why_nothing(sides, alone, near, [*ours, *(theirs or ())]))
     if near is not None:

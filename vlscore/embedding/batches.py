@@ -104,14 +104,9 @@ class Forward:
         self._encoder, self._precision = encoder, precision
         self.images = images
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of one batch of reports, padding included."""
-        return self.images * _TOKENS_PER_IMAGE
-
     def report_batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Yield positions of reports in batches; `lengths` are their tokens."""
-        return by_length(lengths, lambda: self.tokens)
+        return by_length(lengths, lambda: self.images * _TOKENS_PER_IMAGE)
 
     def __call__(self, embed: Callable[[Batch], Tensor], batch: Batch) -> Tensor:
         """Embed a batch that is on the CPU; return (n, d) float32, on the CPU.

@@ -25,29 +25,25 @@ _NIH_COLUMNS = ("Finding Labels", "labels")
 _NIH_IDS = ("Image Index", "id")
 
 
-def read_labels(
-    path: str | Path, *, id_column: str | None = None, threshold: float | None = None
-) -> dict[str, Labels]:
+def read_labels(path: str | Path, *, threshold: float | None = None) -> dict[str, Labels]:
     """Read study id -> labels from a table with one column a label, as CheXpert's labeller writes
     it.
 
     A label is 1 (stated), 0 (denied), -1 (uncertain) or empty (not mentioned). Columns are found by
     CheXpert's names in any spelling; those that are absent are absent from every study.
 
-    Args:
-        id_column: default: "id" or "study_id".
-        threshold: values may then be probabilities; from it on a label is 1, below it 0.
+    Args: threshold: values may then be probabilities; from it on a label is 1, below it 0.
 
     Raises: InvalidTable where the file cannot be read, has no column of ids or labels, names a
         study twice, or holds another value.
     """
     path = Path(path)
     found = columns_of(path)
-    ids = id_column or next((name for name in _ID_COLUMNS if name in found), None)
-    if ids is None or ids not in found:
-        wanted = ids or " or ".join(_ID_COLUMNS[:2])
+    ids = next((name for name in _ID_COLUMNS if name in found), None)
+    if ids is None:
         raise InvalidTable(
-            f"{path}: no column {wanted} with the studies' ids; found: {', '.join(found)}"
+            f"{path}: no column {' or '.join(_ID_COLUMNS[:2])} with the studies' ids; found: "
+            f"{', '.join(found)}"
         )
     columns = {label: name for name in found if (label := _label_of(name)) is not None}
     if not columns:

@@ -8,7 +8,14 @@ from torch import Tensor
 
 from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.integrations.grpo_reward import fitted_scorer
-from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable, corpus_name, corpus_of_sums
+from vlscore.metrics import (
+    DEFAULT_METRIC,
+    FLAGS,
+    Scorer,
+    ScoreTable,
+    corpus_name,
+    corpus_of_sums,
+)
 
 try:
     from torchmetrics import Metric as TorchMetric
@@ -19,7 +26,6 @@ except ImportError:
     ) from None
 
 _ROWS, _FAILED, _TRUNCATED = "rows", "failed", "truncated"
-_TRUNCATION_FLAGS = ("candidate_truncated", "reference_truncated")
 
 
 class ReportMetric(TorchMetric):  # type: ignore[misc]
@@ -93,7 +99,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
                 sums = getattr(self, f"sums_{number}")
                 sums += self._tensor(values.statistics.sum(axis=0))
         self.failed += len(table.failures)
-        flags = [table.geometry[name] for name in _TRUNCATION_FLAGS if name in table.geometry]
+        flags = [table.geometry[name] for name in FLAGS if name in table.geometry]
         self.truncated += int(np.any(flags, axis=0).sum()) if flags else 0
 
     def sync(self, *args: Any, **options: Any) -> None:

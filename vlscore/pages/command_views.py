@@ -8,6 +8,7 @@ from vlscore.core import LIMIT, counted
 from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE, heading_of, is_different
+from vlscore.metrics import FLAGS, NUMBERS
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
 from vlscore.pages.view_parts import (
@@ -24,11 +25,8 @@ from vlscore.pages.view_parts import (
 )
 from vlscore.stats import Result, TextTable, interval, interval_in, p_value, text_table
 
-# Columns of scores that say nothing of quality by themselves.
-_GEOMETRY = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
 # Rows of differences at the top of a comparison's page.
 _MOST_ANSWERS = 20
-_FLAGS = ("candidate_truncated", "reference_truncated", "view_guessed")
 
 
 def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
@@ -50,7 +48,8 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     )
     view.notes += [f"{name}: {n:,}." for name, n in counts.items() if n]
     rows = values.pop("row")
-    numeric = {*better, *_GEOMETRY, *_FLAGS}
+    # The numbers of triangles and the flags say nothing of quality by themselves.
+    numeric = {*better, *NUMBERS, *FLAGS, "view_guessed"}
     if not any(values.get("error", [])):
         values.pop("error", None)
     studies = studies_of(run, view, options, "reference", "candidate")
