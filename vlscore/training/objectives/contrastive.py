@@ -60,7 +60,7 @@ def contrast(scores: Tensor, same: Tensor) -> tuple[Tensor, Tensor]:
     return (scores.logsumexp(1) - own).mean(), (scores.logsumexp(0) - own).mean()
 
 
-def check_settings(
+def check_ranges(
     objective: str, *, above_zero: Mapping[str, float], at_least_zero: Mapping[str, float] = _NONE
 ) -> None:
     """Raise InvalidSetting for a temperature or weight out of range."""
@@ -94,7 +94,7 @@ class Convirt(Objective):
 
     def __init__(self, *, temperature: float = 0.1, image_weight: float = 0.75) -> None:
         super().__init__()
-        check_settings(self.name, above_zero={"temperature": temperature})
+        check_ranges(self.name, above_zero={"temperature": temperature})
         if not 0 <= image_weight <= 1:
             raise InvalidSetting(f"convirt's image_weight must be 0 to 1, not {image_weight}")
         self.temperature, self.image_weight = temperature, image_weight
@@ -127,7 +127,7 @@ class Biovil(Objective):
 
     def __init__(self, *, temperature: float = 0.5) -> None:
         super().__init__()
-        check_settings(self.name, above_zero={"temperature": temperature})
+        check_ranges(self.name, above_zero={"temperature": temperature})
         self.temperature = temperature
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
@@ -149,7 +149,7 @@ class Siglip(Objective):
 
     def __init__(self, *, scale: float = 10.0, bias: float = -10.0) -> None:
         super().__init__()
-        check_settings(self.name, above_zero={"scale": scale})
+        check_ranges(self.name, above_zero={"scale": scale})
         self.log_scale = nn.Parameter(torch.tensor(math.log(scale)))
         self.bias = nn.Parameter(torch.tensor(float(bias)))
 
@@ -193,7 +193,7 @@ class Medclip(Objective):
 
     def __init__(self, *, temperature: float = 0.07) -> None:
         super().__init__()
-        check_settings(self.name, above_zero={"temperature": temperature})
+        check_ranges(self.name, above_zero={"temperature": temperature})
         self.log_scale = nn.Parameter(torch.tensor(math.log(1 / temperature)))
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ from torch.nn import functional
 from vlscore.errors import InvalidSetting
 from vlscore.training.copies import SIGNIFICANT
 from vlscore.training.objective import Objective, PairFeatures
-from vlscore.training.objectives.contrastive import check_settings, contrast
+from vlscore.training.objectives.contrastive import check_ranges, contrast
 
 # Limits for the logarithms of scales, so that one step of training cannot make the loss infinite.
 _LOG_SCALES = (-2.0, 3.5)
@@ -110,7 +110,7 @@ class Judging(Objective):
             "position": position,
             "retrieval": retrieval,
         }
-        check_settings(self.name, above_zero={}, at_least_zero={**self.weights, "gap": gap})
+        check_ranges(self.name, above_zero={}, at_least_zero={**self.weights, "gap": gap})
         if without and without not in SIGNIFICANT:
             raise InvalidSetting(
                 f"judging's without is one of {', '.join(SIGNIFICANT)}, not {without!r}"

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from vlscore.errors import InvalidSetting
 from vlscore.training.objective import Objective, PairFeatures
-from vlscore.training.objectives.contrastive import check_settings, contrast
+from vlscore.training.objectives.contrastive import check_ranges, contrast
 from vlscore.training.objectives.local_losses import (
     LocalFeatures,
     attend,
@@ -111,7 +111,7 @@ class Limitr(Objective):
             "external": external_weight,
             "internal": internal_weight,
         }
-        check_settings(
+        check_ranges(
             self.name,
             above_zero={"temp1": temp1, "temp3": temp3, "local_temperature": local_temperature},
             at_least_zero={f"{part}_weight": weight for part, weight in weights.items()},

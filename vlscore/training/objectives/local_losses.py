@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from vlscore.errors import InvalidSetting
 from vlscore.training.objective import Objective, PairFeatures
 from vlscore.training.objectives.contrastive import (
-    check_settings,
+    check_ranges,
     contrast,
     cosines,
     pairwise_cosines,
@@ -226,7 +226,7 @@ class Gloria(Objective):
         super().__init__()
         self.temperatures = {"temp1": temp1, "temp2": temp2, "temp3": temp3}
         self.local_weight, self.global_weight = local_weight, global_weight
-        check_settings(
+        check_ranges(
             self.name,
             above_zero=self.temperatures,
             at_least_zero={"local_weight": local_weight, "global_weight": global_weight},

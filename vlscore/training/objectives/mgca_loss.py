@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from vlscore.training.objective import Objective, PairFeatures
-from vlscore.training.objectives.contrastive import check_settings, contrast, unit
+from vlscore.training.objectives.contrastive import check_ranges, contrast, unit
 from vlscore.training.objectives.local_losses import LocalFeatures, find_own, shares
 
 _CLIPPED = (0.1, 0.9)
@@ -138,7 +138,7 @@ class Mgca(Objective):
             "token": token_weight,
             "prototype": prototype_weight,
         }
-        check_settings(
+        check_ranges(
             self.name,
             above_zero=self.temperatures | {"prototypes": prototypes},
             at_least_zero={f"{part}_weight": weight for part, weight in self.weights.items()},
