@@ -120,8 +120,11 @@ class _Linker:
         own: list[list[Modifier]] = [[] for _ in self._groups]
         splits = [self._split(i, modifiers) for i in range(len(self._groups) - 1)]
         position = 0
+        elsewhere = self._other_clause()
         for modifier in modifiers:
             if self._states_finding(modifier) or self._speaks_of_other(modifier):
+                continue
+            if modifier.first >= elsewhere:
                 continue
             # In "with decrease in edema" the words behind "with" are of the edema.
             first = modifier.first
@@ -135,6 +138,19 @@ class _Linker:
             ahead = has_object and position < len(splits) and first >= self._ends[position]
             own[position + ahead].append(modifier)
         return own
+
+    def _other_clause(self) -> int:
+        """Return the token from which the words are of a part of the chest without a finding.
+
+        "Small left effusion, and the right base has cleared."
+        """
+        verbs = self._lexicon.lists["verbs_of_clauses"]
+        for subject in self._subjects:
+            behind = [t.form for t in self._tokens[subject.last : subject.last + 1]]
+            joints = [p for p in range(self._ends[-1], subject.first) if self._is_joint(p)]
+            if joints and not verbs.isdisjoint(behind):
+                return joints[-1]
+        return len(self._tokens)
 
     def _states_finding(self, modifier: Modifier) -> bool:
         """Return whether a change is the finding: "heart size is mildly increased"."""

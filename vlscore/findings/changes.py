@@ -53,6 +53,8 @@ class FindingChange(NamedTuple):
 
 #: The topic of a statement about the whole examination: "no interval change".
 EXAMINATION = "examination"
+#: The topic of a statement about all findings of the sentence before: "Both have increased."
+_ALL = "all"
 #: The topic of a finding that the lexicon does not have.
 OTHER = "other"
 _SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
@@ -77,23 +79,27 @@ def changes_of(report: ReportFindings) -> tuple[FindingChange, ...]:
             continue
         for topic, change, span, number in sentence.comparisons:
             finding = None if number is None else sentence.findings[number]
-            if topic is None:
-                finding = _last_finding(report, sentence)
-                if finding is None:
-                    continue
-                topic = finding.observation
-                if finding.change not in (None, TemporalChange.UNCHANGED):
-                    finding = None  # What is compared already is another one of its kind.
-            is_device = finding is not None and finding.chexpert == "Support Devices"
-            if not (is_device and change in ENLARGING):
+            if topic is None or topic == _ALL:
+                before = _findings_before(report, sentence)
+                for each in before if topic == _ALL else before[-1:]:
+                    # What is compared already is another one of its kind.
+                    is_open = each.change in (None, TemporalChange.UNCHANGED)
+                    of = each.observation, change, span, sentence.index, each if is_open else None
+                    found.append(FindingChange(*of))
+            else:
                 found.append(FindingChange(topic, change, span, sentence.index, finding))
-    return tuple(sorted(found, key=lambda c: c.span))
+    real = (c for c in found if not (_is_device(c.finding) and c.change in ENLARGING))
+    return tuple(sorted(real, key=lambda c: c.span))
 
 
-def _last_finding(report: ReportFindings, sentence: Sentence) -> Finding | None:
-    """Return the last finding of the sentence before."""
+def _is_device(finding: Finding | None) -> bool:
+    return finding is not None and finding.chexpert == "Support Devices"
+
+
+def _findings_before(report: ReportFindings, sentence: Sentence) -> list[Finding]:
+    """Return the findings of the sentence before."""
     before = report.sentences[sentence.index - 1].findings if sentence.index else ()
-    return next((f for f in reversed(before) if f.is_likely), None)
+    return [f for f in before if f.is_likely]
 
 
 def speaks_of_earlier(report: ReportFindings) -> bool:
@@ -217,6 +223,8 @@ class _StatedChanges:
             joined = not lists["and"].isdisjoint(between) or (
                 behind == [","] and not lists["with"].isdisjoint(between)
             )
+            said = self._forms(other.span.end, shared.span.end)
+            in_list = in_list or not lists["of_all"].isdisjoint(said)
             in_list = (joined or (in_list and "," in between)) and lists[
                 "joints_of_changed"
             ].issuperset(between)
@@ -282,7 +290,9 @@ class _StatedChanges:
             t for t in self._tokens if (t.end <= start or end <= t.start) and t.form[0].isalnum()
         ]
         if not self._findings and len(around) <= _LONGEST_AROUND:
-            yield Comparison(None, change, attribute.span)
+            said = self._forms(0, end)
+            topic = None if self._lists["of_all"].isdisjoint(said) else _ALL
+            yield Comparison(topic, change, attribute.span)
         elif change in ENLARGING:  # "no new abnormality": of what, nobody says
             yield Comparison(OTHER, change, attribute.span)
 

@@ -92,6 +92,39 @@ SAME = [
         "Right effusion has improved, left effusion has not.",
         "Improved right effusion. Left effusion unchanged.",
     ),
+    (
+        "Large right and moderate left effusion; both increased.",
+        "The right effusion is large, the left one moderate. Both have increased.",
+    ),
+    (
+        "Opacities, much better on the left, slightly better on the right.",
+        "Left opacities have improved. Right opacities have improved.",
+    ),
+    ("The heart is moderately enlarged, as on prior.", "Unchanged moderate cardiomegaly."),
+    ("Left basal atelectasis has improved.", "The left base is better aerated."),
+    (
+        "The collapsed left lung is partially aerated again.",
+        "Partial re-aeration of the left lung.",
+    ),
+    ("Clearing of the left lower lobe opacity.", "The left lower lobe opacity has cleared."),
+    (
+        "Small left effusion, and the right base has cleared.",
+        "Small effusion on the left. The right base has cleared.",
+    ),
+    # sides that are named in relation to another one
+    (
+        "Right chest tube. Small pneumothorax on this side.",
+        "Right chest tube and pneumothorax, small.",
+    ),
+    (
+        "The left lung is collapsed with shift to the ipsilateral side.",
+        "Left lung collapse with leftward mediastinal shift.",
+    ),
+    # one of several that may be there
+    (
+        "Nodules in the right lung, possibly septic emboli. Left base consolidation.",
+        "Right lung nodules, suspicious for septic emboli. Consolidation at the left base.",
+    ),
     # air, volumes, hearts
     ("Lung volumes have fallen.", "The lungs are less inflated than before."),
     ("Heart size is borderline.", "Borderline size of the cardiac silhouette."),
@@ -162,6 +195,16 @@ OTHER = [
         "Consolidation has progressed in the left upper lobe and in the right lower lobe.",
         "Consolidation has progressed in the left upper lobe, improved in the right lower lobe.",
         ["false_comparison"],
+    ),
+    (
+        "Balloon pump tip 5 cm below the aortic arch.",
+        "Balloon pump tip 2 cm below the aortic arch.",
+        ["wrong_location"],
+    ),
+    (
+        "Left lung opaque with contralateral mediastinal displacement.",
+        "Left lung opaque with mediastinal displacement to the same side.",
+        ["wrong_location"],
     ),
     ("Lobar collapse has resolved.", "Lobar collapse persists.", ["omitted_finding"]),
 ]

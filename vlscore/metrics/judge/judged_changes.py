@@ -87,6 +87,27 @@ def may_state(
     return False
 
 
+def is_said_of_part(
+    statement: Statement, own: ReportStatements, report: ReportStatements, tables: JudgeTables
+) -> bool:
+    """Return whether a report says in other words what the change of a finding means.
+
+    "The left base is better aerated" for "left basal atelectasis has improved", and "the opacity
+    has cleared" for "clearing of the opacity".
+    """
+    if (change := statement.change) is None:
+        return False
+    agreeing = [c for c in report.changes if _agree(c, change)]
+    marks = own.findings.sentences[change.sentence].marks
+    clears = any(m.name == "clearing" and m.span.overlaps(change.span) for m in marks)
+    return any(
+        statement.concept in tables.topics.get(c.topic, ())
+        if c.finding is None
+        else clears and c.change is TemporalChange.RESOLVED and c.topic in statement.observations
+        for c in agreeing
+    )
+
+
 def change_severity(change: FindingChange, full: int, is_omitted: bool = False) -> int:
     """Return the severity of an error about a change that one report states alone.
 

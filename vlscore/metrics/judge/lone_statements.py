@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from vlscore.metrics.judge.corrected_lines import LineCorrector
 from vlscore.metrics.judge.judge_tables import JudgeTables
+from vlscore.metrics.judge.judged_changes import is_said_of_part
 from vlscore.metrics.judge.judgement import ErrorItem, Patient, Quote
 from vlscore.metrics.judge.places import Place
 from vlscore.metrics.judge.severities import Severity, milder, severity_of
@@ -81,7 +82,9 @@ class LoneStatements:
             # A sign that the candidate names in words is stated, also where its cause is invented.
             if is_implied(statement, self._candidate, self._tables, Place.may_be_near):
                 continue
-            if is_caused(statement, matching.omitted, self._tables):
+            if is_said_of_part(
+                statement, self._reference, self._candidate, self._tables
+            ) or is_caused(statement, matching.omitted, self._tables):
                 continue
             if any(naming is Naming.COARSER for naming, _ in names):
                 severity = milder(severity, 1, "named less exactly")
@@ -109,6 +112,8 @@ class LoneStatements:
         if statement.doubtful and named:
             return None
         if not gone and is_implied(statement, reference, tables, Place.adds_nothing_to):
+            return None
+        if is_said_of_part(statement, self._candidate, reference, tables):
             return None
         if is_caused(statement, matching.false, tables):
             return None

@@ -73,6 +73,10 @@ class Place(NamedTuple):
         """Return whether the two may be one place: sides overlap, levels are not far apart."""
         return self.conflict(other) not in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
 
+    def exceeds(self, other: "Place") -> bool:
+        """Return whether it has levels besides those of the other place, where both have some."""
+        return any(own - other.levels.get(family, own) for family, own in self.levels.items())
+
     def adds_nothing_to(self, other: "Place") -> bool:
         """Return whether another place names all that this one names."""
         return self.sides <= other.sides and all(

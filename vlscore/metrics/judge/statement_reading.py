@@ -127,7 +127,8 @@ def _statement(
             ),
         ),
         place=Place(
-            _sides_of(finding, sentence, is_device), _levels_of(finding.on(Axis.ZONE), tables)
+            _sides_of(found, finding, sentence, is_device),
+            _levels_of(finding.on(Axis.ZONE), tables),
         ),
         grades=_grades_of(finding, sentence, tables) | _remainder(sentence, change, tables),
         size=max((float(a.value) for a in finding.on(Axis.SIZE) if not is_device), default=None),
@@ -157,15 +158,36 @@ def _levels_of(zones: Iterable[Attribute], tables: JudgeTables) -> dict[str, fro
     return levels
 
 
-def _sides_of(finding: Finding, sentence: Sentence, is_device: bool) -> frozenset[str]:
+def _sides_of(
+    found: ReportFindings, finding: Finding, sentence: Sentence, is_device: bool
+) -> frozenset[str]:
     """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
     sides = finding.on(Axis.SIDE)
+    if all(side.inherited for side in sides) and (side := _relative_side(found, finding, sentence)):
+        return side
     if is_device and len(sides) > 1:
         first, second = sides[:2]
         is_far = second.span.start - first.span.end > _LONGEST_JOINT
         if is_far or not _is_listed(sentence, first, second):
             return BOTH_SIDES if first.value == "bilateral" else frozenset((first.value,))
     return frozenset(finding.sides)
+
+
+def _relative_side(found: ReportFindings, finding: Finding, sentence: Sentence) -> frozenset[str]:
+    """Return the side that a finding has in relation to that of a finding before.
+
+    "On this side" and "ipsilateral" are the same one, "contralateral" the other one.
+    """
+    others = [f.span for f in sentence.findings if not f.span.overlaps(finding.span)]
+    for mark in sentence.marks:
+        own = around(mark.span, finding.span)
+        if mark.layer == "side" and not any(map(own.overlaps, others)):
+            before = (frozenset(f.sides) for f in found if f.span.end <= own.start)
+            named = [sides for sides in before if len(sides) == 1][-1:]
+            return frozenset().union(
+                *(BOTH_SIDES - s if mark.name == "other" else s for s in named)
+            )
+    return frozenset()
 
 
 def _grades_of(
@@ -254,13 +276,17 @@ def _said_of_places(
         for a in statement.finding.attributes
         if a.axis in (Axis.SIDE, Axis.ZONE, Axis.SEVERITY, Axis.CHANGE) and not a.inherited
     ]
-    greater = {a.span for a in words if a.axis is Axis.ZONE and _is_greater(a, tables)}
+    more = {a.span: _greater_side(a, tables) for a in words if _greater_side(a, tables)}
+    changes = [a.span for a in words if a.axis is Axis.CHANGE]
+    # "Larger on the left" compares two sides, or names a side where it states a change.
+    own = [
+        a._replace(value=more[a.span]) if a.span in more else a
+        for a in words
+        if a.span not in more or (a.axis is Axis.SIDE and any(map(a.span.overlaps, changes)))
+    ]
     runs = [
         (is_place, list(run))
-        for is_place, run in groupby(
-            (a for a in words if a.span not in greater),
-            key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE),
-        )
+        for is_place, run in groupby(own, key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE))
     ]
     runs = [
         (is_place, part)
@@ -305,8 +331,10 @@ def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribu
     return runs
 
 
-def _is_greater(zone: Attribute, tables: JudgeTables) -> bool:
-    return any(family == GREATER for family, _ in tables.levels.get(zone.value, ()))
+def _greater_side(zone: Attribute, tables: JudgeTables) -> str:
+    """Return the side that has more, as a zone says; "" for other words."""
+    levels = tables.levels.get(zone.value, ()) if zone.axis is Axis.ZONE else ()
+    return next((level for family, level in levels if family == GREATER), "")
 
 
 def _sides_in(words: Iterable[Attribute]) -> frozenset[str]:

@@ -141,7 +141,13 @@ def distinct_statements(
             stated[-1] = replace(merged, also=old.also | {other.concept}, doubtful=old.doubtful)
         else:
             stated.append(new)
-    kept = dict(enumerate(stated))
+    signs: list[Statement] = []
+    for new in stated:
+        if signs and _is_explanation(sentence, signs[-1], new, tables):
+            signs[-1] = _explained(signs[-1], new)
+        else:
+            signs.append(new)
+    stated, kept = signs, dict(enumerate(signs))
     for number, one in enumerate(stated):
         for position, other in kept.items():
             if position != number and _is_of(text, sentence, one, other, tables):
@@ -178,9 +184,11 @@ def _is_of(
     names = one.finding.observation, other.finding.observation
     if not one.place.may_be(other.place) and tables.lexicon.midline.isdisjoint(names):
         return False
+    if one.change and other.change and one.change.change is not other.change.change:
+        return False  # "The opacity has improved, the effusion has not."
     between = _between(one, other)
     words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
-    if pair in tables.coarser or "sign" in joints or _is_mask(joints, words):
+    if pair in tables.coarser or joints & {"sign", "with"} or _is_mask(joints, words):
         return True
     # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
     is_phrase = not words or (not joints and words.replace("-", "").isalnum())
@@ -215,11 +223,27 @@ def merge_explanation(
         explains = pair[0] == pair[1] or pair in tables.signs or pair in tables.confusable
         is_before = sign.finding.sentence == sentence.index - 1
         if (sums_up or is_before) and explains:
-            also = (sign.also | new.concepts) - {sign.concept}
-            observations = sign.observations | new.observations
-            stated[position] = replace(sign, also=also, observations=observations)
+            stated[position] = _explained(sign, new)
             return True
     return False
+
+
+def _explained(sign: Statement, new: Statement) -> Statement:
+    """Return a sign that may be another finding instead."""
+    also = (sign.also | new.concepts) - {sign.concept}
+    return replace(sign, also=also, observations=sign.observations | new.observations)
+
+
+def _is_explanation(
+    sentence: Sentence, sign: Statement, new: Statement, tables: JudgeTables
+) -> bool:
+    """Return whether a doubted finding explains the one before: "nodules, possibly emboli"."""
+    joints = marks_in(sentence, _between(sign, new), "joint")
+    places = (*new.finding.on(Axis.SIDE), *new.finding.on(Axis.ZONE))
+    own = any(not place.inherited for place in places)
+    pair = sign.concept, new.concept
+    explains = pair in tables.confusable and pair not in tables.signs and new.size is None
+    return new.doubtful and explains and not own and "sign" in joints and "with" not in joints
 
 
 def _one_and_the_same(one: Statement, other: Statement) -> bool:
@@ -311,7 +335,12 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
             continue  # Where a side is named, each may be another finding.
         for pair in ((old.concept, new.concept), (new.concept, old.concept)):
             known = tables.coarser.get(pair)
-            if known and (known.same_across_sentences if is_same else known.same_without_place):
+            coarse, exact = (old, new) if pair[0] == old.concept else (new, old)
+            if (
+                known
+                and not coarse.place.exceeds(exact.place)
+                and (known.same_across_sentences if is_same else known.same_without_place)
+            ):
                 stated[position] = replace(_as_one(old, new), concept=pair[1])
                 return
     stated.append(new)
