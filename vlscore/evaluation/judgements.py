@@ -165,18 +165,6 @@ def judge(
     )
 
 
-def _language_notes(table: StudyTable, judge: RuleJudge | ModelJudge) -> list[str]:
-    """Return a note where the rules read few sentences of the table's reports."""
-    if isinstance(judge, ModelJudge):
-        return []
-    studies = [row for row in table if isinstance(row, Study)]
-    texts = {
-        "references": [study.reference for study in studies],
-        "candidates": [study.candidate for study in studies],
-    }
-    return language_notes(texts, ["judge"])
-
-
 def _notes(
     notes: Sequence[str], judge: RuleJudge | ModelJudge, prices: TokenPrices | None
 ) -> Iterator[str]:
@@ -206,10 +194,8 @@ class _JudgeWork:
         # What each row's image says, or why it could not be read; None without evidence.
         self.seen: dict[int | str | None, ImageFindings | str] | None = None
         self.failures: list[Failure] = []
-        self.severities: Counter[tuple[str, int]] = Counter()
-        self.by_finding: Counter[tuple[str, ErrorCategory]] = Counter()
-        self.cost: Counter[str] = Counter()
-        self.sides: Counter[tuple[str, str]] = Counter()
+        # Category, severity and finding of each error, and with whom the image sides.
+        self.errors: list[tuple[ErrorCategory, int, str, str | None]] = []
         self._answers: Counter[str] = Counter()
 
     @property
@@ -253,14 +239,15 @@ class _JudgeWork:
                     self.failures.append(Failure(row.row, row.id, str(judged)))
                     continue
                 record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
+                sides: list[str | None] = [None] * len(judged.errors)
                 if self.seen is not None:
-                    self._ask_image(record, case, judged, self.seen[row.row])
+                    sides = self._ask_image(record, case, judged, self.seen[row.row])
                 lines.write(json_line(record))
                 totals.append({name: record[name] for name in names} | judged.totals)
-                self.severities.update((error.category, error.severity) for error in judged.errors)
-                for error in judged.errors:
-                    self.by_finding[error.finding, error.category] += 1
-                    self.cost[error.finding] += error.severity
+                self.errors += [
+                    (error.category, error.severity, error.finding, side)
+                    for error, side in zip(judged.errors, sides, strict=True)
+                ]
         if totals:
             return frame(totals)
         # Every row failed: failures.csv says why.
@@ -270,8 +257,8 @@ class _JudgeWork:
 
     def _ask_image(
         self, record: dict[str, Any], case: JudgeCase, judged: Judgement, seen: ImageFindings | str
-    ) -> None:
-        """Add what the image says to the record of a study."""
+    ) -> list[str | None]:
+        """Add what the image says to the record of a study; return with whom it sides."""
         assert not isinstance(seen, str)
         claims = claims_of(case.candidate), claims_of(case.reference)
         answers = ask_image_judge(judged, *claims, seen, trust=self.trust)
@@ -279,7 +266,7 @@ class _JudgeWork:
         for error, each in zip(record["errors"], answers, strict=True):
             error["sides_with"] = each.sides_with
             error["reference_is_right"] = each.reference_is_right
-            self.sides[error["category"], each.sides_with] += 1
+        return [each.sides_with for each in answers]
 
     def _judged(
         self, table: StudyTable, on_progress: OnProgress
@@ -330,74 +317,63 @@ def _content(
     prices: TokenPrices | None,
 ) -> Content:
     """Return the summary of all judged rows."""
-    frames = _summary(totals, work.severities)
-    if work.cost:
-        frames["findings"] = _findings(work.by_finding, work.cost)
+    names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
+    severities = Counter((category, severity) for category, severity, _, _ in work.errors)
+    frames = {
+        "scores": frame(
+            {"score": name, "mean": bootstrap_mean(totals[name]) if len(totals) else UNDEFINED}
+            for name in names
+        ),
+        "errors": frame(
+            {
+                "category": str(category),
+                **{str(grade): severities[category, grade] for grade in SEVERITIES},
+                "all": int(totals[str(category)].sum()),
+            }
+            for category in ErrorCategory
+        ),
+    }
+    if work.errors:
+        frames["findings"] = _findings(work.errors)
     if work.seen is not None:
-        frames["image"] = _sides(work.sides)
+        sides = Counter((category, side) for category, _, _, side in work.errors)
+        frames["image"] = frame(
+            {
+                "category": str(category),
+                **{side: sides[category, side] for side in (CANDIDATE, REFERENCE, NOBODY)},
+            }
+            for category in ErrorCategory
+        )
+    notes = []
     if isinstance(work.judge, ModelJudge):
         cost = {} if prices is None else {"cost": prices.cost(work.answers)}
         frames["answers"] = frame([work.answers.to_dict() | cost])
+    else:
+        studies = [row for row in table if isinstance(row, Study)]
+        texts = {f"{n}s": [getattr(study, n) for study in studies] for n in (REFERENCE, CANDIDATE)}
+        # A note where the rules read few sentences of the table's reports.
+        notes = language_notes(texts, ["judge"])
     return Content(
         frames,
         {TOTALS: totals},
         work.failures,
         signatures,
-        _language_notes(table, work.judge),
+        notes,
         facts={"table": str(table.path.resolve()), "reports": len(totals)},
     )
 
 
-def _summary(
-    totals: "pandas.DataFrame", severities: Mapping[tuple[str, int], int]
-) -> dict[str, "pandas.DataFrame"]:
-    """Return means of the scores, and numbers of errors by category and severity."""
-    names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
-    scores = frame(
-        {"score": name, "mean": bootstrap_mean(totals[name]) if len(totals) else UNDEFINED}
-        for name in names
-    )
-    errors = frame(
-        {
-            "category": str(category),
-            **{str(grade): severities.get((category, grade), 0) for grade in SEVERITIES},
-            "all": int(totals[str(category)].sum()),
-        }
-        for category in ErrorCategory
-    )
-    return {"scores": scores, "errors": errors}
-
-
-def _findings(
-    counts: Mapping[tuple[str, ErrorCategory], int], cost: Mapping[str, int]
-) -> "pandas.DataFrame":
+def _findings(errors: Sequence[tuple[ErrorCategory, int, str, str | None]]) -> "pandas.DataFrame":
     """Return one row a finding, those of the largest sum of severities first."""
-    return frame(
-        {
-            "finding": finding,
-            "missed": counts.get((finding, ErrorCategory.OMITTED_FINDING), 0),
-            "false": counts.get((finding, ErrorCategory.FALSE_FINDING), 0),
-            "other errors": sum(
-                count
-                for (name, category), count in counts.items()
-                if name == finding
-                and category not in (ErrorCategory.OMITTED_FINDING, ErrorCategory.FALSE_FINDING)
-            ),
-            "sum of severities": total,
-        }
-        for finding, total in sorted(cost.items(), key=lambda item: (-item[1], item[0]))
-    )
-
-
-def _sides(counts: Mapping[tuple[str, str], int]) -> "pandas.DataFrame":
-    """Return the number of errors by category and by the report with which the image sides."""
-    return frame(
-        {
-            "category": str(category),
-            **{side: counts.get((category, side), 0) for side in (CANDIDATE, REFERENCE, NOBODY)},
-        }
-        for category in ErrorCategory
-    )
+    found: dict[str, dict[str, int]] = {}
+    columns = {ErrorCategory.OMITTED_FINDING: "missed", ErrorCategory.FALSE_FINDING: "false"}
+    for category, severity, finding, _ in errors:
+        empty = dict.fromkeys(("missed", "false", "other errors", "sum of severities"), 0)
+        own = found.setdefault(finding, empty)
+        own[columns.get(category, "other errors")] += 1
+        own["sum of severities"] += severity
+    ordered = sorted(found.items(), key=lambda item: (-item[1]["sum of severities"], item[0]))
+    return frame({"finding": finding, **own} for finding, own in ordered)
 
 
 def _tables(run: Result) -> list[TextTable]:

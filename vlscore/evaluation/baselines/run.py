@@ -1,8 +1,9 @@
 """Candidates of a baseline for a table of studies."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,18 +108,32 @@ def baseline(
         learnt, ids, before, notes = _training_reports(trained, policy, embedder, workers, report)
         notes += chosen.fit(learnt, embedder)
 
-        def on_rows(done: int, failed: int) -> None:
-            report(before + done, failed)
-
-        rows, cases, failures = _cases(table, needs, policy, embedder, workers, on_rows)
-        found = _candidates(chosen, cases, rows, failures, on_rows)
-        failures.sort(key=lambda failure: int(failure.row or 0))
-        if not found:
-            raise _none_written(table, failures)
+        found, known, failures = _candidates(
+            chosen, table, policy, embedder, workers, lambda done, bad: report(before + done, bad)
+        )
         records = (json_line(_record(study, text, str(signature))) for study, text in found)
         (folder / CANDIDATES).write_text("".join(records), encoding="utf-8", newline="")
-        notes += _shared_note(cases, ids)
-        return _content(chosen, table, [text for _, text in found], failures, notes, signature)
+        if shared := sum(study in ids for study in known):
+            notes.append(
+                f"{shared} studies have an id that the training table has as well: their own "
+                "report may be among the training reports"
+            )
+        counts = Counter(text for _, text in found)
+        most, times = counts.most_common(1)[0]
+        facts = {
+            "candidates": len(found),
+            "distinct": len(counts),
+            "mean_words": sum(len(text.split()) for _, text in found) / len(found),
+            "most_frequent": most,
+            "most_frequent_share": times / len(found),
+        }
+        return Content(
+            {"facts": frame([facts])},
+            failures=failures,
+            signatures={chosen.name: signature},
+            notes=notes,
+            facts={"table": str(table.path.resolve())},
+        )
 
     def image_files() -> Iterator[Path]:
         if IMAGES in needs:
@@ -182,10 +197,10 @@ def _rows(
     embedder: "StudyEmbedder | None",
     workers: int,
     on_progress: OnProgress,
-) -> tuple[list[Study | Report], NDArray[np.float32] | None, list[Failure]]:
-    """Return the rows that can be read, vectors of their images, and the others."""
+) -> tuple[list[Any], NDArray[np.float32] | None, list[Failure]]:
+    """Return the studies or reports that can be read, vectors of their images, and the others."""
     if embedder is None or not isinstance(table, StudyTable):
-        rows: list[Study | Report | Failure] = list(table)
+        rows = list(table)
         bad = [row for row in rows if isinstance(row, Failure)]
         return [row for row in rows if not isinstance(row, Failure)], None, bad
     from vlscore.embedding import embed_table  # loads torch
@@ -228,89 +243,46 @@ def _training_reports(
     return learnt, {report.id for report in whole}, count, notes
 
 
-def _cases(
+def _candidates(
+    chosen: Baseline,
     table: StudyTable,
-    needs: frozenset[str],
     policy: TextPolicy,
     embedder: "StudyEmbedder | None",
     workers: int,
     on_progress: OnProgress,
-) -> tuple[dict[int, Study], list[Case], list[Failure]]:
-    """Return row number -> study, what the baseline sees of each, and the rows that fail."""
-    own = embedder if IMAGES in needs else None
-    rows, images, failures = _rows(table, own, workers, on_progress)
-    studies = [row for row in rows if isinstance(row, Study)]
-    cases = []
+) -> tuple[list[tuple[Study, str]], list[str], list[Failure]]:
+    """Return the studies that have a candidate, with it; ids of those asked about; failures.
+
+    Raises: InvalidTable where no study has a candidate.
+    """
+    own = embedder if IMAGES in chosen.needs else None
+    studies, images, failures = _rows(table, own, workers, on_progress)
+    cases: dict[int, Case] = {}
     for k, row in enumerate(studies):
         try:
             reference = row.selected(policy).reference
         except VLScoreError as error:
             reference = None
-            if REFERENCE in needs:
+            if REFERENCE in chosen.needs:
                 failures.append(Failure(row.row, row.id, str(error)))
                 continue
-        cases.append(Case(row.row - 1, row.id, reference, None if images is None else images[k]))
-    return {row.row: row for row in studies}, cases, failures
-
-
-def _candidates(
-    chosen: Baseline,
-    cases: Sequence[Case],
-    studies: Mapping[int, Study],
-    failures: list[Failure],
-    on_progress: OnProgress,
-) -> list[tuple[Study, str]]:
-    """Return the studies that have a candidate, with it; the others are added to `failures`.
-
-    Args: studies: by the numbers of their rows.
-    """
+        image = None if images is None else images[k]
+        cases[k] = Case(row.row - 1, row.id, reference, image)
     found: list[tuple[Study, str]] = []
     for start in range(0, len(cases), _AT_ONCE):
-        some = cases[start : start + _AT_ONCE]
-        for case, text in zip(some, chosen.candidates(some), strict=True):
+        some = dict(islice(cases.items(), start, start + _AT_ONCE))
+        texts = chosen.candidates(list(some.values()))
+        for study, text in zip(map(studies.__getitem__, some), texts, strict=True):
             if isinstance(text, InvalidStudy):
-                failures.append(Failure(case.position + 1, case.id, str(text)))
+                failures.append(Failure(study.row, study.id, str(text)))
             else:
-                found.append((studies[case.position + 1], text))
+                found.append((study, text))
         on_progress(start + len(some), len(failures))
-    return found
-
-
-def _content(
-    chosen: Baseline,
-    table: StudyTable,
-    candidates: Sequence[str],
-    failures: Sequence[Failure],
-    notes: Sequence[str],
-    signature: Signature,
-) -> Content:
-    """Return the facts of the candidates, with the rows that fail."""
-    facts = _facts(Counter(candidates))
-    return Content(
-        {"facts": frame([facts])},
-        failures=failures,
-        signatures={chosen.name: signature},
-        notes=notes,
-        facts={"table": str(table.path.resolve())},
-    )
-
-
-def _none_written(table: StudyTable, failures: Sequence[Failure]) -> InvalidTable:
-    """Return the error for a table of which no row has a candidate."""
-    reason = "it has no rows"
-    if failures:
-        reason = f"row {failures[0].row}: {failures[0].reason}"
-    return InvalidTable(f"{table.path}: no row has a candidate; {reason}")
-
-
-def _shared_note(cases: Sequence[Case], ids: Collection[str]) -> list[str]:
-    """Return a note on studies whose ids are among those of the training table."""
-    if not (shared := sum(case.id in ids for case in cases)):
-        return []
-    return [
-        f"{shared} studies have an id that the training table has as well: their own report may "
-        "be among the training reports"
-    ]
+    failures.sort(key=lambda failure: int(failure.row or 0))
+    if not found:
+        why = f"row {failures[0].row}: {failures[0].reason}" if failures else "it has no rows"
+        raise InvalidTable(f"{table.path}: no row has a candidate; {why}")
+    return found, [case.id for case in cases.values()], failures
 
 
 def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
@@ -323,20 +295,6 @@ def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
         if study.views is not None:
             record["view"] = list(study.views)
     return {**record, "baseline": signature}
-
-
-def _facts(counts: Counter[str]) -> dict[str, Any]:
-    """Return how many candidates there are, how many differ, and how long they are."""
-    total = sum(counts.values())
-    words = sum(len(text.split()) * count for text, count in counts.items())
-    most, times = counts.most_common(1)[0]
-    return {
-        "candidates": total,
-        "distinct": len(counts),
-        "mean_words": words / total,
-        "most_frequent": most,
-        "most_frequent_share": times / total,
-    }
 
 
 def _tables(run: Result) -> list[TextTable]:
