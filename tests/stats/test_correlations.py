@@ -88,6 +88,8 @@ def test_whole_groups_are_drawn():
     weights = drawn_weights(6, list("aabbcc"), resamples=50, seed=0)
     assert (weights[:, ::2] == weights[:, 1::2]).all()
     assert (weights.sum(axis=1) == 6).all()
+    assert weights.shape == (51, 6)
+    assert (weights[0] == 1).all()
     assert len(np.unique(weights, axis=0)) > 5
 
 

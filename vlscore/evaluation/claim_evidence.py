@@ -1,7 +1,7 @@
 """Evidence of images on findings, fitted to tables: labelled cases, words, and what is left out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -45,81 +45,63 @@ def read_labels_of(
     return known
 
 
-@dataclass
-class Fitting:
-    """Evidence of tables to fit and to calibrate.
+def evidence_of(
+    tables: Sequence[StudyTable],
+    labels: Mapping[str, ClaimLabels],
+    embedder: StudyEmbedder,
+    embedded: Callable[[StudyTable], EmbeddedTable],
+    settings: EvidenceSettings,
+) -> tuple[ImageEvidence, list[Failure], list[str]]:
+    """Return the evidence of one table, or of one to fit and one to calibrate.
 
-    Attributes:
-        labels: id -> finding -> label, of some studies; see `cases_of`.
-        failed: rows that could not be used.
-        notes: where labels come from, if the tables have labels of only some studies.
+    Studies without a report and labels are left out.
+
+    Args: labels: id -> finding -> label, of some studies; see `cases_of`.
+    Returns: also the rows that could not be used, and notes on where labels come from.
+    Raises: InvalidTable where no study of a table is left.
     """
-
-    labels: Mapping[str, ClaimLabels] = field(default_factory=dict)
-    failed: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def evidence_of(
-        self,
-        tables: Sequence[StudyTable],
-        embedder: StudyEmbedder,
-        embedded: Callable[[StudyTable], EmbeddedTable],
-        settings: EvidenceSettings,
-    ) -> ImageEvidence:
-        """Return the evidence of one table, or of one to fit and one to calibrate."""
-        parts = [self._cases(each, embedder, embedded, settings) for each in tables]
-        if len(parts) == 1:
-            parts = list(parts[0].split(settings.calibration_share, settings.seed))
-        fitting, calibrating = parts
-        directions = None
-        if not settings.no_zero_shot:
-            directions = directions_of(embedder, sorted(calibrating.labels))
-        return fit_evidence(
-            fitting,
-            calibrating,
-            directions=directions,
-            signature=str(embedder.signature),
-            seed=settings.seed,
-        )
-
-    def _cases(
-        self,
-        table: StudyTable,
-        embedder: StudyEmbedder,
-        embedded: Callable[[StudyTable], EmbeddedTable],
-        settings: EvidenceSettings,
-    ) -> Cases:
-        """Return the cases of a table; studies without a report and labels are left out.
-
-        Raises: InvalidTable where no study is left.
-        """
+    failed: list[Failure] = []
+    notes: list[str] = []
+    parts: list[Cases] = []
+    for table in tables:
         images = embedded(table)
-        self.failed += [row._replace(row=str(table.path)) for row in images.failed]
-        used = [s.id in self.labels or bool(s.reference) for s in images.studies]
-        self.failed += [
+        failed += [row._replace(row=str(table.path)) for row in images.failed]
+        used = [s.id in labels or bool(s.reference) for s in images.studies]
+        studies = list(compress(images.studies, used))
+        failed += [
             Failure(str(table.path), study.id, "it has neither a report nor labels")
             for study, is_used in zip(images.studies, used, strict=True)
             if not is_used
         ]
-        if not any(used):
+        if not studies:
             raise InvalidTable(
                 f"{table.path}: no study has a report or labels, such as {images.studies[0].id!r}: "
                 "give a column with the references, or --labels"
             )
-        studies = [s for s, is_used in zip(images.studies, used, strict=True) if is_used]
-        vectors = {role: each[np.array(used)] for role, each in images.vectors.items()}
-        labelled = sum(study.id in self.labels for study in studies)
-        if self.labels and labelled < len(studies):
-            self.notes.append(
+        labelled = sum(study.id in labels for study in studies)
+        if labels and labelled < len(studies):
+            notes.append(
                 f"{table.path}: {labelled} of {len(studies)} studies have labels in --labels; the "
                 "others are labelled by their reports"
             )
-        return cases_of(
-            EmbeddedTable(studies, vectors),
-            self.labels,
-            settings.group_column,
-            embedder.views == WITH_PRIOR,
-        )
+        vectors = {role: each[np.array(used)] for role, each in images.vectors.items()}
+        with_prior = embedder.views == WITH_PRIOR
+        part = EmbeddedTable(studies, vectors)
+        parts.append(cases_of(part, labels, settings.group_column, with_prior))
+    if len(parts) == 1:
+        parts = list(parts[0].split(settings.calibration_share, settings.seed))
+    fitting, calibrating = parts
+    directions = None
+    if not settings.no_zero_shot:
+        directions = directions_of(embedder, sorted(calibrating.labels))
+    evidence = fit_evidence(
+        fitting,
+        calibrating,
+        directions=directions,
+        signature=str(embedder.signature),
+        seed=settings.seed,
+    )
+    return evidence, failed, notes
 
 
 def cases_of(

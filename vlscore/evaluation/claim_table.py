@@ -34,8 +34,8 @@ from vlscore.embedding import (
     embed_table,
     training_notes,
 )
-from vlscore.errors import InvalidSetting
-from vlscore.evaluation.claim_evidence import Fitting, open_fit, read_labels_of
+from vlscore.errors import Failure, InvalidSetting
+from vlscore.evaluation.claim_evidence import evidence_of, open_fit, read_labels_of
 from vlscore.evaluation.command_settings import EvidenceSettings
 from vlscore.stats import Content, Presentation, Result, TextTable, text_table
 
@@ -135,12 +135,12 @@ def claims(
         return found
 
     def compute(path: Path) -> Content:
+        failed, about = list[Failure](), list[str]()
         if evidence is not None:
             found = read_evidence(evidence, str(embedder.signature))
-            fitting = Fitting()
         else:
-            fitting = Fitting(read_labels_of(labels, to_fit, settings.blank_labels))
-            found = fitting.evidence_of(to_fit, embedder, embedded, settings)
+            known = read_labels_of(labels, to_fit, settings.blank_labels)
+            found, failed, about = evidence_of(to_fit, known, embedder, embedded, settings)
         found.save(path / EVIDENCE)
         began = time.monotonic()
         images = embedded(table)
@@ -148,8 +148,8 @@ def claims(
         content = _content(found, images, rate, embedder.signature)
         return replace(
             content,
-            failures=[*fitting.failed, *content.failures],
-            notes=[*fitting.notes, *content.notes],
+            failures=[*failed, *content.failures],
+            notes=[*about, *content.notes],
             facts={
                 "table": str(table.path.resolve()),
                 "studies": len(images.studies),

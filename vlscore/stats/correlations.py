@@ -13,6 +13,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
+from vlscore.stats.grouped import sorted_codes
 from vlscore.stats.intervals import (
     ROUNDING,
     Interval,
@@ -101,8 +102,6 @@ def correlation_interval(
     """
     first, second = (np.asarray(each, dtype=np.float64) for each in (x, y))
     weights = drawn_weights(len(first), groups, resamples=resamples, seed=seed)
-    # The sample itself is the first of the resamples.
-    weights = np.concatenate([np.ones((1, len(first))), weights])
     estimate, *drawn = resampled_correlations([first], [second], weights, [kind])[kind][0, 0]
     present = ~(np.isnan(first) | np.isnan(second))
     names = np.arange(len(first)) if groups is None else np.asarray(groups, dtype=str)
@@ -126,7 +125,9 @@ def resampled_units(rows: int, units: int) -> int:
 def drawn_weights(
     count: int, groups: Sequence[str] | None = None, *, resamples: int, seed: int
 ) -> Array:
-    """Draw weights (resamples, count): how often each row is drawn, with replacement.
+    """Draw weights (1 + resamples, count): how often each row is drawn, with replacement.
+
+    The sample itself is the first of the resamples: all its weights are 1.
 
     Args: groups: the group of each row; whole groups are drawn, as many as there are. None draws
         rows.
@@ -135,17 +136,16 @@ def drawn_weights(
         raise InvalidSetting(f"resamples must be 1 or more, not {resamples}")
     if not count:
         raise InvalidSetting("there are no rows: a correlation needs at least one")
-    rng = np.random.default_rng(seed)
     codes = np.arange(count)
     if groups is not None:
         if len(groups) != count:
             raise InvalidSetting(
                 f"there are {len(groups)} groups for {count} rows; each row needs one"
             )
-        codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1].reshape(-1)
+        codes = sorted_codes(groups)
     size = int(codes.max()) + 1
-    drawn = rng.multinomial(size, np.full(size, 1 / size), size=resamples)
-    return drawn[:, codes].astype(np.float64)
+    drawn = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples)
+    return np.concatenate([np.ones((1, count)), drawn[:, codes]])
 
 
 def resampled_correlations(

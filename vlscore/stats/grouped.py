@@ -121,7 +121,7 @@ def grouped_auc(
     """
     sample, positive = np.asarray(values, dtype=np.float64), np.asarray(is_positive, dtype=bool)
     _check_groups(len(sample), groups)
-    codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1].reshape(-1)
+    codes = sorted_codes(groups)
     count = int(codes.max()) + 1
     ranks = np.unique(without_rounding(sample), return_inverse=True)[1].reshape(-1)
     order = np.argsort(ranks, kind="stable")
@@ -193,6 +193,11 @@ def _drawn_groups(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
     """Draw how often each group is drawn (resamples, groups); cached for the tables' many uses."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
+
+
+def sorted_codes(groups: Sequence[str]) -> NDArray[np.intp]:
+    """Return the number of each entry's group, from 0 in the order of their names."""
+    return np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1].reshape(-1)
 
 
 def places_by_group(groups: Sequence[str]) -> dict[str, list[int]]:

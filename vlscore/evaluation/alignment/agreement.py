@@ -89,30 +89,28 @@ def compare_with_raters(
     }
     advance = on_phase("resampling", 4)
     if pairs.meaning != "ranks":
-        draws = _Draws(pairs, level, resamples, seed)
-        found["agreements"], found["differences"] = _of_means(oriented, pairs, draws)
+        resampled = _ResampledPairs(pairs, level, resamples, seed)
+        found["agreements"], found["differences"] = _of_means(oriented, pairs, resampled)
         advance(1, 0)
-        found["raters"] = _per_rater(oriented, pairs, draws)
+        found["raters"] = _per_rater(oriented, pairs, resampled)
         advance(2, 0)
-        found["ceilings"] = [_ceiling(name, each, draws) for name, each in pairs.ratings.items()]
+        found["ceilings"] = [
+            _ceiling(name, each, resampled) for name, each in pairs.ratings.items()
+        ]
         advance(3, 0)
     found["rankings"] = _rankings(oriented, pairs, options)
     advance(4, 0)
     return {name: frame(rows) for name, rows in found.items()}
 
 
-class _Draws:
-    """Resamples that all numbers use; the first of them is the sample itself."""
+class _ResampledPairs:
+    """Weights of the pairs in the resamples that all numbers use; the first is the sample."""
 
     def __init__(self, pairs: RatedPairs, level: float, resamples: int, seed: int) -> None:
-        names = np.asarray(pairs.studies, dtype=str)
-        self._studies = np.unique(names, return_inverse=True)[1].reshape(-1)
-        self._level = level
-        whole = np.ones((1, len(pairs)))
-        by_pair = drawn_weights(len(pairs), resamples=resamples, seed=seed)
-        by_study = drawn_weights(len(pairs), pairs.studies, resamples=resamples, seed=seed)
-        self.by_pair = np.concatenate([whole, by_pair])
-        self.by_study = np.concatenate([whole, by_study])
+        self._studies, self._level = np.asarray(pairs.studies, dtype=str), level
+        options = {"resamples": resamples, "seed": seed}
+        self.by_pair = drawn_weights(len(pairs), **options)
+        self.by_study = drawn_weights(len(pairs), pairs.studies, **options)
 
     def count_studies(self, present: NDArray[np.bool_]) -> int:
         """Return the number of studies of the rows that are present."""
@@ -137,12 +135,12 @@ def _there(*columns: Array) -> NDArray[np.bool_]:
 
 
 def _of_means(
-    metrics: Mapping[str, Array], pairs: RatedPairs, draws: _Draws
+    metrics: Mapping[str, Array], pairs: RatedPairs, resampled: _ResampledPairs
 ) -> tuple[list[Record], list[Record]]:
     names, xs = list(pairs.ratings), list(metrics.values())
     ys = [pairs.sign_of(name) * pairs.means[name] for name in names]
     by_study, by_pair = (
-        resampled_correlations(xs, ys, weights) for weights in (draws.by_study, draws.by_pair)
+        resampled_correlations(xs, ys, each) for each in (resampled.by_study, resampled.by_pair)
     )
     found = []
     for j, rating in enumerate(names):
@@ -150,21 +148,21 @@ def _of_means(
             present = _there(xs[k], ys[j])
             n = int(present.sum())
             row = {"metric": metric, "rating": rating, "n": n}
-            row["studies"] = draws.count_studies(present)
+            row["studies"] = resampled.count_studies(present)
             for c in CORRELATIONS:
-                row[c] = draws.interval(by_study[c][k, j], draws.units(present))
+                row[c] = resampled.interval(by_study[c][k, j], resampled.units(present))
             for c in CORRELATIONS:
-                row[f"{c} by pair"] = draws.interval(by_pair[c][k, j], resampled_units(n, n))
+                row[f"{c} by pair"] = resampled.interval(by_pair[c][k, j], resampled_units(n, n))
             found.append(row)
     differences = []
     for rating in pairs.primary:
         j = names.index(rating)
-        differences += _differences(metrics, rating, ys[j], by_study[_MAIN][:, j], draws)
+        differences += _differences(metrics, rating, ys[j], by_study[_MAIN][:, j], resampled)
     return found, differences
 
 
 def _differences(
-    metrics: Mapping[str, Array], rating: str, y: Array, drawn: Array, draws: _Draws
+    metrics: Mapping[str, Array], rating: str, y: Array, drawn: Array, resampled: _ResampledPairs
 ) -> list[Record]:
     """Return the differences of all pairs of metrics; `drawn` has (metrics, B) resamples."""
     rows: list[Record] = []
@@ -173,16 +171,16 @@ def _differences(
         if (np.isnan(x) != np.isnan(z)).any():
             both = _there(x, z)
             known = [np.where(both, each, np.nan) for each in (x, z)]
-            first, second = draws.tau_b(known, [y])[:, 0]
+            first, second = resampled.tau_b(known, [y])[:, 0]
         present = _there(x, z, y)
-        units = draws.units(present)
+        units = resampled.units(present)
         rows.append(
             {
                 "metric": name,
                 "other": other,
                 "rating": rating,
                 "n": int(present.sum()),
-                "difference": draws.interval(first - second, units),
+                "difference": resampled.interval(first - second, units),
                 "p_value": bootstrap_p_value((first - second)[1:]) if units > 1 else math.nan,
             }
         )
@@ -190,21 +188,23 @@ def _differences(
     return [{**row, "adjusted_p": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def _per_rater(metrics: Mapping[str, Array], pairs: RatedPairs, draws: _Draws) -> list[Record]:
+def _per_rater(
+    metrics: Mapping[str, Array], pairs: RatedPairs, resampled: _ResampledPairs
+) -> list[Record]:
     found: list[Record] = []
     for rating in pairs.primary if len(pairs.raters) > 1 else ():
         ys = [pairs.sign_of(rating) * row for row in pairs.ratings[rating]]
-        drawn = draws.tau_b(list(metrics.values()), ys)
+        drawn = resampled.tau_b(list(metrics.values()), ys)
         for k, (metric, x) in enumerate(metrics.items()):
             for j, rater in enumerate(pairs.raters):
                 present = _there(x, ys[j])
-                tau = draws.interval(drawn[k, j], draws.units(present))
+                tau = resampled.interval(drawn[k, j], resampled.units(present))
                 row = {"metric": metric, "rater": rater, "rating": rating}
                 found.append({**row, "n": int(present.sum()), "tau_b": tau})
     return found
 
 
-def _ceiling(rating: str, values: Array, draws: _Draws) -> Record:
+def _ceiling(rating: str, values: Array, resampled: _ResampledPairs) -> Record:
     rated = ~np.isnan(values)
     rows = values[rated.any(axis=1)]
     shared = rated.sum(axis=0) >= 2
@@ -212,12 +212,12 @@ def _ceiling(rating: str, values: Array, draws: _Draws) -> Record:
     ties = largest_tau_b(mean[~np.isnan(mean)]) if (~np.isnan(mean)).any() else float("nan")
     between = against = None
     if len(rows) > 1:
-        pairs = [draws.tau_b([row], list(rows[k + 1 :]))[0] for k, row in enumerate(rows[:-1])]
+        pairs = [resampled.tau_b([row], list(rows[k + 1 :]))[0] for k, row in enumerate(rows[:-1])]
         others = [mean_of_raters(np.delete(rows, k, axis=0)) for k in range(len(rows))]
-        alone = [draws.tau_b([x], [y])[0, 0] for x, y in zip(rows, others, strict=True)]
-        units = draws.units(shared)
-        between = draws.interval(_mean(np.concatenate(pairs)), units)
-        against = draws.interval(_mean(np.stack(alone)), units)
+        alone = [resampled.tau_b([x], [y])[0, 0] for x, y in zip(rows, others, strict=True)]
+        units = resampled.units(shared)
+        between = resampled.interval(_mean(np.concatenate(pairs)), units)
+        against = resampled.interval(_mean(np.stack(alone)), units)
     return {
         "rating": rating,
         "raters": len(rows),

@@ -50,8 +50,7 @@ def rater_agreement(
     if not shared.any():
         return None
     rows, names = rated[:, shared], [studies[k] for k in np.flatnonzero(shared).tolist()]
-    draws = drawn_weights(len(names), names, resamples=resamples, seed=seed)
-    weights = np.concatenate([np.ones((1, len(names))), draws])
+    weights = drawn_weights(len(names), names, resamples=resamples, seed=seed)
     levels, pairs = coincidences(rows)
     matrices = np.tensordot(weights, pairs, 1)
     alpha = np.array([alpha_of(matrix, levels, level) for matrix in matrices])
@@ -99,11 +98,10 @@ def strengths(
     first, second = (np.searchsorted(systems, preferences[name]) for name in ("first", "second"))
     answers = preferences["answer"].to_numpy()
     studies = preferences["study"].tolist()
-    draws = drawn_weights(len(studies), studies, resamples=resamples, seed=seed)
     shares, worths = [], []
     winner, loser = np.where(answers < 0, second, first), np.where(answers < 0, first, second)
     decided = answers != 0
-    for weights in (np.ones(len(studies)), *draws):
+    for weights in drawn_weights(len(studies), studies, resamples=resamples, seed=seed):
         wins, ties = np.zeros((2, len(systems), len(systems)))
         np.add.at(wins, (winner[decided], loser[decided]), weights[decided])
         np.add.at(ties, (first[~decided], second[~decided]), weights[~decided])
