@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import file_digest, frame
+from vlscore.core import frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import (
     INSIGNIFICANT,
@@ -77,8 +77,7 @@ def failure_modes(
     """
     key = {
         "command": "failure-modes",
-        "files": {file.name: file_digest(file) for file in pairs.files},
-        "pairs_sha256": pairs.sha256,
+        **pairs.key,
         "rate": rate,
         "resamples": resamples,
         "seed": seed,
@@ -86,13 +85,11 @@ def failure_modes(
 
     def compute(folder: Path) -> Content:
         frames = compare_errors(pairs, rate=rate, resamples=resamples, seed=seed)
-        read_as = []
-        if TOTAL not in pairs.ratings:
-            read_as = [f"{', '.join(pairs.ratings)}: read as numbers of errors"]
+        read_as = f"{', '.join(pairs.ratings)}: read as numbers of errors"
         return Content(
             frames,
             failures=pairs.bad,
-            notes=[*pairs.notes, *read_as],
+            notes=[*pairs.notes, *([] if TOTAL in pairs.ratings else [read_as])],
             facts={"pairs": len(pairs), "raters": list(pairs.raters)},
         )
 

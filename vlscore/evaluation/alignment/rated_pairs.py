@@ -7,14 +7,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore.core import file_digest
 from vlscore.data import Study
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.stats import without_rounding
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
@@ -77,6 +81,11 @@ class RatedPairs:
         """Return the name of the set in messages."""
         return str(self.files[0]) if self.files else "the rated set"
 
+    @property
+    def key(self) -> dict[str, Any]:
+        """Return what results depend on: the files, and ids, reports, image paths and ratings."""
+        return {"files": {f.name: file_digest(f) for f in self.files}, "pairs_sha256": self.sha256}
+
     @cached_property
     def sha256(self) -> str:
         """Return the hexadecimal digest of ids, reports, image paths and ratings."""
@@ -124,6 +133,13 @@ class RatedPairs:
             values = getattr(self, name)
             chosen[name] = None if values is None else tuple(values[k] for k in places)
         return replace(self, **chosen)
+
+    @property
+    def ids(self) -> "DataFrame":
+        """Return study_id and candidate_id of each pair."""
+        from pandas import DataFrame
+
+        return DataFrame({"study_id": self.studies, "candidate_id": self.candidates})
 
     def first(self, count: int | None) -> "RatedPairs":
         """Return the first pairs, with a note that says so; all of them for None."""

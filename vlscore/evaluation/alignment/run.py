@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vlscore.core import OnPhase, OnProgress, file_digest, no_phase
+from vlscore.core import OnPhase, OnProgress, no_phase
 from vlscore.data import Study, StudyTable, columns_of
 from vlscore.errors import (
     Failure,
@@ -80,7 +80,12 @@ def align(
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
         check_drawable(figure)
-    shown, notes = _images_of(pairs, studies)
+    shown, notes = None, list[str]()
+    if studies is not None:
+        shown, notes = images_by_study(studies, set(pairs.studies), "rated pair")
+    elif pairs.images is not None:
+        images = zip(pairs.studies, pairs.images, strict=True)
+        shown = images_of({study: found for study, found in images if found is not None})
     named: list[tuple[Metric, str]] = []
     if scorer is not None:
         scorer = scorer.prepared(table=studies)
@@ -90,14 +95,16 @@ def align(
     read = _read_values(settings, pairs, [name for _, name in named])
     key = {
         "command": "align",
-        **_key(pairs, scorer, studies),
+        **pairs.key,
+        "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+        "studies": studies and studies.key,
         **settings.key(),
         "columns": [name for _, name in named],
         "figure": figure,
     }
 
     def compute(folder: Path) -> Content:
-        scored, about = Scored(_ids(pairs), {}), [*pairs.notes, *notes]
+        scored, about = Scored(pairs.ids, {}), [*pairs.notes, *notes]
         if scorer is not None:
             scored = _scored(scorer, pairs, named, shown, on_phase("pairs", len(pairs)))
         if read is not None:
@@ -113,10 +120,17 @@ def align(
         if settings.fit is not None:
             _fit(settings, pairs, scorer, scored, frames, about, folder)
         means = {f"mean {name}": each for name, each in pairs.means.items()}
+        rows, failed = pairs.rows or [None] * len(pairs), sorted(scored.failures.items())
         return Content(
             frames,
             {VALUES: scored.rows.assign(**means)},
-            _failures(pairs, scored),
+            [
+                *pairs.bad,
+                *(
+                    Failure(rows[k], f"{pairs.studies[k]}, {pairs.candidates[k]}", f"{name}: {why}")
+                    for (k, name), why in failed
+                ),
+            ],
             scored.signatures,
             about,
             {
@@ -138,22 +152,6 @@ def align(
         figure=figure,
         overwrite=overwrite,
     )
-
-
-def _key(pairs: RatedPairs, scorer: Scorer | None, studies: StudyTable | None) -> dict[str, Any]:
-    """Return what the values depend on."""
-    return {
-        "files": {file.name: file_digest(file) for file in pairs.files},
-        "pairs_sha256": pairs.sha256,
-        "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
-        "studies": studies and studies.key,
-    }
-
-
-def _ids(pairs: RatedPairs) -> "DataFrame":
-    from pandas import DataFrame
-
-    return DataFrame({"study_id": pairs.studies, "candidate_id": pairs.candidates})
 
 
 def _scored(
@@ -178,7 +176,7 @@ def _scored(
                 )
     reports = {"references": pairs.references or (), "candidates": pairs.texts or ()}
     return Scored(
-        _ids(pairs).assign(**{shown: found.rows[column] for column, shown in names.items()}),
+        pairs.ids.assign(**{shown: found.rows[column] for column, shown in names.items()}),
         {names[column]: found.signatures[metric] for metric, column in named},
         {shown: found.higher_is_better[column] for column, shown in names.items()},
         {
@@ -203,16 +201,6 @@ def _item(
     if views is None:
         return InvalidStudy(f"no image is known of study {pairs.studies[row]!r}")
     return Item(text or "", reference, views)
-
-
-def _images_of(pairs: RatedPairs, studies: StudyTable | None) -> tuple[ImagesOf | None, list[str]]:
-    """Return the images of each study, None where nothing names any; and notes."""
-    if studies is not None:
-        return images_by_study(studies, set(pairs.studies), "rated pair")
-    if pairs.images is None:
-        return None, []
-    images = zip(pairs.studies, pairs.images, strict=True)
-    return images_of({study: found for study, found in images if found is not None}), []
 
 
 def _check_inputs(scorer: Scorer, pairs: RatedPairs, has_images: bool) -> None:
@@ -348,16 +336,6 @@ def _fit(
     )  # fmt: skip
     notes += left_out
     write_composite(folder / COMPOSITE, composite)
-
-
-def _failures(pairs: RatedPairs, scored: Scored) -> list[Failure]:
-    """Return the rows that could not be read, and the pairs without a value."""
-    found = list(pairs.bad)
-    for (row, name), why in sorted(scored.failures.items()):
-        number = None if pairs.rows is None else pairs.rows[row]
-        id = f"{pairs.studies[row]}, {pairs.candidates[row]}"
-        found.append(Failure(number, id, f"{name}: {why}"))
-    return found
 
 
 def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPairs:
