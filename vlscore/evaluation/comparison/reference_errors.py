@@ -7,7 +7,6 @@ all systems (`vlscore.stats.true_counts`). Row 0 of all arrays is the estimate i
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -101,13 +100,8 @@ def corrected_rankings(
             rates = table.of(labels)
         elif second is not None:
             rates = second_report_rates(texts, metric, systems.policy, *second)
-        counts = LabelCounts.of(
-            sums[:, there],
-            patients=systems.patients and [systems.patients[int(k)] for k in np.flatnonzero(there)],
-            resamples=settings.resamples,
-            seed=settings.seed,
-        )
-        one = Correction(metric, names, counts, rates, settings)
+        whose = systems.patients and [systems.patients[int(k)] for k in np.flatnonzero(there)]
+        one = Correction(metric, names, sums[:, there], rates, settings, whose)
         rates_of += one.error_rates()
         of_systems += one.numbers
         pairs += one.pairs
@@ -117,51 +111,17 @@ def corrected_rankings(
     return Content(frames, notes=notes)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelCounts:
-    """Counts of m labels of k systems: (1 + r, k, m); of references and films (1 + r, 1, m or 1).
-
-    Attributes:
-        hits, extra: films where a system states a label; hits: and the reference does, too.
-        stated: films where the reference states it.
-        films: number of films.
-        units: studies, or patients, that were resampled.
-    """
-
-    hits: Array
-    extra: Array
-    stated: Array
-    films: Array
-    units: int
-
-    @classmethod
-    def of(
-        cls,
-        sums: Array,
-        *,
-        patients: Sequence[str] | None = None,
-        resamples: int = 2000,
-        seed: int = 0,
-    ) -> "LabelCounts":
-        """Count over n studies, and over resamples of them or of their patients.
-
-        Args: sums: (k, n, 3 m) true positives, false positives and misses of each label.
-        """
-        systems, count, _ = sums.shape
-        units = np.hstack([sums.transpose(1, 0, 2).reshape(count, -1), np.ones((count, 1))])
-        if patients is not None:
-            units = sums_by_group(units, patients)
-        drawn = resampled_sums(units, resamples, np.random.default_rng(seed))
-        drawn = np.vstack([units.sum(0), drawn])
-        parts = drawn[:, :-1].reshape(len(drawn), systems, 3, -1).transpose(2, 0, 1, 3)
-        hits, extra, missed = parts
-        return cls(hits, extra, (hits + missed)[:, :1], drawn[:, -1:, None], len(units))
-
-
 class Correction:
-    """The numbers of one metric, corrected; arrays have the shapes of `LabelCounts`.
+    """The numbers of one metric of k systems, corrected.
+
+    Args:
+        sums: (k, n, 3 m) true positives, false positives and misses of m labels in n studies.
+        patients: whose each study is; whole patients are then resampled.
 
     Attributes:
+        hits, extra: (1 + r, k, m) films where a system states a label; hits: and the reference
+            does, too. stated: (1 + r, 1, m), where the reference states it. films: (1 + r, 1, 1),
+            their number. units: number of studies, or patients, that were resampled.
         scored, values: number -> (1 + r, k), against the references and against the truth; those
             alone that can be corrected.
         places: number -> shares (g, 1 + r) of wrong references, values (g, 1 + r, k) there. All
@@ -174,20 +134,30 @@ class Correction:
         self,
         metric: Metric,
         names: Sequence[str],
-        counts: LabelCounts,
+        sums: Array,
         rates: ErrorRates,
         settings: ComparisonSettings,
+        patients: Sequence[str] | None = None,
     ) -> None:
-        self.metric, self.names, self.counts, self.rates = metric, names, counts, rates
+        self.metric, self.names, self.rates = metric, names, rates
         self.settings, self.labels = settings, metric.counted_labels()
+        systems, count, _ = sums.shape
+        units = np.hstack([sums.transpose(1, 0, 2).reshape(count, -1), np.ones((count, 1))])
+        if patients is not None:
+            units = sums_by_group(units, patients)
+        rng = np.random.default_rng(settings.seed)
+        drawn = np.vstack([units.sum(0), resampled_sums(units, settings.resamples, rng)])
+        parts = drawn[:, :-1].reshape(len(drawn), systems, 3, -1).transpose(2, 0, 1, 3)
+        self.hits, self.extra, lacking = parts
+        self.stated, self.films = (self.hits + lacking)[:, :1], drawn[:, -1:, None]
+        self.units = len(units)
         self._rng = np.random.default_rng([settings.seed, 1])
-        self._stated_by_system = counts.hits + counts.extra
+        self._stated_by_system = self.hits + self.extra
         with np.errstate(invalid="ignore", divide="ignore"):
-            drawn = rates.draw(
-                len(counts.films) - 1, self._rng, counts.stated[:, 0], counts.films[:, 0]
-            )
-            self.missed, self.invented = (each[:, None] for each in drawn)
-            given = (self.missed, counts.stated, counts.films)
+            counts = self.stated[:, 0], self.films[:, 0]
+            both = rates.draw(len(self.films) - 1, self._rng, *counts)
+            self.missed, self.invented = (each[:, None] for each in both)
+            given = (self.missed, self.stated, self.films)
             self.false = false_discovery_of(self.invented, *given)
             self.true, self.present = self._corrected(self.missed, self.invented)
             has_rate = np.isfinite(self.missed[0, 0] + self.invented[0, 0])
@@ -199,7 +169,7 @@ class Correction:
                 else self._why_not(name)
                 for name, each in used.items()
             }
-            scored = self._numbers(counts.hits, counts.stated)
+            scored = self._numbers(self.hits, self.stated)
             corrected = self._numbers(self.true, self.present)
             # A label that neither references nor systems state has no F1.
             self.scored = {
@@ -213,16 +183,15 @@ class Correction:
         self.pairs = [row for name in self.places for row in self._pairs_of(name)]
 
     def _corrected(self, missed: Array, invented: Array) -> tuple[Array, Array]:
-        counts, shared = self.counts, self.settings.shared_errors
-        given = (counts.hits, counts.extra, counts.stated, counts.films)
-        return true_counts(*given, missed, invented, shared)
+        given = (self.hits, self.extra, self.stated, self.films, missed, invented)
+        return true_counts(*given, self.settings.shared_errors)
 
     def _numbers(self, true: Array, present: Array) -> dict[str, Array]:
         """Return the corpus values (1 + r, k) of true positives and present findings.
 
         Pooled counts are not limited, because the limits of rare findings add up to a bias.
         """
-        stated, films = self._stated_by_system, self.counts.films
+        stated, films = self._stated_by_system, self.films
         outputs = [each.name for each in self.metric.corpus]
         pooled = {name for name in outputs if name.startswith("micro")}
         found: dict[str, Array] = {}
@@ -242,14 +211,14 @@ class Correction:
 
     def _why_not(self, output: str) -> str:
         """Return why a number cannot be corrected; "" where it can."""
-        used, films = self._used[output], self.counts.films
+        used, films = self._used[output], self.films
         wrong = ((self.present < 0) | (self.present > films))[1:, 0].mean(0) > _CONTRADICTS
         wrong |= (self.missed + self.invented)[0, 0] >= 1
         for k in used:
             if wrong[k]:
                 return (
                     f"{self.labels[k]}: the references state it in "
-                    f"{self.counts.stated[0, 0, k]:.0f} of {films[0, 0, 0]:.0f} films, which no "
+                    f"{self.stated[0, 0, k]:.0f} of {films[0, 0, 0]:.0f} films, which no "
                     f"references do that miss {self.missed[0, 0, k]:.3g} and invent "
                     f"{self.invented[0, 0, k]:.3g}; give it a rate of its own, or "
                     "false_discovery, a share of what the references state"
@@ -265,7 +234,6 @@ class Correction:
         return ""
 
     def _places(self) -> dict[str, tuple[Array, Array]]:
-        counts = self.counts
         base = [np.clip(np.nan_to_num(p), 0, 1 - 1e-9) for p in (self.missed, self.false)]
         odds = max(float((p[0] / (1 - p[0])).max()) for p in base)
         shares: dict[str, list[Array]] = {name: [] for name in self.values}
@@ -273,23 +241,23 @@ class Correction:
         for part in np.linspace(0, 1, _SCALES) ** 2:
             scale = part * _LARGEST / (1 - _LARGEST) / max(odds, 1e-9)
             m, q = (scale * p / (1 - p + scale * p) for p in base)
-            true, present = self._corrected(m, invented_of(q, m, counts.stated, counts.films))
+            true, present = self._corrected(m, invented_of(q, m, self.stated, self.films))
             numbers = self._numbers(true, present)
-            errors = ((np.maximum(present, 0) * m + q * counts.stated) / counts.films)[:, 0]
+            errors = ((np.maximum(present, 0) * m + q * self.stated) / self.films)[:, 0]
             for name, all_numbers in values.items():
                 used = self._used[name]
                 possible = true[0][:, used].sum(1) <= self._stated_by_system[0][:, used].sum(1)
-                possible &= present[0, 0, used].sum() <= counts.films[0, 0, 0] * len(used)
+                possible &= present[0, 0, used].sum() <= self.films[0, 0, 0] * len(used)
                 shares[name].append(-np.expm1(-errors[:, used].sum(1)))
                 all_numbers.append(np.where(possible, numbers[name], np.nan))
         return {name: (np.array(shares[name]), np.array(values[name])) for name in values}
 
     def _interval(self, drawn: Array) -> Interval:
-        return percentiles(float(drawn[0]), drawn[1:], 0.95, self.counts.units)
+        return percentiles(float(drawn[0]), drawn[1:], 0.95, self.units)
 
     def error_rates(self) -> list[Record]:
         """Return one row a label: how often references state it, its rates, how often it is."""
-        stated, films = self.counts.stated, self.counts.films
+        stated, films = self.stated, self.films
         false = np.where(stated > 0, self.false, np.nan)
         return [
             {
@@ -313,13 +281,13 @@ class Correction:
         values = self.values[output]
         ranks = rank_shares(values[1:][np.isfinite(values[1:]).all(1)], self._rng)
         for k, system in enumerate(self.names):
-            tp, fp = self.counts.hits[0, k], self.counts.extra[0, k]
-            sums = np.concatenate([tp, fp, self.counts.stated[0, 0] - tp])
+            tp, fp = self.hits[0, k], self.extra[0, k]
+            sums = np.concatenate([tp, fp, self.stated[0, 0] - tp])
             support = support_of_sums(self.metric, sums).get(output)
             yield {
                 "metric": corpus_name(self.metric, output),
                 "system": system,
-                "n": int(self.counts.films[0, 0, 0]),
+                "n": int(self.films[0, 0, 0]),
                 "scored": float(self.scored[output][0, k]),
                 "corrected": self._interval(values[:, k]).supported(support),
                 **{f"rank_{r}": float(p) for r, p in enumerate(ranks[k], start=1)},

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from vlscore.core import FinishedRun, Signature, file_digest, finished_run
 from vlscore.data import ColumnNames, Study, TextPolicy, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.comparison.sources import Source, has_images, open_sources, split_name
+from vlscore.evaluation.comparison.sources import has_images, open_sources, split_name
 from vlscore.evaluation.comparison.systems import join
 from vlscore.evaluation.ratings.sheet_files import JudgedReport, SheetItem
 
@@ -41,43 +41,38 @@ def open_reports_to_judge(
         "studies": studies and file_digest(Path(studies)),
         "image_root": image_root and str(Path(image_root).resolve()),
     }
-    named = [split_name(each) for each in sources]
-    runs = [(name, path, finished_run(path)) for name, path in named]
+    runs = [(name, path, finished_run(path)) for name, path in map(split_name, sources)]
     if any(run is not None and run.key.get("command") == "oracle" for *_, run in runs):
-        oracles = _oracles(runs)
-        digests = {name: run.digests[_hits()] for name, run in oracles.items()}
-        key: dict[str, Any] = {"oracles": digests, **where}
-        return key, lambda: _of_oracles(oracles, studies, image_root, images)
+        from vlscore.retrieval import HITS  # loads torch
+
+        oracles = _oracles(runs, HITS)
+        key: dict[str, Any] = {name: run.digests[HITS] for name, run in oracles.items()}
+        key = {"oracles": key, **where}
+        return key, lambda: _of_oracles(oracles, HITS, studies, image_root, images)
     opened = open_sources(sources)
-    key = {"systems": {each.name: each.table.key for each in opened}, **where}
-    return key, lambda: _of_systems(opened, studies, image_root, images)
 
+    def of_systems() -> Material:
+        root, table = image_root, None
+        if images:
+            holders = [each for each in opened if has_images(each)]
+            if studies is None and not holders:
+                raise InvalidTable("no table has a column image; name one with studies (--studies)")
+            if studies is None and root is None:
+                root = holders[0].image_root
+            table = open_studies(studies or holders[0].table.path, needs={"image"}, image_root=root)
+        systems = join(opened, table)
+        items = []
+        for k, study in enumerate(systems.studies):
+            texts = {name: candidates[k] for name, candidates in systems.candidates.items()}
+            items += _distinct(study.id, study.reference or "", texts)
+        return items, list(systems.notes), systems.images
 
-def _of_systems(
-    opened: Sequence[Source],
-    studies: str | Path | None,
-    image_root: str | Path | None,
-    images: bool,
-) -> Material:
-    table = None
-    if images:
-        holders = [each for each in opened if has_images(each)]
-        if studies is None and not holders:
-            raise InvalidTable("no table has a column image; name one with studies (--studies)")
-        if studies is None and image_root is None:
-            image_root = holders[0].image_root
-        path = studies or holders[0].table.path
-        table = open_studies(path, needs={"image"}, image_root=image_root)
-    systems = join(opened, table)
-    items = []
-    for k, study in enumerate(systems.studies):
-        texts = {name: candidates[k] for name, candidates in systems.candidates.items()}
-        items += _distinct(study.id, study.reference or "", texts)
-    return items, list(systems.notes), systems.images
+    return {"systems": {each.name: each.table.key for each in opened}, **where}, of_systems
 
 
 def _of_oracles(
     oracles: Mapping[str, FinishedRun],
+    hits_file: str,
     studies: str | Path | None,
     image_root: str | Path | None,
     images: bool,
@@ -94,7 +89,7 @@ def _of_oracles(
     references = {row.id: row.reference or "" for row in read}
     best: dict[str, dict[str, str]] = {}
     for name, oracle in oracles.items():
-        hits = pq.read_table(oracle.file(_hits()), columns=["study_id", "rank", "text"])
+        hits = pq.read_table(oracle.file(hits_file), columns=["study_id", "rank", "text"])
         for hit in hits.to_pylist():
             if hit["rank"] == 1 and hit["study_id"] in references:
                 best.setdefault(hit["study_id"], {})[name] = hit["text"]
@@ -115,13 +110,6 @@ def _of_oracles(
     return items, notes, shown
 
 
-def _hits() -> str:
-    """Return the name of an oracle's file of hits."""
-    from vlscore.retrieval import HITS  # loads torch
-
-    return HITS
-
-
 def _distinct(study: str, reference: str, texts: Mapping[str, str]) -> list[SheetItem]:
     """Return an item for each different report of a study."""
     return [
@@ -134,7 +122,7 @@ def _distinct(study: str, reference: str, texts: Mapping[str, str]) -> list[Shee
 
 
 def _oracles(
-    runs: Sequence[tuple[str | None, Path, FinishedRun | None]],
+    runs: Sequence[tuple[str | None, Path, FinishedRun | None]], hits_file: str
 ) -> dict[str, FinishedRun]:
     """Return name -> the oracle's run; all chose from the same reports for the same studies."""
     from vlscore.retrieval import REPORTS as reports  # loads torch
@@ -142,7 +130,7 @@ def _oracles(
     found: dict[str, FinishedRun] = {}
     made_of: dict[str, Any] = {}
     for name, path, run in runs:
-        if run is None or _hits() not in run.digests:
+        if run is None or hits_file not in run.digests:
             raise InvalidTable(
                 f"{path}: holds no hits; give the folder that vlscore oracle --out wrote"
             )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -181,22 +181,17 @@ def _tables_to_align(
 
     pairs = filled.pairs
     asks = {question.ask for question in filled.questions}
-    head = ["study_id", "candidate_id", "rater", "reference", "candidate"]
-
-    def rows() -> Iterator[tuple[int, int, list[Any]]]:
-        texts, references = pairs.texts or (), pairs.references or ()
-        for k in range(len(pairs)):
-            ids = [pairs.studies[k], pairs.candidates[k]]
-            for row, rater in enumerate(pairs.raters):
-                yield k, row, [*ids, rater, references[k], texts[k]]
+    # A row a pair and rater.
+    of_pair = {
+        "study_id": pairs.studies, "candidate_id": pairs.candidates, "rater": None,
+        "reference": pairs.references, "candidate": pairs.texts,
+    }  # fmt: skip
+    rows = DataFrame(of_pair, dtype=object).loc[np.repeat(np.arange(len(pairs)), len(pairs.raters))]
+    rows = rows.assign(rater=np.tile(pairs.raters, len(pairs))).reset_index(drop=True)
 
     def long(names: Sequence[str]) -> "DataFrame":
-        found = []
-        for k, row, first in rows():
-            values = [float(pairs.ratings[name][row, k]) for name in names]
-            if not all(map(np.isnan, values)):
-                found.append([*first, *(f"{value:g}" for value in values)])
-        return DataFrame(found, columns=[*head, *names])
+        values = DataFrame({name: pairs.ratings[name].T.ravel() for name in names})
+        return rows.join(values.map("{:g}".format))[values.notna().any(axis=1)]
 
     if len(filled.preferences):
         comparisons = filled.preferences.drop(columns="repeats")
@@ -207,13 +202,14 @@ def _tables_to_align(
         return tables, [(RANKS, f'--rename rating="{RANK}" --ratings-are ranks')]
     tables, align_with = {}, []
     if ERRORS in asks:
-        counts = [
-            [*first, category, str(significant).lower(), f"{values[row, k]:g}"]
-            for k, row, first in rows()
-            for (category, significant), values in pairs.counts.items()
-            if not np.isnan(values[row, k])
-        ]
-        tables[COUNTED] = DataFrame(counts, columns=[*head, "category", "significant", "rating"])
+        counts = DataFrame({key: values.T.ravel() for key, values in pairs.counts.items()})
+        counts.columns = counts.columns.set_names(["category", "significant"])
+        stacked = counts.stack(["category", "significant"], future_stack=True).dropna()
+        found = stacked.rename("rating").map("{:g}".format).reset_index(counts.columns.names)
+        found["significant"] = found["significant"].map(
+            {True: "true", False: "false", None: "none"}
+        )
+        tables[COUNTED] = rows.join(found, how="right")
         align_with.append((COUNTED, ""))
     if DIMENSIONS in asks:
         names = [q.name for q in filled.questions if q.ask == DIMENSIONS]

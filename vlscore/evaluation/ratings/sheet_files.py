@@ -189,11 +189,8 @@ def write_page(
     # A browser stores the answers under this name: another study, or another rater, has another.
     known = json.dumps([rater, content["questions"], content["items"]]).encode("utf-8")
     content["id"] = hashlib.sha256(known).hexdigest()[:24]
-    page = _PAGE.read_text(encoding="utf-8").replace(_STUDY, _in_script(content))
-    path.write_text(page, encoding="utf-8")
-
-
-def _in_script(content: Mapping[str, Any]) -> str:
-    """Return json that cannot end the element that holds it, nor begin another."""
+    # json that cannot end the element that holds it, nor begin another.
     text = json.dumps(content, ensure_ascii=True)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    for sign in "&<>":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    path.write_text(_PAGE.read_text(encoding="utf-8").replace(_STUDY, text), encoding="utf-8")
