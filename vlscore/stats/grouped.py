@@ -5,7 +5,7 @@ cluster bootstrap, Davison, Hinkley 1997, section 3.8). A value that is computed
 studies can be computed from sums over groups as well: the sums of a group replace its studies.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -38,11 +38,7 @@ def grouped_mean(
     >>> grouped_mean([1.0, 1.0, 4.0], ["a", "a", "b"]).estimate
     2.0
     """
-    names = sorted(set(groups))
-    sums, counts = _totals(values, groups, names)
-    totals = _resample(np.stack([sums, counts]), resamples, seed)
-    estimate = float(sums.sum() / counts.sum())
-    return percentiles(estimate, totals[:, 0] / totals[:, 1], level, len(names))
+    return _of_means(lambda mean: mean, level, resamples, seed, (values, groups))
 
 
 def grouped_difference(
@@ -63,9 +59,8 @@ def grouped_difference(
     >>> grouped_difference([3.0, 4.0], ["a", "b"], [2.0, 3.0], ["a", "b"])
     Interval(estimate=1.0, low=nan, high=nan)
     """
-    first, second, count = _means_of_two((values, groups), (others, other_groups), resamples, seed)
-    drawn = first - second
-    return percentiles(float(drawn[0]), drawn[1:], level, count)
+    sides = (values, groups), (others, other_groups)
+    return _of_means(np.subtract, level, resamples, seed, *sides)
 
 
 def grouped_ratio(
@@ -85,24 +80,25 @@ def grouped_ratio(
     >>> grouped_ratio([3.0, 1.0], ["a", "b"], [4.0, 4.0], ["a", "b"]).estimate
     0.5
     """
-    first, second, count = _means_of_two((values, groups), (others, other_groups), resamples, seed)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = first / second
-    return percentiles(float(drawn[0]), drawn[1:], level, count)
+    sides = (values, groups), (others, other_groups)
+    return _of_means(np.divide, level, resamples, seed, *sides)
 
 
-def _means_of_two(
-    one: tuple[ArrayLike, Sequence[str]],
-    other: tuple[ArrayLike, Sequence[str]],
+def _of_means(
+    combine: Callable[..., NDArray[np.float64]],
+    level: float,
     resamples: int,
     seed: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Return the means (1 + resamples,) of two sides, first the sample's; the number of groups."""
-    names = sorted({*one[1], *other[1]})
-    totals = np.stack([*_totals(*one, names), *_totals(*other, names)])
-    drawn = np.concatenate([totals.sum(axis=1)[None], _resample(totals, resamples, seed)])
-    with np.errstate(invalid="ignore"):
-        return drawn[:, 0] / drawn[:, 1], drawn[:, 2] / drawn[:, 3], len(names)
+    *sides: tuple[ArrayLike, Sequence[str]],
+) -> Interval:
+    """Compute a value of the means of some sides, each values and their groups."""
+    names = sorted({name for _, groups in sides for name in groups})
+    totals = np.stack([each for side in sides for each in _totals(*side, names)])
+    weights = _draws(len(names), resamples, seed, len(names))
+    drawn = np.concatenate([totals.sum(axis=1)[None], *(each @ totals.T for each in weights)])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = combine(*(drawn[:, k] / drawn[:, k + 1] for k in range(0, len(totals), 2)))
+    return percentiles(float(found[0]), found[1:], level, len(names))
 
 
 def grouped_auc(
@@ -146,7 +142,7 @@ def grouped_auc(
 
 
 def _totals(
-    values: ArrayLike, groups: Sequence[str], names: list[str]
+    values: ArrayLike, groups: Sequence[str], names: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute sum and count of the values of each named group."""
     sample = np.asarray(values, dtype=np.float64)
@@ -165,12 +161,6 @@ def _check_groups(count: int, groups: Sequence[str]) -> None:
             f"there are {len(groups)} groups for {count} values; there must be at least one value, "
             "and each needs a group"
         )
-
-
-def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
-    """Draw groups with replacement: totals (k, groups) -> totals (resamples, k)."""
-    count = totals.shape[1]
-    return np.concatenate([w @ totals.T for w in _draws(count, resamples, seed, count)])
 
 
 def _draws(count: int, resamples: int, seed: int, width: int) -> Iterator[NDArray[np.float64]]:

@@ -108,9 +108,11 @@ class _ResampledPairs:
 
     def __init__(self, pairs: RatedPairs, level: float, resamples: int, seed: int) -> None:
         self._studies, self._level = np.asarray(pairs.studies, dtype=str), level
-        options = {"resamples": resamples, "seed": seed}
-        self.by_pair = drawn_weights(len(pairs), **options)
-        self.by_study = drawn_weights(len(pairs), pairs.studies, **options)
+        by_pair, by_study = (
+            drawn_weights(len(pairs), groups, resamples=resamples, seed=seed)
+            for groups in (None, pairs.studies)
+        )
+        self.by_pair, self.by_study = by_pair, by_study
 
     def count_studies(self, present: NDArray[np.bool_]) -> int:
         """Return the number of studies of the rows that are present."""
