@@ -67,7 +67,7 @@ def compare(
             counted.
     """
     from vlscore.data import open_reports
-    from vlscore.evaluation import compare as run
+    from vlscore.evaluation import compare as compute
     from vlscore.evaluation import open_sources, paper_table, with_preset_columns
 
     check_figure(figure)
@@ -83,7 +83,7 @@ def compare(
     embedder = scorer.embedder if scorer is not None else None
     paper = with_preset_columns(paper, scorer)
     with row_progress(None, quiet=output.is_silent, embedder=embedder) as on_progress:
-        result = run(
+        result = compute(
             sources,
             out,
             scorer,

@@ -133,19 +133,19 @@ def numbers_and_tests(
     Returns: one record a number and system, and one a number and pair of systems. p values are
         adjusted over the primary numbers' tests (adjusted_p) and over all (adjusted_p_all).
     """
-    measured: list[Record] = []
-    tested: list[Record] = []
+    values: list[Record] = []
+    tests: list[Record] = []
     drawn = _Resamples(resamples, permutations, seed, patients)
     for number in numbers:
-        found, tests = _of_number(number, systems, drawn, against)
-        measured += found
-        tested += tests
+        own, own_tests = _of_number(number, systems, drawn, against)
+        values += own
+        tests += own_tests
     primary = {each.facts["metric"] for each in numbers if each.facts["primary"]}
-    of_primary = [test for test in tested if test["metric"] in primary]
-    for family, name in ((tested, "adjusted_p_all"), (of_primary, "adjusted_p")):
+    of_primary = [test for test in tests if test["metric"] in primary]
+    for family, name in ((tests, "adjusted_p_all"), (of_primary, "adjusted_p")):
         for test, p in zip(family, adjusted_p_values([t["p"] for t in family]), strict=True):
             test[name] = float(p)
-    return measured, tested
+    return values, tests
 
 
 @dataclass
@@ -218,8 +218,7 @@ def _of_number(
                 }
             )
     nothing = {"value": UNDEFINED, "support": None, "left_out": None}
-    measured = [{**facts, "system": name, **values.get(name, nothing)} for name in systems]
-    return measured, tests
+    return [{**facts, "system": name, **values.get(name, nothing)} for name in systems], tests
 
 
 def is_tested(first: str, second: str, against: str | None) -> bool:

@@ -114,16 +114,16 @@ def _pairs(tests: "pandas.DataFrame") -> "pandas.Series[str]":
 
 
 def baseline_notes(
-    measured: Sequence[Record], tested: Sequence[Record], baseline: str, what: str
+    values: Sequence[Record], tests: Sequence[Record], baseline: str, what: str
 ) -> list[str]:
     """Return for each system in which primary numbers it is significantly better than a baseline.
 
     Args: what: the baseline in words, as in "reports that are always normal".
     """
-    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in measured}
-    titles = {each["metric"]: each["title"] for each in measured if each["primary"]}
+    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in values}
+    titles = {each["metric"]: each["title"] for each in values if each["primary"]}
     found: dict[str, tuple[list[str], list[str]]] = {}
-    for test in tested:
+    for test in tests:
         pair = (test["first"], test["second"])
         if test["metric"] not in titles or baseline not in pair or math.isnan(test["adjusted_p"]):
             continue
