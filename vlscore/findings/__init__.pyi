@@ -6,6 +6,7 @@ from .changes import without_comparisons as without_comparisons
 from .extraction import assert_span as assert_span
 from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract
+from .extraction import refers_to_earlier as refers_to_earlier
 from .lexicon import CHEXPERT_LABELS as CHEXPERT_LABELS
 from .lexicon import Lexicon as Lexicon
 from .lexicon import MarkedWords as MarkedWords

@@ -14,7 +14,7 @@ from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.change_words import WORDS_OF_CHANGE, with_changes
-from vlscore.findings.changes import find_comparisons
+from vlscore.findings.changes import find_comparisons, speaks_of_earlier
 from vlscore.findings.context import find_denials
 from vlscore.findings.layout import divide, heads_absent, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
@@ -284,17 +284,10 @@ def _finding(
 _OPENING = 40
 
 
-def extract(
-    report: str, lexicon: Lexicon | None = None, *, only_changes: bool = False
-) -> ReportFindings:
+def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     """Sentences and findings of a report. Never fails on text, of any language or length.
 
     Time is linear in the length of the report. Raises InvalidReport if `report` is not a str.
-
-    Args:
-        only_changes: read only the sentences with a word of a change or an earlier time, and the
-            one before each; the others have no findings. `speaks_of_earlier` is then the same, as
-            are topic, change and place of `changes_of`.
 
     >>> found = extract("Small left pleural effusion. No pneumothorax.")
     >>> [(f.observation, f.polarity.value, f.severity) for f in found]
@@ -306,30 +299,48 @@ def extract(
         raise InvalidReport(f"a report must be a text, not a {type(report).__name__}")
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
-    sections = Sections(report, lexicon)
-    plain = plain_text(report).text
-    is_absent = False
-    end = 0
-    read = with_doubts(plain)
-    spans = [Span(start, stop) for _, start, stop in split_sentences(report)]
-    wanted = [not only_changes or _may_change(read[slice(*span)], lexicon) for span in spans]
-    for index, span in enumerate(spans if any(wanted) else ()):
-        start, stop = span
-        words = read[start:stop]
-        is_absent = is_absent and is_next_item(plain[end:start])
-        category = sections.category(end, span)
-        sentence = Sentence(index, span, category)
-        # "This was not there before" is about the sentence before.
-        if any(wanted[index : index + 2]):
-            sentence = shifted(read_sentence(words, category, lexicon, is_absent), index, start)
-        if ":" in words:
-            is_absent = heads_absent(words, lexicon)
+    for index, (start, words, category, is_absent) in enumerate(_placed(report, lexicon)):
+        sentence = shifted(read_sentence(words, category, lexicon, is_absent), index, start)
         if sentences and sentences[-1].findings and _refers_back(words, lexicon):
             sentences[-1] = _with_more(sentence, sentences[-1])
             sentence = _with_antecedent(sentence, sentences[-1], lexicon)
         sentences.append(sentence)
-        end = stop
     return ReportFindings(report, tuple(sentences))
+
+
+def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
+    """Return what `speaks_of_earlier` says of a report, in less time.
+
+    Only sentences with a word of a change or of an earlier time are read, up to the first that
+    decides, and the one before each.
+
+    >>> [refers_to_earlier(text) for text in ("Stable nodule.", "No prior study. Old fracture.")]
+    [True, False]
+    """
+    lexicon = lexicon or load_lexicon()
+    both: list[tuple[str, Category, bool]] = []
+    for _, words, category, is_absent in _placed(report, lexicon):
+        # "This was not there before" is about the sentence before.
+        both = [*both[-1:], (words, category, is_absent)]
+        if _may_change(words, lexicon):
+            read = (read_sentence(text, of, lexicon, absent) for text, of, absent in both)
+            sentences = tuple(shifted(each, index, 0) for index, each in enumerate(read))
+            if speaks_of_earlier(ReportFindings(report, sentences)):
+                return True
+    return False
+
+
+def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, bool]]:
+    """Yield where each sentence begins, and its words, section and whether it is an absent item."""
+    sections, plain = Sections(report, lexicon), plain_text(report).text
+    read, is_absent, end = with_doubts(plain), False, 0
+    for _, start, stop in split_sentences(report):
+        words = read[start:stop]
+        is_absent = is_absent and is_next_item(plain[end:start])
+        yield start, words, sections.category(end, Span(start, stop)), is_absent
+        if ":" in words:
+            is_absent = heads_absent(words, lexicon)
+        end = stop
 
 
 @lru_cache(_REMEMBERED)

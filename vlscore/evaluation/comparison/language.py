@@ -9,7 +9,7 @@ from itertools import chain, compress
 from typing import Any
 
 from vlscore.evaluation.comparison.statistics import same_words
-from vlscore.findings import extract, speaks_of_earlier
+from vlscore.findings import refers_to_earlier
 from vlscore.text import split_sentences
 
 REFERENCES = "references"
@@ -60,7 +60,7 @@ def language_facts(
         for text in {*references, *chain(*candidates.values())}
     }
     # Findings are read of reports that can count alone.
-    spoken = {text: _speaks(text) for text in set(references)}
+    spoken = {text: refers_to_earlier(text) for text in set(references)}
     unknown = [
         not spoken[text] and not prior for text, prior in zip(references, has_prior, strict=True)
     ]
@@ -68,7 +68,7 @@ def language_facts(
     for name, texts in [*candidates.items(), (REFERENCES, references)]:
         words = [same_words(text) for text in texts]
         asked = list(compress(texts, unknown))
-        spoken |= {text: _speaks(text) for text in {*asked} - spoken.keys()}
+        spoken |= {text: refers_to_earlier(text) for text in {*asked} - spoken.keys()}
         earlier = sum(spoken[text] for text in asked) / len(asked) if asked else None
         found.append(
             {
@@ -83,7 +83,3 @@ def language_facts(
             }
         )
     return found
-
-
-def _speaks(text: str) -> bool:
-    return speaks_of_earlier(extract(text, only_changes=True))
