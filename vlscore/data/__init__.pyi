@@ -73,3 +73,4 @@ from .study_tables import as_table as as_table
 from .study_tables import checked_limit as checked_limit
 from .study_tables import open_reports as open_reports
 from .study_tables import open_studies as open_studies
+from .study_tables import split_failures as split_failures

@@ -3,7 +3,7 @@
 import contextlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
@@ -26,6 +26,19 @@ REPORT_COLUMNS = ("report", "text", "reference")
 REPORT_SECTIONS = ("findings", "impression")
 
 Row = TypeVar("Row", Study, Report)
+Usable = TypeVar("Usable")
+
+
+def split_failures(rows: Iterable[Usable | Failure]) -> tuple[list[Usable], list[Failure]]:
+    """Return the rows that can be used, and those that cannot."""
+    usable: list[Usable] = []
+    bad: list[Failure] = []
+    for row in rows:
+        if isinstance(row, Failure):
+            bad.append(row)
+        else:
+            usable.append(row)
+    return usable, bad
 
 
 @dataclass(frozen=True)

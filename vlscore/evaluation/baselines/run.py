@@ -20,6 +20,7 @@ from vlscore.data import (
     TextPolicy,
     as_table,
     open_reports,
+    split_failures,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import (
@@ -200,9 +201,8 @@ def _rows(
 ) -> tuple[list[Any], NDArray[np.float32] | None, list[Failure]]:
     """Return the studies or reports that can be read, vectors of their images, and the others."""
     if embedder is None or not isinstance(table, StudyTable):
-        rows = list(table)
-        bad = [row for row in rows if isinstance(row, Failure)]
-        return [row for row in rows if not isinstance(row, Failure)], None, bad
+        rows, bad = split_failures(table)
+        return rows, None, bad
     from vlscore.embedding import embed_table  # loads torch
 
     found = embed_table(

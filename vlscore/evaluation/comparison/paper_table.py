@@ -112,8 +112,12 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     signs, count = _signs(result, shown, values)
     caption = " ".join(_caption(result, shown, settings, count, set(signs.values())))
     table = _table(shown, values, signs, settings)
-    if _width(table) > _WIDTH:
-        table = min(table, _turned(table), key=_width)
+
+    def width(table: TextTable) -> int:
+        return max(map(len, replace(table, best=()).text(10**6).splitlines()))
+
+    if width(table) > _WIDTH:
+        table = min(table, _turned(table), key=width)
     signatures = result.signatures
     notes = dict.fromkeys(
         number_signature(signatures[of], of, each["metric"])
@@ -149,7 +153,7 @@ def _signs(
     found: dict[tuple[str, str], str] = {}
     for each in shown:
         name = each["metric"]
-        ranked, best = _ranked(each, values[name]), _best(each, values[name])
+        ranked, best = _ranked(each, values[name])
         to = against if against in ranked else ranked[0] if ranked else None
         # Equal values need no test.
         same = [to, *(best if to in best else ())]
@@ -163,19 +167,17 @@ def _signs(
     return {cell: sign for cell, sign in found.items() if sign}, len(tests)
 
 
-def _ranked(number: Record, values: Mapping[str, Interval]) -> list[str]:
-    """Return the systems that have a value of a number, the best first."""
+def _ranked(number: Record, values: Mapping[str, Interval]) -> tuple[list[str], list[str]]:
+    """Return the systems that have a value, the best first; and those with the best value.
+
+    Of a single system, none is the best.
+    """
     sign = -1 if number["higher_is_better"] else 1
-    known = [system for system, each in values.items() if not math.isnan(each.estimate)]
-    return sorted(known, key=lambda system: sign * values[system].estimate)
-
-
-def _best(number: Record, values: Mapping[str, Interval]) -> list[str]:
-    """Return the systems with the best value, of two or more that have one."""
-    ranked = _ranked(number, values)
-    own = without_rounding([values[system].estimate for system in ranked])
-    found = [system for system, value in zip(ranked, own, strict=True) if value == own[0]]
-    return found if len(ranked) > 1 else []
+    known = {system: v.estimate for system, v in values.items() if not math.isnan(v.estimate)}
+    ranked = sorted(known, key=lambda system: sign * known[system])
+    own = without_rounding([known[system] for system in ranked])
+    best = [system for system, value in zip(ranked, own, strict=True) if value == own[0]]
+    return ranked, best if len(ranked) > 1 else []
 
 
 def _table(
@@ -187,13 +189,14 @@ def _table(
     """Return the table with one row a system."""
     names = [each["metric"] for each in shown]
     systems = [*values[names[0]]] if names else []
-    rows = [(s, *(_cell(values[name][s], settings) for name in names)) for s in systems]
+    cell = interval if settings.intervals else lambda value, digits: number(value.estimate, digits)
+    rows = [(s, *(cell(values[name][s], settings.digits) for name in names)) for s in systems]
     marks = [("", *(signs.get((name, s), "") for name in names)) for s in systems]
     counts = [str(int(each["n"])) for each in shown]
     if len(set(counts)) > 1:
         rows.append(("n", *counts))
         marks.append(("",) * (len(names) + 1))
-    best = [_best(each, values[each["metric"]]) for each in shown]
+    best = [_ranked(each, values[each["metric"]])[1] for each in shown]
     bold = [(r, c) for r, s in enumerate(systems) for c, own in enumerate(best, 1) if s in own]
     return TextTable(
         "Systems",
@@ -216,12 +219,6 @@ def _turned(table: TextTable) -> TextTable:
         best=tuple(sorted((column - 1, row + 1) for row, column in table.best)),
         signs=tuple(("", *each) for each in signs),
     )
-
-
-def _cell(value: Interval, settings: TableSettings) -> str:
-    if settings.intervals:
-        return interval(value, settings.digits)
-    return number(value.estimate, settings.digits)
 
 
 def _caption(
@@ -250,9 +247,3 @@ def _caption(
         if _UNTESTED in signs:
             found.append(f"{_UNTESTED}: not tested against it, as two baselines never are.")
     return found
-
-
-def _width(table: TextTable) -> int:
-    """Return the columns of a terminal that the table takes."""
-    body = replace(table, best=()).text(10**6)
-    return max(map(len, body.splitlines()))

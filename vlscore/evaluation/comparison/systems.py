@@ -12,13 +12,13 @@ from typing import Any
 
 from vlscore.core import Signature, counted
 from vlscore.data import (
-    ReportTable,
     Study,
     StudyTable,
     TextPolicy,
     headings_note,
     how_ids_differ,
     open_studies,
+    split_failures,
     unlike_sections_note,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
@@ -155,9 +155,13 @@ def read_systems(
         )
     systems = replace(systems, scorer=scorer, signatures=signatures, precomputed=precomputed)
     train = None
-    if settings.train is not None:
-        train, unread = _training_reports(settings.train, systems.policy)
-        notes += unread
+    if (table := settings.train) is not None:
+        reports, bad = split_failures(table.selected(systems.policy))
+        if not reports:
+            why = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
+            raise InvalidTable(f"{table.path}: holds no report that can be used{why}")
+        train = [report.text for report in reports]
+        notes += [f"{table.path}: {len(bad)} reports cannot be used"] if bad else []
     patients = None
     if column is not None:
         found = column_of(column, sources, ids)
@@ -337,18 +341,3 @@ def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[
             f"there can be {_MOST_GROUPS}"
         )
     return [found.get(name, NO_GROUP) for name in ids]
-
-
-def _training_reports(table: ReportTable, policy: TextPolicy) -> tuple[list[str], list[str]]:
-    """Return the selected sections of training reports, and a note on those without."""
-    texts: list[str] = []
-    bad: list[Failure] = []
-    for row in table.selected(policy):
-        if isinstance(row, Failure):
-            bad.append(row)
-        else:
-            texts.append(row.text)
-    if not texts:
-        why = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
-        raise InvalidTable(f"{table.path}: holds no report that can be used{why}")
-    return texts, [f"{table.path}: {len(bad)} reports cannot be used"] if bad else []

@@ -12,7 +12,6 @@ and needs fewer pairs; a cell is the mean of its pairs' values, where he has the
 BLEU.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase, plain
-from vlscore.data import ReportTable, TextPolicy
-from vlscore.errors import Failure, InvalidSetting
+from vlscore.data import ReportTable, TextPolicy, split_failures
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE, ControlledSettings
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     DENIED,
@@ -110,13 +109,12 @@ def controlled(
     }
 
     def compute(folder: Path) -> Content:
-        bad: list[Failure] = []
-        notes: list[str] = []
         if isinstance(source, LabelledSentences):
-            sentences, bad = source, list(source.bad)
+            sentences, bad, notes = source, list(source.bad), tuple[str, ...]()
         else:
-            sentences = label_sentences(_texts(source, policy, bad), observations)
-            notes = list(source.notes)
+            reports, bad = split_failures(source.selected(policy))
+            sentences = label_sentences((report.text for report in reports), observations)
+            notes = source.notes
         frames, further, signatures = compare_sentences(
             scorer, sentences, sampling, on_phase=on_phase
         )
@@ -135,15 +133,6 @@ def controlled(
         )
 
     return Result.make(out, key, compute, overwrite=overwrite)
-
-
-def _texts(table: ReportTable, policy: TextPolicy, bad: list[Failure]) -> Iterator[str]:
-    """Yield the selected text of every report; rows without one are added to `bad`."""
-    for row in table.selected(policy):
-        if isinstance(row, Failure):
-            bad.append(row)
-        else:
-            yield row.text
 
 
 def compare_sentences(
