@@ -7,8 +7,8 @@ search of `retrieval`.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,45 +95,36 @@ class Random(Baseline):
         return self._reports[self._rows[case.position]]
 
 
-@dataclass(frozen=True)
-class _Frequent:
-    """The most frequent words or sentences, and lengths of texts.
+Draw = Callable[[np.random.Generator], str]
 
-    Attributes:
-        parts: the most frequent ones, in the spelling that is most frequent.
-        chances: of each part; they sum to 1.
-        lengths: number of parts of each training text.
+
+def _drawing(texts: Sequence[Sequence[str]], first: int) -> Draw:
+    """Return what draws texts of the most frequent words or sentences, by their frequency.
+
+    A drawn text is as long as a random one of the training texts. Parts are counted in any case
+    and with any blanks, and written in their most frequent spelling.
+
+    Args: texts: the parts of each. first: number of parts that are drawn from.
     """
+    counts: Counter[str] = Counter()
+    spellings: dict[str, Counter[str]] = {}
+    for part in chain(*texts):
+        shown = " ".join(part.split())
+        counts[shown.casefold()] += 1
+        spellings.setdefault(shown.casefold(), Counter())[shown] += 1
+    if not counts:
+        raise InvalidTable("no training report has a word; baselines cannot learn from them")
+    most = counts.most_common(first)
+    parts = [spellings[part].most_common(1)[0][0] for part, _ in most]
+    total = sum(count for _, count in most)
+    chances = [count / total for _, count in most]
+    lengths = [len(text) for text in texts]
 
-    parts: Sequence[str]
-    chances: Sequence[float]
-    lengths: Sequence[int]
+    def draw(rng: np.random.Generator) -> str:
+        length = lengths[int(rng.integers(len(lengths)))]
+        return " ".join(parts[k] for k in rng.choice(len(parts), size=length, p=chances))
 
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[str]], first: int) -> "_Frequent":
-        """Count the parts of texts, in any case and with any blanks; `first` remain."""
-        counts: Counter[str] = Counter()
-        spellings: dict[str, Counter[str]] = {}
-        for text in texts:
-            for part in text:
-                shown = " ".join(part.split())
-                counts[shown.casefold()] += 1
-                spellings.setdefault(shown.casefold(), Counter())[shown] += 1
-        if not counts:
-            raise InvalidTable("no training report has a word; baselines cannot learn from them")
-        most = counts.most_common(first)
-        total = sum(count for _, count in most)
-        return cls(
-            [spellings[part].most_common(1)[0][0] for part, _ in most],
-            [count / total for _, count in most],
-            [len(text) for text in texts],
-        )
-
-    def draw(self, rng: np.random.Generator) -> str:
-        """Return a text of parts drawn by their frequency, as long as a random training text."""
-        length = self.lengths[int(rng.integers(len(self.lengths)))]
-        drawn = rng.choice(len(self.parts), size=length, p=self.chances)
-        return " ".join(self.parts[k] for k in drawn)
+    return draw
 
 
 class TopWords(Baseline):
@@ -146,12 +137,12 @@ class TopWords(Baseline):
     def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Count the words."""
         words = [report.split() for report in training.reports]
-        self._words = _Frequent.of(words, self.settings.first)
+        self._words = _drawing(words, self.settings.first)
         return []
 
     def candidate(self, case: Case) -> str:
         """Return as many words as a random training report has."""
-        return self._words.draw(np.random.default_rng([self.settings.seed, case.position]))
+        return self._words(np.random.default_rng([self.settings.seed, case.position]))
 
 
 class TopSentences(Baseline):
@@ -165,15 +156,13 @@ class TopSentences(Baseline):
         """Count the sentences. Raises: InvalidTable where no report has sections."""
         first = self.settings.first
         if not self.settings.by_section:
-            self._sections = {"": _Frequent.of([*map(_sentences, training.reports)], first)}
+            self._sections = {"": _drawing([*map(_sentences, training.reports)], first)}
             return []
         found: dict[str, list[list[str]]] = {name: [] for name in _SECTIONS}
         for report in training.whole:
             for name, text in _sections_of(report).items():
                 found[name].append(_sentences(text))
-        self._sections = {
-            name: _Frequent.of(texts, first) for name, texts in found.items() if texts
-        }
+        self._sections = {name: _drawing(texts, first) for name, texts in found.items() if texts}
         if not self._sections:
             raise InvalidTable(
                 "no training report has sections: columns findings and impression, or headings "
@@ -184,7 +173,7 @@ class TopSentences(Baseline):
     def candidate(self, case: Case) -> str:
         """Return as many sentences as a random training report, or its section, has."""
         rng = np.random.default_rng([self.settings.seed, case.position])
-        drawn = {name: part.draw(rng) for name, part in self._sections.items()}
+        drawn = {name: draw(rng) for name, draw in self._sections.items()}
         if not self.settings.by_section:
             return drawn[""]
         return "\n".join(f"{name.upper()}: {text}" for name, text in drawn.items())

@@ -4,8 +4,9 @@ All systems and differences are computed over the same studies.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -22,6 +23,7 @@ from vlscore.metrics import (
 )
 from vlscore.stats import (
     UNDEFINED,
+    Interval,
     PairedSums,
     adjusted_p_values,
     bootstrap_mean,
@@ -135,9 +137,23 @@ def numbers_and_tests(
     """
     values: list[Record] = []
     tests: list[Record] = []
-    drawn = _Resamples(resamples, permutations, seed, patients)
+    last: tuple[Array, PairedSums] | None = None
+
+    def sums_of(statistics: Array, there: NDArray[np.bool_]) -> PairedSums:
+        """Draw studies or patients; numbers of the same statistics share their draws."""
+        nonlocal last
+        if last is None or last[0] is not statistics:
+            known = statistics[:, there]
+            if patients is not None:
+                known = sums_by_group(known, [patients[int(k)] for k in np.flatnonzero(there)])
+            drawn = paired_sums(known, resamples=resamples, permutations=permutations, seed=seed)
+            last = statistics, drawn
+        return last[1]
+
+    mean_of = partial(bootstrap_mean, resamples=resamples, seed=seed)
     for number in numbers:
-        own, own_tests = _of_number(number, systems, drawn, against)
+        is_mean = number.corpus is None and patients is None
+        own, own_tests = _of_number(number, systems, sums_of, mean_of if is_mean else None, against)
         values += own
         tests += own_tests
     primary = {each.facts["metric"] for each in numbers if each.facts["primary"]}
@@ -148,36 +164,14 @@ def numbers_and_tests(
     return values, tests
 
 
-@dataclass
-class _Resamples:
-    """How studies or patients are drawn; numbers of the same statistics share their draws."""
-
-    resamples: int
-    permutations: int
-    seed: int
-    patients: Sequence[str] | None
-    last: tuple[Array, PairedSums] | None = None
-
-    def of(self, statistics: Array, there: NDArray[np.bool_]) -> PairedSums:
-        """Return the sums of (k, n, s) statistics over the studies that count."""
-        if self.last is None or self.last[0] is not statistics:
-            counted = statistics[:, there]
-            if self.patients is not None:
-                whose = [self.patients[int(k)] for k in np.flatnonzero(there)]
-                counted = sums_by_group(counted, whose)
-            found = paired_sums(
-                counted,
-                resamples=self.resamples,
-                permutations=self.permutations,
-                seed=self.seed,
-            )
-            self.last = statistics, found
-        return self.last[1]
-
-
 def _of_number(
-    number: Number, systems: Sequence[str], drawn: _Resamples, against: str | None
+    number: Number,
+    systems: Sequence[str],
+    sums_of: Callable[[Array, NDArray[np.bool_]], PairedSums],
+    mean_of: Callable[[Array], Interval] | None,
+    against: str | None,
 ) -> tuple[list[Record], list[Record]]:
+    """Return the records of one number; `mean_of` is given where it is a mean over studies."""
     statistics, names = number.statistics, list(systems)
     if not number.all_systems:
         some = [k for k in range(len(names)) if np.isfinite(statistics[k]).all(-1).any()]
@@ -189,11 +183,10 @@ def _of_number(
     if there.any():
         for k, name in enumerate(names):
             support = left_out = None
-            if number.corpus is None and drawn.patients is None:
-                column = statistics[k, there, 0]
-                value = bootstrap_mean(column, resamples=drawn.resamples, seed=drawn.seed)
+            if mean_of is not None:
+                value = mean_of(statistics[k, there, 0])
             else:
-                sums = drawn.of(statistics, there)
+                sums = sums_of(statistics, there)
                 if number.corpus is not None:
                     metric, output = number.corpus
                     support = support_of_sums(metric, sums.totals[k]).get(output)
@@ -203,7 +196,7 @@ def _of_number(
         for a, b in combinations(range(len(names)), 2):
             if not is_tested(names[a], names[b], against):
                 continue
-            found = drawn.of(statistics, there).difference(a, b, number.combine)
+            found = sums_of(statistics, there).difference(a, b, number.combine)
             supports = [values[names[k]]["support"] for k in (a, b)]
             support = None if None in supports else min(supports)
             tests.append(
