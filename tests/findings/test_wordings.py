@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.findings import Axis, Polarity, Side, extract, extraction_name, load_lexicon, tokenize
+from vlscore.findings import (
+    Axis,
+    Polarity,
+    Side,
+    chexpert_labels,
+    extract,
+    extraction_name,
+    load_lexicon,
+    tokenize,
+)
 
 LINES = (Path(__file__).parent / "data" / "wordings.jsonl").read_text(encoding="utf-8")
 WORDINGS = [json.loads(line) for line in LINES.splitlines()]
@@ -26,6 +35,19 @@ def test_sentences_are_read_as_a_radiologist_means_them(observation: str) -> Non
     ]
     assert misread == []
     assert {wording["present"] for wording in own} >= {True}
+
+
+def test_plain_statements_are_read_as_they_are_meant() -> None:
+    """Denials, doubts and what has gone, in plain English: each line has the labels it states."""
+    path = Path(__file__).parent / "data" / "plain_statements.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    misread = [
+        line["text"]
+        for line in lines
+        if not line["labels"].items() <= chexpert_labels(line["text"]).items()
+    ]
+    assert misread == []
+    assert len(lines) > 500
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ CASES = {
         ["Fine.", "HEART: Enlarged.", "LUNGS: Clear.", "Edema."],
     ),
     "numbered things": ("No. 3 tube is in place.", ["No. 3 tube is in place."]),
-    "ellipsis and question": ("Stable... new? yes", ["Stable...", "new?", "yes"]),
+    "ellipsis and question": ("Stable... new? It is", ["Stable...", "new?", "It is"]),
     "paragraphs": ("Clear lungs\n\nNormal heart", ["Clear lungs", "Normal heart"]),
     "missing blank": ("Clear lungs.No effusion.", ["Clear lungs.", "No effusion."]),
     "nothing": ("", []),

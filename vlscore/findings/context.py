@@ -58,7 +58,8 @@ def find_triggers(
     triggers, boundaries = list(found.get("trigger", ())), list(found.get("boundary", ()))
     composed = list(_composed(tokens, found, lexicon))
     for match in composed:
-        if match.entry.effect == "pseudo":
+        effect = match.entry.effect
+        if effect == "pseudo" or (match.layer == "composed" and effect != "terminate"):
             triggers = [t for t in triggers if not match.first <= t.first < t.last <= match.last]
     for match in composed:
         (boundaries if match.entry.effect == "terminate" else triggers).append(match)
@@ -81,7 +82,8 @@ def _composed(
     ):
         row = rule.row
         trigger = head.entry if row.value is None else Trigger(cast(Effect, row.value))
-        yield Match(first, last, "trigger", trigger._replace(forward=row.forward, scope=row.scope))
+        layer = head.layer if head.layer == "either" else "composed"
+        yield Match(first, last, layer, trigger._replace(forward=row.forward, scope=row.scope))
 
 
 def _goes_on(trigger: Match, match: Match) -> bool:
@@ -149,7 +151,7 @@ def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list
     for match in found.get("lookalike", ()):
         before = [t for t in triggers if t.last <= match.first]
         hedged = any(
-            t.entry.effect in _DOUBT and match.first - 1 <= t.last and t.first < match.last
+            t.entry.effect in _DOUBT and match.first <= t.last and t.first < match.last
             for t in triggers
         )
         trigger = match._replace(entry=_HEDGED_LOOKALIKE if hedged else _LOOKALIKE)
@@ -215,12 +217,14 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
 def _reaches(scope: Scope, first: int, last: int) -> bool:
     """Return whether a scope contains the tokens [first, last).
 
-    A denial before a finding also denies a finding that is named by its own last words, as in "no
-    significant abnormality".
+    A phrase that denies what follows also denies a finding or state that its own words name, as in
+    "clear of".
     """
-    rule = scope.trigger.entry
-    begin = scope.trigger.first if rule.effect == "negated" and rule.forward else scope.first
-    return begin <= first and last <= scope.last
+    rule, begin = scope.trigger.entry, scope.first
+    if rule.effect == "negated" and rule.forward and scope.trigger.layer == "trigger":
+        begin = scope.trigger.first
+    is_inside = first <= scope.trigger.first < scope.trigger.last < last
+    return begin <= first and last <= scope.last and not is_inside
 
 
 def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:

@@ -176,7 +176,9 @@ class _LayoutReader:
                     or self._text[token.start - 1 : token.start].isspace()
                 )
             if is_mark:
-                named = after < len(tokens) and self._is_label(tokens[:at], must_name=True)
+                # A question is a label with a verb: "Is the heart enlarged? No."
+                label = [t for t in tokens[:at] if mark != "?" or not self._parts(t)]
+                named = after < len(tokens) and self._is_label(label, must_name=True)
                 return [(0, at, after)] if named else []
         return []
 
@@ -186,9 +188,13 @@ class _LayoutReader:
             return True
         if not words or len(words) > _LONGEST_LABEL or len(tokens) > _FARTHEST:
             return False
-        if not self._lists["label_stops"].isdisjoint(t.form for t in tokens):
+        if any(map(self._parts, tokens)):
             return False
         return not must_name or not self._find(tokens).keys().isdisjoint(("mention", "subject"))
+
+    def _parts(self, token: Token) -> bool:
+        """Return whether a word shows that those before a mark are no label."""
+        return token.form in self._lists["label_stops"]
 
     def _statement(self, label: list[Token], mark: Token, value: list[Token]) -> list[Token]:
         """Return what a label with its value says; nothing where it has no value."""
@@ -209,7 +215,8 @@ class _LayoutReader:
         if not any(t.form[0].isalnum() or t.form in "+-?" for t in value):
             return []
         named, said = self._find(label), self._find(value)
-        is_finding = "mention" in named
+        # "Heart enlarged" names a finding by a part of the chest and its state.
+        is_finding = "mention" in named or named.keys() >= {"subject", "state"}
         joints = self._lists["clause_joints"]
         end = next((p for p, t in enumerate(value) if t.form in joints), len(value))
         if any(m.first < end for m in said.get("mention", ())) and not self._denies(value[:end]):

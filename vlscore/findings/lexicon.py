@@ -312,7 +312,7 @@ def _rules(
     """Return the rules of each array of rows in a table."""
     return {
         name: pattern_rules(entries_of(Composition, table.get(name, ()), file), lists, values)
-        for name in ("compose", "compose_time", "revise", "amount")
+        for name in ("compose", "compose_time", "revise", "amount", "taken_up")
     }
 
 
@@ -371,6 +371,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             _load_further(file, data, observations, normal_of["normal"], scales, trie)
         for entry in tables["coverage"]["statement"]:
             trie.add_all("statement", entry["phrases"], entry["scope"])
+        of_context = _rules(context, lists, "context.toml", get_args(Effect))
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
@@ -386,7 +387,8 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
                 **_rules(
                     changes, lists, "change.toml", (*TemporalChange, "none", "before", "behind")
                 ),
-                "context": _rules(context, lists, "context.toml", get_args(Effect))["compose"],
+                "context": of_context["compose"],
+                "taken_up": of_context["taken_up"],
             },
             trie=trie,
             spelt=spelt,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 
@@ -53,6 +54,7 @@ def find_mentions(
         Mention(m.entry, m.first, m.last, m.first, m.last, f"mention:{m.entry}")
         for m in found.get("mention", ())
     ]
+    direct += _taken_up(tokens, found, direct, lexicon)
     subjects = found.get("subject", [])
     if not subjects:
         return direct, []
@@ -67,6 +69,25 @@ def find_mentions(
     mentions = _without_repeats({*direct, *framed, *well})
     mentions.sort(key=lambda m: (m.first, m.last, m.observation))
     return mentions, [well for well in normal if well[2].entry == "normal"]
+
+
+def _taken_up(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    direct: Sequence[Mention],
+    lexicon: Lexicon,
+) -> list[Mention]:
+    """Return mentions of a finding named before: "... has resolved, *the left one* persists"."""
+    if not direct:
+        return []
+    words = PatternMatcher(tokens, found, lexicon.lists).fitting(lexicon.rules["taken_up"])
+    mentions = []
+    for first, last, _, _ in words:
+        named = [m.observation for m in direct if m.last <= first]
+        if named and named[-1] not in lexicon.midline:
+            rule = f"mention:{named[-1]}"
+            mentions.append(Mention(named[-1], first, last, first, last, rule))
+    return mentions
 
 
 def _without_repeats(mentions: set[Mention]) -> list[Mention]:

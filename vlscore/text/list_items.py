@@ -18,7 +18,9 @@ _BETWEEN = {
     "   ": re.compile(r" {3,}"),
 }
 _SIGNS_BETWEEN = (" - ", " --", " – ", " — ", " / ", " → ", " * ", " + ", " > ", "|", "\t", "   ")
+_STOP = re.compile(r"[.;:]")
 _OPENING_WORD = re.compile(r"[^\W\d_]+")
+_OPENING = re.compile(rf"(?:{any_of(WORDS.lines.stating)})\s+\S", re.IGNORECASE)
 _ITEM_NUMBER = re.compile(
     r"(?:(?<=\s)|(?<=^)|(?<=[:.;,]))"
     r"(?:#?(?P<strict>\d{1,2}|[A-H]\.)[/-]?(?=[ \t]+[A-Z][a-z])|[(\[]?"
@@ -70,14 +72,17 @@ def _parted(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _are_statements(parts: list[str]) -> bool:
-    """Return whether the parts of a line are statements: each has a capital, one opens as one."""
-    words = [_OPENING_WORD.match(part) for part in parts]
-    if not all(word is not None and word.group()[0].isupper() for word in words):
+    """Return whether the parts of a line are statements.
+
+    Each has a capital, and one opens as a statement; without capitals there are three or more, and
+    a later one opens as a statement.
+    """
+    if not all(map(_OPENING_WORD.match, parts)):
         return False
-    return any(
-        word is not None and word.group().lower() in WORDS.lines.stating and len(part.split()) > 1
-        for word, part in zip(words, parts, strict=True)
-    )
+    opens = [_OPENING.match(part) is not None for part in parts]
+    if all(part[0].isupper() for part in parts):
+        return any(opens)
+    return len(parts) > 2 and any(opens[1:]) and not any(map(_STOP.search, parts[:-1]))
 
 
 def _dashed(text: str, leading: re.Match[str], end: int) -> Iterator[int]:

@@ -41,8 +41,8 @@ _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
 _ANSWERS = any_of(WORDS.lines.answers)
 _ANSWER = re.compile(
-    rf"[ \t]*(?=[A-Z])(?i:(?:{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
-    rf"|(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{_ANSWERS})\b)"
+    rf"[ \t]*(?:(?i:{_ANSWERS}|{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
+    rf"|(?=[A-Z])(?i:(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{_ANSWERS})\b))"
 )
 _LONGEST_QUESTION = 60
 # A question mark before a word, which it doubts ("opacity ?pneumonia"); it ends no sentence.
