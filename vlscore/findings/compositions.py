@@ -315,7 +315,7 @@ class PatternMatcher:
         has = (
             self._forms[match.first] in words
             or self._forms[match.last - 1] in words
-            or (match.layer in ("mention", "change") and match.entry in words)
+            or (match.layer in ("mention", "change", "event") and match.entry in words)
         )
         return has is not of.startswith("!")
 

@@ -152,6 +152,11 @@ def test_other_words_for_the_same_are_no_error(one, other):
 
 OTHER = [
     (
+        "Left effusion is larger than the right.",
+        "The right effusion is larger than the left.",
+        ["wrong_location"],
+    ),
+    (
         "Both effusions have increased.",
         "The right effusion has decreased. The left effusion is larger.",
         ["false_comparison"],
