@@ -42,5 +42,6 @@ def watch_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
         means = values.rolling(_WEEK, min_periods=1).mean()
         reference = [row["reference"]] * len(x)
         series = [(f"mean of {_WEEK} days", x, means.tolist()), ("reference", x, reference)]
-        view.curves.append(Curves(row["stream"], "", series, alarm, "alarm", True))
+        own_alarm = alarm if row["state"].startswith("ALARM") else None
+        view.curves.append(Curves(row["stream"], "", series, own_alarm, "alarm", True))
     return []

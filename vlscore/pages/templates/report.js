@@ -201,7 +201,7 @@
     for (const value of [y0, (y0 + y1) / 2, y1]) chart.append(svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, shown(value)));
     for (const value of [x0, x1]) chart.append(svg("text", { x: x(value), y: height - 10, "text-anchor": value === x0 ? "start" : "end" }, named(value)));
     chart.append(svg("text", { x: width / 2, y: height - 10, "text-anchor": "middle" }, curve.x));
-    if (isNumber(curve.at)) chart.append(svg("line", { class: "best", x1: x(curve.at), x2: x(curve.at), y1: top, y2: height - bottom }), svg("text", { x: x(curve.at) + 4, y: top + 10 }, `${curve.mark}: ${named(curve.at)}`));
+    if (isNumber(curve.at)) chart.append(svg("line", { class: "best", x1: x(curve.at), x2: x(curve.at), y1: top, y2: height - bottom }), svg("text", x(curve.at) < width * .6 ? { x: x(curve.at) + 4, y: top + 10 } : { x: x(curve.at) - 4, y: top + 10, "text-anchor": "end" }, `${curve.mark}: ${named(curve.at)}`));
     const legend = el("div", { class: "legend" });
     curve.series.forEach(([name, xs, ys], index) => {
       const points = xs.map((value, k) => [value, ys[k]]).filter(([, value]) => isNumber(value));
