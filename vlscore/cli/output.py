@@ -101,7 +101,9 @@ def print_failures(
     for reason, rows in list(reasons.items())[:SHOWN_FAILURES]:
         names = list(rows)[:_NAMES_OF_A_GROUP]
         more = f" and {len(rows) - len(names)} more" if len(rows) > len(names) else ""
-        echo(f"  {', '.join(names)}{more}: {reason}", err=True)
+        # A name of a system and an id has a comma of its own.
+        apart = "; " if any(", " in name for name in names) else ", "
+        echo(f"  {apart.join(names)}{more}: {reason}", err=True)
     if len(reasons) > SHOWN_FAILURES or len(failed) > GROUPED_FAILURES:
         echo("  ... and more", err=True)
     if listed_in is not None:

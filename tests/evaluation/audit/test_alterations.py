@@ -8,8 +8,9 @@ from vlscore.evaluation.audit.alterations import (
     blank,
     harmless,
     hidden,
+    joined,
     mirrored,
-    place_elsewhere,
+    places_elsewhere,
     region_of,
 )
 from vlscore.evaluation.audit.audit_settings import HARMLESS
@@ -90,12 +91,54 @@ def test_regions_lie_on_the_side_of_the_report():
     assert region_of("degenerative_change", (), (), shape) is None
 
 
+def covered_by(boxes, shape):
+    """Return the number of boxes on each pixel."""
+    counts = np.zeros(shape, int)
+    for left, top, right, bottom in boxes:
+        counts[top:bottom, left:right] += 1
+    return counts
+
+
 def test_the_other_region_has_the_same_size_and_overlaps_none():
     shape, box, other = (120, 160), Box(30, 40, 60, 70), Box(100, 10, 140, 60)
     for seed in range(20):
-        found = place_elsewhere(box, [other], shape, np.random.default_rng(seed))
+        (found,) = places_elsewhere([box], [other], shape, np.random.default_rng(seed))
+        assert found.right - found.left == box.right - box.left
         assert found.area == box.area
         assert not found.overlaps(box)
         assert not found.overlaps(other)
         assert found == found.within(shape)
-    assert place_elsewhere(Box(0, 0, 160, 100), [], shape, RNG) is None
+    assert places_elsewhere([Box(0, 0, 160, 100)], [], shape, RNG) == []
+    assert places_elsewhere([], [], shape, RNG) == []
+
+
+def test_a_region_that_fits_nowhere_in_its_shape_gets_other_proportions():
+    """The heart's rectangle, which fits neither above, nor below, nor beside itself."""
+    for shape in ((256, 256), (2991, 2320), (90, 120)):
+        box = region_of("cardiomegaly", (), (), shape)
+        (found,) = places_elsewhere([box], [], shape, np.random.default_rng(0))
+        assert found.area == pytest.approx(box.area, rel=0.02)
+        assert covered_by([box, found], shape).max() == 1
+
+
+def test_every_region_of_a_finding_has_another_one():
+    shape, boxes = (100, 100), [Box(5, 60, 35, 95), Box(65, 60, 95, 95)]
+    for seed in range(20):
+        found = places_elsewhere(boxes, [], shape, np.random.default_rng(seed))
+        assert [each.area for each in found] == pytest.approx([30 * 35] * 2, rel=0.02)
+        assert covered_by([*boxes, *found], shape).max() == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_joined_regions_cover_the_same_and_none_twice(seed):
+    rng = np.random.default_rng(seed)
+    corners = rng.integers(0, 30, (6, 2))
+    boxes = [
+        Box(x, y, x + int(w), y + int(h))
+        for (x, y), (w, h) in zip(corners.tolist(), rng.integers(1, 12, (6, 2)), strict=True)
+    ]
+    one, other = covered_by(boxes, (50, 50)), covered_by(joined(boxes), (50, 50))
+    assert other.max() == 1
+    assert (other[one > 0] == 1).all()
+    apart = [Box(0, 0, 4, 4), Box(4, 0, 8, 4), Box(20, 20, 21, 21)]
+    assert sorted(joined(apart)) == apart

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.evaluation.samples import write_table
-from vlscore.data import read_image
+from vlscore.data import ImagePolicy, read_image
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import ALTERATIONS, AuditSettings, audit_make, audit_read, open_audited
 from vlscore.evaluation.audit.audit_settings import (
@@ -86,13 +86,15 @@ def test_originals_keep_their_grey_levels_and_a_box_of_the_table_is_its_region(m
         if film["alteration"] == ORIGINAL:
             own = np.asarray(Image.open(made.folder / "films" / f"{film['id']}.png"))
             assert (own == np.asarray(Image.open(film["image"]))).all()
-    (box,) = [f["region"] for f in films if f["study"] == "patient-3" and f["alteration"] == HIDDEN]
-    assert box == [30, 20, 40, 30]
+    (boxes,) = [
+        f["regions"] for f in films if f["study"] == "patient-3" and f["alteration"] == HIDDEN
+    ]
+    assert boxes == [[30, 20, 40, 30]]
 
 
 def test_a_study_without_a_film_is_named_and_no_other_is_lost(made):
     (failure,) = made.failures
-    assert failure.id == f"patient-{COUNT - 1}"
+    assert (failure.row, failure.id) == (COUNT, f"patient-{COUNT - 1}")
     assert "absent.png" in failure.reason
     assert made.record["studies"] == COUNT - 1
 
@@ -108,7 +110,7 @@ def test_donors_have_the_same_findings_or_none_of_them(made):
 
 
 def test_a_stopped_call_goes_on_and_gives_the_same_bytes(made, table, tmp_path, monkeypatch):
-    from vlscore.evaluation.audit import altered_films as make
+    from vlscore.evaluation.audit import film_writing as make
 
     real, written = make.write_film, []
 
@@ -142,6 +144,14 @@ def test_a_stopped_call_goes_on_and_gives_the_same_bytes(made, table, tmp_path, 
     assert not (one == two).all()
 
 
+def test_worker_processes_write_the_same_films(made, table, tmp_path):
+    result = audit_make(open_audited(table), tmp_path / "out", workers=2)
+    assert (result.folder / "key.jsonl").read_bytes() == (made.folder / "key.jsonl").read_bytes()
+    for film in films_of(made):
+        one, other = (each.folder / "films" / f"{film['id']}.png" for each in (made, result))
+        assert one.read_bytes() == other.read_bytes()
+
+
 def test_dicom_has_the_same_grey_levels_and_nobody_in_its_header(made, table, tmp_path):
     settings = AuditSettings(format="dicom", alterations=(MIRRORED,))
     result = audit_make(open_audited(table), tmp_path / "out", settings)
@@ -156,6 +166,86 @@ def test_dicom_has_the_same_grey_levels_and_nobody_in_its_header(made, table, tm
         own = np.asarray(Image.open(film["image"]))
         expected = own if film["alteration"] == ORIGINAL else own[:, ::-1]
         assert (read_image(path).to_uint8() == expected).all()
+
+
+def rows_of(folder, rows):
+    """Write a film of 100 x 80 pixels for each row, and the table; return the opened table."""
+    for k, row in enumerate(rows):
+        pixels = np.random.default_rng(k).integers(60, 200, (80, 100), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{k}.png")
+        row |= {"id": f"s{k}", "image": f"{k}.png", "view": "PA"}
+    return open_audited(write_table(folder / "studies.jsonl", rows))
+
+
+def regions_of(made, alteration=HIDDEN):
+    return {
+        (film["study"], film["finding"]): film["regions"]
+        for film in films_of(made)
+        if film["alteration"] == alteration
+    }
+
+
+def test_all_places_of_a_finding_are_hidden_together(tmp_path):
+    """A generator that sees the finding in the place that is left would seem not to look."""
+    both = [["Effusion", 5, 50, 30, 25], ["Effusion", 60.4, 55, 30, 20], ["Effusion", 70, 50, 5, 9]]
+    rows = [
+        {"candidate": "Small left effusion. Large right effusion.", "reference": "Left effusion."},
+        {"candidate": "Pleural effusion bilaterally.", "reference": "Left effusion."},
+        {"candidate": "Left lower lobe opacity. The opacity is new.", "reference": "Clear lungs."},
+        {"candidate": "Clear lungs.", "reference": "Left effusion.", "boxes": both},
+    ]
+    made = audit_make(rows_of(tmp_path, rows), tmp_path / "out")
+    found = regions_of(made)
+    assert found["s0", "pleural_effusion"] == found["s1", "pleural_effusion"]
+    ((left, _, right, _),) = found["s0", "pleural_effusion"]
+    assert left < 10 < 90 < right
+    ((left, _, _, _),) = found["s2", "opacity"]
+    assert left > 50
+    # Two of the three boxes overlap, and are one.
+    assert found["s3", "pleural_effusion"] == [[5, 50, 35, 75], [60, 50, 90, 75]]
+    elsewhere = regions_of(made, ELSEWHERE)["s3", "pleural_effusion"]
+    assert [(r - x) * (b - y) for x, y, r, b in elsewhere] == pytest.approx([750, 750], rel=0.02)
+
+
+def test_the_heart_has_a_region_elsewhere_and_what_has_none_is_named(tmp_path):
+    rows = [{"reference": "Cardiomegaly."}, {"reference": "Pulmonary edema. Cardiomegaly."}]
+    made = audit_make(rows_of(tmp_path, rows), tmp_path / "out")
+    assert set(regions_of(made, ELSEWHERE)) == {("s0", "cardiomegaly"), ("s1", "cardiomegaly")}
+    (note,) = [each for each in made.notes if "elsewhere" in each]
+    assert "that of 1 finding," in note
+    assert note.endswith("edema (1)")
+
+
+def test_boxes_that_are_not_on_the_film_are_refused_and_unknown_labels_named(tmp_path):
+    """Boxes in pixels of a larger copy of the film would hide the wrong place."""
+    rows = [
+        {"boxes": [["Effusion", 300, 200, 100, 90]]},
+        {"boxes": [["Effusion", 70, 60, 31, 20], ["Something else", 1, 1, 5, 5]]},
+        {"boxes": [["Effusion", 70, 60, 0, 20]]},
+        {"boxes": [["Effusion", 70]]},
+    ]
+    made = audit_make(rows_of(tmp_path, rows), tmp_path / "out")
+    assert regions_of(made) == {("s1", "pleural_effusion"): [[70, 60, 100, 80]]}
+    reasons = {failure.id: failure.reason for failure in made.failures}
+    assert set(reasons) == {"s0", "s2", "s3"}
+    assert "(300, 200) to (400, 290) is not on the film of 100 x 80 pixels" in reasons["s0"]
+    assert any(each.endswith("Something else (1)") for each in made.notes)
+    # A study that fails leaves no film behind.
+    with (made.folder / "films.csv").open(newline="") as stream:
+        named = {row["image"].partition("/")[2] for row in csv.DictReader(stream)}
+    assert {path.name for path in (made.folder / "films").glob("*.png")} == named
+
+
+def test_films_of_files_that_were_replaced_are_made_anew(tmp_path):
+    table = rows_of(tmp_path, [{"reference": "Edema."}, {"reference": "Edema."}])
+    audit_make(table, tmp_path / "out")
+    other = np.random.default_rng(9).integers(60, 200, (80, 100), dtype=np.uint8)
+    Image.fromarray(other).save(tmp_path / "0.png")
+    with pytest.raises(InvalidSetting, match="has been replaced"):
+        audit_make(table, tmp_path / "out")
+    made = audit_make(table, tmp_path / "out", overwrite=True)
+    film = films_of(made)[0]["id"]
+    assert (np.asarray(Image.open(made.folder / "films" / f"{film}.png")) == other).all()
 
 
 def write_reports(made, path, report_of):
@@ -207,6 +297,20 @@ def test_a_generator_that_looks_and_one_that_does_not_are_told_apart(made, tmp_p
     assert not result.failures
 
 
+def test_only_the_region_of_the_own_side_counts(tmp_path):
+    """The hidden region is of the reference: a finding on the other side has not lost its own."""
+    rows = [{"reference": "Left pleural effusion."} for _ in range(3)]
+    made = audit_make(rows_of(tmp_path, rows), tmp_path / "out")
+    found = {}
+    for side in ("left", "right", "bilateral"):
+        reports = write_reports(
+            made, tmp_path / f"{side}.jsonl", lambda f, side=side: f"{side} pleural effusion."
+        )
+        findings = audit_read(made.folder, [reports], tmp_path / side).frame("findings")
+        found[side] = int(findings["n_region"][0])
+    assert found == {"left": 3, "right": 0, "bilateral": 3}
+
+
 def test_films_without_a_report_are_rows_of_failures(made, tmp_path):
     path = write_reports(made, tmp_path / "some.jsonl", looks)
     lines = path.read_text().splitlines(keepends=True)
@@ -224,6 +328,12 @@ def test_folders_and_tables_of_something_else_are_refused(made, table, tmp_path)
         audit_read(made.folder, [table], tmp_path / "out")
     with pytest.raises(InvalidSetting, match="no alteration is called"):
         AuditSettings(alterations=("bent",))
+    with pytest.raises(InvalidSetting, match="one encoder"):
+        audit_make(open_audited(table), tmp_path / "out", image_policy=ImagePolicy.named("authors"))
+    # A path that is no table is a mistake of the user.
+    for path in (tmp_path / "absent.jsonl", made.folder):
+        with pytest.raises(InvalidTable, match=path.name):
+            audit_read(made.folder, [f"mine={path}"], tmp_path / "out")
 
 
 def test_harmless_and_hidden_films_differ_as_named(made):
@@ -239,9 +349,9 @@ def test_harmless_and_hidden_films_differ_as_named(made):
             assert np.abs(own[kind, None][1].astype(int) - first).mean() > 0
         for (alteration, _), (film, pixels) in own.items():
             if alteration in (HIDDEN, ELSEWHERE):
-                left, top, right, bottom = film["region"]
                 outside = np.ones(first.shape, bool)
-                outside[top:bottom, left:right] = False
+                for left, top, right, bottom in film["regions"]:
+                    outside[top:bottom, left:right] = False
                 assert (pixels[outside] == first[outside]).all()
 
 

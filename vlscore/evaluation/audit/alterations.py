@@ -6,7 +6,7 @@ type; only a rotation and a compression change the levels of the rest of the fil
 
 import io
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +21,9 @@ _ROTATION = 2.0
 _NOISE, _DARK = 0.01, 0.1
 _GAMMA = 0.9
 _QUALITY = 75
-# Tries to find a place for a covered region that shows no finding.
+# Tries to find a place for a covered region that shows no finding; widths that it is tried with.
 _TRIES = 200
+_STRETCHES = (1, 5 / 4, 4 / 5, 3 / 2, 2 / 3, 2, 1 / 2, 3, 1 / 3)
 
 
 class Box(NamedTuple):
@@ -186,18 +187,53 @@ def _regions() -> Mapping[str, Any]:
     return tomllib.loads(_REGIONS.read_text(encoding="utf-8"))
 
 
-def place_elsewhere(
+def places_elsewhere(
+    boxes: Sequence[Box], avoid: Collection[Box], shape: tuple[int, int], rng: np.random.Generator
+) -> list[Box]:
+    """Return as many rectangles of the same areas that overlap none of these, nor one another.
+
+    They have the same shape where there is room for it, else other proportions.
+
+    Returns: none at all where one of them has no room.
+    """
+    found: list[Box] = []
+    for box in boxes:
+        place = _place_elsewhere(box, (*boxes, *avoid, *found), shape, rng)
+        if place is None:
+            return []
+        found.append(place)
+    return found
+
+
+def _place_elsewhere(
     box: Box, avoid: Collection[Box], shape: tuple[int, int], rng: np.random.Generator
 ) -> Box | None:
-    """Return a rectangle of the same size that overlaps none of these; None if there is no room."""
-    height, width = box.bottom - box.top, box.right - box.left
     rows, columns = shape
-    if height > rows or width > columns or not box.area:
-        return None
-    for _ in range(_TRIES):
-        top = int(rng.integers(rows - height + 1))
-        left = int(rng.integers(columns - width + 1))
-        found = Box(left, top, left + width, top + height)
-        if not any(found.overlaps(each) for each in (box, *avoid)):
-            return found
+    for stretch in _STRETCHES if box.area else ():
+        width = round((box.right - box.left) * stretch)
+        height = round(box.area / max(width, 1))
+        if not 0 < width <= columns or not 0 < height <= rows:
+            continue
+        for _ in range(_TRIES):
+            top = int(rng.integers(rows - height + 1))
+            left = int(rng.integers(columns - width + 1))
+            found = Box(left, top, left + width, top + height)
+            if not any(found.overlaps(each) for each in avoid):
+                return found
     return None
+
+
+def joined(boxes: Iterable[Box]) -> tuple[Box, ...]:
+    """Return the rectangles around those that overlap, so that none overlaps another.
+
+    >>> joined([Box(0, 0, 4, 4), Box(2, 2, 6, 6), Box(8, 0, 9, 9)])
+    (Box(left=8, top=0, right=9, bottom=9), Box(left=0, top=0, right=6, bottom=6))
+    """
+    found: list[Box] = []
+    for box in boxes:
+        while touching := [each for each in found if each.overlaps(box)]:
+            found = [each for each in found if each not in touching]
+            lefts, tops, rights, bottoms = zip(box, *touching, strict=True)
+            box = Box(min(lefts), min(tops), max(rights), max(bottoms))
+        found.append(box)
+    return tuple(found)

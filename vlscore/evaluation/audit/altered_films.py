@@ -1,81 +1,56 @@
 """Altered films of the studies of a table, for a generator to report on."""
 
-import hashlib
-import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, atomic_write, json_line, no_progress
+from vlscore.core import OnProgress, counted, json_line, no_progress
 from vlscore.data import (
     ImagePolicy,
     Study,
     StudyTable,
     as_table,
     projection,
-    read_image,
     stored_view,
 )
-from vlscore.errors import Failure, InvalidTable, VLScoreError
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.alterations import (
     Box,
-    Grey,
-    blank,
-    harmless,
-    hidden,
-    mirrored,
-    place_elsewhere,
     region_of,
 )
 from vlscore.evaluation.audit.audit_settings import (
     ALTERATIONS,
-    BLANK,
     BOXES,
     ELSEWHERE,
     FORMATS,
-    HARMLESS,
     HIDDEN,
-    MIRRORED,
     OTHER,
     SAME,
     AuditSettings,
 )
-from vlscore.findings import extract
+from vlscore.evaluation.audit.film_writing import (
+    Film,
+    Written,
+    by_study,
+    take_over,
+    write_films,
+)
+from vlscore.evaluation.audit.finding_places import (
+    Place,
+    boxes_of,
+    most_frequent,
+    places_of,
+    unread_note,
+)
 from vlscore.stats import Content, Result
 
 FILMS, TABLE, KEY = "films", "films.csv", "key.jsonl"
-
-
-class Film(NamedTuple):
-    """One film to write.
-
-    Attributes:
-        study, path: of the film that is altered.
-        alteration: one of ALTERATIONS.
-        seed: of what is drawn.
-        finding: observation whose region is hidden, or covered elsewhere.
-        box: its region, in pixels; None: by `sides` and `zones`.
-        avoid: regions of the study's other findings.
-        donor: study whose film is shown in its place.
-    """
-
-    study: str
-    path: Path
-    alteration: str
-    seed: tuple[int, ...]
-    finding: str | None = None
-    box: Box | None = None
-    sides: tuple[str, ...] = ()
-    zones: tuple[str, ...] = ()
-    avoid: tuple[Box, ...] = ()
-    donor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,8 +60,8 @@ class _Shown:
     study: Study
     path: Path
     view: str | None
-    findings: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
-    boxes: Mapping[str, Box]
+    findings: Mapping[str, Place]
+    boxes: Mapping[str, tuple[Box, ...]]
 
 
 def open_audited(table: str | Path | StudyTable) -> StudyTable:
@@ -129,27 +104,34 @@ def audit_make(
     Raises: InvalidTable where no study has a film that can be read; InvalidSetting, FolderInUse.
         A study without such a film raises nothing: it is in failures.csv.
     """
-    settings = settings or AuditSettings()
+    settings, policy = settings or AuditSettings(), image_policy or ImagePolicy()
+    if policy.as_authors:
+        raise InvalidSetting(
+            'the image policy "authors" reads files for one encoder, and the films are for any '
+            "generator; use the default policy"
+        )
     key = {
         "command": "audit make",
         **table.key,
         "settings": asdict(settings),
-        "image_policy": (image_policy or ImagePolicy()).signature(),
+        "image_policy": policy.signature(),
     }
 
     def compute(folder: Path) -> Content:
         failures: list[Failure] = []
-        shown = list(_shown(table, failures))
+        unread: Counter[str] = Counter()
+        shown = list(_shown(table, failures, unread))
         films = list(_films(shown, settings))
         place = Path(out) / FILMS
-        _take_over(place, key)
+        take_over(place, key, table.image_files())
         suffix = FORMATS[settings.format]
         # Names begin with a letter, so that a spreadsheet keeps the zeros that follow.
         names = [f"f{number:0{len(str(len(films)))}d}" for number in range(1, len(films) + 1)]
-        tasks = _by_study(
+        tasks = by_study(
             (film, place / f"{name}.{suffix}") for film, name in zip(films, names, strict=True)
         )
-        written = _written(tasks, image_policy, workers, failures, on_progress)
+        written = write_films(tasks, policy, workers, failures, on_progress)
+        failures.sort(key=lambda failure: int(failure.row or 0))
         if not written:
             first = failures[0].reason if failures else "it has no study"
             raise InvalidTable(f"{table.path}: no study has a film that can be read: {first}")
@@ -158,7 +140,11 @@ def audit_make(
         return Content(
             {},
             failures=failures,
-            notes=list(table.notes),
+            notes=[
+                *table.notes,
+                *unread_note(unread),
+                *_no_room_note(films, names, suffix, written),
+            ],
             facts={
                 "films": len(kept),
                 "studies": len({film.study for _, film in kept}),
@@ -172,7 +158,8 @@ def audit_make(
     )
 
 
-def _shown(table: StudyTable, failures: list[Failure]) -> Iterator[_Shown]:
+def _shown(table: StudyTable, failures: list[Failure], unread: Counter[str]) -> Iterator[_Shown]:
+    """Yield the studies with a frontal film; failures and labels of boxes are added to the rest."""
     for row in table:
         if isinstance(row, Failure):
             failures.append(row)
@@ -187,12 +174,11 @@ def _shown(table: StudyTable, failures: list[Failure]) -> Iterator[_Shown]:
             failures.append(Failure(row.row, row.id, "the study has no frontal film"))
             continue
         path, view = frontal[0]
-        findings: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-        for report in (row.candidate, row.reference):
-            for found in extract(report or "").present:
-                findings.setdefault(found.observation, (found.sides, found.zones))
+        findings = places_of(row.candidate or "")
+        for name, place in places_of(row.reference or "").items():
+            findings.setdefault(name, place)
         try:
-            boxes = _boxes(row.extra.get(BOXES))
+            boxes = boxes_of(row.extra.get(BOXES), unread)
         except (ValueError, TypeError, KeyError):
             reason = f'column "{BOXES}" holds no lists of finding, x, y, width, height'
             failures.append(Failure(row.row, row.id, reason))
@@ -202,37 +188,21 @@ def _shown(table: StudyTable, failures: list[Failure]) -> Iterator[_Shown]:
         yield _Shown(row, path, view, findings, boxes)
 
 
-def _boxes(cell: Any) -> dict[str, Box]:
-    """Return observation -> its largest box."""
-    found: dict[str, Box] = {}
-    rows = json.loads(cell) if isinstance(cell, str) and cell.strip() else cell or ()
-    for row in rows:
-        if isinstance(row, Mapping):
-            row = [row[name] for name in ("finding", "x", "y", "width", "height")]
-        label, x, y, width, height = row
-        left, top = float(x), float(y)
-        box = Box(round(left), round(top), round(left + float(width)), round(top + float(height)))
-        for name in {each.observation for each in extract(f"{label}.").present}:
-            if name not in found or found[name].area < box.area:
-                found[name] = box
-    return found
-
-
 def _films(shown: Sequence[_Shown], settings: AuditSettings) -> Iterator[Film]:
     """Yield the films of all studies, in the table's order."""
     donors = _Donors(shown)
     for k, each in enumerate(shown):
-        id, seed = each.study.id, (settings.seed, k)
+        own, seed = (each.study.id, each.study.row), (settings.seed, k)
         for alteration in settings.wanted:
             number = ALTERATIONS.index(alteration)
             if alteration in (SAME, OTHER):
                 donor = donors.draw(k, alteration, (*seed, number))
                 if donor is not None:
-                    yield Film(id, donor.path, alteration, seed, donor=donor.study.id)
+                    yield Film(*own, donor.path, alteration, seed, donor=donor.study.id)
             elif alteration == HIDDEN:
                 yield from _hidden(each, settings, seed)
             elif alteration != ELSEWHERE:
-                yield Film(id, each.path, alteration, (*seed, number))
+                yield Film(*own, each.path, alteration, (*seed, number))
 
 
 class _Donors:
@@ -293,160 +263,42 @@ def _hidden(each: _Shown, settings: AuditSettings, seed: tuple[int, ...]) -> Ite
         if name in each.boxes or region_of(name, *each.findings[name], (1000, 1000)) is not None
     ]
     for number, name in enumerate(placed[: settings.regions]):
-        sides, zones = each.findings[name]
-        others = tuple(box for other, box in each.boxes.items() if other != name)
+        own_boxes = each.boxes.get(name, ())
+        sides, zones = ((), ()) if own_boxes else each.findings[name]
+        others = tuple(box for other, own in each.boxes.items() if other != name for box in own)
         for alteration in (HIDDEN, ELSEWHERE):
             if alteration in settings.wanted:
                 yield Film(
-                    each.study.id, each.path, alteration, (*seed, 100 + number), name,
-                    each.boxes.get(name), sides, zones, others,
+                    each.study.id, each.study.row, each.path, alteration, (*seed, 100 + number),
+                    name, own_boxes, sides, zones, others,
                 )  # fmt: skip
 
 
-def _take_over(place: Path, key: Mapping[str, Any]) -> None:
-    """Keep the films of a stopped call with the same settings; remove all others."""
-    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-    place.mkdir(parents=True, exist_ok=True)
-    mark = place / ".key"
-    if not mark.is_file() or mark.read_text(encoding="utf-8") != digest:
-        for path in place.iterdir():
-            if path.is_file():
-                path.unlink()
-        with atomic_write(mark) as stream:
-            stream.write(digest)
-
-
-_Tasks = list[tuple[Film, Path]]
-
-
-def _by_study(films: Iterable[tuple[Film, Path]]) -> list[_Tasks]:
-    found: dict[str, _Tasks] = {}
-    for film, path in films:
-        found.setdefault(film.study, []).append((film, path))
-    return list(found.values())
-
-
-def _written(
-    tasks: Sequence[_Tasks],
-    policy: ImagePolicy | None,
-    workers: int,
-    failures: list[Failure],
-    on_progress: OnProgress,
-) -> dict[str, list[int] | None]:
-    """Write the films of all studies; return name of the file -> the region that is covered."""
-    written: dict[str, list[int] | None] = {}
-    failed = len(failures)
-    with ExitStack() as stack:
-        each = map if not workers else stack.enter_context(ProcessPoolExecutor(workers)).map
-        done_studies = each(_write_study, tasks, [policy] * len(tasks))
-        for done, (names, reasons) in enumerate(done_studies, start=1):
-            written |= names
-            failures += reasons
-            failed += bool(reasons)
-            on_progress(done, failed)
-    return written
-
-
-def _write_study(
-    tasks: _Tasks, policy: ImagePolicy | None
-) -> tuple[dict[str, list[int] | None], list[Failure]]:
-    written: dict[str, list[int] | None] = {}
-    read: dict[Path, Grey] = {}
-    for film, path in tasks:
-        try:
-            if film.path not in read:
-                read[film.path] = grey_levels(film.path, policy)
-            shown, box = altered(film, read[film.path])
-        except VLScoreError as error:
-            if film.donor is None:
-                # Altered films are compared with the original: without it they are of no use.
-                return {}, [Failure(None, film.study, str(error))]
-            # The donor is a study of its own, and fails there.
-            continue
-        if shown is None:
-            continue
-        if not path.is_file():
-            write_film(shown, path)
-        written[path.name] = None if box is None else list(box)
-    return written, []
-
-
-def altered(film: Film, grey: Grey) -> tuple[Grey | None, Box | None]:
-    """Return the altered grey levels and the covered region; None where there is no such region."""
-    rng = np.random.default_rng(film.seed)
-    height, width = grey.shape
-    if film.alteration == BLANK:
-        return blank(grey, rng), None
-    if film.alteration == MIRRORED:
-        return mirrored(grey), None
-    if film.alteration in HARMLESS:
-        return harmless(grey, film.alteration, rng), None
-    if film.alteration in (HIDDEN, ELSEWHERE):
-        assert film.finding is not None
-        own = film.box and film.box.within((height, width))
-        region = own or region_of(film.finding, film.sides, film.zones, (height, width))
-        if region is not None and film.alteration == ELSEWHERE:
-            region = place_elsewhere(region, film.avoid, (height, width), rng)
-        return (None, None) if region is None else (hidden(grey, region), region)
-    return grey, None
-
-
-def grey_levels(path: Path, policy: ImagePolicy | None) -> Grey:
-    """Return the grey levels of a file: 8 bits where it has 8, else 16.
-
-    Raises: UnreadableImage.
-    """
-    film = read_image(path, policy or ImagePolicy())
-    if film.provenance.bits <= 8:
-        return film.to_uint8()
-    grey: Grey = np.rint(film.pixels * np.float32(65535)).astype(np.uint16)
-    return grey
-
-
-def write_film(grey: Grey, path: Path) -> None:
-    """Write grey levels as PNG, or as DICOM that holds nothing of a patient, by the suffix."""
-    with atomic_write(path, "wb") as stream:
-        if path.suffix == ".dcm":
-            _write_dicom(grey, stream)
-        else:
-            from PIL import Image
-
-            Image.fromarray(grey).save(stream, "PNG", compress_level=1)
-
-
-def _write_dicom(grey: Grey, stream: Any) -> None:
-    from pydicom.dataset import Dataset, FileMetaDataset
-    from pydicom.uid import UID, DigitalXRayImageStorageForPresentation, ExplicitVRLittleEndian
-
-    # The UID depends on the pixels alone: the same film has the same bytes, and no UID is of a
-    # patient.
-    digest = int(hashlib.sha256(grey.tobytes() + str(grey.shape).encode()).hexdigest(), 16)
-    uid = UID(f"2.25.{digest % 2**128}")
-    meta = FileMetaDataset()
-    meta.MediaStorageSOPClassUID = DigitalXRayImageStorageForPresentation
-    meta.MediaStorageSOPInstanceUID = uid
-    meta.TransferSyntaxUID = ExplicitVRLittleEndian
-    bits = 8 * grey.dtype.itemsize
-    dataset = Dataset()
-    dataset.file_meta = meta
-    dataset.SOPClassUID = DigitalXRayImageStorageForPresentation
-    dataset.SOPInstanceUID = uid
-    dataset.StudyInstanceUID = dataset.SeriesInstanceUID = uid
-    dataset.Modality, dataset.PatientID, dataset.PatientName = "DX", "", ""
-    dataset.Rows, dataset.Columns = grey.shape
-    dataset.SamplesPerPixel, dataset.PhotometricInterpretation = 1, "MONOCHROME2"
-    dataset.BitsAllocated = dataset.BitsStored = bits
-    dataset.HighBit, dataset.PixelRepresentation = bits - 1, 0
-    dataset.WindowCenter, dataset.WindowWidth = 2 ** (bits - 1), 2**bits
-    dataset.PixelData = grey.tobytes() + b"\0" * (grey.nbytes % 2)
-    dataset.save_as(stream, enforce_file_format=True)
+def _no_room_note(
+    films: Sequence[Film], names: Sequence[str], suffix: str, written: "Written"
+) -> list[str]:
+    """Return a note on findings whose regions are so large that no other one is as large."""
+    made = {name.removesuffix(f".{suffix}") for name in written}
+    studies = {film.study for name, film in zip(names, films, strict=True) if name in made}
+    lacking = Counter(
+        str(film.finding).replace("_", " ")
+        for name, film in zip(names, films, strict=True)
+        if film.alteration == ELSEWHERE and name not in made and film.study in studies
+    )
+    if not lacking:
+        return []
+    return [
+        "no region elsewhere on the film is as large as that of "
+        f"{counted(lacking.total(), 'finding')}, so that these are not judged by their region: "
+        f"{most_frequent(lacking)}"
+    ]
 
 
 def _write_tables(
     folder: Path,
     films: Sequence[tuple[str, Film]],
     suffix: str,
-    written: Mapping[str, list[int] | None],
+    written: Written,
 ) -> None:
     """Write the generator's table, and the key that names the study of each film."""
     with (folder / TABLE).open("w", encoding="utf-8", newline="") as table:
@@ -461,7 +313,8 @@ def _write_tables(
                 "alteration": film.alteration,
                 "image": os.fspath(film.path),
                 "finding": film.finding,
-                "region": written[f"{name}.{suffix}"],
+                "sides": film.sides,
+                "regions": written[f"{name}.{suffix}"],
                 "donor": film.donor,
             }
             lines.write(json_line(facts))

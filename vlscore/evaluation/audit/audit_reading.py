@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import FinishedRun, file_digest, finished_run, frame, reading_result
-from vlscore.data import ColumnNames, Study, open_studies
+from vlscore.core import FinishedRun, finished_run, frame, reading_result
+from vlscore.data import ColumnNames, Study, StudyTable, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
 from vlscore.evaluation.audit.audit_settings import FORMATS, ORIGINAL
@@ -39,19 +39,23 @@ from vlscore.stats import (
     text_table,
 )
 
-_CAPTION = (
+_GROUNDING = (
     "grounding: share of the findings in the first report that go when their region is covered, "
     "minus the share that go when an equally large region elsewhere is (region); that go with "
     "another study's film, minus those that go under a harmless change (film). 1: every statement "
-    "depends on the film; 0: none does. invented: share of empty films whose report states it. "
-    "95 % intervals over studies; p: Wilcoxon's test of studies, adjusted (Benjamini-Hochberg)."
+    "depends on the film; 0: none does. "
+)
+_CAPTION = (
+    f"{_GROUNDING}invented: share of empty films whose report states it. 95 % intervals over "
+    "studies; p: Wilcoxon's test of studies, adjusted (Benjamini-Hochberg)."
 )
 _WHOLE = (
-    "side: share of one-sided findings that change sides with the mirrored film, minus those that "
-    "do under a harmless change. findings on blank: share of empty films about which a finding "
-    "is stated. steadiness: findings that both reports state, of those that either does, under "
-    "harmless changes. echo: mean ROUGE-L of the reports of two different films; same text: share "
-    "of first reports that another film has word for word. 95 % intervals over studies."
+    f"{_GROUNDING}n: number of findings. side: share of one-sided findings that change sides with "
+    "the mirrored film, minus those that do under a harmless change. findings on blank: share of "
+    "empty films about which a finding is stated. steadiness: findings that both reports state, of "
+    "those that either does, under harmless changes. echo: mean ROUGE-L of the reports of two "
+    "different films; same text: share of first reports that another film has word for word. 95 % "
+    "intervals over studies."
 )
 
 
@@ -85,14 +89,16 @@ def audit_read(
     if figure is not None:
         check_drawable(figure)
     run = _films_of(folder)
-    named = [split_name(each) for each in reports]
-    names = [name or path.stem for name, path in named]
-    if not names or len(set(names)) < len(names):
+    named = [(name or path.stem, path) for name, path in map(split_name, reports)]
+    if not named or len(dict(named)) < len(named):
         raise InvalidSetting("name each generator's reports once, as in mine=reports.jsonl")
+    tables = {
+        name: open_studies(path, needs={"candidate"}, columns=columns) for name, path in named
+    }
     key = {
         "command": "audit read",
         "films": run.digests[KEY],
-        "reports": {n: file_digest(path) for n, (_, path) in zip(names, named, strict=True)},
+        "reports": {name: table.sha256 for name, table in tables.items()},
         "columns": (columns or ColumnNames()).to_dict(),
         "figure": figure,
         "seed": seed,
@@ -106,10 +112,16 @@ def audit_read(
         by_finding: list[dict[str, Any]] = []
         generators: list[dict[str, Any]] = []
         rows: list[dict[str, Any]] = []
-        for name, (_, path) in zip(names, named, strict=True):
-            texts = _reports_of(path, columns, films, name, failures, notes)
+        for name, table in tables.items():
+            texts = _reports_of(table, films, name, failures, notes)
             audited = [
-                AuditedFilm(film["study"], film["alteration"], film["finding"], read(texts[id]))
+                AuditedFilm(
+                    film["study"],
+                    film["alteration"],
+                    film["finding"],
+                    read(texts[id]),
+                    frozenset(film["sides"]),
+                )
                 for id, film in films.items()
                 if id in texts
             ]
@@ -126,6 +138,7 @@ def audit_read(
             generators.append(
                 {
                     "generator": name,
+                    **{n: v for n, v in records[0].items() if n in _OF_ALL},
                     **whole(effects, originals, _echo(originals, seed)),
                     "verdict": sentence_of(name, records),
                 }
@@ -158,7 +171,8 @@ def _rows_of(
     }
     rows = []
     for id, film in films.items():
-        row = {"generator": name, "id": id, **film, "report": texts.get(id)}
+        facts = {n: film[n] for n in ("study", "alteration", "finding", "image")}
+        row = {"generator": name, "id": id, **facts, "report": texts.get(id)}
         gone = new = None
         if id in texts and film["study"] in first:
             own, other = read(texts[id]).keys(), first[film["study"]].keys()
@@ -179,7 +193,7 @@ def _read_key(run: FinishedRun) -> dict[str, dict[str, Any]]:
     path = run.file(KEY)
     with reading_result(path):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        names = ("study", "alteration", "finding")
+        names = ("study", "alteration", "finding", "sides")
         suffix = FORMATS[run.key["settings"]["format"]]
         place = run.folder.resolve() / FILMS
         return {
@@ -189,8 +203,7 @@ def _read_key(run: FinishedRun) -> dict[str, dict[str, Any]]:
 
 
 def _reports_of(
-    path: Path,
-    columns: ColumnNames | None,
+    table: StudyTable,
     films: Mapping[str, Any],
     name: str,
     failures: list[Failure],
@@ -199,7 +212,7 @@ def _reports_of(
     """Return id of a film -> the report of it; an empty report states nothing."""
     found: dict[str, str] = {}
     unknown = 0
-    for row in open_studies(path, needs={"candidate"}, columns=columns):
+    for row in table:
         if row.id not in films:
             unknown += 1
         elif isinstance(row, Study):
@@ -207,11 +220,11 @@ def _reports_of(
         else:
             failures.append(Failure(name, row.id, row.reason))
     if not found:
-        raise InvalidTable(f"{path}: no row has the id of a film of the audit")
+        raise InvalidTable(f"{table.path}: no row has the id of a film of the audit")
     known = {*found, *(each.id for each in failures if each.row == name)}
     failures += [Failure(name, id, "the film has no report") for id in films if id not in known]
     if unknown:
-        notes.append(f"{path}: {unknown} rows have no id of a film and are left out")
+        notes.append(f"{table.path}: {unknown} rows have no id of a film and are left out")
     return found
 
 
@@ -227,6 +240,8 @@ def _echo(originals: Sequence[str], seed: int) -> Interval:
     return bootstrap_mean(known) if len(known) else UNDEFINED
 
 
+# What the row of a generator has of all its findings together.
+_OF_ALL = ("n_region", "grounding_region", "n_film", "grounding_film")
 _COLUMNS = {
     "generator": "generator",
     "finding": "finding",
@@ -255,7 +270,10 @@ def _tables(run: Result) -> list[TextTable]:
     shown = pandas.concat(parts) if parts else findings
     shown = shown.assign(finding=shown["finding"].str.replace("_", " "))
     names = {
-        "generator": "generator", "side": "side", "n_side": "n",
+        "generator": "generator",
+        "grounding_region": "grounding (region)", "n_region": "n",
+        "grounding_film": "grounding (film)", "n_film": "n ",
+        "side": "side", "n_side": "n  ",
         "findings_on_blank": "findings on blank",
         "steadiness": "steadiness", "echo": "echo", "same_text": "same text",
     }  # fmt: skip

@@ -64,12 +64,15 @@ class AuditedFilm:
     Attributes:
         study, alteration, finding: as in key.jsonl.
         stated: the findings that the generator's report states.
+        sides: sides on which the region of the finding lies; none where it is not known, or has
+            none.
     """
 
     study: str
     alteration: str
     finding: str | None
     stated: Stated
+    sides: frozenset[str] = frozenset()
 
 
 def difference(pairs: Sequence[tuple[str, float, float]]) -> Interval:
@@ -113,8 +116,11 @@ def effects_of(films: Sequence[AuditedFilm]) -> dict[str, Any]:
         followed, changed without cause), "blank" (study, findings), "steadiness" (study, share).
     """
     by_study: dict[str, dict[tuple[str, str | None], Stated]] = {}
+    regions: dict[tuple[str, str | None], frozenset[str]] = {}
     for film in films:
         by_study.setdefault(film.study, {})[film.alteration, film.finding] = film.stated
+        if film.alteration == HIDDEN:
+            regions[film.study, film.finding] = film.sides
     effects: dict[str, Any] = {n: [] for n in ("region", "film", "side", "blank", "steadiness")}
     for study, of in by_study.items():
         first = of.get((ORIGINAL, None))
@@ -126,7 +132,10 @@ def effects_of(films: Sequence[AuditedFilm]) -> dict[str, Any]:
         effects["steadiness"] += [(study, _likeness(first, each)) for each in calm]
         for name, sides in first.items():
             hidden, elsewhere = of.get((HIDDEN, name)), of.get((ELSEWHERE, name))
-            if hidden is not None and elsewhere is not None:
+            covered = regions.get((study, name), frozenset())
+            # A finding of the other side has not lost its region.
+            is_own = not (sides and covered and sides.isdisjoint(covered))
+            if hidden is not None and elsewhere is not None and is_own:
                 effects["region"].append(
                     (study, name, float(name not in hidden), float(name not in elsewhere))
                 )
