@@ -58,6 +58,7 @@ def test_mistakes_and_failed_rows(command, days, tmp_path):
     call = ("watch", f"2026-03-02={table}", "--out", store, "--rename", "candidate=text")
     done = command(*call, "--keep", "id")
     assert done.exit_code == 1
+    assert "1 row lacks a value:" in done.stderr
     assert "2026-03-02, row 2: id … is already in row 1" in done.stderr
     assert "MUELLER" not in done.output
     assert command(*call, "--keep", "id", "--keep-going").exit_code == 0

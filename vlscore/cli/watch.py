@@ -92,7 +92,12 @@ def watch(
             on_progress=on_progress,
         )
     print_encoder_warning(embedder)
-    show(result, dataclasses.replace(output, keep_going=True), "rows lack a value")
+    show(
+        result,
+        dataclasses.replace(output, keep_going=True),
+        "rows lack a value",
+        "row lacks a value",
+    )
     if not output.as_json:
         echo(result.record["line"])
     if result.record["alarm"]:

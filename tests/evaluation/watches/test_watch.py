@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -179,7 +180,11 @@ def test_a_day_again_changes_nothing_and_other_content_is_refused(tmp_path):
     run(paths, store)
     before = bytes_of(store)
     again = run([paths[2]], store)
-    assert "same content" in again.call_notes[0]
+    assert again.call_notes[0].endswith("with the same content; nothing was scored")
+    assert bytes_of(store) == before
+    # Settings of a call that scores nothing are not taken over silently.
+    otherwise = watch([paths[2]], store, settings=replace(SETTINGS, rate=0.5))
+    assert "rate: 0.9 there, 0.5 now" in otherwise.call_notes[0]
     assert bytes_of(store) == before
     corrected = day_table(tmp_path / "corrected", 2, wrong=0.5)
     with pytest.raises(
@@ -359,7 +364,7 @@ def test_of_a_folder_nothing_is_left_out_silently(tmp_path):
     Image.fromarray(np.eye(8, dtype=np.uint8)).save(folder / "films.png")
     result = run([folder], tmp_path / "store", Scorer(HashEncoder(), metrics="clipscore"))
     reasons = [reason for _, _, reason in result.failures]
-    assert sum("candidate" in each and "absent" in each for each in reasons) == 2
+    assert sum("without a generated report" in each for each in reasons) == 2
     assert sum("UTF-8" in each for each in reasons) == 1
     for name in ("x.pdf", "reference/1.txt"):
         other = tmp_path / name[0] / name_of(1)

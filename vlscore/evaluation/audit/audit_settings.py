@@ -25,8 +25,8 @@ class AuditSettings:
 
     Attributes:
         alterations: Alterations to make, with commas, besides original. Default: all.
-        regions: Largest number of findings of a study whose region is hidden; those that its
-            candidate states come first.
+        regions: Largest number of findings of a study whose region is hidden: those with boxes,
+            then those of its candidate, then those of its reference.
         format: png, or dicom: a file that holds the grey levels and nothing of a patient.
         seed: Seed of every choice.
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 EMPTY, _CLAIMS = "empty reports", "contradicted claims"
 # Number of errors that a judge counts, beside its score.
 _SIGNIFICANT = "significant"
+# Of a row of a folder's table, which the user does not see.
+_LONELY = "an image or a reference without a generated report (--keep id stores which)"
 _QUOTED = re.compile(r"'[^']*'|\S*/\S+")
 
 
@@ -154,9 +156,12 @@ class Watcher:
         found |= self._read(studies, reasons)
         for name, column in found.items():
             rows[name] = rows["row"].map(column)
+        absent = f'column "{self.columns.candidate}" is absent'
         references = sum(isinstance(r, Study) and bool(r.reference) for r in studies.values())
+        is_folder = table.path.is_relative_to(work)
         failures = [
-            [f"row {n}", _impersonal(why, studies[n])] for n, why in sorted(reasons.items())
+            [f"row {n}", _LONELY if is_folder and why == absent else _impersonal(why, studies[n])]
+            for n, why in sorted(reasons.items())
         ]
         return rows, references, failures
 

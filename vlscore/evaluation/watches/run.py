@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnProgress, counted, frame, key_difference, no_progress, sole_writer
 from vlscore.data import ColumnNames
@@ -163,7 +163,7 @@ def _add(
         )
     if old is not None and not overwrite:
         if old.digest == digest:
-            return [f"{day} is in the store with the same content; nothing was scored"]
+            return [_stored_note(old, watcher.key, known)]
         if old.reports:
             raise InvalidSetting(
                 f"{day} is in the store with other content ({old.reports} reports). If this is a "
@@ -200,6 +200,14 @@ def _add(
     elif last is not None and last.day > day:
         notes.append(f"{day} was added after {last.day}, and is compared as the latest day")
     return notes
+
+
+def _stored_note(old: StoredDay, key: Mapping[str, Any], known: Mapping[str, StoredDay]) -> str:
+    """Return a note on a day that is there; in this reference period also on other settings."""
+    note = f"{old.day} is in the store with the same content; nothing was scored"
+    if old.key == key or old.period < max(day.period for day in known.values()):
+        return note
+    return f"{note}, although this call would score otherwise: {key_difference(old.key, key)}"
 
 
 def _content(days: Sequence[StoredDay], inputs: Mapping[str, Path]) -> Content:
