@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.evaluation.samples import compare
+from tests.evaluation.samples import compare, write_table
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import ComparisonSettings
 from vlscore.metrics import Scorer
@@ -166,6 +166,23 @@ def test_two_equal_reports_leave_open_who_is_right(truth_known, tmp_path):
     assert rates["missed.low"] < 0.02 < 0.2 < rates["missed.high"]
     false = 0.7 * 0.03 / (0.7 * 0.03 + 0.3 * 0.8)
     assert rates["false_discovery.low"] < 0.02 < false < rates["false_discovery.high"]
+
+
+def test_references_without_findings_have_no_rates_and_a_note_says_so(tmp_path):
+    """13.9 % of wrong reports, where no reference states anything, are no share of statements."""
+    text = "The lungs are clear. No pleural effusion."
+    rows = [{"id": str(k), "reference": text, "candidate": text} for k in range(20)]
+    path = write_table(tmp_path / "mine.jsonl", rows)
+    run = compare(
+        [path],
+        tmp_path / "out",
+        Scorer(metrics="findings-f1"),
+        reference_errors="emergency-2026",
+        **QUICK,
+    )
+    (note,) = [each for each in run.notes if "micro-13" in each]
+    assert note.endswith("the references state too few findings for rates of errors")
+    assert "edema" in note
 
 
 def test_published_rates_have_their_source_and_assumptions(two, tmp_path):

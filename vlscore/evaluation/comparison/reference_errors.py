@@ -164,7 +164,7 @@ class Correction:
             used = _labels_behind(metric, len(self.labels))
             self._used = {name: each for name, each in used.items() if has_rate[each].all()}
             self._refused = {
-                name: f"{self.labels[each[int(has_rate[each].argmin())]]} has no rates"
+                name: self._without_rates(each[int(has_rate[each].argmin())])
                 if name not in self._used
                 else self._why_not(name)
                 for name, each in used.items()
@@ -181,6 +181,11 @@ class Correction:
             self.places = self._places() if len(names) > 1 else {}
         self.numbers = [row for name in self.values for row in self._numbers_of(name)]
         self.pairs = [row for name in self.places for row in self._pairs_of(name)]
+
+    def _without_rates(self, label: int) -> str:
+        if self.rates.origin[label]:
+            return "the references state too few findings for rates of errors"
+        return f"{self.labels[label]} has no rates"
 
     def _corrected(self, missed: Array, invented: Array) -> tuple[Array, Array]:
         given = (self.hits, self.extra, self.stated, self.films, missed, invented)
