@@ -42,9 +42,12 @@ def write_film(grey: Grey, path: Path) -> None:
         if path.suffix == ".dcm":
             _write_dicom(grey, stream)
         else:
-            from PIL import Image
+            import cv2
 
-            Image.fromarray(grey).save(stream, "PNG", compress_level=1)
+            # Films have noise, in which no sequence repeats: a code for single differences of
+            # neighbours takes half the time of a search for sequences, and gives smaller files.
+            fast = [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_HUFFMAN_ONLY]
+            stream.write(cv2.imencode(".png", grey, [cv2.IMWRITE_PNG_COMPRESSION, 1, *fast])[1])
 
 
 def _write_dicom(grey: Grey, stream: Any) -> None:

@@ -231,7 +231,7 @@ def whole(
 
 #: Least number of cases of a finding for a verdict.
 LEAST_CASES = 10
-_READS = 0.5
+_READS, _LEVEL = 0.5, 0.05
 #: Verdict on a finding -> what a generator does with such findings.
 VERDICTS = {
     "reads": "reads {} from the film",
@@ -246,22 +246,28 @@ VERDICTS = {
 def verdict_of(record: Mapping[str, Any]) -> str:
     """Return one of VERDICTS for a finding.
 
-    reads: the interval of its grounding by region is above 0, and the estimate at least .5. reads
-    in part: the estimate is lower. changes with the film: only the interval by film is above 0.
-    does not look: the interval by film, or by region where too few films are, is below .5.
+    reads: its grounding by region is above 0, and the estimate at least .5. reads in part: the
+    estimate is lower. changes with the film: only its grounding by film is above 0. does not look:
+    the interval by film, or by region where too few films are, contains 0 and is below .5. Above 0
+    is an interval whose lower end is, with an adjusted p below .05: of many findings some have such
+    an interval by chance.
     """
-    region: Interval = record["grounding_region"]
-    film: Interval = record["grounding_film"]
-    if record["n_region"] >= LEAST_CASES and region.low > 0:
-        return "reads" if region.estimate >= _READS else "reads in part"
-    if record["n_film"] >= LEAST_CASES:
-        if film.low > 0:
-            return "changes with the film"
-        if film.high < _READS:
-            return "does not look"
-    elif record["n_region"] >= LEAST_CASES and region.high < _READS:
-        return "does not look"
+    if _is_above(record, "region"):
+        is_read = record["grounding_region"].estimate >= _READS
+        return "reads" if is_read else "reads in part"
+    if _is_above(record, "film"):
+        return "changes with the film"
+    for way in ("film", "region"):
+        if record[f"n_{way}"] >= LEAST_CASES:
+            interval: Interval = record[f"grounding_{way}"]
+            return "does not look" if interval.low <= 0 and interval.high < _READS else "undecided"
     return "undecided"
+
+
+def _is_above(record: Mapping[str, Any], way: str) -> bool:
+    interval: Interval = record[f"grounding_{way}"]
+    is_significant = bool(record[f"adjusted_p_{way}"] < _LEVEL)
+    return record[f"n_{way}"] >= LEAST_CASES and interval.low > 0 and is_significant
 
 
 def sentence_of(system: str, records: Sequence[Mapping[str, Any]]) -> str:
