@@ -303,6 +303,8 @@ def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
 
     >>> key_difference({"settings": {"epochs": 6, "seed": 0}}, {"settings": {"epochs": 8}})
     'settings epochs: 6 there, 8 now; settings seed: 0 there, nothing now'
+    >>> key_difference({"columns": ["bleu-1", "judge"]}, {"columns": ["bleu-1"]})
+    'columns: judge there, nothing now'
     """
     parts = []
     for name in differing(there, here):
@@ -313,6 +315,8 @@ def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
             continue
         if isinstance(one, str) and isinstance(two, str):
             one, two = _facts_that_differ(one, two)
+        if isinstance(one, list) and isinstance(two, list):
+            one, two = _items_that_differ(one, two)
         parts.append(f"{name}: {_brief(one)} there, {_brief(two)} now")
     return "; ".join(parts)
 
@@ -326,6 +330,12 @@ def _facts_that_differ(one: str, two: str) -> tuple[str, str]:
         "|".join(each for each in facts if each not in others),
         "|".join(each for each in others if each not in facts),
     )
+
+
+def _items_that_differ(one: list[Any], two: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the items of each list that the other one lacks; other orders unchanged."""
+    only = [each for each in one if each not in two], [each for each in two if each not in one]
+    return only if any(only) else (one, two)
 
 
 def _brief(value: Any) -> str:

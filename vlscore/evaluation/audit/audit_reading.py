@@ -286,15 +286,19 @@ def _tables(run: Result) -> list[TextTable]:
 def draw_audit(run: Result, format: str, columns: Sequence[str] = ()) -> list[Path]:
     """Draw the grounding of each finding that has enough cases, one panel for a generator."""
     panels: dict[str, dict[str, Interval]] = {}
+    by_film: dict[str, list[str]] = {}
     for each in run.frames["findings"].to_dict("records"):
-        own = panels.setdefault(each["generator"], {})
+        name, generator = each["finding"].replace("_", " "), each["generator"]
         way = "region" if each["n_region"] >= _LEAST_DRAWN else "film"
         if each[f"n_{way}"] >= _LEAST_DRAWN:
-            own[each["finding"].replace("_", " ")] = interval_in(each, f"grounding_{way}")
+            panels.setdefault(generator, {})[name] = interval_in(each, f"grounding_{way}")
+            by_film.setdefault(generator, []).extend([name] if way == "film" else [])
     path = run.folder / f"grounding.{format}"
-    note = "By the hidden region, else by another film. 1: every statement depends on the film."
-    lines = {name: {"": 0.0} for name in panels}
-    dot_plots(panels, path, title="Grounding of findings", lines=lines, note=note)
+    note = "Filled dots: the region of the finding is hidden; hollow: another film is shown."
+    if lacking := [name for name in run.frames["generators"]["generator"] if name not in panels]:
+        note += f" Too few findings: {', '.join(lacking)}."
+    lines = {name: {"": 0.0, "every statement depends on it": 1.0} for name in panels}
+    dot_plots(panels, path, title="Grounding of findings", lines=lines, note=note, hollow=by_film)
     return [path]
 
 
