@@ -33,6 +33,7 @@ from vlscore.findings import (
     extract,
     extraction_name,
     load_lexicon,
+    modifiers,
 )
 from vlscore.findings.compositions import Composed, PatternMatcher, PatternRule
 from vlscore.findings.extraction import read_sentence
@@ -80,7 +81,8 @@ def without(lexicon: Lexicon, table: str, head: str, rule: PatternRule) -> Lexic
 
 def rows_of(texts: list[str], lexicon: Lexicon) -> Iterator[tuple[str, str, int, int]]:
     """Return table, pattern, reports in which the row fires, and reports that it changes."""
-    change_words.PatternMatcher = context.PatternMatcher = CountingMatcher  # type: ignore[misc]
+    for module in (change_words, context, modifiers):
+        module.PatternMatcher = CountingMatcher  # type: ignore[attr-defined]
     read = {}
     for number, text in enumerate(texts):
         CountingMatcher.report = number

@@ -240,3 +240,16 @@ def test_an_earlier_image_is_found_without_reading_every_sentence(shared):
     spoken = {text for text in reports if speaks_of_earlier(extract(text))}
     assert 0 < len(spoken) < len(reports)
     assert {text for text in reports if refers_to_earlier(text)} == spoken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Marked interval decrease in the effusion.",
+        "Slight interval increase in the left pneumothorax.",
+    ],
+)
+def test_the_degree_of_a_change_is_not_that_of_its_finding(text):
+    (finding,) = extract(text).findings
+    assert finding.change is not None
+    assert finding.severity is None

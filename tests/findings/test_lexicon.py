@@ -171,14 +171,14 @@ def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
 
 def test_a_frozen_lexicon_needs_no_list_that_came_later(tmp_path: Path, folder: Path) -> None:
     tables = json.loads(freeze())
-    del tables["grammar"]["words"]["hedges_of_state"]
+    del tables["grammar"]["words"]["labels_of_devices"]
     frozen = tmp_path / "lexicon.json"
     frozen.write_text(json.dumps(tables), encoding="utf-8")
     (found,) = extract("Small left effusion.", load_lexicon(frozen)).findings
     assert found.observation == "pleural_effusion"
     grammar = folder / "grammar.toml"
     lines = grammar.read_text(encoding="utf-8").splitlines(keepends=True)
-    rest = [line for line in lines if not line.startswith("hedges_of_state")]
+    rest = [line for line in lines if not line.startswith("labels_of_devices")]
     grammar.write_text("".join(rest), encoding="utf-8")
-    with pytest.raises(InvalidLexicon, match="lacks hedges_of_state"):
+    with pytest.raises(InvalidLexicon, match="lacks labels_of_devices"):
         load_lexicon(folder)

@@ -251,16 +251,12 @@ class _Linker:
         joined = False
         for position in range(self._ends[group], start):
             form = self._tokens[position].form
-            if form in grammar["relatives"]:
+            if joined and form in grammar["anaphors"]:
                 joined = False
-            elif (
-                position in qualified
-                or position in self._in_trigger
-                or (form in grammar["predicates"] and not joined)
-            ):
+            elif position in qualified or position in self._in_trigger:
                 continue
-            elif form not in grammar["chain"] and not form[0].isdecimal():
-                return False
-            else:
+            elif form in grammar["chain"] or form[0].isdecimal():
                 joined = joined or form == "," or form in grammar["and"]
+            elif joined or form not in grammar["copulas"] | grammar["seen"]:
+                return False
         return True

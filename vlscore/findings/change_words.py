@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Lexicon
-from vlscore.findings.modifiers import Size
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import TemporalChange
 
@@ -17,13 +16,12 @@ _OF_CHANGE = ("change", "comparative", "event", "disease")
 _HEADS = frozenset((*_OF_CHANGE[1:], "earlier", "unseen"))
 #: Layers of which a sentence has a match where it states a change, unless it is by two sizes.
 WORDS_OF_CHANGE = _HEADS | {"change", "time"}
-_GRADED = WORDS_OF_CHANGE | {"severity"}
+_GRADED = WORDS_OF_CHANGE | {"severity", "size"}
 
 
 def with_changes(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
-    sizes: Sequence[Size],
     lexicon: Lexicon,
 ) -> dict[str, list[Match]]:
     """Return the matches of one sentence by layer, with those that compare and earlier times.
@@ -32,10 +30,10 @@ def with_changes(
     larger") and states. Layer "size" has the sizes of today; degrees of another time are left out.
     """
     simple = found.get("change", [])
-    if not sizes and _GRADED.isdisjoint(found):
+    if _GRADED.isdisjoint(found):
         return found
     found = {**found, "earlier": earlier_times(tokens, found, lexicon)}
-    compared = list(_between_amounts(tokens, found, sizes, lexicon))
+    compared = list(_between_amounts(tokens, found, lexicon))
     composed = [change for change, _ in compared]
     if not _HEADS.isdisjoint(found):
         composed += _composed(tokens, found, lexicon)
@@ -61,29 +59,28 @@ def with_changes(
         free = [m for m in states if not any(_is_within(m, c) for c in composed)]
         found["state"] = free or states
     if degrees := found.get("severity"):
-        of_today = {degree for _, degree in compared}
-        found["severity"] = [
-            d for d in degrees if d in of_today or not _moves(tokens, d, kept, lexicon)
-        ]
+        of_change = _degrees_of_change(tokens, found, kept, lexicon)
+        of_change -= {degree for _, degree in compared}
+        found["severity"] = [d for d in degrees if d not in of_change]
     return found
 
 
 def _between_amounts(
-    tokens: Sequence[Token], found: dict[str, list[Match]], sizes: Sequence[Size], lexicon: Lexicon
+    tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> Iterator[tuple[Match, Match]]:
     """Find the changes between an amount of another time and that of today, each with the latter.
 
     Leaves in `found` the sizes and degrees of today: "9 mm, *previously 4 mm*", "not *large*".
     """
-    scales = lexicon.lists["graded"]
-    changes = [m for layer in _OF_CHANGE for m in found.get(layer, ())]
+    changes = [m._replace(layer="change") for layer in _OF_CHANGE for m in found.get(layer, ())]
+    of_change = _degrees_of_change(tokens, found, changes, lexicon)
     degrees = [
         m
         for m in found.get("severity", ())
-        if m.entry and m.entry.scale in scales and not _moves(tokens, m, changes, lexicon)
+        if m.entry and m.entry.scale in lexicon.lists["graded"] and m not in of_change
     ]
     amounts = {
-        "size": {Match(s.first, s.last, "amount", s.millimetres): s.millimetres for s in sizes},
+        "size": {size: size.entry for size in found.get("size", ())},
         "severity": {m: m.entry.rank for m in degrees},
     }
     for layer, amount_of in amounts.items():
@@ -101,7 +98,7 @@ def _between_amounts(
                 worse = TemporalChange.WORSE if more > 0 else TemporalChange.IMPROVED
                 change = worse if more else TemporalChange.UNCHANGED
                 yield _made(max((first, *within)), last, change), other
-        if len(of_today) < len(amount_of) or layer == "size":
+        if len(of_today) < len(amount_of):
             rest = [m for m in found.get(layer, ()) if m not in amount_of]
             found[layer] = sorted([*of_today, *rest], key=lambda m: m.first)
 
@@ -154,28 +151,18 @@ def _is_within(inner: Match, outer: Match) -> bool:
     return outer.first <= inner.first and inner.last <= outer.last
 
 
-def _moves(
-    tokens: Sequence[Token], degree: Match, changes: Sequence[Match], lexicon: Lexicon
-) -> bool:
-    """Return whether a degree belongs to a change: "slightly larger", "marked decrease in"."""
-    lists = lexicon.lists
-    forms = {t.form for t in tokens[degree.last : degree.last + 2]}
-    if not lists["nouns_of_change"].isdisjoint(forms) and any(
-        c.first <= degree.last < c.last for c in changes
-    ):
-        return True
-    ends = tokens[degree.first].form, tokens[degree.last - 1].form  # "a little"
-    if lists["degrees"].isdisjoint(ends):
-        return False
-    is_adverb = not lists["adverbs_of_degree"].isdisjoint(ends) or ends[1].endswith(
-        tuple(lists["adverb_endings"])
-    )
-    return any(
-        _is_within(degree, c)
-        or (
-            is_adverb
-            and c.entry in ENLARGING
-            and (degree.last == c.first or degree.first == c.last)
-        )
-        for c in changes
-    )
+def _degrees_of_change(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    changes: Sequence[Match],
+    lexicon: Lexicon,
+) -> set[Match]:
+    """Return the degrees that belong to a change: "slightly larger", "marked decrease in"."""
+    patterns = PatternMatcher(tokens, {**found, "change": changes}, lexicon.lists)
+    words = lexicon.lists["degrees"] | lexicon.lists["nouns_of_change"]
+    return {made.head for made in patterns.fitting(lexicon.rules["degree"])} | {
+        degree
+        for degree in found.get("severity", ())
+        if any(_is_within(degree, change) for change in changes)
+        and not words.isdisjoint(t.form for t in tokens[degree.first : degree.last + 1])
+    }

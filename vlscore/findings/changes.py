@@ -156,7 +156,9 @@ class _StatedChanges:
         lexicon: Lexicon,
     ) -> None:
         self._tokens, self._found, self._findings = tokens, found, findings
-        self._lists = lexicon.lists
+        self._lists = lists = lexicon.lists
+        self._conjunctions = {",", *lists["and"], *lists["or"]}
+        self._joints = lists["joints"] | lists["and"] | {","}
 
     def of(self, changes: Sequence[Attribute]) -> Iterator[Comparison]:
         """Find what each change is of; a change may be of several findings."""
@@ -225,9 +227,8 @@ class _StatedChanges:
             )
             said = self._forms(other.span.end, shared.span.end)
             in_list = in_list or not lists["of_all"].isdisjoint(said)
-            in_list = (joined or (in_list and "," in between)) and lists[
-                "joints_of_changed"
-            ].issuperset(between)
+            joints = self._joints | lists["with"]
+            in_list = (joined or (in_list and "," in between)) and joints.issuperset(between)
             if in_list:
                 yield Comparison(one.observation, TemporalChange(shared.value), shared.span, number)
 
@@ -249,9 +250,8 @@ class _StatedChanges:
             change, (start, end) = TemporalChange(stated.value), stated.span
             last = {*self._forms(start, end)[-1:], *self._forms(end, other.span.start)[:1]}
             between = self._unqualified(one, other)
-            joints = self._lists["joints_behind_change"]
-            parting = {",", *self._lists["and"], *self._lists["or"]}
-            joined = not parting.isdisjoint(between) and joints.issuperset(between)
+            joints = self._joints | self._conjunctions
+            joined = not self._conjunctions.isdisjoint(between) and joints.issuperset(between)
             is_of_all = not self._lists["of"].isdisjoint(last)
             if not joined or not (is_of_all or (change in ENLARGING and other.severity is None)):
                 stated = None
@@ -273,7 +273,7 @@ class _StatedChanges:
         """Return whether it is of the sentence before: "This was not seen before, and ..."."""
         before = [f for f in self._forms(0, change.span.start) if f[0].isalnum()]
         return (
-            not self._lists["refers_back"].isdisjoint((*before[:1], " ".join(before[:2])))
+            not self._lists["anaphors"].isdisjoint(before[:1])
             and before[-1] not in self._lists["of"]
             and len(before) <= _LONGEST_BACK
             and all(change.span.start < f.span.start for f in self._findings)

@@ -320,10 +320,5 @@ class PatternMatcher:
         return has is not of.startswith("!")
 
     def _ends_clause(self, end: int) -> bool:
-        after = self._forms[end : end + 2]
-        if not after or after[0] in self._lists["clause_ends"]:
-            return True
-        is_size = after[0] in self._lists["before_size"] and after[-1][0].isdecimal()
-        return is_size or (
-            after[0] in self._lists["and"] and after[-1] in self._lists["next_clause"]
-        )
+        ends = self._layers.get("clause_end", ())
+        return end == len(self._forms) or any(match.first == end for match in ends)

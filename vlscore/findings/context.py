@@ -180,7 +180,7 @@ def alternatives(
         if (
             lists["or"].isdisjoint(joint)
             or len(joint) > _LONGEST_ALTERNATIVE
-            or not lists["between_alternatives"].isdisjoint(joint)
+            or not (lists["subject_stops"] | lists["verbs_of_clauses"]).isdisjoint(joint)
         ):
             continue
         at = last + next(p for p, form in enumerate(joint) if form in lists["or"])

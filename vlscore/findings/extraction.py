@@ -19,7 +19,7 @@ from vlscore.findings.context import find_denials
 from vlscore.findings.layout import divide, heads_absent, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
-from vlscore.findings.modifiers import Modifier, Size, find_modifiers, find_sizes
+from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
 from vlscore.findings.sentence_categories import Sections, pattern_category
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import (
@@ -149,8 +149,10 @@ class _Piece(NamedTuple):
 
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
-    sizes = find_sizes(tokens, lexicon)
-    found = with_changes(tokens, lexicon.trie.find(tokens), sizes, lexicon)
+    found = lexicon.trie.find(tokens)
+    if sizes := find_sizes(tokens, lexicon):
+        found["size"] = sizes
+    found = with_changes(tokens, found, lexicon)
     modifiers = find_modifiers(found)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
@@ -177,7 +179,7 @@ def _marks(
     text: str,
     tokens: list[Token],
     asked: list[Match],
-    sizes: list[Size],
+    sizes: list[Match],
     scopes: list[context.Scope],
 ) -> Iterator[MarkedSpan]:
     """Find the words that a reader asked for."""
@@ -192,7 +194,7 @@ def _marks(
         size = before.get(first)
         begin = first if size is None else size.first
         span = Span(tokens[begin].start, tokens[last - 1].end)
-        millimetres = None if size is None else size.millimetres
+        millimetres = None if size is None else size.entry
         outside = [s for s in denying if s.trigger.last <= first or s.trigger.first >= last]
         is_stated = not outside or not context.assess(outside, first, last).triggers
         yield MarkedSpan(words.layer, words.name, span, millimetres, is_stated)
@@ -231,11 +233,12 @@ def _findings(
     if not mentions:
         return ()
     topics = found.get("topic", [])
-    lone = [p for p in topics if p.entry in lexicon.lists["topics_changing_alone"]]
+    # "Extubated, effusion": that change is of the tube alone.
+    alone = [p for p in topics if p.entry not in lexicon.lists["better_with_more"]]
     of_findings = [
         m
         for m in modifiers
-        if not (m.is_change and any(p.first < m.last and m.first < p.last for p in lone))
+        if not (m.is_change and any(p.first < m.last and m.first < p.last for p in alone))
     ]
     parts = [*found.get("subject", ()), *topics]
     attributes = attach(text, tokens, mentions, of_findings, triggers, parts, lexicon)

@@ -79,6 +79,10 @@ class _LayoutReader:
         self._text, self._tokens = text, tokens
         self._find = lexicon.trie.find
         self._lists, self._stands_for = lexicon.lists, lexicon.stands_for
+        lists = self._lists
+        self._clause_joints = _CLAUSE_ENDS.union(
+            "(", lists["with"], lists["and"], lists["contrasts"]
+        )
         self._starts = [token.start for token in tokens]
 
     def _within(self, start: int, end: int) -> list[Token]:
@@ -217,8 +221,7 @@ class _LayoutReader:
         named, said = self._find(label), self._find(value)
         # "Heart enlarged" names a finding by a part of the chest and its state.
         is_finding = "mention" in named or named.keys() >= {"subject", "state"}
-        joints = self._lists["clause_joints"]
-        end = next((p for p, t in enumerate(value) if t.form in joints), len(value))
+        end = next((p for p, t in enumerate(value) if t.form in self._clause_joints), len(value))
         if any(m.first < end for m in said.get("mention", ())) and not self._denies(value[:end]):
             # The value is a sentence of its own: a label that names a finding is its title.
             if is_finding and "severity" not in named:
@@ -282,7 +285,7 @@ class _LayoutReader:
         is_whole = hedge is not None and hedge.last - hedge.first == len(clause)
         if hedge is not None and is_whole and hedge.entry.effect in ("uncertain", "probable"):
             return [self._word("doubt", clause)], False, has_side
-        before = self._lists["before_answers"]
+        before = self._lists["answer_fillers"]
         at = next((p for p, t in enumerate(clause) if t.form not in before), 0)
         answer, *rest = clause[at:]
         if answer.form in self._lists["answers_no"] and (

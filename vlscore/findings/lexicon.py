@@ -271,7 +271,7 @@ def _load_changes(data: Mapping[str, Any], trie: PhraseTrie) -> None:
         for entry in data[layer]:
             trie.add_all(layer, entry["phrases"], str(TemporalChange(entry["value"])))
     trie.add_all("change", data["neutral"]["phrases"], None)
-    for layer in ("earlier", "time", "unseen"):
+    for layer in ("earlier", "time", "unseen", "clause_end"):
         trie.add_all(layer, data[layer]["phrases"], layer)
     trie.add_all("time", map(str, _YEARS), "time")
     for name, phrases in data["topic"].items():
@@ -306,13 +306,17 @@ def _load_further(
         _add_observation(each, subjects, trie, file)
 
 
+#: What rows of change.toml may state: no change, and which of two amounts is of today, too.
+_VALUES = (*TemporalChange, "none", "before", "behind")
+
+
 def _rules(
     table: Mapping[str, Any], lists: Collection[str], file: str, values: Collection[str]
 ) -> dict[str, dict[str, list[PatternRule]]]:
     """Return the rules of each array of rows in a table."""
     return {
         name: pattern_rules(entries_of(Composition, table.get(name, ()), file), lists, values)
-        for name in ("compose", "compose_time", "revise", "amount", "taken_up")
+        for name in ("compose", "compose_time", "revise", "amount", "degree", "taken_up")
     }
 
 
@@ -384,9 +388,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             coverage=coverage,
             stands_for=tables["grammar"]["stands_for"],
             rules={
-                **_rules(
-                    changes, lists, "change.toml", (*TemporalChange, "none", "before", "behind")
-                ),
+                **_rules(changes, lists, "change.toml", _VALUES),
                 "context": of_context["compose"],
                 "taken_up": of_context["taken_up"],
             },

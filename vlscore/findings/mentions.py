@@ -1,11 +1,12 @@
 """Mentions of observations in one sentence: named outright, or as a subject and its state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from vlscore.findings.compositions import PatternMatcher
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
+from vlscore.findings.types import TemporalChange
 
 _LONGEST_GAP = 9
 _LONGEST_JOINT = 5
@@ -58,7 +59,7 @@ def find_mentions(
     subjects = found.get("subject", [])
     if not subjects:
         return direct, []
-    frames = _Frames(tokens, subjects, found.get("normal", []), lexicon)
+    frames = _Frames(tokens, subjects, found, lexicon)
     framed = frames.abnormal(found.get("state", []), direct)
     framed = [f for f in framed if not any(d.first <= f.first and f.last <= d.last for d in direct)]
     stated = {(f.observation, f.subject) for f in framed}
@@ -121,15 +122,18 @@ class _Frames:
         self,
         tokens: Sequence[Token],
         subjects: Sequence[Match],
-        normals: Sequence[Match],
+        found: Mapping[str, Sequence[Match]],
         lexicon: Lexicon,
     ) -> None:
         self._forms = [t.form for t in tokens]
         self._subjects = _merge(subjects)
-        self._normals = normals
+        self._normals = found.get("normal", ())
         self._normal_of = lexicon.normal_of
         self._grammar = lexicon.lists
         self._adverb_endings = tuple(lexicon.lists["adverb_endings"])
+        self._conjunctions = {",", *lexicon.lists["and"], *lexicon.lists["or"]}
+        self._unchanged = _covered(found, "change", TemporalChange.UNCHANGED)
+        self._doubts = _covered(found, "trigger", "uncertain", "probable")
         self._adjective_endings = tuple(lexicon.lists["adjective_endings"])
 
     def abnormal(self, states: Sequence[Match], direct: Sequence[Mention]) -> list[Mention]:
@@ -212,7 +216,7 @@ class _Frames:
         return (
             form in self._grammar["gap_fillers"]
             or form[0].isdecimal()
-            or (joined and form in self._grammar["gap_conjunctions"])
+            or (joined and form in self._conjunctions)
         )
 
     def _before(self, first: int, wanted: dict[str, str]) -> Subject | None:
@@ -237,19 +241,23 @@ class _Frames:
                 between = behind
         if len(between) > _LONGEST_GAP:
             return True
-        if "," in between and self._is_hedged(between[len(between) - between[::-1].index(",") :]):
-            # "The heart is exaggerated by low volumes, probably mildly enlarged."
-            return not {";", ":", "."}.isdisjoint(between)
-        said = [form for form in between if not form.endswith(self._adverb_endings)]
-        if len(said) > 1 and self._grammar["said_before_comma"].issuperset(said):
+        if "," in between:
+            at = first - between[::-1].index(",")
+            if self._doubts.intersection(range(at, first)) and self._is_of_state(at, first):
+                # "The heart is exaggerated by low volumes, probably mildly enlarged."
+                return not {";", ":", "."}.isdisjoint(between)
+        if "," in between[1:] and self._is_of_state(last, first):
             return False  # "is stable, mildly enlarged"
         return not self._grammar["subject_stops"].isdisjoint(between)
 
-    def _is_hedged(self, forms: Sequence[str]) -> bool:
-        """Return whether words are no more than a hedge with a degree: "probably mildly"."""
-        hedges = self._grammar["hedges_of_state"]
-        return not hedges.isdisjoint(forms) and all(
-            form in hedges or form.endswith(self._adverb_endings) for form in forms
+    def _is_of_state(self, first: int, last: int) -> bool:
+        """Return whether all words may stand before a state: "is still, probably mildly"."""
+        return all(
+            position in self._unchanged
+            or form == ","
+            or form in self._grammar["copulas"]
+            or form.endswith(self._adverb_endings)
+            for position, form in enumerate(self._forms[first:last], start=first)
         )
 
     def _normal_after(self, word: Match) -> list[Subject]:
@@ -291,8 +299,18 @@ class _Frames:
         return group
 
     def _joined(self, last: int, first: int) -> bool:
-        joints = self._grammar["subject_joints"]
-        return first - last <= _LONGEST_JOINT and all(f in joints for f in self._forms[last:first])
+        joints = self._grammar["joints"] | self._conjunctions
+        return first - last <= _LONGEST_JOINT and joints.issuperset(self._forms[last:first])
+
+
+def _covered(found: Mapping[str, Sequence[Match]], layer: str, *meanings: str) -> set[int]:
+    """Return the tokens of the matches of a layer that have one of some meanings."""
+    return {
+        position
+        for match in found.get(layer, ())
+        if getattr(match.entry, "effect", match.entry) in meanings
+        for position in range(match.first, match.last)
+    }
 
 
 def _merge(subjects: Sequence[Match]) -> list[Subject]:

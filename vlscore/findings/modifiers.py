@@ -31,14 +31,6 @@ class Modifier(NamedTuple):
         return [Attribute(axis, value, span) for axis, value in self.values]
 
 
-class Size(NamedTuple):
-    """Size at tokens [first, last)."""
-
-    first: int
-    last: int
-    millimetres: float
-
-
 def find_modifiers(found: dict[str, list[Match]]) -> list[Modifier]:
     """Return all qualifying phrases of a sentence, in text order."""
     modifiers = [
@@ -61,15 +53,15 @@ def find_modifiers(found: dict[str, list[Match]]) -> list[Modifier]:
     return modifiers
 
 
-def find_sizes(tokens: Sequence[Token], lexicon: Lexicon) -> list[Size]:
-    """Return the sizes in a sentence, in text order; of several diameters the largest.
+def find_sizes(tokens: Sequence[Token], lexicon: Lexicon) -> list[Match]:
+    """Return the sizes in a sentence, in text order; `entry`: the largest diameter in mm.
 
     >>> from vlscore.findings import load_lexicon, tokenize
     >>> tokens = tokenize("A 2.8 x 3.2 cm mass, and a nodule of 4 mm.")
-    >>> [s.millimetres for s in find_sizes(tokens, load_lexicon())]
+    >>> [size.entry for size in find_sizes(tokens, load_lexicon())]
     [32.0, 4.0]
     """
-    found: list[Size] = []
+    found: list[Match] = []
     units, numbers = lexicon.spelt.units, lexicon.spelt.numbers
     if units.keys().isdisjoint([token[0] for token in tokens]):
         return found
@@ -92,6 +84,6 @@ def find_sizes(tokens: Sequence[Token], lexicon: Lexicon) -> list[Size]:
         millimetres = number * unit
         if found and found[-1].last == first - 1 and tokens[first - 1].form in times:
             before = found.pop()
-            first, millimetres = before.first, max(before.millimetres, millimetres)
-        found.append(Size(first, position + 1, millimetres))
+            first, millimetres = before.first, max(before.entry, millimetres)
+        found.append(Match(first, position + 1, "size", millimetres))
     return found
