@@ -1,18 +1,18 @@
-"""View of an audit: each altered film beside the original, with both reports."""
+"""View of an audit: each altered film beside the original, with the words that changed."""
 
 from pathlib import Path
 
 from vlscore.core import counted
 from vlscore.data import Study
 from vlscore.pages.page_parts import CaseList, RunView
-from vlscore.pages.view_parts import PageOptions, columns_of, judged_block
+from vlscore.pages.view_parts import PageOptions, changed_block, columns_of
 from vlscore.stats import Result
 
 _ORIGINAL = "original"
 
 
 def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
-    """Fill the view of an audit: a case is an altered film, with its report beside the first."""
+    """Fill the view of an audit: a case is an altered film, with the words that changed."""
     records = run.frames["generators"].to_dict("records")
     view.lead = (
         f"{counted(len(records), 'generator')}, {counted(run.record['films'], 'film')} of "
@@ -48,8 +48,7 @@ def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     for done, k in enumerate(shown, start=1):
         original = first[keys[k]]
         if options.texts:
-            title = f"{rows['alteration'][k]} (candidate) beside the original (reference)"
-            blocks.append([judged_block(rows["report"][k], rows["report"][original], title=title)])
+            blocks.append([changed_block(rows["report"][original], rows["report"][k])])
         films = tuple(Path(rows["image"][each]) for each in (original, k))
         studies.append(Study(rows["id"][k], films, row=done))
         options.on_progress(done, 0)
