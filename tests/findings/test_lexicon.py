@@ -151,6 +151,7 @@ def test_tokens_take_their_matching_form(text: str, forms: list[str]) -> None:
 def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
     means_two = {
         "kyphoscoliosis",
+        "collapse consolidation",
         "fracture deformity",
         "hydropneumothorax",
         "hemopneumothorax",

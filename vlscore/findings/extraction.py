@@ -16,7 +16,7 @@ from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.change_words import WORDS_OF_CHANGE, with_changes
 from vlscore.findings.changes import find_comparisons, speaks_of_earlier
 from vlscore.findings.context import find_denials
-from vlscore.findings.layout import divide, heads_absent, is_next_item
+from vlscore.findings.layout import LONGEST_HEAD, divide, head_of, headed, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
@@ -67,21 +67,19 @@ def assert_span(
     return assertion.polarity, assertion.status
 
 
-def read_sentence(
-    text: str, section: Category, lexicon: Lexicon, is_absent: bool = False
-) -> Sentence:
+def read_sentence(text: str, section: Category, lexicon: Lexicon, head: str = "") -> Sentence:
     """Read one sentence in a section of a category; its index is 0, and spans index `text`.
 
-    Args: is_absent: it is an item of a list headed "Absent:".
+    Args: head: words of the line above a list of which it is an item.
     """
     read = _read if len(text) > _LONGEST_REMEMBERED else _remembered
-    return read(text, section, lexicon, is_absent)
+    return read(text, section, lexicon, head)
 
 
-def _read(text: str, section: Category, lexicon: Lexicon, is_absent: bool) -> Sentence:
+def _read(text: str, section: Category, lexicon: Lexicon, head: str) -> Sentence:
     tokens = lexicon.trie.split_joined_words(text, lexicon.tokenize(text))
-    if is_absent and tokens and ":" not in text:
-        tokens = [tokens[0]._replace(form=lexicon.stands_for["absent"]), *tokens]
+    if head and tokens and ":" not in text:
+        tokens = headed(head, tokens, lexicon)
     layout, parts = divide(text, tokens, lexicon)
     pieces = [
         _read_piece(text, part[i : i + _LONGEST_PIECE], lexicon)
@@ -302,8 +300,8 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         raise InvalidReport(f"a report must be a text, not a {type(report).__name__}")
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
-    for index, (start, words, category, is_absent) in enumerate(_placed(report, lexicon)):
-        sentence = shifted(read_sentence(words, category, lexicon, is_absent), index, start)
+    for index, (start, words, category, head) in enumerate(_placed(report, lexicon)):
+        sentence = shifted(read_sentence(words, category, lexicon, head), index, start)
         if sentences and sentences[-1].findings and _refers_back(words, lexicon):
             sentences[-1] = _with_more(sentence, sentences[-1])
             sentence = _with_antecedent(sentence, sentences[-1], lexicon)
@@ -321,28 +319,28 @@ def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
     [True, False]
     """
     lexicon = lexicon or load_lexicon()
-    both: list[tuple[str, Category, bool]] = []
-    for _, words, category, is_absent in _placed(report, lexicon):
+    both: list[tuple[str, Category, str]] = []
+    for _, words, category, head in _placed(report, lexicon):
         # "This was not there before" is about the sentence before.
-        both = [*both[-1:], (words, category, is_absent)]
+        both = [*both[-1:], (words, category, head)]
         if _may_change(words, lexicon):
-            read = (read_sentence(text, of, lexicon, absent) for text, of, absent in both)
+            read = (read_sentence(text, of, lexicon, above) for text, of, above in both)
             sentences = tuple(shifted(each, index, 0) for index, each in enumerate(read))
             if speaks_of_earlier(ReportFindings(report, sentences)):
                 return True
     return False
 
 
-def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, bool]]:
-    """Yield where each sentence begins, and its words, section and whether it is an absent item."""
+def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, str]]:
+    """Yield where each sentence begins, and its words, section and the head of its list."""
     sections, plain = Sections(report, lexicon), plain_text(report).text
-    read, is_absent, end = with_doubts(plain), False, 0
+    read, head, end = with_doubts(plain), "", 0
     for _, start, stop in split_sentences(report):
         words = read[start:stop]
-        is_absent = is_absent and is_next_item(plain[end:start])
-        yield start, words, sections.category(end, Span(start, stop)), is_absent
-        if ":" in words:
-            is_absent = heads_absent(words, lexicon)
+        head = head if is_next_item(plain[end:start]) else ""
+        yield start, words, sections.category(end, Span(start, stop)), head
+        if len(words) <= LONGEST_HEAD or ":" in words:
+            head = head_of(words, lexicon) or head
         end = stop
 
 

@@ -60,11 +60,32 @@ def _cells_of(text: str) -> list[Span]:
 _NEXT_ITEM = re.compile(r"[ \t\r]*\n[^\n:]*")
 
 
-def heads_absent(line: str, lexicon: Lexicon) -> bool:
-    """Return whether a line with its first item heads a list of what is absent: "Absent:"."""
-    label, _, rest = line.partition(":")
-    is_head = rest.lstrip(" \t").startswith("\n")
-    return is_head and label.strip().lower() in lexicon.lists["labels_of_absence"]
+#: Characters of a line that is no more than the name of a part of the chest.
+LONGEST_HEAD = 40
+
+
+def head_of(line: str, lexicon: Lexicon) -> str:
+    """Return what a line says of the items of the list below it; "" where it heads none.
+
+    It is "no" of "Absent:" with its first item, and "heart" of a line with this word alone.
+    """
+    label, colon, rest = line.partition(":")
+    if colon and rest.strip():
+        is_head = rest.lstrip(" \t").startswith("\n")
+        is_absent = label.strip().lower() in lexicon.lists["labels_of_absence"]
+        return lexicon.stands_for["absent"] if is_head and is_absent else ""
+    tokens = lexicon.tokenize(label)
+    named = lexicon.trie.find(tokens).get("subject", ())
+    return label if any(m.last - m.first == len(tokens) for m in named) else ""
+
+
+def headed(head: str, tokens: list[Token], lexicon: Lexicon) -> list[Token]:
+    """Return an item of a list behind what its head says, unless it names a part itself."""
+    names = {"mention", "subject"} & lexicon.trie.find(tokens).keys()
+    if names and head != lexicon.stands_for["absent"]:
+        return tokens
+    at = tokens[0]
+    return [*(at._replace(form=token.form) for token in lexicon.tokenize(head)), *tokens]
 
 
 def is_next_item(between: str) -> bool:

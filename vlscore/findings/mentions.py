@@ -134,6 +134,8 @@ class _Frames:
         self._conjunctions = {",", *lexicon.lists["and"], *lexicon.lists["or"]}
         self._unchanged = _covered(found, "change", TemporalChange.UNCHANGED)
         self._doubts = _covered(found, "trigger", "uncertain", "probable")
+        degrees = found.get("severity", ())
+        self._degrees = {at for m in degrees if m.entry for at in range(m.first, m.last)}
         self._adjective_endings = tuple(lexicon.lists["adjective_endings"])
 
     def abnormal(self, states: Sequence[Match], direct: Sequence[Mention]) -> list[Mention]:
@@ -243,7 +245,9 @@ class _Frames:
             return True
         if "," in between:
             at = first - between[::-1].index(",")
-            if self._doubts.intersection(range(at, first)) and self._is_of_state(at, first):
+            said = {*range(at, first)}
+            opened = self._doubts & said or self._unchanged & {at}
+            if opened and self._is_of_state(at, first):
                 # "The heart is exaggerated by low volumes, probably mildly enlarged."
                 return not {";", ":", "."}.isdisjoint(between)
         if "," in between[1:] and self._is_of_state(last, first):
@@ -254,6 +258,7 @@ class _Frames:
         """Return whether all words may stand before a state: "is still, probably mildly"."""
         return all(
             position in self._unchanged
+            or position in self._degrees
             or form == ","
             or form in self._grammar["copulas"]
             or form.endswith(self._adverb_endings)

@@ -111,6 +111,25 @@ SAME = [
         "Small left effusion, and the right base has cleared.",
         "Small effusion on the left. The right base has cleared.",
     ),
+    (
+        "Effusions: bilateral, increased on the right, decreased on the left.",
+        "The right effusion has increased, the left effusion has decreased.",
+    ),
+    (
+        "Increasing bilateral effusions, right moderate, left small.",
+        "The moderate right and small left effusions have increased.",
+    ),
+    (
+        "Atelectasis, previously confined to the left base, now involves the left lower lobe.",
+        "Worsening left lower lobe atelectasis.",
+    ),
+    ("There is no effusion remaining.", "The effusion has resolved."),
+    # a heading names the part, a line ends without a full stop
+    ("**Heart**\n- Markedly enlarged\n\n**Lungs**\n- Clear", "Severe cardiomegaly. Clear lungs."),
+    ("- Pericardial drain removed\n- No pneumothorax", "The pericardial drain has been removed."),
+    # the way of a line, what is no tube
+    ("Temporary pacing wire via the right IJ.", "Right jugular temporary pacing lead."),
+    ("Overdistended ETT cuff.", "The endotracheal tube cuff is overinflated."),
     # sides that are named in relation to another one
     (
         "Right chest tube. Small pneumothorax on this side.",
@@ -201,6 +220,7 @@ OTHER = [
         "Consolidation has progressed in the left upper lobe, improved in the right lower lobe.",
         ["false_comparison"],
     ),
+    ("Two chest tubes on the left.", "Three left chest tubes.", ["wrong_severity"]),
     (
         "Balloon pump tip 5 cm below the aortic arch.",
         "Balloon pump tip 2 cm below the aortic arch.",

@@ -28,10 +28,10 @@ from vlscore.metrics.judge.lone_statements import (
 from vlscore.metrics.judge.places import BOTH_SIDES, PlaceConflict
 from vlscore.metrics.judge.severities import (
     Severity,
+    count_conflict,
     extent_severity,
     measure_alike,
     milder,
-    number_conflict,
     place_severity,
     severity_of,
 )
@@ -99,7 +99,10 @@ class ReportComparison:
         errors += lone_change_errors(self._candidate, self._reference, kept, tables, self._lines)
         errors.sort(key=lambda e: e.candidate.span if e.candidate else Span(0, 0))
         omitted, covered = self._lone.omitted(matching, right)
-        omitted += lone_change_errors(self._reference, self._candidate, matching.omitted, tables)
+        # What is wrong of a finding counts once, also where the reference says it twice.
+        wrong = {e.finding for e in errors if e.category is ErrorCategory.FALSE_COMPARISON}
+        alone = (s for s in matching.omitted if self._title(s) not in wrong)
+        omitted += lone_change_errors(self._reference, self._candidate, alone, tables)
         omitted += self._silence()
         return Judgement((*errors, *omitted), (*found, *covered))
 
@@ -123,7 +126,7 @@ class ReportComparison:
             yield from self._position(pair)
         worst = max(severity.level, self._severity(candidate).level)
         if self._tables.concepts[reference.concept].device:
-            extent = 1 if number_conflict(candidate, reference) else None
+            extent = 1 if count_conflict(candidate, reference) else None
         else:
             extent = extent_severity(candidate, reference, worst)
         if extent is not None and pair.naming is not Naming.COARSER:
@@ -282,7 +285,8 @@ class ReportComparison:
             return
         if stated is None and may_state(self._candidate, pair.candidate.line, true, self._tables):
             return
-        line, named = pair.reference.line, pair.reference.finding.span.start
+        compares = any(c.is_real for c in self._reference.changes)
+        line, named = pair.reference.line, 0 if compares else pair.reference.finding.span.start
         if true is None and may_state(self._reference, line, stated, self._tables, named):
             return
         if self._is_counted(pair):

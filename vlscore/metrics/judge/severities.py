@@ -16,6 +16,8 @@ _SAME_GRADE, _FAR_GRADE = 1, 4
 #: Rank of "single" among the words of number, and of "old" among those of age; "few" and
 #: "innumerable" are so many ranks apart.
 _LEAST, _FAR_NUMBER = 1, 3
+#: Words of number that count.
+_COUNTED = frozenset(("single", "two", "three"))
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 
@@ -110,6 +112,14 @@ def _size_ratio(candidate: Statement, reference: Statement) -> float | None:
         return None
     smaller, larger = sorted((candidate.size, reference.size))
     return larger / smaller if smaller > 0 else float("inf")
+
+
+def count_conflict(candidate: Statement, reference: Statement) -> bool:
+    """Return whether two statements count the same devices otherwise: "two chest tubes"."""
+    counts = {
+        each.grades["number"].value for each in (candidate, reference) if "number" in each.grades
+    }
+    return number_conflict(candidate, reference) or (len(counts) > 1 and counts <= _COUNTED)
 
 
 def number_conflict(candidate: Statement, reference: Statement) -> bool:

@@ -249,7 +249,10 @@ def _split_by_place(
     """
     places, shared, stated = _said_of_places(sentence, statement, tables)
     whole = Place()
-    if len(places) > 1 and not stated[0]:  # "Bilateral, larger on the right, smaller on the left"
+    is_of_both = places[:1] == [Place(BOTH_SIDES)]
+    if len(places) > 1 and (not stated[0] or is_of_both):
+        # "Bilateral, larger on the right, smaller on the left"
+        shared += stated[0]
         whole, places, stated = places[0], places[1:], stated[1:]
     apart = all(
         (one.sides and other.sides and one.sides.isdisjoint(other.sides))
@@ -393,7 +396,10 @@ def _positions_of(
     begin = sentence.span.start if device is sentence.findings[0] else device.span.start
     said = list(_positions_in(marks, concept, tables))
     own = Span(begin, min(later, default=end)), Span(begin, end if is_last else begin)
-    near = ([each for each in said if span.covers(each[1])] for span in own)
+    near = (
+        [each for each in said if span.covers(each[1]) or each[1].overlaps(device.span)]
+        for span in own
+    )
     shared = [each for each in said if each[1].start >= min(begin, devices[0].span.start)]
     return next(filter(None, near), shared)
 

@@ -326,7 +326,8 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
         if old.concept == new.concept and old.place.may_be(new.place) and not _other_size(old, new):
             one = _as_one(old, new)
             if not (old.place.levels and new.place.levels):
-                one = replace(one, place=Place(one.place.sides))
+                more = {k: v for k, v in one.place.levels.items() if k == GREATER}
+                one = replace(one, place=Place(one.place.sides, more))
             stated[position] = one
             return
     for position, old in enumerate(stated):
