@@ -59,6 +59,9 @@ def test_places(text: str, side: str | None, zones: tuple[str, ...]) -> None:
         # Of the change.
         ("The effusion is stable to slightly increased.", None),
         ("Slight decrease in the effusion, now moderate.", "moderate"),
+        ("Moderate interval increase in a small right effusion.", "small"),
+        ("The edema is minimally changed.", None),
+        ("Moderate edema, up from mild.", "moderate"),
     ],
 )
 def test_degree_of_today(text: str, severity: str | None) -> None:

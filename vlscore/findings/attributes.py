@@ -147,7 +147,12 @@ class _Linker:
         verbs = self._lexicon.lists["verbs_of_clauses"]
         for subject in self._subjects:
             behind = [t.form for t in self._tokens[subject.last : subject.last + 1]]
-            joints = [p for p in range(self._ends[-1], subject.first) if self._is_joint(p)]
+            forms = [t.form for t in self._tokens[self._ends[-1] : subject.first]]
+            joints = [
+                p
+                for p, form in enumerate(forms, start=self._ends[-1])
+                if form in self._lexicon.lists["finding_joints"]
+            ]
             if joints and not verbs.isdisjoint(behind):
                 return joints[-1]
         return len(self._tokens)
