@@ -5,10 +5,10 @@ metric, and `Computed` its values.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from vlscore.metrics.memo import Memo
 
 Bounds = tuple[float | None, float | None]
 Values = NDArray[np.float64]
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +144,14 @@ class Batch:
                 "uses_reference=True"
             )
         return list(zip(self.candidates, self.references, strict=True))
+
+    def read(self, read: Callable[..., Sequence[Read]], *given: Any) -> list[tuple[Read, Read]]:
+        """Return what a function reads in candidate and reference of each study.
+
+        Args: read: called with `given`, and with both texts of each study, one after the other.
+        """
+        found = read(*given, [text for pair in self.pairs() for text in pair])
+        return list(zip(found[::2], found[1::2], strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,12 +58,9 @@ class _CheXbertMetric(FileMetric):
         """Return what is read in candidates and references, and whether either was cut off."""
         from vlscore.metrics.networks.chexbert_network import annotations
 
-        texts = [text for pair in batch.pairs() for text in pair]
-        read = annotations(batch.memo, *self.files(), texts)
-        candidates, references = read[::2], read[1::2]
-        pairs = zip(candidates, references, strict=True)
+        pairs = batch.read(annotations, batch.memo, *self.files())
         truncated = [float(g.is_truncated or r.is_truncated) for g, r in pairs]
-        return candidates, references, np.array(truncated)
+        return [g for g, _ in pairs], [r for _, r in pairs], np.array(truncated)
 
 
 class CheXbertF1(_CheXbertMetric):

@@ -120,11 +120,10 @@ def findings_of(batch: Batch, comparisons: str | None = None) -> list[tuple[Any,
     """
     from vlscore.findings import without_comparisons
 
-    texts = [text for pair in batch.pairs() for text in pair]
-    read = batch.memo.read(_findings, texts)
+    pairs = batch.read(batch.memo.read, _findings)
     if comparisons == "ignored":
-        read = [without_comparisons(report) for report in read]
-    return list(zip(read[::2], read[1::2], strict=True))
+        return [(without_comparisons(g), without_comparisons(r)) for g, r in pairs]
+    return pairs
 
 
 def _findings(texts: Sequence[str]) -> list[Any]:

@@ -77,26 +77,18 @@ class ImageJudge(JudgeScore):
         vectors = np.asarray(triples.images, np.float64)
         failures: dict[int, VLScoreError] = dict(triples.failures)
         seen = findings_seen(evidence, np.nan_to_num(vectors))
-        texts = [text for pair in batch.pairs() for text in pair]
-        claims = batch.memo.read(_claims, texts)
+        claims = batch.read(batch.memo.read, _claims)
         rows = np.full((len(batch), 3), np.nan)
         for row, judged in enumerate(self._judged(batch)):
             if isinstance(judged, VLScoreError):
                 failures[row] = judged
             elif row not in failures:
                 answers = ask_image_judge(
-                    judged,
-                    claims[2 * row],
-                    claims[2 * row + 1],
-                    seen[row],
-                    trust=self.trust,
-                    level=self.level,
+                    judged, *claims[row], seen[row], trust=self.trust, level=self.level
                 )
                 sides = [each.sides_with for each in answers]
                 if self.score == "image":
-                    first = candidate_is_right(
-                        claims[2 * row], claims[2 * row + 1], seen[row], self.trust
-                    )
+                    first = candidate_is_right(*claims[row], seen[row], self.trust)
                 else:
                     first = rating_with_image(judged, answers, self.trust)
                 rows[row] = first, sides.count(CANDIDATE), sides.count(REFERENCE)

@@ -106,10 +106,8 @@ class JudgeScore(Metric):
 
     def _judged(self, batch: Batch) -> "list[Judgement | VLScoreError]":
         if not self._asks_model:
-            texts = [text for pair in batch.pairs() for text in pair]
-            read = batch.memo.read(_statements, texts)
             rules = _rules(self.comparisons)
-            return [rules.compare(*pair) for pair in zip(read[::2], read[1::2], strict=True)]
+            return [rules.compare(*p) for p in batch.read(batch.memo.read, _statements)]
         from vlscore.metrics.judge.judgement import JudgeCase
 
         judge = self._model_judge(batch.memo.cache)

@@ -128,9 +128,7 @@ class _RadGraphMetric(FileMetric):
     def _read(self, batch: Batch) -> "list[tuple[RadGraphAnnotation, RadGraphAnnotation]]":
         from vlscore.metrics.networks.radgraph_network import annotations
 
-        texts = [text for pair in batch.pairs() for text in pair]
-        read = annotations(batch.memo, *self.files(), texts)
-        return list(zip(read[::2], read[1::2], strict=True))
+        return batch.read(annotations, batch.memo, *self.files())
 
 
 class RadGraphF1(_RadGraphMetric):

@@ -104,13 +104,12 @@ class RaTEScore(FileMetric):
         from vlscore.metrics.networks.ratescore_network import known_entities, known_vectors
 
         folders = self.files()
-        texts = [text for pair in batch.pairs() for text in pair]
-        read = known_entities(batch.memo, folders, texts)
-        names = list(dict.fromkeys(entity.text for entities in read for entity in entities))
+        pairs = batch.read(known_entities, batch.memo, folders)
+        names = list(dict.fromkeys(each.text for pair in pairs for es in pair for each in es))
         rows = {name: row for row, name in enumerate(names)}
         vectors = known_vectors(batch.memo, folders, names) if names else None
         found = np.full((len(batch), 3), _WITHOUT_ENTITIES)
-        for row, (g, r) in enumerate(zip(read[::2], read[1::2], strict=True)):
+        for row, (g, r) in enumerate(pairs):
             if vectors is None or not g or not r:
                 continue
             of_g, of_r = (vectors[[rows[entity.text] for entity in each]] for each in (g, r))
