@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from numpy.typing import NDArray
 
@@ -29,14 +29,10 @@ class ImagePipeline(ABC):
     Small and picklable, because it is sent to worker processes without the model.
 
     Attributes:
-        stored_type: type of the numbers that `load_stored` returns, which the cache stores: the
-            float32 pixels themselves, or uint8 levels from which `from_stored` makes the same
-            pixels; see `Uint8Pipeline`.
         cache_version: version of this code's pixels in the cache. A pipeline outside vlscore sets
             it, and changes it with the code; without it, its pixels are not cached.
     """
 
-    stored_type: ClassVar[Literal["uint8", "float32"]] = "float32"
     cache_version: ClassVar[str | None] = None
 
     @abstractmethod
@@ -60,7 +56,10 @@ class ImagePipeline(ABC):
         return self(as_radiograph(image, policy))
 
     def load_stored(self, image: Any, policy: ImagePolicy) -> NDArray[Any]:
-        """Decode an image to (channels, height, width), float32 pixels or uint8 levels."""
+        """Decode an image to (channels, height, width), float32 pixels or uint8 levels.
+
+        The levels are those from which `from_stored` makes the same pixels; see `Uint8Pipeline`.
+        """
         pixels: NDArray[Any] = self.load(image, policy).detach().numpy()
         return pixels
 

@@ -10,7 +10,7 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,8 +174,6 @@ def standardise(pixels: "Tensor") -> "Tensor":
 
 class Uint8Pipeline(ImagePipeline):
     """A pipeline of two steps: grey levels at the encoder's size, then pixels."""
-
-    stored_type: ClassVar[Literal["uint8", "float32"]] = "uint8"
 
     @staticmethod
     @abstractmethod
