@@ -13,6 +13,9 @@ from vlscore.findings.modifiers import Modifier
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Attribute, Axis, Side, Span
 
+#: Signs that end a clause.
+_STOPS = frozenset((",", ";"))
+
 
 def attach(
     text: str,
@@ -166,6 +169,8 @@ class _Linker:
     def _speaks_of_other(self, modifier: Modifier) -> bool:
         """Return whether it is of a part without a finding: "*stable* mediastinum with ..."."""
         start = self._start(0)
+        if modifier.is_change and self._is_of_part(modifier.first):
+            return True
         if modifier.is_place or modifier.last > start:
             return False
         return any(
@@ -174,6 +179,21 @@ class _Linker:
             if modifier.last <= subject.first
             or (modifier.is_change and subject.last == modifier.first)
         )
+
+    def _is_of_part(self, first: int) -> bool:
+        """Return whether a change is said of a part in a clause of its own.
+
+        "The tube has been advanced, and the left lung *has come up again*."
+        """
+        ends = [0, *(m.last for m in self._mentions)]
+        for subject in self._subjects:
+            if subject.last == first and not any(
+                m.first <= subject.first < m.last for m in self._mentions
+            ):
+                before = max(end for end in ends if end <= subject.first)
+                said = [token.form for token in self._tokens[before : subject.first]]
+                return before > 0 and not _STOPS.isdisjoint(said)
+        return False
 
     def _is_joint(self, position: int) -> bool:
         return (

@@ -130,6 +130,16 @@ SAME = [
     # the way of a line, what is no tube
     ("Temporary pacing wire via the right IJ.", "Right jugular temporary pacing lead."),
     ("Overdistended ETT cuff.", "The endotracheal tube cuff is overinflated."),
+    ("Effusions: R ↑, L unchanged.", "Right effusion has increased; left effusion is unchanged."),
+    ("There is now complete collapse of the left lung.", "New complete left lung collapse."),
+    (
+        "Hazy lower lungs likely reflect layering effusions, small left, moderate right.",
+        "Layering effusions, moderate on the right and small on the left.",
+    ),
+    (
+        "The ETT has been advanced, and the left lung has come up again.",
+        "The ETT has been advanced. The left lung has re-expanded.",
+    ),
     # sides that are named in relation to another one
     (
         "Right chest tube. Small pneumothorax on this side.",
@@ -218,6 +228,16 @@ OTHER = [
     (
         "Consolidation has progressed in the left upper lobe and in the right lower lobe.",
         "Consolidation has progressed in the left upper lobe, improved in the right lower lobe.",
+        ["false_comparison"],
+    ),
+    (
+        "The heart is smaller than before.",
+        "The cardiac silhouette is larger than yesterday.",
+        ["false_comparison"],
+    ),
+    (
+        "Left lung aeration has worsened.",
+        "Aeration of the left lung has improved.",
         ["false_comparison"],
     ),
     ("Two chest tubes on the left.", "Three left chest tubes.", ["wrong_severity"]),

@@ -108,6 +108,20 @@ def is_said_of_part(
     )
 
 
+def is_judged_by_change(
+    statement: Statement, report: ReportStatements, tables: JudgeTables
+) -> bool:
+    """Return whether a change alone states it, and the other report states one of the same.
+
+    "The heart is larger" and "the heart is smaller" differ in the change.
+    """
+    change = statement.change
+    alone = change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
+    return alone and any(
+        c.is_real and statement.concept in _named(c, report, tables) for c in report.changes
+    )
+
+
 def change_severity(change: FindingChange, full: int, is_omitted: bool = False) -> int:
     """Return the severity of an error about a change that one report states alone.
 
@@ -174,6 +188,10 @@ def lone_change_errors(
         # The omission of a new finding is one error.
         own = [change for change in own if change.change is not TemporalChange.NEW]
     lone = [*_lone(report.changes), *own]
+    if lines is None:
+        # What the candidate states of the same part is wrong, and one error already.
+        theirs = [_named(c, other, tables) for c in other.changes if c.is_real]
+        lone = [c for c in lone if not _is_counted_there(c, report, theirs, tables)]
     for change, concept in _without_partner(lone, report, other, tables):
         line = report.findings.sentences[change.sentence].span
         quote = Quote(change.span.of(report.text), change.span)
@@ -194,6 +212,20 @@ def lone_change_errors(
             reason, omitted = change_reason(None, change), ErrorCategory.OMITTED_COMPARISON
             stated = line.of(report.text)
             yield ErrorItem(omitted, severity, name, None, quote, None, stated, reason)
+
+
+def _is_counted_there(
+    change: FindingChange,
+    report: ReportStatements,
+    theirs: list[frozenset[str]],
+    tables: JudgeTables,
+) -> bool:
+    """Return whether the other report states a change of the same part by a change alone."""
+    cue = None if change.finding is None else change.finding.cue
+    if cue is not None and not change.span.overlaps(cue):
+        return False
+    own = _named(change, report, tables) - {_UNKNOWN}
+    return any(own & of for of in theirs)
 
 
 def _is_invented(
@@ -304,9 +336,17 @@ def _concepts_of(
     change: FindingChange, report: ReportStatements, tables: JudgeTables
 ) -> frozenset[str]:
     """Return the concepts that a change is about: of a part, all that its normality denies."""
+    parts = tables.topics.get(change.topic, ())
+    return _named(change, report, tables, parts)
+
+
+def _named(
+    change: FindingChange, report: ReportStatements, tables: JudgeTables, parts: Iterable[str] = ()
+) -> frozenset[str]:
+    """Return the concept of a change; of a part, what it and further parts deny by being normal."""
     known = tables.of_observation
     if (concept := _concept_of(change, report, tables)) is not None:
         return frozenset((concept,))
-    parts = (change.topic, *tables.topics.get(change.topic, ()))
+    parts = (change.topic, *parts)
     denied = tables.lexicon.normal_of["normal"]
     return frozenset((*parts, *(known[name] for part in parts for name in denied.get(part, ()))))

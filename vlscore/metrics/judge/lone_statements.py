@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from vlscore.metrics.judge.corrected_lines import LineCorrector
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.judged_changes import is_said_of_part
+from vlscore.metrics.judge.judged_changes import is_judged_by_change, is_said_of_part
 from vlscore.metrics.judge.judgement import ErrorItem, Patient, Quote
 from vlscore.metrics.judge.places import Place
 from vlscore.metrics.judge.severities import Severity, milder, severity_of
@@ -78,6 +78,8 @@ class LoneStatements:
                 c >= MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= COVERS) for n, c in names
             ):
                 covered.append(severity.level)
+                continue
+            if is_judged_by_change(statement, self._candidate, self._tables):
                 continue
             # A sign that the candidate names in words is stated, also where its cause is invented.
             if is_implied(statement, self._candidate, self._tables, Place.may_be_near):

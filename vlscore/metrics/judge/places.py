@@ -73,6 +73,10 @@ class Place(NamedTuple):
         """Return whether the two may be one place: sides overlap, levels are not far apart."""
         return self.conflict(other) not in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
 
+    def holds(self, other: "Place") -> bool:
+        """Return whether it has the sides of another place, and no other level."""
+        return self.sides >= other.sides > frozenset() and not self.differs_in_levels(other)
+
     def exceeds(self, other: "Place") -> bool:
         """Return whether it has levels besides those of the other place, where both have some."""
         return any(own - other.levels.get(family, own) for family, own in self.levels.items())

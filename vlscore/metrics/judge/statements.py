@@ -26,6 +26,8 @@ from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
 #: The kind of levels that say how much of a finding there is; the others are "number" and "age".
 DEGREE = "degree"
 _LONGEST_BETWEEN = 60
+#: Ranks between degrees that are hardly of one finding: "large" and "trace".
+_FAR_DEGREE = 4
 #: Families of levels that say of what a finding is, and not where.
 _OF_BONES = frozenset(("bone", "ribs"))
 
@@ -182,7 +184,8 @@ def _is_of(
     if pair not in tables.signs or pair[::-1] in tables.signs:
         return False
     names = one.finding.observation, other.finding.observation
-    if not one.place.may_be(other.place) and tables.lexicon.midline.isdisjoint(names):
+    is_there = one.place.may_be(other.place) or one.place.holds(other.place)
+    if not is_there and tables.lexicon.midline.isdisjoint(names):
         return False
     if one.change and other.change and one.change.change is not other.change.change:
         return False  # "The opacity has improved, the effusion has not."
@@ -256,6 +259,14 @@ def _other_size(one: Statement, other: Statement) -> bool:
     return None not in (one.size, other.size) and one.size != other.size
 
 
+def _is_far(one: Statement, other: Statement) -> bool:
+    """Return whether one of two statements alone names a side, and their degrees are far apart."""
+    ranks = one.rank(), other.rank()
+    if None in ranks or bool(one.place.sides) == bool(other.place.sides):
+        return False
+    return abs((ranks[0] or 0) - (ranks[1] or 0)) >= _FAR_DEGREE
+
+
 def content_of(statement: Statement) -> tuple[Any, ...]:
     """Return what a statement says, in an order that puts the more exact one first.
 
@@ -324,6 +335,8 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
     """Add a statement, or merge it into the one that it repeats, in other words or not."""
     for position, old in enumerate(stated):
         if old.concept == new.concept and old.place.may_be(new.place) and not _other_size(old, new):
+            if _is_far(old, new):
+                continue  # "Large right effusion. A trace of fluid" may be on the left.
             one = _as_one(old, new)
             if not (old.place.levels and new.place.levels):
                 more = {k: v for k, v in one.place.levels.items() if k == GREATER}
