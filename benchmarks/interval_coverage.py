@@ -9,7 +9,7 @@ Means: `vlscore.stats.bootstrap_mean` with 1,000 resamples, of n normal and of n
 
 F1 of one observation in 1,000 studies: the candidate's recall equals its precision equals the true
 F1, and the expected support is spread from 1 to 25; samples are sorted by the support that they
-have. Resamples are drawn as `bootstrap_sums` draws them, in fewer steps: a resample of studies is a
+have. Resamples are drawn as `paired_sums` draws them, in fewer steps: a resample of studies is a
 multinomial draw of hits, extra and missed mentions. An interval without width counts as a miss
 here; its share is in the second table, and vlscore prints none. LEAST_SUPPORT, from which on
 vlscore prints intervals, is the smallest of these supports with a coverage of .85 or more at every

@@ -6,10 +6,10 @@ import pytest
 from vlscore.errors import InvalidSetting
 from vlscore.stats import (
     bootstrap_mean,
-    bootstrap_sums,
     clustered_median,
     mean_of_sums,
     mean_statistics,
+    paired_sums,
     sums_by_group,
 )
 
@@ -33,7 +33,7 @@ def test_copies_of_a_study_do_not_make_an_interval_narrower():
     copied, patients = np.repeat(values, 7), np.repeat(np.arange(60), 7).astype(str).tolist()
     naive = bootstrap_mean(copied)
     sums = sums_by_group(mean_statistics(copied), patients)
-    clustered = bootstrap_sums(sums, mean_of_sums)
+    clustered = paired_sums(sums[None], permutations=1).value(0, mean_of_sums)
     assert clustered.estimate == pytest.approx(copied.mean(), abs=1e-12)
 
     def width(interval):

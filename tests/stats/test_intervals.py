@@ -11,8 +11,9 @@ from vlscore.stats import (
     bootstrap_mean,
     bootstrap_median,
     grouped_mean,
+    mean_of_sums,
+    paired_sums,
 )
-from vlscore.stats.intervals import bootstrap_sums
 
 
 @pytest.mark.parametrize("n", [7, 8, 60, 61])
@@ -102,7 +103,7 @@ def test_paired_samples_are_resampled_together():
         bootstrap_median([2.5]),
         bootstrap(np.mean, [2.5]),
         grouped_mean([2.5], ["a"]),
-        bootstrap_sums(np.array([[2.5]]), lambda sums: sums[:, 0]),
+        paired_sums(np.array([[[2.5, 1.0]]]), permutations=1).value(0, mean_of_sums),
     ],
 )
 def test_one_value_says_nothing_of_how_values_vary(interval):

@@ -45,7 +45,6 @@ from .intervals import Interval as Interval
 from .intervals import bootstrap as bootstrap
 from .intervals import bootstrap_mean as bootstrap_mean
 from .intervals import bootstrap_median as bootstrap_median
-from .intervals import bootstrap_sums as bootstrap_sums
 from .intervals import difference_of as difference_of
 from .intervals import percentiles as percentiles
 from .intervals import resampled_sums as resampled_sums

@@ -285,32 +285,6 @@ _MOST_DRAWS = 200_000_000
 _LEAST_RESAMPLES = 200
 
 
-def bootstrap_sums(
-    statistics: Sums,
-    combine: Callable[[Sums], Sums],
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Interval:
-    """Compute a percentile interval of a value of summed statistics; candidates are resampled.
-
-    Resamples whose value is not defined (nan) are left out.
-
-    Args:
-        statistics: (n, s), of n candidates, n at least 1.
-        combine: function of sums (k, s) that returns values (k,).
-        resamples: number of resamples; for more than 100,000 candidates fewer, at least 200.
-
-    >>> precision = lambda sums: sums[:, 0] / sums[:, 1]
-    >>> bootstrap_sums(np.array([[1.0, 2.0], [1.0, 2.0]]), precision)
-    Interval(estimate=0.5, low=nan, high=nan)
-    """
-    drawn = resampled_sums(statistics, resamples, np.random.default_rng(seed))
-    estimate = float(combine(statistics.sum(0, keepdims=True))[0])
-    return percentiles(estimate, combine(drawn), level, len(statistics))
-
-
 def resampled_sums(statistics: Sums, resamples: int, rng: np.random.Generator) -> Sums:
     """Return sums over rows that are drawn with replacement, as many as there are.
 

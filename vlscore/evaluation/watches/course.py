@@ -12,10 +12,11 @@ from vlscore.evaluation.watches.day_store import FINDINGS, StoredDay, Stream
 from vlscore.evaluation.watches.watch_settings import WatchSettings
 from vlscore.stats import (
     Interval,
-    bootstrap_sums,
     evidence_of_change,
+    mean_of_sums,
     most_likely_begin,
     number,
+    paired_sums,
     sequential_p_values,
 )
 
@@ -133,7 +134,7 @@ class Course:
         own = own[own[:, 1] > 0]
         if not len(own):
             return Interval(np.nan, np.nan, np.nan)
-        return bootstrap_sums(own, lambda sums: sums[:, 0] / sums[:, 1])
+        return paired_sums(own[None], permutations=1).value(0, mean_of_sums)
 
     def stream_rows(self) -> list[dict[str, Any]]:
         """Return a record for each stream: means of the reference period and lately, evidence."""
