@@ -7,7 +7,7 @@ imported where it is used, so that the other checks run without it.
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,47 +142,42 @@ def _device() -> Iterator[Check]:
 
 def _encoders() -> Iterator[Check]:
     """Check which encoders can be loaded without naming a checkpoint."""
-    from vlscore.encoders import is_here, published_weights
+    from vlscore.encoders import published_weights
 
     place = os.environ.get("VLSCORE_WEIGHTS", "").strip()
     if place and not Path(place).exists():
         yield Check("Encoders", f"VLSCORE_WEIGHTS is {place}", "there is no such file or folder")
-    found: dict[str, list[str]] = {}
+    kinds = {}
     for name, entry in published_weights().items():
-        if name == "openclip":
-            continue
+        if name != "openclip":
+            there = "bundled" if entry.status == "bundled" else "found"
+            kinds[name] = there, "not found" if entry.hub is None else "can be downloaded"
+    yield from _files("Encoders", kinds)
+
+
+def _networks() -> Iterator[Check]:
+    """Check which networks of metrics are on this machine."""
+    from vlscore.encoders import network_cards
+
+    yield from _files("Networks", dict.fromkeys(network_cards(), ("found", "can be downloaded")))
+
+
+def _files(topic: str, kinds: Mapping[str, tuple[str, str]]) -> Iterator[Check]:
+    """Check which files of weights are here; args: name -> what it is where it is here, or not."""
+    from vlscore.encoders import is_here
+
+    found: dict[str, list[str]] = {}
+    for name, (there, absent) in kinds.items():
         try:
-            if is_here(name):
-                kind = "bundled" if entry.status == "bundled" else "found"
-            else:
-                kind = "not found" if entry.hub is None else "can be downloaded"
+            found.setdefault(there if is_here(name) else absent, []).append(name)
         except VLScoreError as error:
-            yield Check("Encoders", name, str(error))
-            continue
-        found.setdefault(kind, []).append(name)
+            yield Check(topic, name, str(error))
     advice = {
         "can be downloaded": "vlscore weights fetch NAME",
         "not found": "vlscore weights list says how to get each",
     }
     for kind, names in found.items():
-        yield Check("Encoders", f"{kind}: {', '.join(names)}", advice.get(kind, ""))
-
-
-def _networks() -> Iterator[Check]:
-    """Check which networks of metrics are on this machine."""
-    from vlscore.encoders import is_here, network_cards
-
-    found: dict[str, list[str]] = {}
-    for name in network_cards():
-        try:
-            kind = "found" if is_here(name) else "can be downloaded"
-        except VLScoreError as error:
-            yield Check("Networks", name, str(error))
-            continue
-        found.setdefault(kind, []).append(name)
-    for kind, names in found.items():
-        advice = "" if kind == "found" else "vlscore weights fetch NAME"
-        yield Check("Networks", f"{kind}: {', '.join(names)}", advice)
+        yield Check(topic, f"{kind}: {', '.join(names)}", advice.get(kind, ""))
 
 
 def _metrics() -> Iterator[Check]:

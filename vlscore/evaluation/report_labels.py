@@ -1,9 +1,8 @@
 """Labels and findings of a table of reports."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vlscore.core import OnProgress, __version__, frame, no_progress
 from vlscore.data import TextPolicy, open_reports
@@ -20,9 +19,6 @@ from vlscore.findings import (
     extraction_name,
 )
 from vlscore.stats import Content, Presentation, Result, text_table
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 FORMATS = ("csv", "jsonl")
 _FINDING_COLUMNS = (
@@ -108,41 +104,25 @@ def findings(
             except InvalidReport as error:
                 failures.append(Failure(row.row, row.id, str(error)))
             (on_progress or no_progress)(done, len(failures))
-        counts, files = _counts(labels), _files(labels, mentions, format)
+        from pandas import DataFrame
+
+        counts = frame(
+            {"label": label, **{n: sum(e[label] == v for e in labels) for v, n in _STATED.items()}}
+            for label in CHEXPERT_LABELS
+        )
+        stated = DataFrame(mentions, columns=_FINDING_COLUMNS, dtype=object)
+        if format == "csv":
+            # The zones of a finding are one text.
+            stated["zones"] = stated["zones"].map(";".join).astype(object)
+        names = ["study_id", *CHEXPERT_LABELS]
+        files = {
+            f"labels.{format}": DataFrame(labels, columns=names, dtype=object),
+            f"findings.{format}": stated,
+        }
         facts = {"table": str(table.path.resolve()), "reports": len(labels)}
         return Content({"counts": counts}, files, failures, facts=facts)
 
     return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
-
-
-def _counts(labels: Sequence[Mapping[str, Any]]) -> "DataFrame":
-    """Return in how many reports each label is stated, uncertain, denied and not mentioned."""
-    return frame(
-        {
-            "label": label,
-            **{
-                name: sum(each[label] == value for each in labels)
-                for value, name in _STATED.items()
-            },
-        }
-        for label in CHEXPERT_LABELS
-    )
-
-
-def _files(
-    labels: Sequence[Mapping[str, Any]], mentions: Sequence[Mapping[str, Any]], format: str
-) -> "dict[str, DataFrame]":
-    """Return the files of labels and of findings; in a csv, the zones of a finding are one text."""
-    from pandas import DataFrame
-
-    found = DataFrame(mentions, columns=_FINDING_COLUMNS, dtype=object)
-    if format == "csv":
-        found["zones"] = found["zones"].map(";".join).astype(object)
-    names = ["study_id", *CHEXPERT_LABELS]
-    return {
-        f"labels.{format}": DataFrame(labels, columns=names, dtype=object),
-        f"findings.{format}": found,
-    }
 
 
 def _described(study: str, text: str, finding: Finding, policy: LabelPolicy) -> dict[str, Any]:
