@@ -60,9 +60,10 @@ def language_facts(
         for text in {*references, *chain(*candidates.values())}
     }
     # Findings are read of reports that can count alone.
-    spoken = {text: refers_to_earlier(text) for text in set(references)}
+    without = {text for text, prior in zip(references, has_prior, strict=True) if not prior}
+    spoken = {text: refers_to_earlier(text) for text in without}
     unknown = [
-        not spoken[text] and not prior for text, prior in zip(references, has_prior, strict=True)
+        not prior and not spoken[text] for text, prior in zip(references, has_prior, strict=True)
     ]
     found = []
     for name, texts in [*candidates.items(), (REFERENCES, references)]:
