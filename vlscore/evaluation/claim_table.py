@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from vlscore.claims import (
 )
 from vlscore.core import (
     OnProgress,
-    Signature,
     __version__,
     file_digest,
     frame,
@@ -52,6 +51,12 @@ _FINDINGS_CAPTION = (
     "95 % interval; a finding whose interval includes .5 gets no verdict. A side or a change is "
     "calibrated among images that have the finding. Decided: share of the claims with a verdict; "
     "the others are: cannot tell. The rate is not that of a single finding."
+)
+_PROMISE = (
+    "of each total of supported, and of contradicted, claims at most {:.0%} are expected to be "
+    "wrong: on images like those that calibrated, with labels like theirs, and where the errors of "
+    "the reports do not depend on those of the encoder. It is no promise for another hospital or "
+    "machine (docs/claims.md)"
 )
 
 
@@ -95,11 +100,7 @@ def claims(
     if (fit is None) is (evidence is None):
         raise InvalidSetting("give a table to fit on (--fit), or evidence that was fitted earlier")
     settings, embedder = settings or EvidenceSettings(), embedder or StudyEmbedder()
-    opened = as_table(studies)
-    # Only a table without candidates must have references.
-    has_candidate = opened.columns.candidate in opened.found
-    needs = {"image", "candidate" if has_candidate else "reference"}
-    table = as_table(opened, needs, {"reference"} if has_candidate else ())
+    table = _table_of_claims(as_table(studies))
     embedder = embedder.for_table(table)
     to_fit = [
         open_fit(each, settings)
@@ -145,12 +146,14 @@ def claims(
         began = time.monotonic()
         images = embedded(table)
         seconds = time.monotonic() - began
-        content = _content(found, images, rate, embedder.signature)
-        return replace(
-            content,
-            failures=[*failed, *content.failures],
-            notes=[*about, *content.notes],
-            facts={
+        frames, rows = _verdicts(found, images, rate)
+        return Content(
+            frames,
+            {CLAIMS: rows},
+            [*failed, *images.failed],
+            {"claims": embedder.signature},
+            [*about, _PROMISE.format(rate)],
+            {
                 "table": str(table.path.resolve()),
                 "studies": len(images.studies),
                 "encoder": embedder.card.to_dict(),
@@ -169,46 +172,29 @@ def claims(
     return Result.make(out, key, compute, images=images, overwrite=overwrite, notes=notes)
 
 
-def claim_rows(evidence: ImageEvidence, images: EmbeddedTable, rate: float) -> "pandas.DataFrame":
-    """Return the verdict on each claim of candidates and references, with the studies' ids."""
-    found = [
+def _table_of_claims(opened: StudyTable) -> StudyTable:
+    """Return a table with its images and reports; only without candidates it needs references."""
+    if opened.columns.candidate in opened.found:
+        return as_table(opened, {"image", "candidate"}, {"reference"})
+    return as_table(opened, {"image", "reference"})
+
+
+def _verdicts(
+    evidence: ImageEvidence, images: EmbeddedTable, rate: float
+) -> "tuple[dict[str, pandas.DataFrame], pandas.DataFrame]":
+    """Return the frames of verdicts on all claims, and a row for each claim."""
+    stated = [
         claim
         for number, study in enumerate(images.studies)
         for claim in claims_of_reports(number, study.candidate, study.reference)
     ]
-    rows = verdicts_of(
-        evidence,
-        images.vectors["image"].astype(float),
-        found,
-        rate=rate,
-        has_prior=images.has_prior,
-    )
-    ids = [images.studies[number].id for number in rows.pop("image")]
-    rows.insert(0, "id", ids)
-    return rows
-
-
-def _content(
-    evidence: ImageEvidence, images: EmbeddedTable, rate: float, signature: Signature
-) -> Content:
-    """Return the verdicts on all claims, their tables, and the rows that fail."""
-    rows = claim_rows(evidence, images, rate)
+    vectors = images.vectors["image"].astype(float)
+    rows = verdicts_of(evidence, vectors, stated, rate=rate, has_prior=images.has_prior)
+    rows.insert(0, "id", [images.studies[number].id for number in rows.pop("image")])
     claimed = [name for name, _ in Counter(rows["finding"]).most_common()]
     names = dict.fromkeys((*claimed, *evidence.findings))
     findings = [_finding_row(evidence, name, rows) for name in names]
-    notes = [
-        f"of each total of supported, and of contradicted, claims at most {rate:.0%} are expected "
-        "to be wrong: on images like those that calibrated, with labels like theirs, and where the "
-        "errors of the reports do not depend on those of the encoder. It is no promise for another "
-        "hospital or machine (docs/claims.md)"
-    ]
-    return Content(
-        {"findings": frame(findings), "verdicts": frame(_totals(rows))},
-        {CLAIMS: rows},
-        images.failed,
-        {"claims": signature},
-        notes,
-    )
+    return {"findings": frame(findings), "verdicts": frame(_totals(rows))}, rows
 
 
 def _totals(rows: "pandas.DataFrame") -> list[dict[str, Any]]:

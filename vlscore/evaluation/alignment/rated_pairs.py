@@ -134,6 +134,14 @@ class RatedPairs:
             chosen[name] = None if values is None else tuple(values[k] for k in places)
         return replace(self, **chosen)
 
+    def failures(self, reasons: Mapping[tuple[int, str], str]) -> list[Failure]:
+        """Return pairs without a value; args: pair and metric -> why it has none."""
+        names = [
+            f"{study}, {name}" for study, name in zip(self.studies, self.candidates, strict=True)
+        ]
+        rows = self.rows or [None] * len(self)
+        return [Failure(rows[k], names[k], f"{of}: {w}") for (k, of), w in sorted(reasons.items())]
+
     @property
     def ids(self) -> "DataFrame":
         """Return study_id and candidate_id of each pair."""

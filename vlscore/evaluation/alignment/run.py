@@ -119,18 +119,10 @@ def align(
         about += _reversed_notes(frames, pairs, read)
         if settings.fit is not None:
             _fit(settings, pairs, scorer, scored, frames, about, folder)
-        means = {f"mean {name}": each for name, each in pairs.means.items()}
-        rows, failed = pairs.rows or [None] * len(pairs), sorted(scored.failures.items())
         return Content(
             frames,
-            {VALUES: scored.rows.assign(**means)},
-            [
-                *pairs.bad,
-                *(
-                    Failure(rows[k], f"{pairs.studies[k]}, {pairs.candidates[k]}", f"{name}: {why}")
-                    for (k, name), why in failed
-                ),
-            ],
+            {VALUES: scored.rows.assign(**{f"mean {n}": each for n, each in pairs.means.items()})},
+            [*pairs.bad, *pairs.failures(scored.failures)],
             scored.signatures,
             about,
             {

@@ -1,7 +1,7 @@
 """Candidates of a baseline for a table of studies."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -119,17 +119,8 @@ def baseline(
                 f"{shared} studies have an id that the training table has as well: their own "
                 "report may be among the training reports"
             )
-        counts = Counter(text for _, text in found)
-        most, times = counts.most_common(1)[0]
-        facts = {
-            "candidates": len(found),
-            "distinct": len(counts),
-            "mean_words": sum(len(text.split()) for _, text in found) / len(found),
-            "most_frequent": most,
-            "most_frequent_share": times / len(found),
-        }
         return Content(
-            {"facts": frame([facts])},
+            {"facts": frame([_facts([text for _, text in found])])},
             failures=failures,
             signatures={chosen.name: signature},
             notes=notes,
@@ -295,6 +286,19 @@ def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
         if study.views is not None:
             record["view"] = list(study.views)
     return {**record, "baseline": signature}
+
+
+def _facts(texts: Sequence[str]) -> dict[str, Any]:
+    """Return how many candidates there are, how many differ, and how long they are."""
+    counts = Counter(texts)
+    most, times = counts.most_common(1)[0]
+    return {
+        "candidates": len(texts),
+        "distinct": len(counts),
+        "mean_words": sum(len(text.split()) for text in texts) / len(texts),
+        "most_frequent": most,
+        "most_frequent_share": times / len(texts),
+    }
 
 
 def _tables(run: Result) -> list[TextTable]:

@@ -1,6 +1,6 @@
 """Sensitivity of metrics to changes of reports: pairs are read, scored, and compared by kind."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,11 @@ from vlscore.evaluation.sensitivities.kinds_noticed import (
     image_swap,
 )
 from vlscore.evaluation.study_images import images_by_study, images_of
-from vlscore.metrics import Scorer, usable_metrics
+from vlscore.metrics import (
+    Metric,
+    Scorer,
+    usable_metrics,
+)
 from vlscore.stats import Content, Result, check_drawable
 
 if TYPE_CHECKING:
@@ -85,16 +89,7 @@ def sensitivity(
     _check_inputs(scorer, settings, studies, has_own_images)
     embedder, drawn_by = scorer.embedder, {"resamples": settings.resamples, "seed": settings.seed}
     check_names(settings.values, settings.lower_is_better, settings.lower_is_better)
-    read = settings.values and read_precomputed(
-        settings.values,
-        {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
-        lower_is_better=settings.lower_is_better,
-        computed=[str(metric) for metric in scorer.metrics],
-        suffixes=ENDS,
-        ignored=("significant", "category"),
-        is_repeated=True,
-        row_name="study and kind of the perturbations",
-    )
+    read = settings.values and _read_values(settings, pairs, scorer.metrics)
     shown, notes = images_by_study(studies, set(pairs["study_id"]), "perturbed report")
     files = None if studies is None else studies.image_files
     if has_own_images:
@@ -120,38 +115,25 @@ def sensitivity(
     }
 
     def compute(folder: Path) -> Content:
-        scored = score_pairs(
-            pairs, scorer, shown, workers=workers, on_progress=on_phase("pairs", len(pairs))
-        )
+        on_pairs, originals = on_phase("pairs", len(pairs)), pairs["original"]
+        scored = score_pairs(pairs, scorer, shown, workers=workers, on_progress=on_pairs)
         if read:
             scored = scored.filled(read)
-        if not has_every_value(scored).any():
-            why = next(iter(scored.reasons.values()), "a metric gives no value")
-            raise InvalidTable(
-                f"{perturbations}: no change has a value of every metric, so none can be compared. "
-                f"The first: {why}"
-            )
+        _check_some_common(scored, Path(perturbations))
         frames = compare_kinds(pairs, scored, **drawn_by, on_phase=on_phase)
         if settings.swap_images:
             frames["swaps"] = image_swap(pairs, scorer, shown, **drawn_by, workers=workers)
-        # Distinct reports that the encoder did not read to the end.
-        flags = {end[1:]: TRUNCATED + end for end in ENDS if TRUNCATED + end in scored.rows}
-        cut = (pairs[name][scored.rows[flag].to_numpy()] for name, flag in flags.items())
         return Content(
             frames,
             {f"values.{format}": _values_frame(pairs, scored)},
             [Failure(k + 1, pairs["study_id"][k], why) for k, why in scored.reasons.items()],
             scored.signatures,
-            [
-                *notes,
-                *scorer.language_notes({"original reports": pairs["original"]}),
-                *scored.notes,
-            ],
+            [*notes, *scorer.language_notes({"original reports": originals}), *scored.notes],
             {
                 "perturbations": str(Path(perturbations).resolve()),
                 "studies": studies and str(studies.path.resolve()),
                 "in_sample": sorted(reading_by_own_rules(scorer)),
-                "truncated": len({text for texts in cut for text in texts}),
+                "truncated": _truncated(pairs, scored),
                 "pairs": len(pairs),
             },
         )
@@ -173,6 +155,23 @@ def _format_of_figures(figure: str | None) -> tuple[str | None, list[str]]:
     return figure or "png", []
 
 
+def _truncated(pairs: "DataFrame", scored: Scored) -> int:
+    """Return how many distinct reports the encoder did not read to the end."""
+    columns = {end[1:]: TRUNCATED + end for end in ENDS if TRUNCATED + end in scored.rows}
+    cut = (pairs[name][scored.rows[flag].to_numpy()] for name, flag in columns.items())
+    return len({text for texts in cut for text in texts})
+
+
+def _check_some_common(scored: Scored, place: Path) -> None:
+    """Raise InvalidTable where no change has a value of every metric; it says why the first."""
+    if not has_every_value(scored).any():
+        why = next(iter(scored.reasons.values()), "a metric gives no value")
+        raise InvalidTable(
+            f"{place}: no change has a value of every metric, so none can be compared. The first: "
+            f"{why}"
+        )
+
+
 def _check_inputs(
     scorer: Scorer, settings: SensitivitySettings, studies: StudyTable | None, has_own_images: bool
 ) -> None:
@@ -189,6 +188,22 @@ def _check_inputs(
                 f"{metric} cannot be computed: it needs the image, but there are no images. Give "
                 "the studies' images (--studies) and an encoder (--encoder)"
             )
+
+
+def _read_values(
+    settings: SensitivitySettings, pairs: "DataFrame", chosen: Sequence[Metric]
+) -> Scored:
+    """Read values that were computed elsewhere, for the changed reports."""
+    return read_precomputed(
+        settings.values or "",
+        {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
+        lower_is_better=settings.lower_is_better,
+        computed=[str(metric) for metric in chosen],
+        suffixes=ENDS,
+        ignored=("significant", "category"),
+        is_repeated=True,
+        row_name="study and kind of the perturbations",
+    )
 
 
 def _values_frame(pairs: "DataFrame", scored: Scored) -> "DataFrame":
