@@ -44,12 +44,11 @@ def retrieval(
     policy = TextPolicy.named(text_policy)
     table = as_table(studies, {"image", "reference"})
     embedder = embedder.for_table(table)
-    signature = _signature(embedder, policy)
-    key = {
-        "command": "retrieval",
-        **table.key,
-        "signature": str(signature),
-    }
+    facts = embedder.signature
+    flags = [name for name, value in facts if value is None]
+    signature = Signature("retrieval").plus(txt=policy.signature()).plus(facts.without(*flags))
+    signature = signature.plus(v=__version__).flagged(*flags)
+    key = {"command": "retrieval", **table.key, "signature": str(signature)}
 
     def compute(path: Path) -> Content:
         began = time.monotonic()
@@ -84,13 +83,6 @@ def retrieval(
     return Result.make(
         out, key, compute, images=table.image_files, overwrite=overwrite, notes=notes
     )
-
-
-def _signature(embedder: StudyEmbedder, policy: TextPolicy) -> Signature:
-    facts = embedder.signature
-    flags = [name for name, value in facts if value is None]
-    signature = Signature("retrieval").plus(txt=policy.signature()).plus(facts.without(*flags))
-    return signature.plus(v=__version__).flagged(*flags)
 
 
 PRESENTATION = Presentation(

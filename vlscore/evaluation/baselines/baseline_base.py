@@ -125,7 +125,11 @@ class Baseline(ABC):
     def facts(self) -> dict[str, str]:
         """Return the settings for the signature; of a file its digest, not its path."""
         used = self.settings.used(self.uses, self.name)
-        return {name: _written(value) for name, value in used.items() if value is not None}
+        return {
+            name: file_digest(value)[:12] if isinstance(value, Path) else str(value)
+            for name, value in used.items()
+            if value is not None
+        }
 
     @abstractmethod
     def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
@@ -150,12 +154,6 @@ class Baseline(ABC):
             except InvalidStudy as error:
                 found.append(error)
         return found
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, Path):
-        return file_digest(value)[:12]
-    return str(value)
 
 
 AnyBaseline = str | Baseline | type[Baseline]
