@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -315,21 +315,17 @@ def is_demonstration(signatures: Iterable[object]) -> bool:
     return any("DEMONSTRATION" in str(signature) for signature in signatures)
 
 
+def with_demonstration(note: str, signatures: Iterable[object]) -> str:
+    """Return the note of a figure, with a mark if a signature names the demonstration encoder."""
+    return " ".join(filter(None, (note, DEMONSTRATION if is_demonstration(signatures) else "")))
+
+
 def with_demonstration_note(
-    tables: Iterable[TextTable], signatures: Iterable[object]
+    tables: Iterable[TextTable], signatures: Collection[object]
 ) -> list[TextTable]:
     """Return the tables, with a caption if a signature names the demonstration encoder.
 
     In LaTeX a signature is in a comment, which a printed page does not show.
     """
-    if not is_demonstration(signatures):
-        return list(tables)
-    return [
-        replace(table, caption=" ".join(filter(None, (table.caption, DEMONSTRATION))))
-        for table in tables
-    ]
-
-
-def with_demonstration(note: str, signatures: Iterable[object]) -> str:
-    """Return the note of a figure, with a mark if a signature names the demonstration encoder."""
-    return f"{note} {DEMONSTRATION}" if is_demonstration(signatures) else note
+    captions = ((table, with_demonstration(table.caption, signatures)) for table in tables)
+    return [replace(table, caption=caption) for table, caption in captions]
