@@ -25,6 +25,7 @@ def said(text: str) -> Finding:
         ("Consolidation spares the right upper lobe.", None, ()),
         ("Consolidation in the left lung sparing the apex.", "left", ()),
         ("Scoliosis convex to the right.", "right", ()),
+        ("Left lower lobe: consolidation, worse.", "left", ("lower lobe",)),
         ("Left upper and right middle lobe opacities.", "bilateral", ("middle lobe", "upper lobe")),
         ("Consolidation in the lower lobes, not the upper lobes.", "bilateral", ("lower lobe",)),
     ],
@@ -77,6 +78,7 @@ def test_degree_of_today(text: str, severity: str | None) -> None:
         ("The mass has decreased from 4 cm.", []),
         ("The mass measures 5 cm in comparison to 7 cm on the previous study.", ["50"]),
         ("The nodule has increased by 4 mm.", []),
+        ("LUL nodule 8mm (prev 6mm).", ["8"]),
     ],
 )
 def test_size_of_today(text: str, millimetres: list[str]) -> None:

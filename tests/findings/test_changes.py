@@ -70,6 +70,8 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The mass has remained the same size.", [("mass", "unchanged")]),
         ("A left effusion has formed.", [("pleural_effusion", "new")]),
         ("Nodules increased in number and size.", [("nodule", "worse")]),
+        ("Opacities throughout both lungs, increased.", [("opacity", "worse")]),
+        ("The cavity has enlarged.", [("cavity", "worse")]),
         ("Slightly more edema.", [("edema", "worse")]),
         ("Larger left effusion.", [("pleural_effusion", "worse")]),
         ("Larger left than right effusion.", []),

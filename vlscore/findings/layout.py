@@ -241,7 +241,8 @@ class _LayoutReader:
             return []
         named, said = self._find(label), self._find(value)
         # "Heart enlarged" names a finding by a part of the chest and its state.
-        is_finding = "mention" in named or named.keys() >= {"subject", "state"}
+        parts = {m.entry for m in named.get("subject", ())}
+        is_finding = "mention" in named or any(m.entry[0] in parts for m in named.get("state", ()))
         end = next((p for p, t in enumerate(value) if t.form in self._clause_joints), len(value))
         if any(m.first < end for m in said.get("mention", ())) and not self._denies(value[:end]):
             # The value is a sentence of its own: a label that names a finding is its title.
