@@ -65,7 +65,7 @@ def test_zones_of_levels_are_those_of_the_lexicon():
 def test_equivalents_find_the_same():
     """What one phrase of a group says in a sentence, every other says."""
     telling = 0
-    for group in lexicons.equivalents():
+    for group in lexicons.equivalents().group:
         before = f"{min(group.after, key=len)} " if group.after else ""
         after = f" {min(group.before, key=len)}" if group.before else ""
         if group.at == "start" and group.phrases[0].endswith(("of", "for", "no")):

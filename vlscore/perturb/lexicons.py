@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from vlscore.core import entries_of, entry_of, read_table, resource_path
-from vlscore.findings import PhraseTrie, Span, tokenize
+from vlscore.findings import Lexicon, MarkedWords, Match, Span, Token, load_lexicon
 
 
 class Alike(NamedTuple):
@@ -72,6 +72,13 @@ class Equivalents(NamedTuple):
     after: frozenset[str] = frozenset()
 
 
+class EquivalentTable(NamedTuple):
+    """Tables of equivalents.toml."""
+
+    group: tuple[Equivalents, ...]
+    repeatable: frozenset[str]
+
+
 class FalseFinding(NamedTuple):
     """Finding that can be added, and the observations that the report must not mention."""
 
@@ -103,6 +110,7 @@ class Assertions(NamedTuple):
     there: tuple[str, str]
     verbs: tuple[str, ...]
     negation: str
+    plural_endings: tuple[str, ...]
     uncounted: frozenset[str]
     tails: frozenset[str]
 
@@ -205,24 +213,32 @@ def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
 
 
 @cache
-def _wording() -> PhraseTrie:
-    trie = PhraseTrie()
-    for name, phrases in perturbation_table("wording").items():
-        trie.add_all(name, phrases, name)
-    return trie
+def _wording() -> Lexicon:
+    """Return the lexicon of findings, with the lists of wording.toml."""
+    lists = perturbation_table("wording").items()
+    return load_lexicon().marking(MarkedWords(name, name, tuple(words)) for name, words in lists)
 
 
 @lru_cache(16_384)
+def matches_in(text: str) -> tuple[Sequence[Token], Mapping[str, Sequence[Match]]]:
+    """Return the tokens of a text, and the phrases of the lexicons in them, by layer."""
+    tokens = _wording().tokenize(text)
+    return tokens, _wording().trie.find(tokens)
+
+
 def phrases_in(text: str) -> Mapping[str, Sequence[Span]]:
     """Return where a text has phrases of the lists of wording.toml, by the name of the list.
 
     >>> phrases_in("Opacity as described above.")["points"]
     [Span(start=8, end=20)]
     """
-    tokens = tokenize(text)
+    tokens, found = matches_in(text)
     return {
-        name: [Span(tokens[m.first].start, tokens[m.last - 1].end) for m in matches]
-        for name, matches in _wording().find(tokens).items()
+        matches[0].entry.name: [
+            Span(tokens[m.first].start, tokens[m.last - 1].end) for m in matches
+        ]
+        for layer, matches in found.items()
+        if layer in _wording().marks
     }
 
 
@@ -245,9 +261,9 @@ def severity_changes() -> SeverityChanges:
 
 
 @cache
-def equivalents() -> list[Equivalents]:
-    """Entries of equivalents.toml."""
-    return entries_of(Equivalents, perturbation_table("equivalents")["group"], "equivalents.toml")
+def equivalents() -> EquivalentTable:
+    """Tables of equivalents.toml."""
+    return entry_of(EquivalentTable, perturbation_table("equivalents"), "equivalents.toml")
 
 
 @cache

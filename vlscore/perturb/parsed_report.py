@@ -3,25 +3,23 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import takewhile
 from typing import NamedTuple
 
 from vlscore.findings import (
     Category,
     Finding,
-    Match,
     Polarity,
     ReportFindings,
     Sentence,
     Side,
     Span,
     Status,
-    Token,
     extract,
     load_lexicon,
 )
-from vlscore.perturb.lexicons import alike, phrases_in
+from vlscore.perturb.lexicons import alike, matches_in, phrases_in
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
@@ -41,14 +39,6 @@ class PlaceWords(NamedTuple):
     span: Span
     side: str | None
     zone: str | None
-
-
-@lru_cache(16_384)
-def matches_in(text: str) -> tuple[Sequence[Token], Mapping[str, Sequence[Match]]]:
-    """Return the tokens of a text, and the phrases of findings' lexicons in them, by layer."""
-    lexicon = load_lexicon()
-    tokens = lexicon.tokenize(text)
-    return tokens, lexicon.trie.find(tokens)
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,7 +200,7 @@ def keeps_the_words(p: Perturbation) -> bool:
 def swaps_equivalents(p: Perturbation) -> bool:
     """A phrase of the table became another one of its group."""
     pairs = [(old.strip(), new.strip()) for old, new in edited(p) if old.strip() not in _ARTICLES]
-    groups = [set(group.phrases) for group in equivalents()]
+    groups = [set(group.phrases) for group in equivalents().group]
     return len(pairs) == 1 and any(set(pairs[0]) <= group for group in groups)
 
 

@@ -109,7 +109,7 @@ def _assertion(source: ReadReport, sentence: Sentence, finding: Finding) -> Edit
         return None
     named = " ".join([*(w for w in words if w in table.kept), finding.span.of(text)])
     last = named.lower().split()[-1]
-    is_plural = last.endswith(("s", "i", "ae")) and tokenize(last)[0].form != last
+    is_plural = last.endswith(table.plural_endings) and tokenize(last)[0].form != last
     is_counted = not is_plural and last not in table.uncounted
     evidence = table.openings[opening]
     stated = evidence + (f"{article_for(named)} {named}" if is_counted else named)

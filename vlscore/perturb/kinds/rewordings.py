@@ -30,7 +30,6 @@ from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import Kind, NeedsStandardNormal
 
 _LAST_WORDS = re.compile(r"[\w-]+ [\w-]+\s*$|[\w-]+\s*$")
-_FUNCTION_WORDS = {"the", "of", "in", "is", "are", "for", "no", "there", "with", "to"}
 _NEXT_WORD = re.compile(r"\s*([\w-]+)")
 
 
@@ -46,7 +45,7 @@ class Paraphrase(Kind):
         words = source.text.lower()
         found = [
             (group, match)
-            for group in equivalents()
+            for group in equivalents().group
             if any(phrase in words for phrase in group.phrases)
             for match in _pattern(group.phrases).finditer(source.text)
         ]
@@ -65,7 +64,7 @@ class Paraphrase(Kind):
 
 def _may_stand(source: ReadReport, sentence: Sentence, old: str, new: str) -> bool:
     """Return whether the new phrase differs from the old, and repeats no word of the sentence."""
-    brought = set(new.split()) - set(old.split()) - _FUNCTION_WORDS
+    brought = set(new.split()) - set(old.split()) - equivalents().repeatable
     rest = source.words_of(sentence).replace(old, " ", 1)
     return new != old and brought.isdisjoint(re.findall(r"[\w-]+", rest))
 
