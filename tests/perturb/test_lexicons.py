@@ -45,8 +45,7 @@ def _family(finding: lexicons.FalseFinding) -> frozenset[str]:
 def test_observations_that_tables_name_exist():
     known = set(load_lexicon().observations)
     moves, grades, alike = lexicons.location_moves(), lexicons.severity_changes(), lexicons.alike()
-    named = {*moves.movable, *moves.fixed, *moves.basal, *moves.one_sided, *moves.zones_of}
-    named |= {*grades.has_amount, *grades.no_degree, *grades.opaque}
+    named = {*moves.basal, *moves.one_sided, *moves.zones_of, *grades.opaque}
     named |= {*alike.same, *alike.kin, *alike.no_pathology, *alike.generic, *alike.serious}
     named |= lexicons.statements().compare.changing
     named |= {name for finding in lexicons.false_findings() for name in finding.unless}

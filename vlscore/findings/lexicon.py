@@ -70,6 +70,9 @@ class Observation(NamedTuple):
     lasting: bool = False
     concept: str | None = None
     severity: tuple[int, int, int] | None = None
+    moves: bool | None = None
+    amount: bool = False
+    degree: bool = True
     device: bool = False
     distance: RightDistance | None = None
 

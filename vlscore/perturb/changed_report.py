@@ -14,8 +14,8 @@ from vlscore.findings import (
     load_lexicon,
 )
 from vlscore.perturb.edits import Change, Edit, apply_edits, with_capital
-from vlscore.perturb.lexicons import statements
-from vlscore.perturb.parsed_report import ReadReport, bare, matches_in
+from vlscore.perturb.lexicons import matches_in, statements
+from vlscore.perturb.parsed_report import ReadReport, bare
 
 _reading = lru_cache(4_096)(extract)
 _LONGEST_QUOTE = 70

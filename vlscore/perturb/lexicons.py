@@ -25,8 +25,6 @@ class LocationMoves(NamedTuple):
     sides: Mapping[str, str]
     zones: Mapping[str, tuple[str, ...]]
     zones_of: Mapping[str, Mapping[str, tuple[str, ...]]]
-    movable: frozenset[str]
-    fixed: frozenset[str]
     basal: frozenset[str]
     one_sided: frozenset[str]
 
@@ -43,12 +41,10 @@ class SeverityChanges(NamedTuple):
     """Severity words -> their changes; the words they do not grade; adjectives they do."""
 
     change: tuple[SeverityChange, ...]
-    has_amount: frozenset[str]
     amounts: Mapping[str, str]
     opacity_words: frozenset[str]
     opaque: frozenset[str]
     degrees: frozenset[str]
-    no_degree: frozenset[str]
     degrees_not_before: tuple[str, ...]
     apart: frozenset[str]
     steps: frozenset[str]

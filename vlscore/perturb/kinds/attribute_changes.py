@@ -113,10 +113,9 @@ def _other_zone(
 
 
 def _may_be_anywhere(finding: Finding) -> bool:
-    """Return whether a finding may be in any zone: it is in the lungs, or the table lists it."""
-    moves, name = location_moves(), finding.observation
-    in_lungs = load_lexicon().observations[name].region == "lungs"
-    return (in_lungs or name in moves.movable) and name not in moves.fixed
+    """Return whether a finding may be in any zone: its entry says so, or it is in the lungs."""
+    own = load_lexicon().observations[finding.observation]
+    return own.region == "lungs" if own.moves is None else own.moves
 
 
 def _moved(
@@ -244,10 +243,10 @@ def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> 
         return False
     following = matching_form(text[grade.span.end : grade.span.end + 30])
     preceding = matching_form(text[max(0, grade.span.start - 30) : grade.span.start])
-    observation, is_degree = finding.observation, words in table.degrees
+    own, is_degree = load_lexicon().observations[finding.observation], words in table.degrees
     if (
-        (words in table.opacity_words and observation not in table.opaque)
-        or (is_degree and observation in table.no_degree)
+        (words in table.opacity_words and own.name not in table.opaque)
+        or (is_degree and not own.degree)
         or (is_degree and following.startswith(table.degrees_not_before))
         or following.startswith(table.not_before)
         or preceding.endswith(table.not_after)
@@ -266,7 +265,8 @@ def _other_grade(source: ReadReport, finding: Finding, grade: Attribute, choice:
     change = table.of(words)
     following = tokenize(source.text[grade.span.end : grade.span.end + 30])
     is_adverb = bool(following) and following[0].form in table.adjectives
-    if not is_adverb and finding.observation in table.has_amount and words in table.amounts:
+    has_amount = load_lexicon().observations[finding.observation].amount
+    if not is_adverb and has_amount and words in table.amounts:
         return table.amounts[words]
     options = (is_adverb and change.before_adjective) or change.to if change else (words,)
     return options[choice % len(options)]
