@@ -106,7 +106,7 @@ def new_words(tmp_path, monkeypatch):
     folder = tmp_path / "lexicons"
     shutil.copytree(resource_path("perturbations", "lexicons"), folder)
     for name, old, new in (
-        ("observations", 'mentions = ["(pleural|) effusion"', 'mentions = ["patient", "effusion"'),
+        ("observations", '"(pleural|) effusion"', '"patient", "effusion"'),
         ("spellings", "\n[abbreviations]\n", '\n[abbreviations]\nheart = "pneumothorax"\n'),
     ):
         path = folder / f"{name}.toml"

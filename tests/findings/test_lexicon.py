@@ -9,6 +9,7 @@ import pytest
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
 from vlscore.findings import extract, freeze, load_lexicon, severity_level
+from vlscore.findings.lexicon_files import TABLES, our_lexicon
 from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.tokens import tokenize
 
@@ -30,11 +31,8 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_a_synonym_is_one_line(folder: Path) -> None:
     report = "Left pleural spillage."
     assert not extract(report).findings
-    edit(
-        folder / "observations.toml",
-        'mentions = ["(pleural|) effusion"',
-        'mentions = ["pleural spillage", "(pleural|) effusion"',
-    )
+    old = '"(pleural|) effusion"'
+    edit(folder / "observations.toml", old, f'"pleural spillage", {old}')
     (finding,) = extract(report, load_lexicon(folder)).findings
     assert finding.observation == "pleural_effusion"
 
@@ -183,3 +181,11 @@ def test_a_frozen_lexicon_needs_no_list_that_came_later(tmp_path: Path, folder: 
     grammar.write_text("".join(rest), encoding="utf-8")
     with pytest.raises(InvalidLexicon, match="lacks labels_of_devices"):
         load_lexicon(folder)
+
+
+def test_every_table_of_the_folder_is_read() -> None:
+    of_perturbations = {
+        *("alike", "equivalents", "false_findings", "location_moves", "severity_changes"),
+        *("statements", "wording"),
+    }
+    assert {p.stem for p in our_lexicon().glob("*.toml")} == {*TABLES, *of_perturbations}

@@ -371,7 +371,8 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         coverage = load_coverage(
             tables["coverage"], observations, normal_of["normal"], regions, lasting
         )
-        further_tables = {"synonyms.toml": tables["synonyms"]}
+        # A lexicon that was frozen earlier has a second table of words.
+        further_tables = {name: tables[name] for name in ("synonyms",) if name in tables}
         if further is not None:
             further_tables[further.name] = read_table(further)
         for file, data in further_tables.items():

@@ -19,8 +19,8 @@ from vlscore.errors import InvalidLexicon
 _RULES = 10
 #: The tables of a lexicon of findings. The folder that ships has further ones, for perturbations.
 TABLES = (
-    *("observations", "synonyms", "coverage", "context", "location", "severity", "change"),
-    *("sentences", "grammar", "spellings"),
+    *("observations", "coverage", "context", "location", "severity", "change", "sentences"),
+    *("grammar", "spellings"),
 )
 _LARGEST_FROZEN = 1 << 24
 
