@@ -26,14 +26,21 @@ def repeats_itself(report: str) -> bool:
     >>> repeats_itself("No edema. Clear lungs. No edema.")
     False
     """
-    words = [word.strip(".,;:()").lower() for word in report.split()]
-    words = [word for word in words if word]
-    for length in range(1, _LONGEST_PHRASE + 1):
-        run = 0
-        for one, other in zip(words, words[length:], strict=False):
-            run = run + 1 if one == other else 0
+    stripped = (word.strip(".,;:()").lower() for word in report.split())
+    places: dict[str, list[int]] = {}
+    # Distance of two equal words -> place of the last such pair, and how many stood in a row.
+    runs: dict[int, tuple[int, int]] = {}
+    for place, word in enumerate(filter(None, stripped)):
+        before = places.setdefault(word, [])
+        for earlier in reversed(before):
+            if (length := place - earlier) > _LONGEST_PHRASE:
+                break
+            last, run = runs.get(length, (place, 0))
+            run = run + 1 if last == place - 1 else 1
             if run >= length * (_TIMES.get(length, 2) - 1):
                 return True
+            runs[length] = place, run
+        before.append(place)
     return False
 
 
