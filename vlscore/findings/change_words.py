@@ -75,9 +75,7 @@ def _between_amounts(
     changes = [m._replace(layer="change") for layer in _OF_CHANGE for m in found.get(layer, ())]
     of_change = _degrees_of_change(tokens, found, changes, lexicon)
     degrees = [
-        m
-        for m in found.get("severity", ())
-        if m.entry and m.entry.scale in lexicon.lists["graded"] and m not in of_change
+        m for m in found.get("severity", ()) if m.entry and m.entry.graded and m not in of_change
     ]
     amounts = {
         "size": {size: size.entry for size in found.get("size", ())},

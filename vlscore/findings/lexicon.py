@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from vlscore.core import TomlTable, entries_of, entry_of, read_table
+from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
 from vlscore.findings.compositions import Composition, PatternRule, pattern_rules
 from vlscore.findings.coverage import Coverage, load_coverage, require_known
@@ -68,6 +68,7 @@ class Observation(NamedTuple):
     centred: tuple[str, ...] = ()
     region: str | None = None
     lasting: bool = False
+    compared: Literal["beside", "behind"] | None = None
     concept: str | None = None
     severity: tuple[int, int, int] | None = None
     moves: bool | None = None
@@ -110,13 +111,17 @@ class NamedPlace(NamedTuple):
 
 
 class SeverityLevel(NamedTuple):
-    """Level of a scale of severity, with its words."""
+    """Level of a scale of severity, with its words.
+
+    Of a `graded` scale, one level may be more or less than another.
+    """
 
     scale: str
     rank: int
     value: str
     adjectives: tuple[str, ...]
     adverbs: tuple[str, ...]
+    graded: bool = False
 
 
 class MarkedWords(NamedTuple):
@@ -258,7 +263,8 @@ def _load_levels(
 ) -> dict[str, tuple[SeverityLevel, ...]]:
     found = {}
     for scale in scales:
-        levels = [entry_of(SeverityLevel, e, file, scale=scale["name"]) for e in scale["level"]]
+        of = {"scale": scale["name"], "graded": scale.get("graded", False)}
+        levels = [entry_of(SeverityLevel, e, file, **of) for e in scale["level"]]
         for level in levels:
             trie.add_all("severity", (*level.adjectives, *level.adverbs), level)
         found[scale["name"]] = tuple(sorted(levels, key=lambda level: level.rank))
@@ -352,6 +358,9 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         _load_changes(changes, trie)
         headings = _load_sentences(sentences, trie)
         lists = {
+            name: frozenset(o.name for o in observations.values() if o.compared == how)
+            for name, how in (("compared", "beside"), ("compared_behind", "behind"))
+        } | {
             name: frozenset(words)
             for table in ("grammar", "change", "context")
             for name, words in tables[table]["words"].items()
@@ -361,9 +370,6 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         if folder.is_file():
             # What was frozen reads as it did: a list that came later is empty.
             lists = dict.fromkeys(ours, frozenset[str]()) | lists
-            # Its sizes were compared before there were rows for it.
-            ours_of_change = read_table(our_lexicon() / "change.toml")
-            changes = TomlTable({"amount": ours_of_change["amount"], **changes}, "change.toml")
         if missing := sorted(ours - lists.keys()):
             raise InvalidLexicon(f"grammar.toml lacks {', '.join(missing)}")
         regions = {name: o.region for name, o in observations.items() if o.region}
