@@ -250,9 +250,10 @@ class _StatedChanges:
             change, (start, end) = TemporalChange(stated.value), stated.span
             last = {*self._forms(start, end)[-1:], *self._forms(end, other.span.start)[:1]}
             between = self._unqualified(one, other)
-            joints = self._joints | self._conjunctions
-            joined = not self._conjunctions.isdisjoint(between) and joints.issuperset(between)
             is_of_all = not self._lists["of"].isdisjoint(last)
+            joints = self._joints | self._conjunctions
+            joints |= self._lists["of"] if is_of_all else frozenset()
+            joined = not self._conjunctions.isdisjoint(between) and joints.issuperset(between)
             if not joined or not (is_of_all or (change in ENLARGING and other.severity is None)):
                 stated = None
                 continue

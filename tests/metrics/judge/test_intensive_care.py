@@ -140,6 +140,15 @@ SAME = [
         "The ETT has been advanced, and the left lung has come up again.",
         "The ETT has been advanced. The left lung has re-expanded.",
     ),
+    (
+        "Removal of the endotracheal tube and the catheter, and the left chest drain.",
+        "The endotracheal tube, the catheter and the left chest drain have been removed.",
+    ),
+    (
+        "Improvement in the left opacity and in the right effusion.",
+        "Left opacity has improved. Right effusion has improved.",
+    ),
+    ("Pneumoperitoneum after recent PEG, increased.", "Increased pneumoperitoneum after PEG."),
     # sides that are named in relation to another one
     (
         "Right chest tube. Small pneumothorax on this side.",
@@ -240,6 +249,17 @@ OTHER = [
         "Aeration of the left lung has improved.",
         ["false_comparison"],
     ),
+    (
+        "Dobhoff tube with tip in the stomach.",
+        "A right-sided Dobhoff tube. The tube is coiled in the esophagus, withdraw.",
+        ["wrong_location"],
+    ),
+    (
+        "Large right pneumothorax with collapse of the right lung.",
+        "Large right pneumothorax with right lung collapse has almost completely resolved.",
+        ["wrong_severity", "omitted_comparison"],
+    ),
+    ("Large pneumopericardium.", "Pneumopericardium cannot be excluded.", ["false_finding"]),
     ("Two chest tubes on the left.", "Three left chest tubes.", ["wrong_severity"]),
     (
         "Balloon pump tip 5 cm below the aortic arch.",

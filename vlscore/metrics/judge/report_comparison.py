@@ -30,6 +30,7 @@ from vlscore.metrics.judge.severities import (
     Severity,
     count_conflict,
     extent_severity,
+    is_severe_and_sure,
     measure_alike,
     milder,
     place_severity,
@@ -129,6 +130,8 @@ class ReportComparison:
             extent = 1 if count_conflict(candidate, reference) else None
         else:
             extent = extent_severity(candidate, reference, worst)
+            if extent is None and reference.doubtful and is_severe_and_sure(candidate):
+                extent = worst
         if extent is not None and pair.naming is not Naming.COARSER:
             yield self._extent(pair, extent)
         yield from self._comparison(pair)

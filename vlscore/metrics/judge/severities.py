@@ -100,6 +100,11 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
     return _bounded(worst if apart >= _FAR_GRADE else worst - 1)
 
 
+def is_severe_and_sure(statement: Statement) -> bool:
+    """Return whether a statement is of a severe or large finding, without a doubt."""
+    return not statement.doubtful and (statement.rank() or 0) >= _SEVERE
+
+
 def measure_alike(candidate: Statement, reference: Statement) -> bool:
     """Return whether both state a size, and the two differ no more than readers of one image."""
     ratio = _size_ratio(candidate, reference)

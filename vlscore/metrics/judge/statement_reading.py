@@ -28,12 +28,14 @@ from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
 from vlscore.metrics.judge.statements import (
     DEGREE,
+    REMAINDER,
     ReportStatements,
     Statement,
     around,
     distinct_statements,
     each_once,
     marks_in,
+    merge_device,
     merge_explanation,
     opens_with,
 )
@@ -44,8 +46,6 @@ _REMEMBERED = 2048
 _LONGEST_JOINT = 5
 #: Scales of words.toml whose words are no degrees of a finding.
 _NO_DEGREES = ("number", "age")
-#: The scale whose levels replace the degree before them ("large, almost resolved").
-_REMAINDER = "remainder"
 
 
 @lru_cache(_REMEMBERED)
@@ -64,7 +64,10 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
             for each in _statements(found, sentence, finding, changed.get(finding), tables)
         ]
         for statement in distinct_statements(found.plain, sentence, own, tables):
-            if not merge_explanation(stated, sentence, statement, tables):
+            if not (
+                merge_explanation(stated, sentence, statement, tables)
+                or merge_device(stated, sentence, statement, tables)
+            ):
                 stated.append(statement)
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
 
@@ -217,7 +220,7 @@ def _levels_said(
             is_of_today = kind in grades and any(
                 m.name == "today" and 0 <= word.span.start - m.span.end <= 1 for m in sentence.marks
             )
-            if kind not in grades or is_of_today or level.scale == _REMAINDER:
+            if kind not in grades or is_of_today or level.scale == REMAINDER:
                 grades[kind] = level
     return grades
 
@@ -233,7 +236,7 @@ def _remainder(
         words = (a for f in sentence.findings for a in f.on(Axis.SEVERITY))
         for word in words:
             level = severity_level(word.value, tables.lexicon)
-            if level is not None and level.scale == _REMAINDER and change.span.covers(word.span):
+            if level is not None and level.scale == REMAINDER and change.span.covers(word.span):
                 return {DEGREE: level}
     return {}
 

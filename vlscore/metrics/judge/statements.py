@@ -25,6 +25,8 @@ from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
 
 #: The kind of levels that say how much of a finding there is; the others are "number" and "age".
 DEGREE = "degree"
+#: The scale whose levels replace the degree before them ("large, almost resolved").
+REMAINDER = "remainder"
 _LONGEST_BETWEEN = 60
 #: Ranks between degrees that are hardly of one finding: "large" and "trace".
 _FAR_DEGREE = 4
@@ -231,6 +233,23 @@ def merge_explanation(
     return False
 
 
+def merge_device(
+    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
+) -> bool:
+    """Merge "the tube" into the device of the sentence before, which has a more exact name.
+
+    Returns whether it was merged.
+    """
+    if not tables.concepts[new.concept].device or new.place.sides or not stated:
+        return False
+    last = stated[-1]
+    is_near = last.finding.sentence >= sentence.index - 1
+    if is_near and (new.concept, last.concept) in tables.coarser:
+        stated[-1] = replace(_as_one(last, new), concept=last.concept)
+        return True
+    return False
+
+
 def _explained(sign: Statement, new: Statement) -> Statement:
     """Return a sign that may be another finding instead."""
     also = (sign.also | new.concepts) - {sign.concept}
@@ -388,7 +407,7 @@ def _merged(old: Statement, new: Statement) -> Statement:
         old,
         quoted=around(old.quoted, new.quoted) if old.line == new.line else old.quoted,
         place=old.place.with_missing(new.place),
-        grades={**new.grades, **old.grades},
+        grades={**new.grades, **old.grades, **_remaining(new)},
         size=new.size if old.size is None else old.size,
         change=max(old.change, new.change, key=_weight_of),
         doubtful=old.doubtful and new.doubtful,
@@ -396,6 +415,12 @@ def _merged(old: Statement, new: Statement) -> Statement:
         observations=old.observations | new.observations,
         also=old.also | new.also,
     )
+
+
+def _remaining(statement: Statement) -> dict[str, SeverityLevel]:
+    """Return the degree of a statement, if it is what is left of a finding."""
+    degree = statement.grades.get(DEGREE)
+    return {DEGREE: degree} if degree is not None and degree.scale == REMAINDER else {}
 
 
 def _weight_of(change: FindingChange | None) -> int:
