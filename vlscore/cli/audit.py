@@ -4,20 +4,21 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from cyclopts.types import NonNegativeInt
 
 from vlscore.cli.output import echo, print_failures, print_notes, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
+    READING,
     Figure,
-    GreyLevels,
     Names,
     Out,
     OutputOptions,
     Seed,
     Table,
     TableOptions,
-    Workers,
     column_names,
+    described,
     options,
     renamed,
     worker_count,
@@ -39,8 +40,17 @@ def make(
     out: Out,
     settings: Annotated[AuditSettings, options()] = AuditSettings(),
     table: TableOptions = TableOptions(),
-    image_policy: GreyLevels = "auto",
-    workers: Workers = None,
+    image_policy: Annotated[
+        str,
+        described(
+            "Grey levels: auto, header, minmax, percentile or full; further settings after commas.",
+            READING,
+        ),
+    ] = "auto",
+    workers: Annotated[
+        NonNegativeInt | None,
+        described("Processes that read and write films. Default: one a core, at most 16.", READING),
+    ] = None,
     output: Annotated[OutputOptions, options(without=("report", "as_json"))] = OutputOptions(),
 ) -> None:
     """Write altered films of studies, for your generator to report on.

@@ -152,6 +152,24 @@ def test_worker_processes_write_the_same_films(made, table, tmp_path):
         assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("alterations", "lacking"),
+    [
+        ((), []),
+        ((BLANK,), []),
+        ((OTHER, "noise"), []),
+        ((OTHER, MIRRORED), ["by film", "sides"]),
+        ((HIDDEN, "noise"), ["by region"]),
+        ((ELSEWHERE,), ["by region"]),
+        ((HIDDEN, ELSEWHERE), []),
+    ],
+)
+def test_what_has_nothing_to_be_compared_with_is_named(alterations, lacking):
+    notes = AuditSettings(alterations=alterations).notes
+    assert len(notes) == len(lacking)
+    assert all(what in note for what, note in zip(lacking, notes, strict=True))
+
+
 def test_dicom_has_the_same_grey_levels_and_nobody_in_its_header(made, table, tmp_path):
     settings = AuditSettings(format="dicom", alterations=(MIRRORED,))
     result = audit_make(open_audited(table), tmp_path / "out", settings)

@@ -142,6 +142,7 @@ def audit_make(
             failures=failures,
             notes=[
                 *table.notes,
+                *settings.notes,
                 *unread_note(unread),
                 *_no_room_note(films, names, suffix, written),
             ],

@@ -13,6 +13,13 @@ HIDDEN, ELSEWHERE = "finding-hidden", "hidden-elsewhere"
 #: Nothing that a report speaks of changes.
 HARMLESS = ("contrast", "noise", "rotation", "compression")
 ALTERATIONS = (ORIGINAL, BLANK, SAME, OTHER, HIDDEN, ELSEWHERE, MIRRORED, *HARMLESS)
+# What an alteration measures by the difference to another one.
+_MEASURED = {
+    HIDDEN: "grounding by region",
+    ELSEWHERE: "grounding by region",
+    OTHER: "grounding by film",
+    MIRRORED: "sides",
+}
 #: Column of a table with the regions of findings.
 BOXES = "boxes"
 #: Format of films -> suffix of their files.
@@ -52,3 +59,15 @@ class AuditSettings:
         """Return the alterations to make, always with the original: it is compared with all."""
         chosen = self.alterations or ALTERATIONS
         return tuple(each for each in ALTERATIONS if each in chosen or each == ORIGINAL)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what cannot be measured, because what it is compared with is not made."""
+        wanted = set(self.wanted)
+        lacking = []
+        for alteration, measured in _MEASURED.items():
+            others = {HIDDEN: {ELSEWHERE}, ELSEWHERE: {HIDDEN}}.get(alteration, {*HARMLESS})
+            if alteration in wanted and not others & wanted:
+                names = " or ".join(each for each in ALTERATIONS if each in others)
+                lacking.append(f"{alteration} measures {measured} only together with {names}")
+        return lacking
