@@ -189,18 +189,20 @@ def speed_of_large_films(studies: list[dict[str, str]], place: Path) -> str:
         write_film(film, place / f"{k}.dcm")
         rows.append({"id": str(k), "image": f"{k}.dcm", "reference": THREE})
     table = open_audited(write(place / "studies.jsonl", rows))
-    spent, films = {}, 0
+    spent, size, films = {}, {}, 0
     for kind in ("png", "dicom"):
         began = time.process_time()
         settings = AuditSettings(format=kind)
         made = audit_make(table, place / kind, settings, overwrite=True)
         spent[kind], films = time.process_time() - began, made.record["films"]
+        files = (made.folder / "films").iterdir()
+        size[kind] = sum(path.stat().st_size for path in files) / 1e6
     width, height = PIXELS
-    return (
-        f"{films / LARGE:.0f} films of {width:,} x {height:,} pixels a study, made in "
-        f"{spent['png'] / LARGE:.1f} s of one processor as PNG, in {spent['dicom'] / LARGE:.1f} s "
-        "as DICOM."
+    each = (
+        f"{spent[kind] / LARGE:.1f} s of one processor and {size[kind] / LARGE:.0f} MB as {name}"
+        for kind, name in (("png", "PNG"), ("dicom", "DICOM"))
     )
+    return f"{films / LARGE:.0f} films of {width:,} x {height:,} pixels a study: {', '.join(each)}."
 
 
 def clocked(out: Path, make: Callable[[], Made]) -> tuple[Made, float]:

@@ -1,13 +1,15 @@
-"""The picture of README.md: the triangle of one study, true to scale, over its image.
+"""Pictures of the documentation, made of bundled, synthetic images and reports.
 
-    python docs/picture.py    # writes docs/triangle.svg
+    python docs/picture.py    # writes docs/triangle.svg and docs/audit.svg
 
-Image, reports and encoder are the bundled, synthetic ones; the candidate is of `fluent`.
+The triangle of README.md is of one study, true to scale, over its image; its candidate is of
+`fluent`. The films of docs/audit.md are those that `vlscore audit make` writes of another study.
 """
 
 import base64
 import io
 import json
+import tempfile
 import textwrap
 import warnings
 from pathlib import Path
@@ -17,13 +19,24 @@ from PIL import Image
 
 import vlscore
 from vlscore.errors import DemonstrationEncoderWarning
+from vlscore.evaluation import AuditSettings, audit_make, open_audited
 
 DEMO = Path(__file__).resolve().parents[1] / "weights" / "phantom" / "demo"
 PICTURE = Path(__file__).with_name("triangle.svg")
-STUDY = 17
+STUDY, AUDITED = 17, 14
 # Pixels: width and height of the picture, side of the image, length of the base.
 WIDTH, HEIGHT, SIDE, BASE = 860, 330, 330, 300
 IMAGE_AT = (165, 248)
+# Side of a film of the audit, and the alterations that are shown, each with what must follow.
+FILM = 132
+ALTERED = {
+    "original": "right effusion",
+    "blank": "no finding",
+    "film-with-other-findings": "effusion goes",
+    "finding-hidden": "effusion goes",
+    "hidden-elsewhere": "effusion stays",
+    "mirrored": "left effusion",
+}
 
 
 def draw() -> str:
@@ -73,6 +86,41 @@ stroke-dasharray="5 5"/>
     )
 
 
+def draw_films() -> str:
+    """Return the altered films of one study, and what a generator that looks writes, as SVG."""
+    lines = (DEMO / "fluent.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        table = place / "studies.jsonl"
+        studies = [
+            {"id": row["id"], "image": str(DEMO / row["image"]), "reference": row["reference"]}
+            for row in rows
+        ]
+        table.write_text("".join(json.dumps(row) + "\n" for row in studies), encoding="utf-8")
+        made = audit_make(open_audited(table), place / "audit", AuditSettings(regions=1))
+        key = [json.loads(line) for line in (made.folder / "key.jsonl").open(encoding="utf-8")]
+        own = {row["alteration"]: row["id"] for row in key if row["study"] == rows[AUDITED]["id"]}
+        films = [np.asarray(Image.open(made.folder / "films" / f"{own[n]}.png")) for n in ALTERED]
+    width, height = (FILM + 10) * len(films) - 10, FILM + 40
+    shapes = []
+    for place_of, (alteration, film) in enumerate(zip(ALTERED, films, strict=True)):
+        x = place_of * (FILM + 10)
+        title = alteration.replace("film-with-other-findings", "another film").replace("-", " ")
+        shapes += [
+            f'<image href="data:image/jpeg;base64,{_jpeg(film)}" x="{x}" width="{FILM}" '
+            f'height="{FILM}"/>\n',
+            _text(x, FILM + 16, [title], "#222", bold=True),
+            _text(x, FILM + 34, [ALTERED[alteration]], "#00734f"),
+        ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'font-family="system-ui, sans-serif" font-size="13" role="img">\n'
+        f"<title>Altered films of one study</title>\n"
+        f'<rect width="{width}" height="{height}" fill="#fff"/>\n{"".join(shapes)}</svg>\n'
+    )
+
+
 def _jpeg(pixels: np.ndarray) -> str:
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, "JPEG", quality=75)
@@ -94,3 +142,4 @@ def _text(
 
 if __name__ == "__main__":
     PICTURE.write_text(draw(), encoding="utf-8")
+    PICTURE.with_name("audit.svg").write_text(draw_films(), encoding="utf-8")

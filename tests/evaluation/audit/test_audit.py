@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.evaluation.samples import write_table
+from tests.pages.conftest import payload_of, text_of
 from vlscore.data import ImagePolicy, read_image
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import ALTERATIONS, AuditSettings, audit_make, audit_read, open_audited
@@ -22,6 +23,7 @@ from vlscore.evaluation.audit.audit_settings import (
     OTHER,
 )
 from vlscore.evaluation.audit.grounding import effects_of, findings_frame, verdict_of, whole
+from vlscore.pages import report
 from vlscore.stats import Interval
 
 COUNT = 24
@@ -327,6 +329,32 @@ def test_only_the_region_of_the_own_side_counts(tmp_path):
         findings = audit_read(made.folder, [reports], tmp_path / side).frame("findings")
         found[side] = int(findings["n_region"][0])
     assert found == {"left": 3, "right": 0, "bilateral": 3}
+
+
+def test_the_page_shows_what_changed_and_speaks_of_no_errors(made, tmp_path):
+    """Reports of two films differ; neither is the truth of the other."""
+    path = write_reports(made, tmp_path / "looks.jsonl", looks)
+    audit_read(made.folder, [path], tmp_path / "out")
+    page = report(tmp_path / "out").path
+    assert page.read_text(encoding="utf-8").count("looks reads its findings") == 1
+    (run,) = payload_of(page)["runs"]
+    cases = run["list"]
+    rows = {id: k for k, id in enumerate(cases["values"]["id"])}
+    for film in films_of(made):
+        if film["alteration"] == HIDDEN:
+            k = rows[film["id"]]
+            assert cases["values"]["gone"][k] == film["finding"].replace("_", " ")
+            (block,) = cases["cases"][k]
+            assert "errors" not in block
+            (_, first), (_, changed) = block["texts"]
+            assert text_of(first) == looks({**film, "alteration": ORIGINAL})
+            assert text_of(changed) == "Clear lungs."
+            assert any("removed" in piece[1] for piece in first if not isinstance(piece, str))
+    titles = [each["title"] for each in run["forests"]]
+    assert titles == [
+        "looks: grounding, where the region is covered",
+        "looks: grounding, where another film is shown",
+    ]
 
 
 def test_films_without_a_report_are_rows_of_failures(made, tmp_path):

@@ -163,7 +163,7 @@ def audit_read(
 def _rows_of(
     name: str, films: Mapping[str, Any], texts: Mapping[str, str], read: Callable[[str], Stated]
 ) -> list[dict[str, Any]]:
-    """Return one row a film, with what its report states less and more than the first one."""
+    """Return one row a film, with the findings that go from the first report, and new ones."""
     first = {
         film["study"]: read(texts[id])
         for id, film in films.items()
@@ -173,11 +173,13 @@ def _rows_of(
     for id, film in films.items():
         facts = {n: film[n] for n in ("study", "alteration", "finding", "image")}
         row = {"generator": name, "id": id, **facts, "report": texts.get(id)}
-        gone = new = None
+        changes: dict[str, Any] = dict.fromkeys(("gone", "new", "findings_gone", "findings_new"))
         if id in texts and film["study"] in first:
             own, other = read(texts[id]).keys(), first[film["study"]].keys()
-            gone, new = len(other - own), len(own - other)
-        rows.append({**row, "gone": gone, "new": new})
+            for change, found in (("gone", other - own), ("new", own - other)):
+                names = sorted(each.replace("_", " ") for each in found)
+                changes |= {change: len(names), f"findings_{change}": ", ".join(names)}
+        rows.append({**row, **changes})
     return rows
 
 
