@@ -5,7 +5,9 @@ import sys
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from vlscore.cli import progress
 from vlscore.cli.output import print_failures
@@ -60,15 +62,45 @@ def test_a_phase_counts_what_it_names(clock, capsys):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("steps", "finished steps are stored in {}. The same command resumes."),
+        ("steps", "what is finished is stored in {}. The same command resumes."),
         (".lock", "nothing was stored."),
     ],
 )
-def test_ctrl_c_tells_what_is_in_the_folder(tmp_path, capsys, name, said):
+@pytest.mark.parametrize(
+    "progress", [training_progress, lambda rows, out: row_progress(rows, out=out)]
+)
+def test_ctrl_c_tells_what_is_in_the_folder(tmp_path, capsys, name, said, progress):
     (tmp_path / name).touch()
-    with pytest.raises(SystemExit), training_progress(5, tmp_path):
+    with pytest.raises(SystemExit), progress(5, tmp_path):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == f"\nstopped; {said.format(tmp_path)}\n"
+
+
+@pytest.mark.parametrize("words", [("audit", "make"), ("watch",)])
+def test_a_stopped_command_that_keeps_films_or_days_says_so(words, tmp_path, command, monkeypatch):
+    """Its first film, or day, is finished; it stops at the second one."""
+    table = tmp_path / "2026-03-01.csv"
+    Image.fromarray(np.eye(8, dtype=np.uint8)).save(tmp_path / "1.png")
+    table.write_text("id,image,candidate\n1,1.png,Edema.\n")
+    other = tmp_path / "2026-03-02.csv"
+    other.write_text("id,image,candidate\n2,1.png,Clear lungs.\n")
+    from vlscore.evaluation.audit import film_writing
+    from vlscore.evaluation.watches import run
+
+    for module, name in ((film_writing, "write_film"), (run, "write_day")):
+        real, calls = getattr(module, name), []
+
+        def stop(*given, real=real, calls=calls):
+            calls.append(given)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return real(*given)
+
+        monkeypatch.setattr(module, name, stop)
+    tables = [table, other] if words == ("watch",) else [table]
+    done = command(*words, *tables, "--out", tmp_path / "out")
+    assert done.exit_code == 130
+    assert f"what is finished is stored in {tmp_path / 'out'}" in done.stderr
 
 
 def test_quiet_is_quiet(clock, capsys):

@@ -72,7 +72,7 @@ def make(
     from vlscore.evaluation import audit_make, open_audited
 
     opened = open_audited(table.opened(studies))
-    with row_progress(opened.count(), "altering", quiet=output.is_silent) as on_progress:
+    with row_progress(opened.count(), "altering", output.is_silent, out=out) as on_progress:
         made = audit_make(
             opened,
             out,

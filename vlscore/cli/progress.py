@@ -29,6 +29,7 @@ def row_progress(
     what: str = "scoring",
     quiet: bool = False,
     embedder: "StudyEmbedder | None" = None,
+    out: Path | None = None,
 ) -> "Iterator[OnProgress]":
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
@@ -37,21 +38,26 @@ def row_progress(
         what: is being done, as in "embedding".
         quiet: show nothing.
         embedder: whose share from the cache every line says, as in "cache: 80% of images".
+        out: folder that holds what a stopped command has finished; None where results appear
+            complete or not at all.
     """
-    with phase_progress(quiet, embedder, unit=" rows") as begin:
+    with phase_progress(quiet, embedder, unit=" rows", out=out) as begin:
         yield begin(what, total)
 
 
 @contextlib.contextmanager
 def phase_progress(
-    quiet: bool = False, embedder: "StudyEmbedder | None" = None, unit: str = ""
+    quiet: bool = False,
+    embedder: "StudyEmbedder | None" = None,
+    unit: str = "",
+    out: Path | None = None,
 ) -> "Iterator[Callable[[str, int | None], OnProgress]]":
     """Show the progress of work in several phases, a bar below the other.
 
     Yields what begins a phase: (what is done, how many in all) -> what to call with (done, failed).
 
     Args:
-        quiet, embedder: as of `row_progress`.
+        quiet, embedder, out: as of `row_progress`.
         unit: what a log counts, as in " rows".
     """
 
@@ -64,7 +70,7 @@ def phase_progress(
 
         return on_progress
 
-    with _shown(quiet) as add:
+    with _shown(quiet, out) as add:
         yield begin
 
 
@@ -106,8 +112,7 @@ _Add = Callable[[str, int | None, str], _Update]
 def _shown(quiet: bool, out: Path | None = None) -> Iterator[_Add]:
     """Show bars or lines; end the command after Ctrl-C with one line that says what it stored.
 
-    Args: out: folder in which a stopped run has what it finished; None where results appear
-        complete or not at all.
+    Args: out: as of `row_progress`.
     """
     try:
         if quiet:
@@ -122,7 +127,7 @@ def _shown(quiet: bool, out: Path | None = None) -> Iterator[_Add]:
         text = "nothing was stored"
         # One file locks the folder.
         if any(not name.startswith(".lock") for name in names):
-            text = f"finished steps are stored in {out}. The same command resumes"
+            text = f"what is finished is stored in {out}. The same command resumes"
         echo(f"\nstopped; {text}.", err=True)
         raise SystemExit(INTERRUPTED) from None
 

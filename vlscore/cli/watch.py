@@ -75,7 +75,7 @@ def watch(
     embedder = None if scorer is None else scorer.embedder
     if evidence is not None and today and embedder is None:
         embedder = encoding.embedder()
-    with row_progress(None, quiet=output.is_silent, embedder=embedder) as on_progress:
+    with row_progress(None, quiet=output.is_silent, embedder=embedder, out=out) as on_progress:
         result = run(
             today,
             out,

@@ -214,6 +214,9 @@ def take_over(place: Path, key: Mapping[str, Any], sources: Iterable[Path]) -> N
     digest = hashlib.sha256(written.encode()).hexdigest()
     place.mkdir(parents=True, exist_ok=True)
     mark = place / ".key"
+    # What a killed call was writing.
+    for path in place.glob(".*.tmp"):
+        path.unlink()
     if not mark.is_file() or mark.read_text(encoding="utf-8") != digest:
         for path in place.iterdir():
             if path.is_file():
