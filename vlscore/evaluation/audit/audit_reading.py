@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import FinishedRun, finished_run, frame, reading_result
-from vlscore.data import ColumnNames, Study, StudyTable, open_studies
+from vlscore.data import ColumnNames, Study, StudyTable, as_table, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
 from vlscore.evaluation.audit.audit_settings import FORMATS, ORIGINAL
@@ -92,9 +92,7 @@ def audit_read(
     named = [(name or path.stem, path) for name, path in map(split_name, reports)]
     if not named or len(dict(named)) < len(named):
         raise InvalidSetting("name each generator's reports once, as in mine=reports.jsonl")
-    tables = {
-        name: open_studies(path, needs={"candidate"}, columns=columns) for name, path in named
-    }
+    tables = {name: open_studies(path, needs=(), columns=columns) for name, path in named}
     key = {
         "command": "audit read",
         "films": run.digests[KEY],
@@ -214,7 +212,7 @@ def _reports_of(
     """Return id of a film -> the report of it; an empty report states nothing."""
     found: dict[str, str] = {}
     unknown = 0
-    for row in table:
+    for row in as_table(table, {"candidate"}):
         if row.id not in films:
             unknown += 1
         elif isinstance(row, Study):
