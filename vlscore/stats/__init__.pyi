@@ -70,6 +70,7 @@ from .results import Content as Content
 from .results import Presentation as Presentation
 from .results import Result as Result
 from .results import interval_in as interval_in
+from .results import intervals_in as intervals_in
 from .tables import DEMONSTRATION as DEMONSTRATION
 from .tables import NOTHING as NOTHING
 from .tables import TextTable as TextTable

@@ -288,6 +288,16 @@ def interval_in(row: Mapping[Any, Any], name: str) -> Interval:
     return Interval(*(math.nan if each is None else float(each) for each in found))
 
 
+def intervals_in(
+    rows: "pandas.DataFrame", panel: str, row: str, name: str
+) -> dict[str, dict[str, Interval]]:
+    """Return the intervals of a frame by two of its columns, in the order of its rows."""
+    found: dict[str, dict[str, Interval]] = {}
+    for each in rows.to_dict("records"):
+        found.setdefault(each[panel], {})[each[row]] = interval_in(each, name)
+    return found
+
+
 class Presentation(NamedTuple):
     """How the results of a command are shown; every part is a function of the `Result`.
 

@@ -1,18 +1,16 @@
 """Figures of a comparison, drawn from the files of its folder."""
 
 from collections.abc import Sequence
-from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vlscore.evaluation.comparison.paper_table import (
     chosen_numbers,
     heading_of,
     is_different,
     numbers_in,
-    values_in,
 )
-from vlscore.stats import DEMONSTRATION, dot_plots, interval_in, is_demonstration, scatter
+from vlscore.stats import DEMONSTRATION, dot_plots, intervals_in, is_demonstration, scatter
 
 if TYPE_CHECKING:
     from vlscore.stats import Result
@@ -33,33 +31,31 @@ def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) 
     Raises: MissingDependency where matplotlib is not installed; InvalidSetting for unknown columns.
     """
     shown = {heading_of(each): each for each in chosen_numbers(numbers_in(result), columns)}
-    values = values_in(result)
+    values = intervals_in(result.frame("systems"), "metric", "system", "value")
     more = f" {DEMONSTRATION}" if is_demonstration(result.signatures.values()) else ""
     paths = [result.folder / f"systems.{format}"]
     counts = sorted({int(each["n"]) for each in shown.values()})
     n = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    panels: dict[str, Any] = {
-        heading: dict(values[own["metric"]]) for heading, own in shown.items()
-    }
+    panels = {heading: values[own["metric"]] for heading, own in shown.items()}
     systems = [*next(iter(panels.values()))]
     dot_plots(panels, paths[0], title="Systems", note=f"n = {n} studies; {_BARS}.{more}")
     if "differences" in result.frames:
         paths.append(result.folder / f"differences.{format}")
-        tests = result.frame("differences").to_dict("records")
-        hollow: dict[str, list[str]] = {}
-        for heading, each in shown.items():
-            of = [test for test in tests if test["metric"] == each["metric"]]
-            own = {f"{t['first']} − {t['second']}": t for t in of}
-            differences = {pair: interval_in(t, "difference") for pair, t in own.items()}
-            panels[heading] = differences
-            hollow[heading] = [
+        tests = result.frame("differences")
+        # Only tests of primary numbers are adjusted.
+        tests = tests.assign(
+            pair=tests["first"] + " − " + tests["second"], p=tests["adjusted_p"].fillna(tests["p"])
+        )
+        differences = intervals_in(tests, "metric", "pair", "difference")
+        panels = {heading: differences.get(own["metric"], {}) for heading, own in shown.items()}
+        hollow = {
+            heading: [
                 pair
-                for pair, t in own.items()
-                # Only tests of primary numbers are adjusted.
-                if not is_different(
-                    differences[pair], t["p"] if isnan(t["adjusted_p"]) else t["adjusted_p"]
-                )
+                for pair, p in tests[tests["metric"] == own["metric"]][["pair", "p"]].to_numpy()
+                if not is_different(panels[heading][pair], p)
             ]
+            for heading, own in shown.items()
+        }
         note = (
             f"First minus second system; {_BARS}; hollow: not "
             "significant at 5 % (paired permutation test, p adjusted by Benjamini-Hochberg where "

@@ -16,6 +16,7 @@ from vlscore.stats import (
     benjamini_hochberg,
     interval,
     interval_in,
+    intervals_in,
     number,
     with_demonstration_note,
     without_rounding,
@@ -37,14 +38,6 @@ _TIE, _UNTESTED = "†", "‡"
 def numbers_in(result: "Result") -> list[Record]:
     """Return the facts of each number of a comparison: those of the frame "systems"."""
     found: list[Record] = result.frame("systems").drop_duplicates("metric").to_dict("records")
-    return found
-
-
-def values_in(result: "Result") -> Values:
-    """Return name of a number -> system -> value of a comparison."""
-    found: dict[str, dict[str, Interval]] = {}
-    for each in result.frame("systems").to_dict("records"):
-        found.setdefault(each["metric"], {})[each["system"]] = interval_in(each, "value")
     return found
 
 
@@ -108,7 +101,7 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     """
     settings = settings or TableSettings()
     shown = chosen_numbers(numbers_in(result), settings.columns)
-    values = values_in(result)
+    values = intervals_in(result.frame("systems"), "metric", "system", "value")
     signs, count = _signs(result, shown, values)
     caption = " ".join(_caption(result, shown, settings, count, set(signs.values())))
     table = _table(shown, values, signs, settings)

@@ -47,7 +47,7 @@ from vlscore.stats import (
     grouped_mean,
     grouped_ratio,
     interval_cells,
-    interval_in,
+    intervals_in,
     new_figure,
     paired_p_value,
     places_by_group,
@@ -439,15 +439,8 @@ def draw_sensitivity(run: "Result", format: str, columns: Sequence[str] = ()) ->
     frames, signatures = run.frames, run.signatures
     drops, normal = (run.folder / f"{name}.{format}" for name in ("drops", "normal_reports"))
     kinds = frames["kinds"].sort_values("is_significant", ascending=False, kind="stable")
-    panels = {
-        str(name): {
-            f"{r['kind']} ({'should' if r['is_significant'] else 'should not'} notice)": (
-                interval_in(r, "drop")
-            )
-            for r in rows.to_dict("records")
-        }
-        for name, rows in kinds.groupby("metric", sort=False)
-    }
+    wanted = kinds["is_significant"].map({True: " (should notice)", False: " (should not notice)"})
+    panels = intervals_in(kinds.assign(shown=kinds["kind"] + wanted), "metric", "shown", "drop")
     note = with_demonstration(
         "Above 0 is worse; bars: 95 % bootstrap intervals over studies.", signatures.values()
     )
