@@ -71,6 +71,10 @@ class Observation(NamedTuple):
     compared: Literal["beside", "behind"] | None = None
     concept: str | None = None
     severity: tuple[int, int, int] | None = None
+    title: str = ""
+    after_treatment: bool = False
+    old: bool = False
+    by_bone: bool = False
     moves: bool | None = None
     amount: bool = False
     degree: bool = True

@@ -44,6 +44,10 @@ class Concept(NamedTuple):
     words: tuple[str, ...] = ()
 
 
+#: What the entry of a finding says of its concept, besides severity and distance.
+_OF_ENTRIES = ("name", "title", "device", "after_treatment", "old", "by_bone")
+
+
 class Relation(NamedTuple):
     """`name` stands for, is a sign of, or follows from each finding `of`; see `relations.toml`.
 
@@ -189,7 +193,8 @@ def _concepts(
         if own.name in of_observation:
             continue
         if own.severity is not None:
-            stated = {"name": own.name, "severity": list(own.severity), "device": own.device}
+            stated = {key: getattr(own, key) for key in _OF_ENTRIES}
+            stated["severity"] = list(own.severity)
             concepts[own.name] = entry_of(
                 Concept, stated, "observations.toml", distance=own.distance
             )
