@@ -26,7 +26,7 @@ def test_a_row_makes_a_difference_in_its_example(table, head, rule):
     """Without the row, the example is read otherwise; with it, in the way that the row states."""
     lexicon = load_lexicon()
     heads = lexicon.rules[table]
-    without = {**heads, head: [each for each in heads[head] if each is not rule]}
+    without = {**heads, head: [each for each in heads[head] if each != rule]}
     ablated = replace(lexicon, rules={**lexicon.rules, table: without})
     sentences, changes = reading(rule.row.example, lexicon)
     assert (sentences, changes) != reading(rule.row.example, ablated)
