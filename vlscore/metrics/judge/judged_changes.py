@@ -118,7 +118,7 @@ def is_judged_by_change(
     change = statement.change
     alone = change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
     return alone and any(
-        c.is_real and statement.concept in _named(c, report, tables) for c in report.changes
+        c.is_real and statement.concept in _concepts_of(c, report, tables) for c in report.changes
     )
 
 
@@ -190,7 +190,11 @@ def lone_change_errors(
     lone = [*_lone(report.changes), *own]
     if lines is None:
         # What the candidate states of the same part is wrong, and one error already.
-        theirs = [_named(c, other, tables) for c in other.changes if c.is_real]
+        theirs = [
+            (_concepts_of if c.finding is None else _named)(c, other, tables)
+            for c in other.changes
+            if c.is_real
+        ]
         lone = [c for c in lone if not _is_counted_there(c, report, theirs, tables)]
     for change, concept in _without_partner(lone, report, other, tables):
         line = report.findings.sentences[change.sentence].span
