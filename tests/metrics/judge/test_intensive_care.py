@@ -260,6 +260,16 @@ OTHER = [
         ["wrong_severity", "omitted_comparison"],
     ),
     ("Large pneumopericardium.", "Pneumopericardium cannot be excluded.", ["false_finding"]),
+    (
+        "Effusions: moderate left, small right.",
+        "Right effusion is moderate, left effusion small.",
+        ["wrong_location"],
+    ),
+    (
+        "PA catheter in the main pulmonary artery.",
+        "PA catheter in the ascending aorta.",
+        ["wrong_location"],
+    ),
     ("Two chest tubes on the left.", "Three left chest tubes.", ["wrong_severity"]),
     (
         "Balloon pump tip 5 cm below the aortic arch.",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import combinations
 
 from vlscore.findings import Span
 from vlscore.metrics.judge.corrected_lines import LineCorrector, Part
@@ -16,7 +17,7 @@ from vlscore.metrics.judge.judged_changes import (
     may_state,
     stated_change,
 )
-from vlscore.metrics.judge.judgement import ErrorItem, Judgement, Patient, Quote
+from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem, Judgement, Patient, Quote
 from vlscore.metrics.judge.lone_statements import (
     COVERS,
     MEANS_EXACTLY,
@@ -74,6 +75,8 @@ class ReportComparison:
         self._compared: set[tuple[int, Span]] = set()
         #: Words of change on which both reports agree for one of the findings that share them.
         self._agreed: set[tuple[int, Span]] = set()
+        #: Statements of the candidate of one side, with the degree that the other side has.
+        self._swapped: list[Statement] = []
 
     def judgement(self) -> Judgement:
         """Return errors in the order of the candidate, then omissions, and correct findings."""
@@ -81,6 +84,7 @@ class ReportComparison:
         matching = match(self._candidate, self._reference, tables)
         errors: list[ErrorItem] = []
         found: list[int] = []
+        self._swapped = _swapped(matching.pairs)
         for pair in matching.pairs:
             stated, true = pair.candidate.change, pair.reference.change
             if stated is not None and true is not None and change_error(stated, true) is None:
@@ -132,7 +136,10 @@ class ReportComparison:
             extent = extent_severity(candidate, reference, worst)
             if extent is None and reference.doubtful and is_severe_and_sure(candidate):
                 extent = worst
-        if extent is not None and pair.naming is not Naming.COARSER:
+        if candidate in self._swapped:
+            if candidate == self._swapped[0]:  # Both sides are one error.
+                yield self._place(pair, severity, PlaceConflict.GREATER)
+        elif extent is not None and pair.naming is not Naming.COARSER:
             yield self._extent(pair, extent)
         yield from self._comparison(pair)
 
@@ -324,6 +331,27 @@ class ReportComparison:
         reason = "the candidate says nothing of the chest"
         omitted = ErrorCategory.OMITTED_FINDING
         return [ErrorItem(omitted, _SILENCE, "the whole report", None, whole, None, "", reason)]
+
+
+def _swapped(pairs: Iterable[StatementPair]) -> list[Statement]:
+    """Return the candidate's statements of two sides whose degrees it has exchanged.
+
+    "Moderate left, small right" for "moderate right, small left".
+    """
+
+    def degrees(pair: StatementPair) -> tuple[int | None, int | None]:
+        return pair.candidate.rank(), pair.reference.rank()
+
+    return [
+        each.candidate
+        for one, other in combinations(pairs, 2)
+        if one.candidate.concept == other.candidate.concept
+        and one.candidate.place.sides | other.candidate.place.sides == BOTH_SIDES
+        and one.candidate.place.sides.isdisjoint(other.candidate.place.sides)
+        and degrees(one) == degrees(other)[::-1]
+        and extent_severity(one.candidate, one.reference, SIGNIFICANT) is not None
+        for each in (one, other)
+    ]
 
 
 def _each_once(errors: Iterable[ErrorItem]) -> list[ErrorItem]:

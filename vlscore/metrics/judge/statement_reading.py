@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import combinations, groupby, pairwise
-from typing import Any
 
 from vlscore.findings import (
-    Attribute,
     Axis,
     Category,
     Finding,
@@ -19,33 +16,39 @@ from vlscore.findings import (
     SeverityLevel,
     Span,
     Status,
-    TemporalChange,
     changes_of,
     extract,
     severity_level,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
-from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
+from vlscore.metrics.judge.places import BOTH_SIDES, Place
+from vlscore.metrics.judge.statement_parts import (
+    has_resolved,
+    is_listed,
+    levels_of,
+    levels_said,
+    split_by_place,
+)
 from vlscore.metrics.judge.statements import (
     DEGREE,
     REMAINDER,
     ReportStatements,
     Statement,
     around,
+    as_one,
     distinct_statements,
     each_once,
+    explained,
     marks_in,
-    merge_device,
-    merge_explanation,
     opens_with,
 )
 
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
+#: Families of levels that say of what a finding is, and not where.
+_OF_BONES = frozenset(("bone", "ribs"))
 #: Characters between two sides that share a noun: "left and right".
 _LONGEST_JOINT = 5
-#: Scales of words.toml whose words are no degrees of a finding.
-_NO_DEGREES = ("number", "age")
 
 
 @lru_cache(_REMEMBERED)
@@ -65,11 +68,51 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         ]
         for statement in distinct_statements(found.plain, sentence, own, tables):
             if not (
-                merge_explanation(stated, sentence, statement, tables)
-                or merge_device(stated, sentence, statement, tables)
+                _merge_explanation(stated, sentence, statement, tables)
+                or _merge_device(stated, sentence, statement, tables)
             ):
                 stated.append(statement)
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
+
+
+def _merge_explanation(
+    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
+) -> bool:
+    """Merge a doubted statement without a place into a sign of it in the sentence before.
+
+    "Opacity in the left base. This may represent atelectasis." states one finding. "Findings are
+    concerning for ..." explains any sentence before. Returns whether it was merged.
+    """
+    is_placed = new.place.sides or new.place.levels.keys() - _OF_BONES
+    sums_up = opens_with(sentence, "summary")
+    if not (new.doubtful or sums_up) or is_placed or new.size is not None:
+        return False
+    for position in reversed(range(len(stated))):
+        sign = stated[position]
+        pair = sign.concept, new.concept
+        explains = pair[0] == pair[1] or pair in tables.signs or pair in tables.confusable
+        is_before = sign.finding.sentence == sentence.index - 1
+        if (sums_up or is_before) and explains:
+            stated[position] = explained(sign, new)
+            return True
+    return False
+
+
+def _merge_device(
+    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
+) -> bool:
+    """Merge "the tube" into the device of the sentence before, which has a more exact name.
+
+    Returns whether it was merged.
+    """
+    if not tables.concepts[new.concept].device or new.place.sides or not stated:
+        return False
+    last = stated[-1]
+    is_near = last.finding.sentence >= sentence.index - 1
+    if is_near and (new.concept, last.concept) in tables.coarser:
+        stated[-1] = replace(as_one(last, new), concept=last.concept)
+        return True
+    return False
 
 
 def _statements(
@@ -83,25 +126,21 @@ def _statements(
     if finding.polarity is Polarity.NEGATIVE and not finding.on(Axis.CHANGE):
         return []
     whole = _statement(found, sentence, finding, change, tables)
-    parts = _split_by_place(sentence, whole, tables)
+    parts = split_by_place(sentence, whole, tables)
     # "Cleared on the right, larger on the left": what has gone denies the finding of one place.
     is_split = parts != [whole] and finding.status is Status.CURRENT
-    if is_split and (finding.polarity is not Polarity.NEGATIVE or _has_resolved(change)):
+    if is_split and (finding.polarity is not Polarity.NEGATIVE or has_resolved(change)):
         return parts
     return parts if _is_stated(finding, change, tables) else []
 
 
 def _is_stated(finding: Finding, change: FindingChange | None, tables: JudgeTables) -> bool:
-    if finding.polarity is Polarity.NEGATIVE or _has_resolved(change):
+    if finding.polarity is Polarity.NEGATIVE or has_resolved(change):
         return False
     if finding.status is Status.CURRENT:
         return True
     concept = tables.concepts[tables.of_observation[finding.observation]]
     return finding.status is Status.HISTORICAL and concept.after_treatment
-
-
-def _has_resolved(change: FindingChange | None) -> bool:
-    return change is not None and change.change is TemporalChange.RESOLVED
 
 
 def _statement(
@@ -131,7 +170,7 @@ def _statement(
         ),
         place=Place(
             _sides_of(found, finding, sentence, is_device),
-            _levels_of(finding.on(Axis.ZONE), tables),
+            levels_of(finding.on(Axis.ZONE), tables),
         ),
         grades=_grades_of(finding, sentence, tables) | _remainder(sentence, change, tables),
         size=max((float(a.value) for a in finding.on(Axis.SIZE) if not is_device), default=None),
@@ -153,14 +192,6 @@ def concept_of(observation: str, words: Span, sentence: Sentence, tables: JudgeT
     return tables.of_observation[observation]
 
 
-def _levels_of(zones: Iterable[Attribute], tables: JudgeTables) -> dict[str, frozenset[str]]:
-    levels: dict[str, frozenset[str]] = {}
-    for zone in zones:
-        for family, own in tables.levels.get(zone.value, ()):
-            levels[family] = levels.get(family, frozenset()) | {own}
-    return levels
-
-
 def _sides_of(
     found: ReportFindings, finding: Finding, sentence: Sentence, is_device: bool
 ) -> frozenset[str]:
@@ -171,7 +202,7 @@ def _sides_of(
     if is_device and len(sides) > 1:
         first, second = sides[:2]
         is_far = second.span.start - first.span.end > _LONGEST_JOINT
-        if is_far or not _is_listed(sentence, first, second):
+        if is_far or not is_listed(sentence, first, second):
             return BOTH_SIDES if first.value == "bilateral" else frozenset((first.value,))
     return frozenset(finding.sides)
 
@@ -197,31 +228,11 @@ def _grades_of(
     finding: Finding, sentence: Sentence, tables: JudgeTables
 ) -> dict[str, SeverityLevel]:
     """Return the levels of a finding by kind; a nodule that is named in the singular is one."""
-    grades = _levels_said(finding.on(Axis.SEVERITY), sentence, tables)
+    grades = levels_said(finding.on(Axis.SEVERITY), sentence, tables)
     for mark in sentence.marks:
         is_its_name = mark.layer == "number" and mark.span.end == finding.span.end
         if is_its_name and (level := severity_level(mark.name, tables.lexicon)) is not None:
             grades.setdefault("number", level)
-    return grades
-
-
-def _levels_said(
-    words: Iterable[Attribute], sentence: Sentence, tables: JudgeTables
-) -> dict[str, SeverityLevel]:
-    """Return the levels that words of severity state by kind, of each kind the first.
-
-    In "mild edema has progressed to moderate" the last degree is that of today.
-    """
-    grades: dict[str, SeverityLevel] = {}
-    for word in words:
-        level = severity_level(word.value, tables.lexicon)
-        if level is not None:
-            kind = level.scale if level.scale in _NO_DEGREES else DEGREE
-            is_of_today = kind in grades and any(
-                m.name == "today" and 0 <= word.span.start - m.span.end <= 1 for m in sentence.marks
-            )
-            if kind not in grades or is_of_today or level.scale == REMAINDER:
-                grades[kind] = level
     return grades
 
 
@@ -239,139 +250,6 @@ def _remainder(
             if level is not None and level.scale == REMAINDER and change.span.covers(word.span):
                 return {DEGREE: level}
     return {}
-
-
-def _split_by_place(
-    sentence: Sentence, statement: Statement, tables: JudgeTables
-) -> list[Statement]:
-    """Return one statement for each place, where each has its own degree or change; else the whole.
-
-    "Large left, small right" are two, and so is "worse in the upper lobe, better in the lower
-    lobe". Of "the left effusion is larger, on the right it has cleared", only that of the left is
-    returned.
-    """
-    places, shared, stated = _said_of_places(sentence, statement, tables)
-    whole = Place()
-    is_of_both = places[:1] == [Place(BOTH_SIDES)]
-    if len(places) > 1 and (not stated[0] or is_of_both):
-        # "Bilateral, larger on the right, smaller on the left"
-        shared += stated[0]
-        whole, places, stated = places[0], places[1:], stated[1:]
-    apart = all(
-        (one.sides and other.sides and one.sides.isdisjoint(other.sides))
-        or one.differs_in_levels(other)
-        for one, other in combinations(places, 2)
-    )
-    if len(places) < 2 or not all(stated) or not apart:
-        return [statement]
-    if not places[-1].sides:  # "The right lower lobe, now also the middle lobe"
-        whole = Place(whole.sides or places[0].sides, whole.levels)
-    parts = (
-        _of_place(statement, sentence, place.with_missing(whole), [*own, *shared], tables)
-        for place, own in zip(places, stated, strict=True)
-    )
-    return [each for each in parts if not _has_resolved(each.change)]
-
-
-def _said_of_places(
-    sentence: Sentence, statement: Statement, tables: JudgeTables
-) -> tuple[list[Place], list[Attribute], list[list[Attribute]]]:
-    """Return the places that a statement names one by one, what is said of all, and of each."""
-    words = [
-        a
-        for a in statement.finding.attributes
-        if a.axis in (Axis.SIDE, Axis.ZONE, Axis.SEVERITY, Axis.CHANGE) and not a.inherited
-    ]
-    more = {a.span: _greater_side(a, tables) for a in words if _greater_side(a, tables)}
-    changes = [a.span for a in words if a.axis is Axis.CHANGE]
-    # "Larger on the left" compares two sides, or names a side where it states a change.
-    own = [
-        a._replace(value=more[a.span]) if a.span in more else a
-        for a in words
-        if a.span not in more or (a.axis is Axis.SIDE and any(map(a.span.overlaps, changes)))
-    ]
-    runs = [
-        (is_place, list(run))
-        for is_place, run in groupby(own, key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE))
-    ]
-    runs = [
-        (is_place, part)
-        for is_place, run in runs
-        for part in (_in_clauses(sentence, run) if is_place else [run])
-    ]
-    named = [run for is_place, run in runs if is_place]
-    shared: list[Attribute] = []
-    stated: list[list[Attribute]] = [[] for _ in named]
-    behind = -1
-    for is_place, run in runs if len(named) > 1 else ():
-        if is_place:
-            behind += 1
-            continue
-        for word in run:
-            before = behind >= 0 and not _is_listed(sentence, named[behind][-1], word)
-            ahead = behind + 1 < len(named) and not _is_listed(sentence, word, named[behind + 1][0])
-            if before == ahead:
-                ahead = behind + 1 < len(named) and (runs[-1][0] or behind < 0)
-            if ahead:
-                stated[behind + 1].append(word)
-            elif behind >= 0:
-                stated[behind].append(word)
-            else:
-                shared.append(word)
-    of_place: dict[tuple[Any, ...], tuple[Place, list[Attribute]]] = {}
-    for run, own in zip(named, stated, strict=True):
-        place = Place(_sides_in(run), _levels_of((a for a in run if a.axis is Axis.ZONE), tables))
-        key = place.sides, frozenset(place.levels.items())
-        of_place.setdefault(key, (place, []))[1].extend(own)
-    return [p for p, _ in of_place.values()], shared, [own for _, own in of_place.values()]
-
-
-def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribute]]:
-    """Return words of place in runs without a comma: "left and right" is one of them."""
-    runs = [words[:1]]
-    for one, other in pairwise(words):
-        between = Span(one.span.end, other.span.start)
-        if "comma" in marks_in(sentence, between, "joint"):
-            runs.append([])
-        runs[-1].append(other)
-    return runs
-
-
-def _greater_side(zone: Attribute, tables: JudgeTables) -> str:
-    """Return the side that has more, as a zone says; "" for other words."""
-    levels = tables.levels.get(zone.value, ()) if zone.axis is Axis.ZONE else ()
-    return next((level for family, level in levels if family == GREATER), "")
-
-
-def _sides_in(words: Iterable[Attribute]) -> frozenset[str]:
-    sides = {a.value for a in words if a.axis is Axis.SIDE}
-    return BOTH_SIDES if "bilateral" in sides else frozenset(sides)
-
-
-def _is_listed(sentence: Sentence, one: Attribute, next_one: Attribute) -> bool:
-    """Return whether "and" or a comma stands between two words, in the order of the text."""
-    between = Span(one.span.end, next_one.span.start)
-    return not {"and", "comma"}.isdisjoint(marks_in(sentence, between, "joint"))
-
-
-def _of_place(
-    statement: Statement,
-    sentence: Sentence,
-    place: Place,
-    said: list[Attribute],
-    tables: JudgeTables,
-) -> Statement:
-    """Return a statement of one place, with the degree, age and number that are said of it."""
-    grades = {kind: level for kind, level in statement.grades.items() if kind != DEGREE}
-    grades |= _levels_said((a for a in said if a.axis is Axis.SEVERITY), sentence, tables)
-    changes = [a for a in said if a.axis is Axis.CHANGE]
-    change = statement.change
-    if change is not None and changes:
-        value = TemporalChange(changes[0].value)
-        change = change._replace(change=value, span=changes[0].span)
-    elif any(a.axis is Axis.CHANGE and not a.inherited for a in statement.finding.attributes):
-        change = None  # It is of another place.
-    return replace(statement, place=place, grades=grades, change=change)
 
 
 def _positions_of(

@@ -30,8 +30,6 @@ REMAINDER = "remainder"
 _LONGEST_BETWEEN = 60
 #: Ranks between degrees that are hardly of one finding: "large" and "trace".
 _FAR_DEGREE = 4
-#: Families of levels that say of what a finding is, and not where.
-_OF_BONES = frozenset(("bone", "ribs"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,7 @@ def distinct_statements(
     signs: list[Statement] = []
     for new in stated:
         if signs and _is_explanation(sentence, signs[-1], new, tables):
-            signs[-1] = _explained(signs[-1], new)
+            signs[-1] = explained(signs[-1], new)
         else:
             signs.append(new)
     stated, kept = signs, dict(enumerate(signs))
@@ -210,47 +208,7 @@ def _between(one: Statement, other: Statement) -> Span:
     return Span(first.end, second.start)
 
 
-def merge_explanation(
-    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
-) -> bool:
-    """Merge a doubted statement without a place into a sign of it in the sentence before.
-
-    "Opacity in the left base. This may represent atelectasis." states one finding. "Findings are
-    concerning for ..." explains any sentence before. Returns whether it was merged.
-    """
-    is_placed = new.place.sides or new.place.levels.keys() - _OF_BONES
-    sums_up = opens_with(sentence, "summary")
-    if not (new.doubtful or sums_up) or is_placed or new.size is not None:
-        return False
-    for position in reversed(range(len(stated))):
-        sign = stated[position]
-        pair = sign.concept, new.concept
-        explains = pair[0] == pair[1] or pair in tables.signs or pair in tables.confusable
-        is_before = sign.finding.sentence == sentence.index - 1
-        if (sums_up or is_before) and explains:
-            stated[position] = _explained(sign, new)
-            return True
-    return False
-
-
-def merge_device(
-    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
-) -> bool:
-    """Merge "the tube" into the device of the sentence before, which has a more exact name.
-
-    Returns whether it was merged.
-    """
-    if not tables.concepts[new.concept].device or new.place.sides or not stated:
-        return False
-    last = stated[-1]
-    is_near = last.finding.sentence >= sentence.index - 1
-    if is_near and (new.concept, last.concept) in tables.coarser:
-        stated[-1] = replace(_as_one(last, new), concept=last.concept)
-        return True
-    return False
-
-
-def _explained(sign: Statement, new: Statement) -> Statement:
+def explained(sign: Statement, new: Statement) -> Statement:
     """Return a sign that may be another finding instead."""
     also = (sign.also | new.concepts) - {sign.concept}
     return replace(sign, also=also, observations=sign.observations | new.observations)
@@ -343,7 +301,7 @@ def split_like(report: ReportStatements, other: ReportStatements) -> ReportState
         for position, one in enumerate(stated):
             is_there = one.place.sides == half.place.sides and one.place.may_be(half.place)
             if one.concept == half.concept and is_there and not _other_size(one, half):
-                stated[position] = replace(_as_one(one, half), finding=one.finding)
+                stated[position] = replace(as_one(one, half), finding=one.finding)
                 break
         else:
             stated.append(half)
@@ -356,7 +314,7 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
         if old.concept == new.concept and old.place.may_be(new.place) and not _other_size(old, new):
             if _is_far(old, new):
                 continue  # "Large right effusion. A trace of fluid" may be on the left.
-            one = _as_one(old, new)
+            one = as_one(old, new)
             if not (old.place.levels and new.place.levels):
                 more = {k: v for k, v in one.place.levels.items() if k == GREATER}
                 one = replace(one, place=Place(one.place.sides, more))
@@ -374,12 +332,12 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
                 and not coarse.place.exceeds(exact.place)
                 and (known.same_across_sentences if is_same else known.same_without_place)
             ):
-                stated[position] = replace(_as_one(old, new), concept=pair[1])
+                stated[position] = replace(as_one(old, new), concept=pair[1])
                 return
     stated.append(new)
 
 
-def _as_one(old: Statement, new: Statement) -> Statement:
+def as_one(old: Statement, new: Statement) -> Statement:
     """Return two statements of a report as one: of two degrees, the graver.
 
     It is quoted where the graver degree stands, else where the finding stands first.
