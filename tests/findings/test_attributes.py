@@ -85,6 +85,14 @@ def test_size_of_today(text: str, millimetres: list[str]) -> None:
     assert [a.value for a in said(text).on(Axis.SIZE)] == millimetres
 
 
+def test_each_finding_has_its_own_degree_and_lobes() -> None:
+    denied, stated = extract("No right effusion, small left effusion.")
+    assert (denied.severity, stated.severity) == (None, "small")
+    assert set(said("Right upper, middle and lower lobe consolidation.").zones) == {
+        *("upper lobe", "middle lobe", "lower lobe")
+    }
+
+
 def test_what_has_not_changed_is_there() -> None:
     both = extract("Neither the effusion nor the pneumothorax has improved.").present
     assert {f.observation for f in both} == {"pleural_effusion", "pneumothorax"}

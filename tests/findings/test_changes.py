@@ -82,6 +82,21 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The mass is bigger by about one third.", [("mass", "worse")]),
         ("The heart is less enlarged than before.", [("cardiomegaly", "improved")]),
         ("This nodule was not there last year.", [("nodule", "new")]),
+        # A finding with another; a part of the chest behind a finding.
+        (
+            "Effusion with overlying atelectasis has decreased.",
+            [("pleural_effusion", "improved"), ("atelectasis", "improved")],
+        ),
+        (
+            "Effusion with adjacent atelectasis, both larger.",
+            [("pleural_effusion", "worse"), ("atelectasis", "worse")],
+        ),
+        (
+            "Persistent effusion with improved aeration.",
+            [("pleural_effusion", "unchanged"), ("aeration", "improved")],
+        ),
+        ("The effusion is smaller after drainage.", [("pleural_effusion", "improved")]),
+        ("Low volumes with redemonstrated edema.", [("edema", "unchanged")]),
         ("Slightly more edema.", [("edema", "worse")]),
         ("Larger left effusion.", [("pleural_effusion", "worse")]),
         ("Larger left than right effusion.", []),

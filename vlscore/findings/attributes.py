@@ -184,7 +184,11 @@ class _Linker:
     def _speaks_of_other(self, modifier: Modifier) -> bool:
         """Return whether it is of a part without a finding: "*stable* mediastinum with ..."."""
         start = self._start(0)
-        if modifier.is_change and self._is_of_part(modifier.first):
+        if modifier.is_change and (
+            self._is_of_part(modifier.first)
+            # "Persistent effusion with improved aeration"
+            or any(s.layer == "topic" and s.first == modifier.last for s in self._subjects)
+        ):
             return True
         if modifier.is_place or modifier.last > start:
             return False
@@ -224,7 +228,11 @@ class _Linker:
         if len(joints) > 1 and self._joins_places(joints[-1], modifiers):
             return joints[-2] + 1
         if joints:
-            return joints[-1] + 1
+            # What follows "no right effusion," may begin with its degree: "small left effusion".
+            form = self._tokens[joints[-1]].form
+            parts = form in grammar["finding_joints"] or form in grammar["verbs_of_clauses"]
+            qualifies = not parts and any(m.first == joints[-1] for m in modifiers)
+            return joints[-1] + (not qualifies)
         if start < end and self._tokens[start].form in grammar["trailing_openers"]:
             return end
         return start

@@ -222,11 +222,13 @@ class _StatedChanges:
                 continue
             between = self._unqualified(one, other)
             behind = self._forms(other.span.end, shared.span.start)[-1:]
-            joined = not lists["and"].isdisjoint(between) or (
-                behind == [","] and not lists["with"].isdisjoint(between)
-            )
             said = self._forms(other.span.end, shared.span.end)
-            in_list = in_list or not lists["of_all"].isdisjoint(said)
+            is_of_all = not lists["of_all"].isdisjoint(said)
+            # "Effusion with atelectasis, unchanged", "effusion with atelectasis has decreased"
+            is_of_both = behind == [","] or not lists["verbs_of_clauses"].isdisjoint(said[:1])
+            with_ = is_of_both and not lists["with"].isdisjoint(between)
+            joined = is_of_all or with_ or not lists["and"].isdisjoint(between)
+            in_list = in_list or is_of_all
             joints = self._joints | lists["with"]
             in_list = (joined or (in_list and "," in between)) and joints.issuperset(between)
             if in_list:
