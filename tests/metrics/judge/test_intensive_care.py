@@ -149,6 +149,12 @@ SAME = [
         "Left opacity has improved. Right effusion has improved.",
     ),
     ("Pneumoperitoneum after recent PEG, increased.", "Increased pneumoperitoneum after PEG."),
+    (
+        "ETT 5.5 cm above the carina; could be advanced.",
+        "Endotracheal tube 5.5 cm above the carina, which might be advanced.",
+    ),
+    ("The previously noted pneumothorax is not seen.", "The pneumothorax has resolved."),
+    ("Left chest tube has been placed on water seal.", "Left chest tube."),
     # sides that are named in relation to another one
     (
         "Right chest tube. Small pneumothorax on this side.",
