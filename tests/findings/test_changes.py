@@ -97,6 +97,8 @@ def said(report: str) -> list[tuple[str, str]]:
         ),
         ("The effusion is smaller after drainage.", [("pleural_effusion", "improved")]),
         ("Low volumes with redemonstrated edema.", [("edema", "unchanged")]),
+        ("There is no evidence that the edema has worsened.", [("edema", "unchanged")]),
+        ("Right edema, perhaps slightly better.", [("edema", "improved")]),
         ("Slightly more edema.", [("edema", "worse")]),
         ("Larger left effusion.", [("pleural_effusion", "worse")]),
         ("Larger left than right effusion.", []),
