@@ -132,20 +132,7 @@ def without_comparisons(report: ReportFindings) -> ReportFindings:
     return ReportFindings(report.text, tuple(sentences))
 
 
-def find_comparisons(
-    tokens: Sequence[Token],
-    found: dict[str, list[Match]],
-    findings: Sequence[Finding],
-    changes: Sequence[Attribute],
-    lexicon: Lexicon,
-) -> tuple[Comparison, ...]:
-    """Return what the changes of one statement are of; `changes` in text order."""
-    if not changes:
-        return ()
-    return tuple(_StatedChanges(tokens, found, findings, lexicon).of(changes))
-
-
-class _StatedChanges:
+class StatedChanges:
     """The findings and parts of the chest of one statement, of which its changes may be."""
 
     def __init__(

@@ -14,7 +14,7 @@ from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.change_words import WORDS_OF_CHANGE, with_changes
-from vlscore.findings.changes import find_comparisons, speaks_of_earlier
+from vlscore.findings.changes import StatedChanges, speaks_of_earlier
 from vlscore.findings.context import find_denials
 from vlscore.findings.layout import LONGEST_HEAD, divide, head_of, headed, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
@@ -163,7 +163,8 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     attributes = tuple(a for m in modifiers for a in m.attributes(tokens))
     changes = [a for a in attributes if a.axis is Axis.CHANGE]
-    comparisons = find_comparisons(tokens, found, findings, changes, lexicon)
+    stated = StatedChanges(tokens, found, findings, lexicon)
+    comparisons = tuple(stated.of(changes)) if changes else ()
     denials = find_denials(tokens, found, scopes, well, lexicon)
     asked = [match for layer in lexicon.marks for match in found.get(layer, ())]
     marks = tuple(_marks(text, tokens, asked, sizes, scopes)) if asked else ()

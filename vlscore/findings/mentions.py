@@ -132,8 +132,10 @@ class _Frames:
         self._grammar = lexicon.lists
         self._adverb_endings = tuple(lexicon.lists["adverb_endings"])
         self._conjunctions = {",", *lexicon.lists["and"], *lexicon.lists["or"]}
-        self._unchanged = _covered(found, "change", TemporalChange.UNCHANGED)
-        self._doubts = _covered(found, "trigger", "uncertain", "probable")
+        changes = (m for m in found.get("change", ()) if m.entry == TemporalChange.UNCHANGED)
+        self._unchanged = {p for m in changes for p in range(m.first, m.last)}
+        triggers = found.get("trigger", ())
+        self._doubts = {m.first for m in triggers if m.entry.effect in ("uncertain", "probable")}
         degrees = found.get("severity", ())
         self._degrees = {at for m in degrees if m.entry for at in range(m.first, m.last)}
         self._adjective_endings = tuple(lexicon.lists["adjective_endings"])
@@ -306,16 +308,6 @@ class _Frames:
     def _joined(self, last: int, first: int) -> bool:
         joints = self._grammar["joints"] | self._conjunctions
         return first - last <= _LONGEST_JOINT and joints.issuperset(self._forms[last:first])
-
-
-def _covered(found: Mapping[str, Sequence[Match]], layer: str, *meanings: str) -> set[int]:
-    """Return the tokens of the matches of a layer that have one of some meanings."""
-    return {
-        position
-        for match in found.get(layer, ())
-        if getattr(match.entry, "effect", match.entry) in meanings
-        for position in range(match.first, match.last)
-    }
 
 
 def _merge(subjects: Sequence[Match]) -> list[Subject]:
