@@ -16,7 +16,7 @@ from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.change_words import WORDS_OF_CHANGE, with_changes
 from vlscore.findings.changes import StatedChanges, speaks_of_earlier
 from vlscore.findings.context import find_denials
-from vlscore.findings.layout import LONGEST_HEAD, divide, head_of, headed, is_next_item
+from vlscore.findings.layout import divide, head_of, headed, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
@@ -335,14 +335,12 @@ def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
 def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, str]]:
     """Yield where each sentence begins, and its words, section and the head of its list."""
     sections, plain = Sections(report, lexicon), plain_text(report).text
-    read, head, end = with_doubts(plain), "", 0
+    read, head, above, end = with_doubts(plain), "", "", 0
     for _, start, stop in split_sentences(report):
         words = read[start:stop]
-        head = head if is_next_item(plain[end:start]) else ""
+        head = (head_of(above, lexicon) or head) if is_next_item(plain[end:start]) else ""
         yield start, words, sections.category(end, Span(start, stop)), head
-        if len(words) <= LONGEST_HEAD or ":" in words:
-            head = head_of(words, lexicon) or head
-        end = stop
+        above, end = words, stop
 
 
 @lru_cache(_REMEMBERED)

@@ -61,7 +61,7 @@ _NEXT_ITEM = re.compile(r"[ \t\r]*\n[^\n:]*")
 
 
 #: Characters of a line that is no more than the name of a part of the chest.
-LONGEST_HEAD = 40
+_LONGEST_HEAD = 40
 
 
 def head_of(line: str, lexicon: Lexicon) -> str:
@@ -74,6 +74,8 @@ def head_of(line: str, lexicon: Lexicon) -> str:
         is_head = rest.lstrip(" \t").startswith("\n")
         is_absent = label.strip().lower() in lexicon.lists["labels_of_absence"]
         return lexicon.stands_for["absent"] if is_head and is_absent else ""
+    if len(label) > _LONGEST_HEAD:
+        return ""
     tokens = lexicon.tokenize(label)
     named = lexicon.trie.find(tokens).get("subject", ())
     return label if any(m.last - m.first == len(tokens) for m in named) else ""
